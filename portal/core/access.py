@@ -1,0 +1,99 @@
+"""Who may reach which app: origins, tickets, grants and the routes that follow from them.
+
+A click gives a one-time ticket; at the app's own origin the ticket is exchanged for a cookie.
+The cookie's hash, together with the origin's label, is the key of HAProxy's map: authorisation
+and routing are one look-up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from portal.core.session import Session
+
+
+class AppState(StrEnum):
+    """How far an app has come."""
+
+    WANTED = "wanted"
+    STARTING = "starting"
+    READY = "ready"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True)
+class OpenApp:
+    """One app of one session, opened at least once."""
+
+    session: str
+    app: str
+    label: str
+    """Random first label of the app's host name: an origin that is never used again."""
+    state: AppState
+    message: str = ""
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """Permission to enter one app once, within seconds."""
+
+    hash: str
+    label: str
+    user: str
+    login: str
+    """The login (or token) it came from: logging out takes it back."""
+    expires: datetime
+
+
+@dataclass(frozen=True)
+class Grant:
+    """A browser's standing permission to use one app at one origin."""
+
+    cookie_hash: str
+    label: str
+    session: str
+    app: str
+    user: str
+    login: str
+    created: datetime
+
+    @property
+    def key(self) -> str:
+        """The key of HAProxy's map."""
+        return f"{self.label}.{self.cookie_hash}"
+
+
+def hash_secret(secret: str) -> str:
+    """How every secret is stored: SHA-256, which is enough for long random values."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def gateway_name(app: str, session: str) -> str:
+    """The TLS name under which a session's gateway hands on to one app's socket."""
+    return f"{app}.{session}.slipway"
+
+
+def route_target(session: Session, server: str) -> str | None:
+    """What HAProxy's map says for an app of a session: address@port@name; None before ready."""
+    if session.address is None or session.port is None:
+        return None
+    return f"{session.address}@{session.port}@{gateway_name(server, session.id)}"
+
+
+@dataclass(frozen=True)
+class Person:
+    """Who is asking."""
+
+    name: str
+    admin: bool
+    login: str
+    """Identifies the login or token they came with."""
+
+    def may_see(self, session: Session) -> bool:
+        """Whether this person may see and end the session."""
+        return self.admin or self.name == session.owner

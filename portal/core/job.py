@@ -1,0 +1,111 @@
+"""The Slurm job that carries a session: how it is described and what Slurm reports of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+@dataclass(frozen=True)
+class JobDescription:
+    """All that the batch script needs; memory in MiB, the time limit in minutes."""
+
+    session: str
+    user: str
+    cpus: int
+    memory_mb: int
+    partition: str | None
+    time_limit: int | None
+    image: str
+    toolkit: str
+    directory: str
+    """Where sessions and logs live, relative to the user's home."""
+
+
+class JobState(StrEnum):
+    """Slurm's base states, with the ones that mean the same to us folded together."""
+
+    PENDING = "PENDING"
+    CONFIGURING = "CONFIGURING"
+    RUNNING = "RUNNING"
+    SUSPENDED = "SUSPENDED"
+    COMPLETING = "COMPLETING"
+    COMPLETED = "COMPLETED"
+    CANCELLED = "CANCELLED"
+    FAILED = "FAILED"
+    TIMEOUT = "TIMEOUT"
+    DEADLINE = "DEADLINE"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    NODE_FAIL = "NODE_FAIL"
+    BOOT_FAIL = "BOOT_FAIL"
+    PREEMPTED = "PREEMPTED"
+
+    @property
+    def over(self) -> bool:
+        """Whether a job in this state will never run again."""
+        return self in _OVER
+
+
+_OVER = frozenset(JobState) - {
+    JobState.PENDING,
+    JobState.CONFIGURING,
+    JobState.RUNNING,
+    JobState.SUSPENDED,
+    JobState.COMPLETING,
+}
+
+# Slurm names more states than a session has use for (man squeue, JOB STATE CODES).
+_ALIASES = {
+    "REQUEUED": JobState.PENDING,
+    "REQUEUE_FED": JobState.PENDING,
+    "REQUEUE_HOLD": JobState.PENDING,
+    "RESV_DEL_HOLD": JobState.PENDING,
+    "SPECIAL_EXIT": JobState.PENDING,
+    "STOPPED": JobState.SUSPENDED,
+    "RESIZING": JobState.RUNNING,
+    "SIGNALING": JobState.RUNNING,
+    "STAGE_OUT": JobState.COMPLETING,
+    "POWER_UP_NODE": JobState.CONFIGURING,
+    "UPDATE_DB": JobState.COMPLETING,
+    "LAUNCH_FAILED": JobState.FAILED,
+    "RECONFIG_FAIL": JobState.FAILED,
+    "REVOKED": JobState.CANCELLED,
+    "EXPEDITING": JobState.PENDING,
+}
+
+
+def job_state(word: str) -> JobState:
+    """Read Slurm's word for a state; raises ValueError for one that no version has."""
+    base = word.split()[0] if word.split() else ""  # sacct says "CANCELLED by 1001"
+    if base in _ALIASES:
+        return _ALIASES[base]
+    return JobState(base)
+
+
+@dataclass(frozen=True)
+class JobReport:
+    """What squeue or sacct says of one job; times in UTC."""
+
+    job_id: str
+    user: str
+    state: JobState
+    reason: str | None = None
+    nodes: tuple[str, ...] = ()
+    submitted: datetime | None = None
+    start: datetime | None = None
+    """The real start, or Slurm's own estimate while the job is pending."""
+    end: datetime | None = None
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True)
+class Partition:
+    """One Slurm partition (to users: a resource group) and its largest node."""
+
+    name: str
+    default: bool
+    up: bool
+    max_cpus: int
+    max_memory_mb: int
+    max_minutes: int | None

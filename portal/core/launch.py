@@ -1,0 +1,121 @@
+"""What a researcher may ask for, parsed and checked once for every front end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    WithJsonSchema,
+)
+
+from portal.errors import FieldError, InvalidRequest
+
+SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?([mgt])(?:i?b)?", re.IGNORECASE | re.ASCII)
+MIB = {"m": 1, "g": 1024, "t": 1024 * 1024}
+
+MIN_MEMORY_MB = 256
+"""Below this the gateway, the runner and one Jupyter server do not start at all."""
+
+
+def parse_size(value: object) -> int:
+    """Turn a size such as "600m" or "1.5g" into whole MiB (binary units, as Slurm counts)."""
+    if not isinstance(value, str) or not (match := SIZE.fullmatch(value.strip())):
+        raise ValueError('write a size with its unit, for example "600m" or "2g"')
+    return round(float(match[1]) * MIB[match[2].lower()])
+
+
+def format_size(mb: int) -> str:
+    """Write MiB the way parse_size reads it, in the largest unit that stays exact."""
+    for unit in ("t", "g"):
+        if mb and mb % MIB[unit] == 0:
+            return f"{mb // MIB[unit]}{unit}"
+    return f"{mb}m"
+
+
+Memory = Annotated[
+    int,
+    BeforeValidator(parse_size),
+    Field(ge=MIN_MEMORY_MB, le=64 * 1024 * 1024),
+    PlainSerializer(format_size, return_type=str),
+    WithJsonSchema({"type": "string", "examples": ["600m", "2g"], "pattern": r"^[0-9.]+ ?[mgt]$"}),
+]
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+SessionName = Annotated[str, Field(pattern=r"^[A-Za-z0-9]{4,64}$")]
+STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Resources(BaseModel):
+    """How much of one node a session gets; memory in MiB."""
+
+    model_config = STRICT
+
+    cpus: Annotated[int, Field(ge=1, le=4096)] = 1
+    memory: Memory
+
+
+class LaunchRequest(BaseModel):
+    """One session that somebody asks for; unknown keys are refused."""
+
+    model_config = STRICT
+
+    environment: Word
+    version: Word | None = None
+    name: SessionName | None = None
+    resource_group: Word | None = None
+    resources: Resources
+    time_limit: Annotated[int, Field(ge=1, le=525_600, description="minutes")] | None = None
+
+
+# Our own words for what pydantic reports; the rest keep pydantic's text.
+MESSAGES = {
+    "missing": "this is needed",
+    "extra_forbidden": "there is no such field",
+    "int_type": "this must be a whole number",
+    "string_type": "this must be text",
+    "greater_than_equal": "this must be at least {ge}",
+    "less_than_equal": "this must be at most {le}",
+    "model_type": "this must be an object with its own fields",
+    "model_attributes_type": "this must be an object with its own fields",
+}
+FIELD_MESSAGES = {
+    "name": "use 4 to 64 letters and digits, without spaces",
+    "resources.memory": f'write a size from {MIN_MEMORY_MB}m on, for example "600m" or "2g"',
+}
+
+
+def parse_launch(data: object) -> LaunchRequest:
+    """Check untrusted input (decoded JSON or a form's fields).
+
+    Raises InvalidRequest that names every wrong field.
+    """
+    if not isinstance(data, Mapping):
+        raise InvalidRequest([FieldError("", "send an object with the fields of a session")])
+    try:
+        return LaunchRequest.model_validate(data)
+    except ValidationError as error:
+        raise InvalidRequest(field_errors(error)) from None
+
+
+def field_errors(error: ValidationError) -> list[FieldError]:
+    """Say in plain words which fields pydantic found wrong."""
+    return [_field_error(dict(detail)) for detail in error.errors(include_url=False)]
+
+
+def _field_error(detail: dict[str, Any]) -> FieldError:
+    field = ".".join(str(part) for part in detail["loc"])
+    if detail["type"] not in ("missing", "extra_forbidden") and field in FIELD_MESSAGES:
+        return FieldError(field, FIELD_MESSAGES[field])
+    if detail["type"] == "string_pattern_mismatch":
+        return FieldError(field, "use letters, digits, dots, dashes and underscores")
+    template = MESSAGES.get(detail["type"])
+    if template is None:
+        return FieldError(field, str(detail["msg"]))
+    return FieldError(field, template.format(**detail.get("ctx", {})))

@@ -1,0 +1,21 @@
+"""Readable names for sessions that were given none."""
+
+from __future__ import annotations
+
+_FIRST = (
+    "amber brisk calm clear coral crisp eager early fair fresh gentle golden keen kind lively "
+    "lucid mellow neat noble olive quick quiet rapid ready silver smart steady sunny swift "
+    "tidy vivid warm"
+).split()
+_SECOND = (
+    "badger beacon birch brook cedar comet condor coral crane delta ember falcon fern finch "
+    "harbor heron lagoon larch lark maple meadow orbit otter petrel pine plover quartz raven "
+    "reef sparrow tern willow"
+).split()
+
+
+def readable_name(number: int) -> str:
+    """A name of two words and two digits; which one, the (random) number says."""
+    first = _FIRST[number % 32]
+    second = _SECOND[number // 32 % 32]
+    return f"{first}{second}{number // 1024 % 100:02}"

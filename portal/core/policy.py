@@ -1,0 +1,57 @@
+"""Whether a request can be granted at all; how soon is Slurm's business."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from portal.core.app import Catalog, Image
+from portal.core.job import Partition
+from portal.core.launch import LaunchRequest, format_size
+from portal.errors import FieldError, InvalidRequest
+
+
+def decide(request: LaunchRequest, catalog: Catalog, partitions: Sequence[Partition]) -> Image:
+    """Return the image that will run, or raise InvalidRequest naming all that cannot be.
+
+    Only what can never be granted is refused here: a request that fits an empty cluster goes to
+    Slurm, whose associations and QOS decide the rest. No known partitions means no bounds.
+    """
+    image = catalog.image(request.environment, request.version)
+    problems = [] if image else [_missing_image(request, catalog)]
+    problems += _resource_problems(request, partitions) if partitions else []
+    if image is None or problems:
+        raise InvalidRequest(problems)
+    return image
+
+
+def _missing_image(request: LaunchRequest, catalog: Catalog) -> FieldError:
+    if catalog.image(request.environment, None) is None:
+        return FieldError("environment", f"there is no environment named {request.environment}")
+    return FieldError("version", f"{request.environment} has no version {request.version}")
+
+
+def group_for(name: str | None, partitions: Sequence[Partition]) -> Partition | None:
+    """The partition that a request goes to: the named one, else the default."""
+    if name is None:
+        return next((p for p in partitions if p.default), partitions[0] if partitions else None)
+    return next((p for p in partitions if p.name == name), None)
+
+
+def _resource_problems(request: LaunchRequest, partitions: Sequence[Partition]) -> list[FieldError]:
+    group = group_for(request.resource_group, partitions)
+    if group is None:
+        known = ", ".join(p.name for p in partitions)
+        return [FieldError("resource_group", f"choose one of: {known}")]
+    problems = []
+    if request.resources.cpus > group.max_cpus:
+        problems.append(
+            FieldError("resources.cpus", f"the largest node here has {group.max_cpus} cores")
+        )
+    if request.resources.memory > group.max_memory_mb:
+        largest = format_size(group.max_memory_mb)
+        problems.append(FieldError("resources.memory", f"the largest node here has {largest}"))
+    if group.max_minutes and (request.time_limit or 0) > group.max_minutes:
+        problems.append(
+            FieldError("time_limit", f"sessions here may run {group.max_minutes} minutes at most")
+        )
+    return problems

@@ -1,0 +1,281 @@
+"""What the story needs of the outside world; adapters provide it, tests replay it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from portal.core.access import AppState, Grant, OpenApp, Ticket
+from portal.core.job import JobReport, Partition
+from portal.core.session import Session, State
+
+
+class Clock(Protocol):
+    """Tells the time."""
+
+    def __call__(self) -> datetime:
+        """Now, in UTC, with its time zone."""
+        ...
+
+
+class Scheduler(Protocol):
+    """Slurm. Every method raises Unavailable when Slurm does not answer."""
+
+    def submit(self, user: str, session: str, spec: str, script: str) -> str:
+        """Submit as the user and return the job id.
+
+        `spec` is secret: it reaches the job without passing through Slurm. Raises InvalidRequest
+        with Slurm's own words when Slurm refuses, OutcomeUnknown when the answer was lost.
+        """
+        ...
+
+    def cancel(self, user: str, job_id: str) -> None:
+        """Cancel as the user; a job that is over already is fine."""
+        ...
+
+    def jobs(self) -> dict[str, JobReport]:
+        """All jobs that Slurm remembers, by job id: one query for everybody."""
+        ...
+
+    def find(self, session: str, user: str) -> list[JobReport]:
+        """The user's jobs that carry this session's name, newest last."""
+        ...
+
+    def ended(self, job_ids: Collection[str]) -> dict[str, JobReport]:
+        """What accounting knows of these jobs; a job it does not know is left out."""
+        ...
+
+    def ended_named(self, session: str, user: str, since: datetime) -> list[JobReport]:
+        """The user's jobs of this name that accounting knows."""
+        ...
+
+    def partitions(self) -> list[Partition]:
+        """All partitions."""
+        ...
+
+
+class UserFiles(Protocol):
+    """The portal's few files in a user's home, touched as that user."""
+
+    def remove_session(self, user: str, session: str) -> None:
+        """Delete all that a session left; nothing there is fine."""
+        ...
+
+    def read_log(self, user: str, session: str, offset: int, limit: int) -> bytes:
+        """Up to `limit` bytes of the session's log from `offset` on; b"" when there is none."""
+        ...
+
+
+class Runners(Protocol):
+    """The runners inside the jobs, reached through their gateways."""
+
+    def start_app(self, session: Session, order: Mapping[str, object]) -> None:
+        """Ask for an app to be started; asking twice starts it once. Raises Unavailable."""
+        ...
+
+
+class Certificates(Protocol):
+    """The portal's certificate authority for gateways."""
+
+    def sign_gateway(self, session: str, request_pem: str) -> str:
+        """Certificate (PEM) for a gateway's request; raises InvalidRequest for a bad request."""
+        ...
+
+    def client_ca(self) -> str:
+        """PEM of the authority that vouches for the portal towards gateways."""
+        ...
+
+    def server_ca(self) -> str:
+        """PEM of the authority that vouches for the portal's call-back address."""
+        ...
+
+
+class Routes(Protocol):
+    """HAProxy's map: who may pass, and where to. Raises Unavailable."""
+
+    def add(self, key: str, target: str) -> None:
+        """Let requests with this key through to the target; again replaces."""
+        ...
+
+    def remove(self, key: str) -> None:
+        """Shut the way; a key that is not there is fine."""
+        ...
+
+    def restore(self, routes: Mapping[str, str]) -> bool:
+        """Fill the map if HAProxy has lost it (a restart); True when that was needed."""
+        ...
+
+
+class Resolver(Protocol):
+    """Names of compute nodes."""
+
+    def __call__(self, node: str) -> str:
+        """IP address of a node; raises Unavailable."""
+        ...
+
+
+@dataclass(frozen=True)
+class SlurmStatus:
+    """When Slurm last answered the worker, and since when it has not."""
+
+    answered: datetime | None
+    failing_since: datetime | None
+    message: str = ""
+
+
+class SessionStore(Protocol):
+    """The sessions' table. Every method is one transaction."""
+
+    def add(self, session: Session, key: str | None, fingerprint: str) -> tuple[Session, bool]:
+        """Store a new session, or return (earlier one, False) for the owner's same key.
+
+        Raises Conflict when the key was used for another request.
+        """
+        ...
+
+    def get(self, session: str) -> Session | None:
+        """One session."""
+        ...
+
+    def change(self, session: str, when: Collection[State], **changes: object) -> Session | None:
+        """Change a session if it is in one of these states; None when it was not."""
+        ...
+
+    def forget(self, session: str) -> None:
+        """Remove a session that never came to be."""
+        ...
+
+    def live(self) -> list[Session]:
+        """All sessions that are not over."""
+        ...
+
+    def unclean(self) -> list[Session]:
+        """All that are over and still have files."""
+        ...
+
+    def listing(
+        self, owner: str | None, states: Collection[State], limit: int, cursor: str | None
+    ) -> tuple[list[Session], str | None]:
+        """Newest first, a page at a time; the second value is the next page's cursor."""
+        ...
+
+
+class AccessStore(Protocol):
+    """Apps that are open, and who may reach them."""
+
+    def want_app(self, session: str, app: str, label: str) -> OpenApp:
+        """The app's entry, made if there is none (then with this label)."""
+        ...
+
+    def set_app(self, session: str, app: str, state: AppState, message: str, log: str) -> None:
+        """Note what the runner says of an app."""
+        ...
+
+    def apps(self, session: str) -> list[OpenApp]:
+        """All open apps of a session."""
+        ...
+
+    def app_by_label(self, label: str) -> OpenApp | None:
+        """The app behind an origin."""
+        ...
+
+    def add_ticket(self, ticket: Ticket) -> None:
+        """Remember a one-time ticket by its hash."""
+        ...
+
+    def take_ticket(self, ticket_hash: str, label: str, now: datetime) -> Ticket | None:
+        """Use up a ticket; None when it is unknown, spent, expired or for another origin."""
+        ...
+
+    def add_grant(self, grant: Grant) -> None:
+        """Remember that a browser may use an app."""
+        ...
+
+    def grant(self, label: str, cookie_hash: str) -> Grant | None:
+        """The grant behind a cookie at an origin."""
+        ...
+
+    def grants(self, session: str | None = None, login: str | None = None) -> list[Grant]:
+        """All grants, or those of one session or one login."""
+        ...
+
+    def drop_grants(self, grants: Sequence[Grant]) -> None:
+        """Forget grants."""
+        ...
+
+    def close_session(self, session: str) -> None:
+        """Forget all apps, tickets and grants of a session."""
+        ...
+
+
+class StatusStore(Protocol):
+    """What the worker last learnt of the cluster."""
+
+    def note_answer(self, now: datetime) -> None:
+        """Slurm answered."""
+        ...
+
+    def note_failure(self, now: datetime, message: str) -> None:
+        """Slurm did not answer; the first failure's time is kept."""
+        ...
+
+    def slurm_status(self) -> SlurmStatus:
+        """When Slurm last answered."""
+        ...
+
+    def save_partitions(self, partitions: Sequence[Partition]) -> None:
+        """Keep the partitions for everybody."""
+        ...
+
+    def partitions(self) -> list[Partition]:
+        """The partitions as last read; [] before the first time."""
+        ...
+
+
+@dataclass(frozen=True)
+class Login:
+    """A browser's login or an API token; stored by the hash of its secret."""
+
+    hash: str
+    kind: str
+    """"browser" or "token"."""
+    user: str
+    scopes: tuple[str, ...]
+    expires: datetime
+
+
+class LoginStore(Protocol):
+    """Who is logged in: server-side, so that a login can be taken back at once."""
+
+    def add_login(self, login: Login) -> None:
+        """Remember a login."""
+        ...
+
+    def login(self, hash: str, now: datetime) -> Login | None:
+        """The login with this hash, unless it has expired."""
+        ...
+
+    def extend_login(self, hash: str, expires: datetime) -> None:
+        """A login in use lasts longer."""
+        ...
+
+    def drop_login(self, hash: str) -> None:
+        """Log out."""
+        ...
+
+    def expire(self, now: datetime) -> None:
+        """Forget logins and tickets that are past their time."""
+        ...
+
+
+class Authenticator(Protocol):
+    """Checks passwords against the cluster."""
+
+    def __call__(self, user: str, password: str) -> bool:
+        """Whether the login node takes this password for an ordinary account.
+
+        Raises Unavailable when the login node does not answer.
+        """
+        ...

@@ -1,0 +1,28 @@
+"""From a job description to the batch script that Slurm stores and runs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+
+from jinja2 import Environment, StrictUndefined
+
+from portal.core.job import JobDescription
+
+_SAFE = re.compile(r"[A-Za-z0-9._/@%+=:,-]*")
+
+
+def render(job: JobDescription, template_text: str) -> str:
+    """Fill the template; raises ValueError if any value could mean something to a shell."""
+    for key, value in asdict(job).items():
+        if isinstance(value, str) and not _SAFE.fullmatch(value):
+            raise ValueError(f"{key} has characters that do not belong in a batch script")
+    # HTML escaping would corrupt a shell script; the check above is what keeps it safe.
+    environment = Environment(
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.from_string(template_text).render(job=job)

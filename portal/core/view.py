@@ -1,0 +1,116 @@
+"""A session as people see it: the same in pages and in the REST API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from portal.core.access import OpenApp
+from portal.core.app import AppSpec
+from portal.core.launch import format_size
+from portal.core.ports import SlurmStatus
+from portal.core.reasons import Reason, explain
+from portal.core.session import OVER, Session, State
+
+SILENT_AFTER = timedelta(seconds=15)
+"""How old Slurm's last answer may be before we stop claiming to know."""
+
+UNKNOWN = "UNKNOWN"
+
+
+def unknown_since(session: Session, status: SlurmStatus, now: datetime) -> datetime | None:
+    """Since when nobody knows a live session's state; None while it is known."""
+    if session.state in OVER or status.answered is None:
+        return None
+    if now - status.answered > SILENT_AFTER:
+        return status.failing_since or status.answered
+    return None
+
+
+def shown_state(session: Session, status: SlurmStatus, now: datetime) -> str:
+    """One of PENDING, STARTING, RUNNING, ENDING, FINISHED, FAILED, UNKNOWN."""
+    if unknown_since(session, status, now) is not None:
+        return UNKNOWN
+    return State.PENDING if session.state is State.SUBMITTING else session.state
+
+
+def shown_reason(session: Session, status: SlurmStatus, now: datetime) -> Reason | None:
+    """Why a session is not running yet, or why its state is not known."""
+    since = unknown_since(session, status, now)
+    if since is not None:
+        return Reason(
+            "SlurmDown",
+            f"Slurm has not answered since {since:%H:%M:%S} UTC.",
+            "Open apps go on; the state shows again when Slurm is back.",
+        )
+    match session.state:
+        case State.SUBMITTING:
+            return Reason("Submitting", "It is being handed to Slurm.")
+        case State.PENDING:
+            return explain(session.pending_reason)
+        case State.STARTING:
+            return Reason("Starting", "The container is starting.")
+        case _:
+            return None
+
+
+def elapsed(session: Session, now: datetime) -> timedelta | None:
+    """How long a session has run, or ran."""
+    if session.started is None:
+        return None
+    return max((session.ended or now) - session.started, timedelta(0))
+
+
+def as_json(
+    session: Session,
+    status: SlurmStatus,
+    offered: Sequence[AppSpec],
+    opened: Sequence[OpenApp],
+    now: datetime,
+) -> dict[str, Any]:
+    """The session of the REST API, version 1."""
+    reason = shown_reason(session, status, now)
+    since = unknown_since(session, status, now)
+    states = {app.app: app.state for app in opened}
+    return {
+        "id": session.id,
+        "name": session.name,
+        "owner": session.owner,
+        "environment": session.environment,
+        "version": session.version,
+        "resources": {"cpus": session.cpus, "memory": format_size(session.memory_mb)},
+        "resource_group": session.partition,
+        "time_limit": session.time_limit,
+        "state": shown_state(session, status, now),
+        "unknown_since": _time(since),
+        "reason": reason
+        and {
+            "code": reason.code,
+            "text": reason.text,
+            "advice": reason.advice,
+            "ahead": None,
+            "estimated_start": _time(session.estimated_start),
+        },
+        "end": session.cause
+        and {"cause": session.cause, "text": session.end_text, "exit_code": session.exit_code},
+        "usage": session.usage_at
+        and {
+            "cpu_percent": session.cpu_percent,
+            "memory": session.memory_used,
+            "oom_kills": session.oom_kills,
+        },
+        "job_id": session.job_id,
+        "node": session.node,
+        "created": _time(session.created),
+        "started": _time(session.started),
+        "ended": _time(session.ended),
+        "apps": [
+            {"name": app.name, "title": app.title, "state": states.get(app.server)}
+            for app in offered
+        ],
+    }
+
+
+def _time(value: datetime | None) -> str | None:
+    return value.isoformat() if value else None

@@ -1,0 +1,87 @@
+"""Every error that a person may see.
+
+The tree (the web layer turns each into one HTTP status, in one place):
+
+    PortalError                  500
+     ├─ InvalidRequest           422  names each field that is wrong; nothing was changed
+     ├─ Unauthorized             401  no identity, or a wrong one
+     ├─ NotFound                 404  also what belongs to somebody else
+     ├─ Conflict                 409  the thing is not in a state that permits this
+     ├─ Gone                     410  the session is over
+     └─ Unavailable              503  Slurm, the login node or a compute node does not answer
+         └─ OutcomeUnknown       503  it was asked, and nobody knows whether it was done
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """One field of a request and what is wrong with it, in words for its author."""
+
+    field: str
+    message: str
+
+
+class PortalError(Exception):
+    """The root; its text may be shown to users."""
+
+    status = 500
+    title = "Something went wrong on our side"
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+class InvalidRequest(PortalError):
+    """The request cannot be carried out as written; every wrong field is named."""
+
+    status = 422
+    title = "Please check what you entered"
+
+    def __init__(self, errors: Sequence[FieldError], text: str = "") -> None:
+        super().__init__(text or "; ".join(f"{e.field}: {e.message}" for e in errors))
+        self.errors = tuple(errors)
+
+
+class Unauthorized(PortalError):
+    """Nobody is logged in, or the name and password do not belong together."""
+
+    status = 401
+    title = "Please log in"
+
+
+class NotFound(PortalError):
+    """There is no such thing, or it is not yours: the two look the same on purpose."""
+
+    status = 404
+    title = "Not found"
+
+
+class Conflict(PortalError):
+    """The thing exists but is not in a state that permits this."""
+
+    status = 409
+    title = "Not possible right now"
+
+
+class Gone(PortalError):
+    """The session is over."""
+
+    status = 410
+    title = "This session is over"
+
+
+class Unavailable(PortalError):
+    """Something we depend on does not answer; trying again later helps."""
+
+    status = 503
+    title = "Temporarily not available"
+
+
+class OutcomeUnknown(Unavailable):
+    """A command was sent and its answer was lost: it may or may not have happened."""

@@ -1,0 +1,22 @@
+"""All that an entry point needs, wired once: the only place that knows every room."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from portal.access import Access
+from portal.config import Settings
+from portal.core.ports import Authenticator, Clock, LoginStore
+from portal.sessions import Sessions
+
+
+@dataclass(frozen=True)
+class Services:
+    """What the web layer works with; tests hand in their own."""
+
+    settings: Settings
+    sessions: Sessions
+    access: Access
+    logins: LoginStore
+    authenticate: Authenticator
+    clock: Clock
