@@ -228,6 +228,18 @@ class Access:
             raise NotFound("There is nothing here.")
         return self.open_app(person, opened.session, opened.app)
 
+    def opened(self, session_id: str) -> list[OpenApp]:
+        """The apps of a session that somebody has opened."""
+        return self._store.apps(session_id)
+
+    def close_app(self, person: Person, session_id: str, app: str) -> None:
+        """Shut every way into one app of one's own session; the app itself goes on."""
+        session = self._sessions.get(session_id)
+        if session is None or session.owner != person.name:
+            raise NotFound("There is no such session.")
+        spec = self._spec(session, app)
+        self._drop([g for g in self._store.grants(session=session.id) if g.app == spec.name])
+
     def close_session(self, session_id: str) -> None:
         """Shut every way into a session and forget its tickets."""
         self._drop(self._store.grants(session=session_id))
