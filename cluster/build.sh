@@ -1,0 +1,69 @@
+# shellcheck shell=bash
+# The images of the cluster: built when their sources changed, else left alone.
+
+BASE_IMAGE=debian:trixie-slim
+
+image_exists() { engine image inspect "$1" >/dev/null 2>&1; }
+
+# The base comes from a registry, or is made here under the same name where none answers.
+ensure_base() {
+    image_exists "$BASE_IMAGE" && return
+    echo "fetching $BASE_IMAGE"
+    engine pull --quiet "$BASE_IMAGE" 2>&1 && return
+    echo "no registry answers: making $BASE_IMAGE with debootstrap"
+    make_base
+}
+
+make_base() {
+    local root mirror
+    command -v debootstrap >/dev/null || apt_install debootstrap debian-archive-keyring
+    root=$(mktemp -d /var/tmp/slipway-base.XXXXXX)
+    mirror=$(cat "$SITE_DIR/mirror")
+    debootstrap --variant=minbase trixie "$root/rootfs" ${mirror:+"$mirror"}
+    find "$root/rootfs/dev" -mindepth 1 -delete
+    rm -rf "$root/rootfs/var/cache/apt/archives" "$root/rootfs/var/lib/apt/lists"
+    mkdir -p "$root/rootfs/var/lib/apt/lists/partial" "$root/rootfs/var/cache/apt/archives/partial"
+    local uri
+    uri=$(sed -nE 's/^deb +([^ ]+).*/\1/p' "$root/rootfs/etc/apt/sources.list" | head -n 1)
+    rm -f "$root/rootfs/etc/apt/sources.list"
+    printf 'Types: deb\nURIs: %s\nSuites: trixie\nComponents: main\nSigned-By: %s\n' \
+        "$uri" /usr/share/keyrings/debian-archive-keyring.gpg \
+        > "$root/rootfs/etc/apt/sources.list.d/debian.sources"
+    tar -C "$root/rootfs" -c . | engine import - "$BASE_IMAGE"
+    rm -rf "$root"
+}
+
+# build_image TARGET TAG INPUT… — the fingerprint of the inputs is kept as a label.
+build_image() {
+    local target=$1 tag=$2 print
+    shift 2
+    print=$(fingerprint "$@")-$SLURM
+    if [ "$(engine image inspect --format '{{index .Config.Labels "slipway.inputs"}}' "$tag" 2>/dev/null)" = "$print" ]; then
+        echo "$tag is up to date"
+        return
+    fi
+    echo "building $tag"
+    local secrets=() name
+    for name in apt.sources apt.conf ca.crt pip.conf; do
+        secrets+=(--secret "id=$name,src=$SITE_DIR/$name")
+    done
+    local layers=()
+    [ "$ENGINE" = docker ] || layers=(--layers)
+    engine build "${layers[@]}" "${secrets[@]}" --network=host --build-arg "SLURM=$SLURM" \
+        --label "slipway.inputs=$print" --target "$target" --tag "$tag" \
+        --file "$CLUSTER_DIR/Containerfile" "$REPO_DIR"
+}
+
+SLURM_INPUTS=(cluster/Containerfile cluster/build cluster/bin cluster/supervisor cluster/etc)
+
+build_cluster_images() {
+    local target
+    for target in ctl login node; do
+        build_image "$target" "localhost/slipway-$target:$SLURM" "${SLURM_INPUTS[@]}"
+    done
+}
+
+build_portal_image() {
+    build_image portal localhost/slipway-portal:latest "${SLURM_INPUTS[@]}" \
+        pyproject.toml README.md requirements.txt portal templates apps images
+}

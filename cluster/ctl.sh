@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Small commands on a running cluster; hides the engine and the project's name.
+#
+#   cluster/ctl.sh exec [-t] [--user NAME] SERVICE -- COMMAND…   run a command in a service
+#   cluster/ctl.sh start|stop|restart|kill SERVICE…              the whole container
+#   cluster/ctl.sh daemon start|stop|restart|kill SERVICE NAME   one daemon in it (kill = SIGKILL)
+#   cluster/ctl.sh put SERVICE PATH                              write standard input to a file there
+#   cluster/ctl.sh logs [-f] [SERVICE…]     cluster/ctl.sh ps     cluster/ctl.sh address SERVICE
+#
+# Services: ctl login n1 n2 portal. COMPOSE_PROJECT_NAME chooses the cluster (default: slipway).
+# shellcheck disable=SC2016  # the sh -c pieces are expanded in the container
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+usage() {
+    sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2
+    exit 2
+}
+
+need_container() {
+    local id
+    id=$(container_of "$1")
+    [ -n "$id" ] || fail "There is no service '$1' in cluster '$COMPOSE_PROJECT_NAME'. Start it with: make up"
+    echo "$id"
+}
+
+exec_in() {
+    local options=(--interactive) user="" service
+    while :; do
+        case ${1:-} in
+            -t) options+=(--tty); shift ;;
+            --user) user=$2; shift 2 ;;
+            *) break ;;
+        esac
+    done
+    service=${1:?which service?}
+    shift
+    [ "${1:-}" != -- ] || shift
+    # Not the engine's --user: that leaves HOME and the supplementary groups as they are for root.
+    [ -z "$user" ] || set -- runuser --user "$user" -- env "HOME=/home/$user" "USER=$user" "LOGNAME=$user" \
+        "SHELL=/bin/bash" sh -c 'cd && exec "$@"' sh "$@"
+    engine exec "${options[@]}" "$(need_container "$service")" "$@"
+}
+
+daemon() {
+    local action=$1 container
+    container=$(need_container "$2")
+    case $action in
+        kill) engine exec "$container" sh -c 'kill -9 "$(supervisorctl pid "$1")"' sh "$3" ;;
+        start | stop | restart | status) engine exec "$container" supervisorctl "$action" "$3" ;;
+        *) usage ;;
+    esac
+}
+
+on_containers() {
+    local action=$1 service
+    shift
+    for service in "$@"; do
+        engine "$action" "$(need_container "$service")" >/dev/null
+    done
+}
+
+show_logs() {
+    local follow=() service
+    [ "${1:-}" != -f ] || { follow=(--follow); shift; }
+    [ $# -gt 0 ] || set -- "${SERVICES[@]}"
+    for service in "$@"; do
+        engine logs "${follow[@]}" "$(need_container "$service")" 2>&1 | sed -u "s/^/$service | /" &
+    done
+    wait
+}
+
+address_of() {
+    engine inspect --format '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}' "$(need_container "$1")"
+}
+
+main() {
+    local action=${1:-}
+    [ -n "$action" ] || usage
+    shift
+    case $action in
+        exec) exec_in "$@" ;;
+        daemon) [ $# -eq 3 ] || usage; daemon "$@" ;;
+        put) exec_in "$1" -- sh -c 'cat > "$1"' sh "$2" ;;
+        start | stop | restart | kill) on_containers "$action" "$@" ;;
+        logs) show_logs "$@" ;;
+        address) address_of "$1" ;;
+        ps) engine ps --all --filter "label=com.docker.compose.project=$COMPOSE_PROJECT_NAME" ;;
+        *) usage ;;
+    esac
+}
+
+become_root "$@"
+choose_engine
+main "$@"

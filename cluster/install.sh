@@ -1,0 +1,63 @@
+# shellcheck shell=bash
+# Installs what this machine lacks: a container engine with compose, debootstrap, make's friends.
+
+PODMAN_COMPOSE_VERSION=1.6.0
+
+install_missing() {
+    local packages=()
+    command -v python3 >/dev/null && python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
+    if [ "$ENGINE" = podman ]; then
+        command -v podman >/dev/null || packages+=(podman netavark aardvark-dns iptables catatonit)
+        command -v runc >/dev/null || command -v crun >/dev/null || packages+=(runc)
+        on_cgroup_v2 || command -v runc >/dev/null || packages+=(runc)
+    fi
+    if [ ${#packages[@]} -gt 0 ]; then
+        echo "installing: ${packages[*]}"
+        apt_install "${packages[@]}"
+    fi
+    [ "$ENGINE" = docker ] || { write_containers_conf; install_podman_compose; }
+    allow_user_namespaces
+}
+
+apt_install() {
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get -o DPkg::Lock::Timeout=300 update -qq
+    apt-get -o DPkg::Lock::Timeout=300 install -qq -y --no-install-recommends "$@"
+}
+
+on_cgroup_v2() { [ -e /sys/fs/cgroup/cgroup.controllers ]; }
+
+can_raise_limits() { grep -q '^CapBnd:.*' /proc/self/status && (ulimit -Hn 1048576) 2>/dev/null; }
+
+# podman's settings for these containers only: no systemd is needed, and nothing that this
+# machine's kernel refuses is asked for.
+write_containers_conf() {
+    mkdir -p "$CACHE_DIR"
+    {
+        echo '[engine]'
+        echo 'events_logger = "file"'
+        echo 'cgroup_manager = "cgroupfs"'
+        on_cgroup_v2 || echo 'runtime = "runc"' # crun refuses cgroup v1 beside v2
+        echo '[containers]'
+        echo 'cgroupns = "private"'
+        echo 'log_driver = "k8s-file"'
+        can_raise_limits || echo 'default_ulimits = ["nofile=16384:16384", "nproc=8192:8192"]'
+    } > "$CACHE_DIR/containers.conf"
+}
+
+install_podman_compose() {
+    local python=$CACHE_DIR/venv/bin/python
+    if ! "$python" -c "import importlib.metadata as m; assert m.version('podman-compose') == '$PODMAN_COMPOSE_VERSION'" 2>/dev/null; then
+        python3 -m venv --clear "$CACHE_DIR/venv"
+        "$python" -m pip install --quiet "podman-compose==$PODMAN_COMPOSE_VERSION"
+    fi
+}
+
+# Ubuntu forbids user namespaces to ordinary programs; Apptainer in the nodes lives on them.
+allow_user_namespaces() {
+    local switch=/proc/sys/kernel/apparmor_restrict_unprivileged_userns
+    if [ -e "$switch" ] && [ "$(cat "$switch")" != 0 ]; then
+        echo "allowing user namespaces until the next reboot (kernel.apparmor_restrict_unprivileged_userns=0)"
+        echo 0 > "$switch"
+    fi
+}

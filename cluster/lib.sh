@@ -1,0 +1,84 @@
+# shellcheck shell=bash
+# What all scripts of the cluster share: where things are, which engine runs, who says what.
+set -euo pipefail
+
+CLUSTER_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+REPO_DIR=$(dirname "$CLUSTER_DIR")
+CACHE_DIR=$CLUSTER_DIR/.cache
+
+export COMPOSE_PROJECT_NAME=${COMPOSE_PROJECT_NAME:-slipway}
+export PORT=${PORT:-8080}
+export SLURM=${SLURM:-24.11}
+PROJECT_DIR=$CACHE_DIR/projects/$COMPOSE_PROJECT_NAME
+export CLUSTER_SOFTWARE=$CACHE_DIR/software
+if [ "$COMPOSE_PROJECT_NAME" = slipway ]; then
+    export CLUSTER_PASSWORDS=$CLUSTER_DIR/.demo-passwords
+else
+    export CLUSTER_PASSWORDS=$PROJECT_DIR/demo-passwords
+fi
+
+# shellcheck disable=SC2034  # used where this is sourced
+SERVICES=(ctl login n1 n2 portal)
+
+fail() {
+    printf '%s\n' "$@" >&2
+    exit 1
+}
+
+# Everything here needs root: podman for the nodes' cgroups, docker mostly too.
+become_root() {
+    [ "$(id -u)" -ne 0 ] || return 0
+    command -v sudo >/dev/null || fail "Please run this as root, or install sudo."
+    exec sudo --preserve-env=PORT,SLURM,DEMO_PASSWORD,COMPOSE_PROJECT_NAME,NODE_MEMORY,NODE_MAX_CPUS,http_proxy,https_proxy,no_proxy \
+        "$0" "$@"
+}
+
+# docker where its daemon answers and has compose, else podman.
+choose_engine() {
+    if [ -n "${ENGINE:-}" ]; then
+        return
+    elif timeout 10 docker info >/dev/null 2>&1 && docker compose version >/dev/null 2>&1; then
+        ENGINE=docker
+    else
+        ENGINE=podman
+        export CONTAINERS_CONF=$CACHE_DIR/containers.conf
+    fi
+}
+
+engine() { "$ENGINE" "$@"; }
+
+compose() {
+    export_network
+    if [ "$ENGINE" = docker ]; then
+        docker compose -f "$CLUSTER_DIR/compose.yaml" "$@"
+    else
+        "$CACHE_DIR/venv/bin/podman-compose" -f "$CLUSTER_DIR/compose.yaml" "$@"
+    fi
+}
+
+# The /24 of this cluster, chosen once (see choose_network in up.sh).
+export_network() {
+    if [ -s "$PROJECT_DIR/network" ]; then
+        CLUSTER_NET=$(cat "$PROJECT_DIR/network")
+        export CLUSTER_NET
+    fi
+}
+
+# The engine's id of a service's container; empty when there is none.
+container_of() {
+    engine ps --all --quiet \
+        --filter "label=com.docker.compose.project=$COMPOSE_PROJECT_NAME" \
+        --filter "label=com.docker.compose.service=$1" | head -n 1
+}
+
+is_running() {
+    [ -n "$(engine ps --quiet \
+        --filter "label=com.docker.compose.project=$COMPOSE_PROJECT_NAME" \
+        --filter "label=com.docker.compose.service=$1")" ]
+}
+
+# One word for the content of files and folders; the same content gives the same word.
+fingerprint() {
+    (cd "$REPO_DIR" && find "$@" -type f ! -path '*/__pycache__/*' ! -path '*/node_modules/*' -print0 |
+        sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16)
+}

@@ -1,0 +1,36 @@
+# shellcheck shell=bash
+# What sessions run: the toolkit and the images. Built inside the node's image (it has Apptainer),
+# kept in cluster/.cache/software and shown to every cluster of this clone as /srv/slipway.
+
+in_builder() {
+    engine run --rm --privileged --network=host \
+        --volume "$REPO_DIR:/repo:ro" --volume "$CLUSTER_SOFTWARE:/out" --volume "$SITE_DIR:/run/site:ro" \
+        --env http_proxy --env https_proxy --env no_proxy \
+        --workdir /repo "localhost/slipway-node:$SLURM" with-site "$@"
+}
+
+# Builds only when the fingerprint of the sources changed; usage: build_once NAME "SOURCES" COMMAND…
+build_once() {
+    local name=$1 sources=$2 stamp print
+    shift 2
+    stamp=$CLUSTER_SOFTWARE/.stamps/${name//\//-}
+    # shellcheck disable=SC2086  # a list of paths
+    print=$(fingerprint $sources)
+    if [ "$(cat "$stamp" 2>/dev/null)" = "$print" ]; then
+        echo "$name is up to date"
+        return
+    fi
+    in_builder "$@"
+    mkdir -p "$CLUSTER_SOFTWARE/.stamps"
+    echo "$print" > "$stamp"
+}
+
+build_toolkit() {
+    build_once toolkit "images/toolkit portal/runner" \
+        bash images/toolkit/build.sh /out/toolkit.sqsh
+}
+
+build_session_image() {
+    build_once "images/$1" "images/build.sh images/$1" \
+        bash images/build.sh "$1" "/out/images/$1"
+}

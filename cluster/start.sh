@@ -1,0 +1,137 @@
+# shellcheck shell=bash
+# Starting the containers, whatever an earlier run left behind, and waiting until they work.
+
+prepare_machine() {
+    install_missing
+    collect_site
+    write_passwords
+    choose_network
+}
+
+# Random passwords stay the same until the file is deleted; DEMO_PASSWORD replaces them all.
+write_passwords() {
+    local user
+    if [ -n "${DEMO_PASSWORD:-}" ] || [ ! -s "$CLUSTER_PASSWORDS" ]; then
+        mkdir -p "$(dirname "$CLUSTER_PASSWORDS")"
+        (umask 077 && : >> "$CLUSTER_PASSWORDS")
+        for user in alice bob admin; do
+            echo "$user:${DEMO_PASSWORD:-$(random_password)}"
+        done > "$CLUSTER_PASSWORDS"
+    fi
+    chmod 600 "$CLUSTER_PASSWORDS"
+    [ -z "${SUDO_UID:-}" ] || chown "$SUDO_UID" "$CLUSTER_PASSWORDS"
+}
+
+random_password() { head -c 9 /dev/urandom | base64 | tr '+/' 'xy'; }
+
+# A /24 that nothing on this machine uses, kept for the life of the project.
+choose_network() {
+    [ ! -s "$PROJECT_DIR/network" ] || return 0
+    local net
+    for net in 10.213.{77..140}; do
+        if ! ip route show | grep -q "^$net\." && ! grep -qsx "$net" "$CACHE_DIR"/projects/*/network; then
+            echo "$net" > "$PROJECT_DIR/network"
+            return
+        fi
+    done
+    echo "no free network between 10.213.77.0 and 10.213.140.0"
+    return 1
+}
+
+image_of() { engine inspect --format '{{.Image}}' "$1"; }
+
+# Whether the container is up, from the image of now and with the settings of now.
+is_current() {
+    local container tag
+    is_running "$1" || return 1
+    container=$(container_of "$1")
+    case $1 in
+        portal) tag=localhost/slipway-portal:latest ;;
+        n1 | n2) tag=localhost/slipway-node:$SLURM ;;
+        *) tag=localhost/slipway-$1:$SLURM ;;
+    esac
+    local now
+    now=$(engine image inspect --format '{{.Id}}' "$tag")
+    [ "${now#sha256:}" = "$(image_of "$container" | sed 's/^sha256://')" ] &&
+        [ "$(cat "$PROJECT_DIR/started-$1" 2>/dev/null)" = "$(settings_of)" ]
+}
+
+settings_of() { echo "$(sha256sum < "$CLUSTER_DIR/compose.yaml" | cut -c1-16) $PORT $SLURM ${NODE_MEMORY:-} ${NODE_MAX_CPUS:-}"; }
+
+start_cluster() {
+    local service stale=()
+    for service in "${SERVICES[@]}"; do
+        is_current "$service" || stale+=("$service")
+    done
+    if [ ${#stale[@]} -gt 0 ]; then
+        for service in "${stale[@]}"; do
+            remove_container "$service"
+        done
+        compose up -d --no-recreate "${stale[@]}" || start_from_nothing
+        for service in "${stale[@]}"; do
+            settings_of > "$PROJECT_DIR/started-$service"
+        done
+    fi
+    engine exec "$(container_of login)" set-demo-passwords
+}
+
+remove_container() {
+    local id
+    for id in $(engine ps --all --quiet --filter "label=com.docker.compose.project=$COMPOSE_PROJECT_NAME" \
+        --filter "label=com.docker.compose.service=$1"); do
+        engine rm --force --time 15 "$id" || engine rm --force "$id" || true
+    done
+}
+
+# Remains of a killed run (half-made networks, dead containers) are cleared away; data stays.
+start_from_nothing() {
+    echo "could not start on what an earlier run left; clearing it away and trying once more"
+    remove_everything_but_data
+    compose up -d "${SERVICES[@]}"
+}
+
+remove_everything_but_data() {
+    local service
+    for service in "${SERVICES[@]}"; do
+        remove_container "$service"
+    done
+    engine network rm --force "${COMPOSE_PROJECT_NAME}_cluster" 2>/dev/null ||
+        engine network rm "${COMPOSE_PROJECT_NAME}_cluster" 2>/dev/null || true
+}
+
+in_login() { engine exec "$(container_of login)" "$@"; }
+
+# wait_for SECONDS COMMAND… — once per half second; on failure the last answer is in the log.
+wait_for() {
+    local until=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ $SECONDS -lt $until ] || { echo "gave up after waiting: $*"; return 1; }
+        sleep 0.5
+    done
+}
+
+nodes_are_up() { [ "$(in_login sinfo -h -N -o %t 2>&1 | grep -cE '^(idle|mix|alloc)$')" = 2 ]; }
+ssh_answers() { in_login nc -z login 22; }
+
+wait_for_slurm() {
+    wait_for 60 ssh_answers
+    # Nodes that a crash or a power cut took away come back by themselves, except from "drain".
+    wait_for 90 nodes_are_up || { in_login sinfo -N -l; return 1; }
+}
+
+portal_answers() {
+    engine exec "$(container_of portal)" curl -fsS -o /dev/null -H "Host: localhost:$PORT" http://127.0.0.1:8080/healthz
+}
+
+published() { curl -fsS -o /dev/null "http://127.0.0.1:$PORT/healthz" -H "Host: localhost:$PORT"; }
+
+wait_for_portal() {
+    wait_for 60 portal_answers
+}
+
+print_welcome() {
+    printf '\nSlipway is up: http://localhost:%s\n\nDemo accounts:\n' "$PORT"
+    sed 's/^\([^:]*\):\(.*\)/    \1   password: \2/' "$CLUSTER_PASSWORDS"
+    printf '\nmake shell = a shell on the login node, make logs, make down\n'
+}

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# make up: installs, builds and starts whatever is missing, and says what it is doing.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source-path=SCRIPTDIR
+. "$here/lib.sh"
+. "$here/site.sh"
+. "$here/install.sh"
+. "$here/build.sh"
+. "$here/software.sh"
+. "$here/start.sh"
+
+STEPS=9
+step_number=0
+
+# step "What happens" "What to do when it fails" FUNCTION…
+step() {
+    local title=$1 advice=$2 log started=$SECONDS
+    shift 2
+    step_number=$((step_number + 1))
+    log=$PROJECT_DIR/logs/$step_number-$1.log
+    printf '[%d/%d] %s … ' "$step_number" "$STEPS" "$title"
+    # In an `if` the shell would forget its set -e, and a failed command inside a step pass unseen.
+    set +e
+    (set -e; "$@") > "$log" 2>&1 < /dev/null
+    local status=$?
+    set -e
+    if [ "$status" -eq 0 ]; then
+        printf 'done (%d s)\n' $((SECONDS - started))
+    else
+        printf 'FAILED\n\n'
+        tail -n 25 "$log" | sed 's/^/    /'
+        printf '\nThis step failed: %s\nWhat to do: %s\nThe whole log: %s\n' "$title" "$advice" "$log" >&2
+        exit 1
+    fi
+}
+
+main() {
+    mkdir -p "$PROJECT_DIR/logs" "$CLUSTER_SOFTWARE"
+    local network="check that this machine reaches its package mirrors, then run the same again"
+    step "Looking at this machine" "$network" prepare_machine
+    step "Base image" "$network" ensure_base
+    step "Images of the cluster (Slurm $SLURM)" "$network" build_cluster_images
+    step "Image of the portal" "$network" build_portal_image
+    step "Toolkit for sessions" "$network" build_toolkit
+    step "Session image python/3.13" "$network" build_session_image python/3.13
+    step "Starting the cluster" "make down, then make up; is port $PORT free? (PORT=9090 make up takes another)" start_cluster
+    step "Waiting for Slurm" "make logs shows what the daemons say" wait_for_slurm
+    step "Waiting for the portal" "make logs shows what the portal says" wait_for_portal
+    print_welcome
+}
+
+become_root "$@"
+choose_engine
+main
