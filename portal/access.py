@@ -52,7 +52,7 @@ class Gate:
 class Access:
     """Opens apps, lets browsers in, and shuts the way again."""
 
-    def __init__(  # noqa: D107
+    def __init__(
         self,
         *,
         sessions: SessionStore,

@@ -23,8 +23,8 @@ class WebSettings(BaseModel):
         "localhost",
         description="Domain whose subdomains are the apps' origins; must not contain the portal.",
     )
-    listen: str = Field("0.0.0.0:8080", description="Where HAProxy takes browsers.")  # noqa: S104
-    listen_runners: str = Field("0.0.0.0:8443", description="Where HAProxy takes call-backs.")  # noqa: S104
+    listen: str = Field("0.0.0.0:8080", description="Where HAProxy takes browsers.")
+    listen_runners: str = Field("0.0.0.0:8443", description="Where HAProxy takes call-backs.")
     tls_certificate: str = Field("", description="PEM (chain and key) for https; empty: http.")
     login_hours: int = Field(12, ge=1, description="How long a login lasts without being used.")
     logins_per_minute: int = Field(10, ge=1, description="Login attempts per address and minute.")

@@ -82,7 +82,7 @@ class Usage:
 class Sessions:
     """Launches, follows and ends sessions; the only writer of their rows besides reconcile."""
 
-    def __init__(  # noqa: D107
+    def __init__(
         self,
         *,
         store: SessionStore,

@@ -77,7 +77,7 @@ _ALIASES = {
 
 def job_state(word: str) -> JobState:
     """Read Slurm's word for a state; raises ValueError for one that no version has."""
-    base = word.split()[0] if word.split() else ""  # sacct says "CANCELLED by 1001"
+    base = word.partition(" ")[0]  # sacct says "CANCELLED by 1001"
     if base in _ALIASES:
         return _ALIASES[base]
     return JobState(base)

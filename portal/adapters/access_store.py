@@ -1,0 +1,161 @@
+"""The store of apps, tickets, grants and logins: everything that lets somebody in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import IntegrityError
+from sqlmodel import Session as Database
+from sqlmodel import col, delete, select, update
+
+from portal.adapters.tables import AppRow, GrantRow, LoginRow, TicketRow
+from portal.core.access import AppState, Grant, OpenApp, Ticket
+from portal.core.ports import Login
+
+
+class Doors:
+    """AccessStore and LoginStore over SQLModel."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._readers = engine.execution_options(read_only=True)
+
+    # Apps
+
+    def want_app(self, session: str, app: str, label: str) -> OpenApp:
+        """The app's entry, made if there is none (then with this label)."""
+        try:
+            with Database(self._engine) as db:
+                row = db.get(AppRow, (session, app))
+                if row is None:
+                    row = AppRow(session=session, app=app, label=label, state=AppState.WANTED)
+                    db.add(row)
+                    db.flush()
+                found = _app(row)
+                db.commit()
+                return found
+        except IntegrityError:  # two clicks at once: the other one made it
+            return next(entry for entry in self.apps(session) if entry.app == app)
+
+    def set_app(self, session: str, app: str, state: AppState, message: str, log: str) -> None:
+        """Note what the runner says of an app."""
+        with Database(self._engine) as db:
+            where = (col(AppRow.session) == session, col(AppRow.app) == app)
+            db.exec(update(AppRow).where(*where).values(state=state, message=message, log=log))
+            db.commit()
+
+    def apps(self, session: str) -> list[OpenApp]:
+        """All open apps of a session."""
+        with Database(self._readers) as db:
+            rows = db.exec(select(AppRow).where(col(AppRow.session) == session))
+            return [_app(row) for row in rows]
+
+    def app_by_label(self, label: str) -> OpenApp | None:
+        """The app behind an origin."""
+        with Database(self._readers) as db:
+            row = db.exec(select(AppRow).where(col(AppRow.label) == label)).first()
+            return _app(row) if row else None
+
+    # Tickets and grants
+
+    def add_ticket(self, ticket: Ticket) -> None:
+        """Remember a one-time ticket by its hash."""
+        with Database(self._engine) as db:
+            db.add(TicketRow(**vars(ticket)))
+            db.commit()
+
+    def take_ticket(self, ticket_hash: str, label: str, now: datetime) -> Ticket | None:
+        """Use up a ticket; None when it is unknown, spent, expired or for another origin."""
+        with Database(self._engine) as db:
+            row = db.get(TicketRow, ticket_hash)
+            if row is None or row.label != label or row.expires < now:
+                return None
+            ticket = Ticket(**row.model_dump())
+            # Whoever deletes the row has it; a second taker at the same time deletes nothing.
+            taken = db.exec(delete(TicketRow).where(col(TicketRow.hash) == ticket_hash))
+            db.commit()
+            return ticket if taken.rowcount else None
+
+    def add_grant(self, grant: Grant) -> None:
+        """Remember that a browser may use an app."""
+        with Database(self._engine) as db:
+            db.add(GrantRow(**vars(grant)))
+            db.commit()
+
+    def grant(self, label: str, cookie_hash: str) -> Grant | None:
+        """The grant behind a cookie at an origin."""
+        with Database(self._readers) as db:
+            row = db.get(GrantRow, cookie_hash)
+            return _grant(row) if row and row.label == label else None
+
+    def grants(self, session: str | None = None, login: str | None = None) -> list[Grant]:
+        """All grants, or those of one session or one login."""
+        query = select(GrantRow)
+        if session is not None:
+            query = query.where(col(GrantRow.session) == session)
+        if login is not None:
+            query = query.where(col(GrantRow.login) == login)
+        with Database(self._readers) as db:
+            return [_grant(row) for row in db.exec(query)]
+
+    def drop_grants(self, grants: Sequence[Grant]) -> None:
+        """Forget grants."""
+        hashes = [grant.cookie_hash for grant in grants]
+        with Database(self._engine) as db:
+            db.exec(delete(GrantRow).where(col(GrantRow.cookie_hash).in_(hashes)))
+            db.commit()
+
+    def close_session(self, session: str) -> None:
+        """Forget all apps, tickets and grants of a session."""
+        labels = select(AppRow.label).where(col(AppRow.session) == session)
+        with Database(self._engine) as db:
+            db.exec(delete(TicketRow).where(col(TicketRow.label).in_(labels)))
+            db.exec(delete(GrantRow).where(col(GrantRow.session) == session))
+            db.exec(delete(AppRow).where(col(AppRow.session) == session))
+            db.commit()
+
+    # Logins
+
+    def add_login(self, login: Login) -> None:
+        """Remember a login."""
+        with Database(self._engine) as db:
+            db.add(LoginRow(**{**vars(login), "scopes": " ".join(login.scopes)}))
+            db.commit()
+
+    def login(self, hash: str, now: datetime) -> Login | None:
+        """The login with this hash, unless it has expired."""
+        with Database(self._readers) as db:
+            row = db.get(LoginRow, hash)
+            if row is None or row.expires < now:
+                return None
+            return Login(**{**row.model_dump(), "scopes": tuple(row.scopes.split())})
+
+    def extend_login(self, hash: str, expires: datetime) -> None:
+        """A login in use lasts longer."""
+        with Database(self._engine) as db:
+            db.exec(update(LoginRow).where(col(LoginRow.hash) == hash).values(expires=expires))
+            db.commit()
+
+    def drop_login(self, hash: str) -> None:
+        """Log out: the login, and the tickets that it was given."""
+        with Database(self._engine) as db:
+            db.exec(delete(LoginRow).where(col(LoginRow.hash) == hash))
+            db.exec(delete(TicketRow).where(col(TicketRow.login) == hash))
+            db.commit()
+
+    def expire(self, now: datetime) -> None:
+        """Forget logins and tickets that are past their time."""
+        with Database(self._engine) as db:
+            db.exec(delete(LoginRow).where(col(LoginRow.expires) < now))
+            db.exec(delete(TicketRow).where(col(TicketRow.expires) < now))
+            db.commit()
+
+
+def _app(row: AppRow) -> OpenApp:
+    return OpenApp(**{**row.model_dump(), "state": AppState(row.state)})
+
+
+def _grant(row: GrantRow) -> Grant:
+    return Grant(**row.model_dump())

@@ -1,0 +1,224 @@
+"""Slurm's commands, each as a pair: the arguments, and what its output means.
+
+One text format serves Slurm 22.05 to 26.05: -O with a unit separator behind every field. Free text
+that users write (names, comments) is never asked for, so nobody can forge a line; a line that does
+not have the right number of fields raises, since guessing could end somebody's session.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
+
+from portal.core.job import JobReport, JobState, Partition, job_state
+
+SEPARATOR = "\x1f"
+
+ENVIRONMENT = ("TZ=UTC", "SLURM_TIME_FORMAT=%s", "LC_ALL=C.UTF-8")
+"""What every query runs with: times as seconds since 1970, words in English."""
+
+
+class SurpriseError(Exception):
+    """A command printed what no known Slurm prints."""
+
+
+_QUEUE_FIELDS = (
+    "JobID",
+    "UserName",
+    "State",
+    "Reason",
+    "NodeList",
+    "SubmitTime",
+    "StartTime",
+    "EndTime",
+    "exit_code",
+)
+
+
+def squeue_argv(name: str | None = None, user: str | None = None) -> list[str]:
+    """All jobs of everybody, in every state; or one user's jobs of one name."""
+    fields = ",".join(f"{field}:{SEPARATOR}" for field in _QUEUE_FIELDS)
+    argv = ["squeue", "--noheader", "--all", "--states=all", f"--Format={fields}"]
+    if name is not None:
+        argv.append(f"--name={name}")
+    if user is not None:
+        argv.append(f"--user={user}")
+    return argv
+
+
+def squeue_parse(text: str) -> list[JobReport]:
+    """Read squeue's lines."""
+    return [_queue_line(line) for line in text.split("\n") if line.strip()]
+
+
+def _queue_line(line: str) -> JobReport:
+    fields = line.split(SEPARATOR)
+    # The last field has its separator too, so one empty rest follows.
+    if len(fields) != len(_QUEUE_FIELDS) + 1:
+        raise SurpriseError(f"squeue: {len(fields)} fields in {line!r}")
+    job_id, user, state, reason, nodes, submitted, start, end, code = map(str.strip, fields[:-1])
+    report_state = _state(state)
+    return JobReport(
+        job_id=job_id,
+        user=user,
+        state=report_state,
+        reason=reason or None,
+        nodes=expand_nodes(nodes),
+        submitted=_time(submitted),
+        start=_time(start),
+        end=_time(end) if report_state.over else None,
+        exit_code=_exit_code(code) if report_state.over else None,
+    )
+
+
+_SACCT_FIELDS = ("JobIDRaw", "User", "State", "NodeList", "Submit", "Start", "End", "ExitCode")
+
+
+def sacct_argv(job_ids: Collection[str]) -> list[str]:
+    """What accounting knows of these jobs, whenever they ran."""
+    return [*_sacct_base(), "--allusers", f"--jobs={','.join(sorted(job_ids))}"]
+
+
+def sacct_named_argv(name: str, user: str, since: datetime) -> list[str]:
+    """One user's jobs of one name since a time."""
+    start = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return [*_sacct_base(), f"--name={name}", f"--user={user}", f"--starttime={start}"]
+
+
+def _sacct_base() -> list[str]:
+    return [
+        "sacct",
+        "--noheader",
+        "--allocations",
+        "--parsable2",
+        f"--delimiter={SEPARATOR}",
+        f"--format={','.join(_SACCT_FIELDS)}",
+    ]
+
+
+def sacct_parse(text: str) -> list[JobReport]:
+    """Read sacct's lines."""
+    return [_sacct_line(line) for line in text.split("\n") if line.strip()]
+
+
+def _sacct_line(line: str) -> JobReport:
+    fields = line.split(SEPARATOR)
+    if len(fields) != len(_SACCT_FIELDS):
+        raise SurpriseError(f"sacct: {len(fields)} fields in {line!r}")
+    job_id, user, state, nodes, submitted, start, end, code = map(str.strip, fields)
+    return JobReport(
+        job_id=job_id,
+        user=user,
+        state=_state(state),
+        nodes=expand_nodes(nodes),
+        submitted=_time(submitted),
+        start=_time(start),
+        end=_time(end),
+        exit_code=int(code.partition(":")[0] or 0),
+    )
+
+
+_NODE_FIELDS = ("Partition", "Available", "CPUs", "Memory", "Time")
+
+
+def sinfo_argv() -> list[str]:
+    """Every node once for each of its partitions."""
+    fields = ",".join(f"{field}:{SEPARATOR}" for field in _NODE_FIELDS)
+    return ["sinfo", "--noheader", "--all", "--Node", f"--Format={fields}"]
+
+
+def sinfo_parse(text: str) -> list[Partition]:
+    """Read sinfo's lines into partitions, each with the size of its largest node."""
+    found: dict[str, Partition] = {}
+    for line in text.split("\n"):
+        if not line.strip():
+            continue
+        fields = line.split(SEPARATOR)
+        if len(fields) != len(_NODE_FIELDS) + 1:
+            raise SurpriseError(f"sinfo: {len(fields)} fields in {line!r}")
+        name, available, cpus, memory, limit = map(str.strip, fields[:-1])
+        earlier = found.get(name.rstrip("*"))
+        found[name.rstrip("*")] = Partition(
+            name=name.rstrip("*"),
+            default=name.endswith("*"),
+            up=available == "up",
+            max_cpus=max(int(cpus), earlier.max_cpus if earlier else 0),
+            max_memory_mb=max(int(memory), earlier.max_memory_mb if earlier else 0),
+            max_minutes=parse_minutes(limit),
+        )
+    return list(found.values())
+
+
+def sbatch_argv() -> list[str]:
+    """Submit the script on standard input; its own #SBATCH lines say everything else."""
+    return ["sbatch", "--parsable"]
+
+
+def sbatch_parse(text: str) -> str:
+    """The job id, from "12" or "12;cluster"."""
+    job_id = text.strip().splitlines()[-1].partition(";")[0] if text.strip() else ""
+    if not job_id.isdigit():
+        raise SurpriseError(f"sbatch: no job id in {text!r}")
+    return job_id
+
+
+def scancel_argv(job_id: str) -> list[str]:
+    """Cancel one job; silent when it is over already."""
+    return ["scancel", "--quiet", job_id]
+
+
+def parse_minutes(text: str) -> int | None:
+    """Minutes of Slurm's [days-]hours:minutes:seconds; None for no limit."""
+    match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
+    if match is None:
+        return None
+    days, hours, minutes, _seconds = (int(part or 0) for part in match.groups())
+    return days * 1440 + hours * 60 + minutes
+
+
+def expand_nodes(text: str) -> tuple[str, ...]:
+    """The nodes of a list such as "n[01-03,7],login1"; () for none."""
+    if text in ("", "(null)", "None assigned", "n/a"):
+        return ()
+    nodes: list[str] = []
+    for part in re.findall(r"[^,\[\]]+(?:\[[^\]]*\][^,\[\]]*)?", text):
+        nodes.extend(_expand(part))
+    return tuple(nodes)
+
+
+def _expand(part: str) -> Iterable[str]:
+    match = re.fullmatch(r"([^\[]*)\[([^\]]*)\](.*)", part)
+    if match is None:
+        return [part]
+    prefix, ranges, suffix = match.groups()
+    return [f"{prefix}{number}{suffix}" for number in _numbers(ranges.split(","))]
+
+
+def _numbers(ranges: Sequence[str]) -> Iterable[str]:
+    for item in ranges:
+        first, _, last = item.partition("-")
+        for number in range(int(first), int(last or first) + 1):
+            yield f"{number:0{len(first)}}"
+
+
+def _state(word: str) -> JobState:
+    try:
+        return job_state(word)
+    except ValueError as error:
+        raise SurpriseError(f"unknown job state {word!r}") from error
+
+
+def _time(text: str) -> datetime | None:
+    if text.isdigit():
+        return datetime.fromtimestamp(int(text), UTC) if int(text) else None
+    return None
+
+
+def _exit_code(text: str) -> int | None:
+    """The exit code: squeue gives a wait status up to 22.05 and "code:signal" later."""
+    code = text.partition(":")[0]
+    if not code.isdigit():
+        return None
+    number = int(code)
+    return number >> 8 if number > 255 else number

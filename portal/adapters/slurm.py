@@ -1,0 +1,154 @@
+"""Slurm, asked by its commands on the login node: as the user for what changes, else as reader."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+from portal.adapters import commands
+from portal.adapters.transport import Completed, Transport
+from portal.core.job import JobReport, Partition
+from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
+
+# What Slurm's commands say when it is Slurm that fails, not the request (slurm_errno.c).
+_DOWN = (
+    "Unable to contact slurm controller",
+    "Socket timed out",
+    "Connection refused",
+    "Zero Bytes were transmitted",
+    "Transport endpoint is not connected",
+    "slurmdbd",
+    "in a backup controller",
+    "slurm_persist_conn",
+    "Problem talking to the database",
+)
+
+# Which field of the request Slurm's refusal is about, where its words say so.
+_FIELDS = (
+    ("memory", "resources.memory"),
+    ("CPU count", "resources.cpus"),
+    ("node configuration", "resources"),
+    ("partition", "resource_group"),
+    ("time limit", "time_limit"),
+)
+
+
+class Slurm:
+    """Scheduler over Slurm's command line tools."""
+
+    def __init__(self, transport: Transport, reader: str, directory: str, seconds: float) -> None:
+        self._transport = transport
+        self._reader = reader
+        self._directory = directory
+        self._seconds = seconds
+
+    # As the user
+
+    def submit(self, user: str, session: str, spec: str, script: str) -> str:
+        """Submit as the user and return the job id.
+
+        One round trip: the first line of standard input becomes the runner's instructions, in a
+        file that only the user can read; the rest is the batch script. Making the session's folder
+        claims the submission: a second one at the same time fails before it reaches sbatch.
+        """
+        folder = f"{self._directory}/sessions/{session}"
+        sbatch = shlex.join(["timeout", f"{self._seconds:.0f}", *commands.sbatch_argv()])
+        steps = (
+            "cd && umask 077",
+            f"mkdir -p {self._directory}/logs {self._directory}/sessions",
+            f"mkdir {folder}",
+            "IFS= read -r spec",
+            f'printf "%s\\n" "$spec" > {folder}/spec.json',
+            f"exec env {' '.join(commands.ENVIRONMENT)} {sbatch}",
+        )
+        done = self._transport.run(
+            user,
+            ["/bin/sh", "-c", " && ".join(steps)],
+            f"{spec}\n{script}".encode(),
+            self._seconds + 5,
+        )
+        if done.code == 124:  # timeout(1) ended sbatch: Slurm may have heard it
+            raise OutcomeUnknown("Slurm took too long to accept the job.")
+        if done.code != 0:
+            self._transport.run(user, ["rm", "-rf", "--", folder], seconds=self._seconds)
+            raise _refusal(done)
+        return commands.sbatch_parse(done.stdout.decode(errors="replace"))
+
+    def cancel(self, user: str, job_id: str) -> None:
+        """Cancel as the user; a job that is over already is fine."""
+        done = self._transport.run(user, commands.scancel_argv(job_id), seconds=self._seconds)
+        gone = "Invalid job id" in done.stderr or "already completing" in done.stderr
+        if done.code != 0 and not gone:
+            raise Unavailable(f"Slurm did not cancel the job: {_words(done)}")
+
+    # As the reader
+
+    def jobs(self) -> dict[str, JobReport]:
+        """All jobs that Slurm remembers, by job id: one query for everybody."""
+        reports = commands.squeue_parse(self._ask(commands.squeue_argv()))
+        return {report.job_id: report for report in reports}
+
+    def find(self, session: str, user: str) -> list[JobReport]:
+        """The user's jobs that carry this session's name, newest last."""
+        return commands.squeue_parse(self._ask(commands.squeue_argv(session, user)))
+
+    def ended(self, job_ids: Collection[str]) -> dict[str, JobReport]:
+        """What accounting knows of these jobs; a job it does not know is left out."""
+        reports = commands.sacct_parse(self._ask(commands.sacct_argv(job_ids)))
+        return {report.job_id: report for report in reports}
+
+    def ended_named(self, session: str, user: str, since: datetime) -> list[JobReport]:
+        """The user's jobs of this name that accounting knows."""
+        # A minute of leeway: the portal's clock and Slurm's may differ.
+        argv = commands.sacct_named_argv(session, user, since - timedelta(minutes=1))
+        return commands.sacct_parse(self._ask(argv))
+
+    def partitions(self) -> list[Partition]:
+        """All partitions."""
+        return commands.sinfo_parse(self._ask(commands.sinfo_argv()))
+
+    def _ask(self, argv: Sequence[str]) -> str:
+        words = ["env", *commands.ENVIRONMENT, *argv]
+        done = self._transport.run(self._reader, words, seconds=self._seconds)
+        if done.code != 0:
+            raise Unavailable(f"Slurm does not answer: {_words(done)}")
+        return done.stdout.decode(errors="replace")
+
+
+class HomeFiles:
+    """UserFiles over the same transport."""
+
+    def __init__(self, transport: Transport, directory: str) -> None:
+        self._transport = transport
+        self._directory = directory
+
+    def remove_session(self, user: str, session: str) -> None:
+        """Delete all that a session left; nothing there is fine."""
+        folder = f"{self._directory}/sessions/{session}"
+        done = self._transport.run(user, ["rm", "-rf", "--", folder])
+        if done.code != 0:
+            raise Unavailable(f"The session's files could not be deleted: {_words(done)}")
+
+    def read_log(self, user: str, session: str, offset: int, limit: int) -> bytes:
+        """Up to `limit` bytes of the session's log from `offset` on; b"" when there is none."""
+        file = f"{self._directory}/logs/{session}.log"
+        script = f"[ ! -e {file} ] || tail -c +{offset + 1} {file} | head -c {limit}"
+        return self._transport.run(user, ["/bin/sh", "-c", script]).stdout
+
+
+def _words(done: Completed) -> str:
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    return lines[-1].removeprefix("sbatch: error: ") if lines else f"exit code {done.code}"
+
+
+def _refusal(done: Completed) -> Exception:
+    """Slurm's answer to a submission it did not take."""
+    if any(word in done.stderr for word in _DOWN):
+        return Unavailable(
+            "Slurm does not answer, so nothing can be launched right now. Running sessions are "
+            "not affected. Try again in a few minutes."
+        )
+    text = _words(done).removeprefix("Batch job submission failed: ")
+    field = next((name for word, name in _FIELDS if word.lower() in text.lower()), "")
+    return InvalidRequest([FieldError(field, f"Slurm refused it: {text}")])

@@ -1,0 +1,150 @@
+"""The database's tables. They hold what was checked elsewhere: a table validates nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import DateTime, Dialect, Index, UniqueConstraint
+from sqlalchemy.types import TypeDecorator
+from sqlmodel import Field, SQLModel
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """Keeps times in UTC; SQLite would otherwise forget the zone."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Store UTC, and refuse a time without a zone."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a time without a zone")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        """Give back UTC with its zone."""
+        return value.replace(tzinfo=UTC) if value is not None else None
+
+
+def _time(**options: Any) -> Any:
+    return Field(sa_type=UtcDateTime, **options)
+
+
+class SessionRow(SQLModel, table=True):
+    """One session; the fields are those of core.session.Session."""
+
+    __tablename__ = "session"
+    __table_args__ = (Index("session_newest", "owner", "created", "id"),)
+
+    id: str = Field(primary_key=True)
+    name: str
+    owner: str
+    environment: str
+    version: str
+    cpus: int
+    memory_mb: int
+    partition: str | None = None
+    time_limit: int | None = None
+    state: str = Field(index=True)
+    created: datetime = _time()
+    token_hash: str
+    submitted: datetime = _time()
+    attempts: int
+    job_id: str | None = Field(default=None, index=True)
+    pending_reason: str | None = None
+    estimated_start: datetime | None = _time(default=None)
+    node: str | None = None
+    address: str | None = None
+    port: int | None = None
+    started: datetime | None = _time(default=None)
+    ready: datetime | None = _time(default=None)
+    stop_requested: datetime | None = _time(default=None)
+    stopped_by: str | None = None
+    ended: datetime | None = _time(default=None)
+    cause: str | None = None
+    end_text: str | None = None
+    exit_code: int | None = None
+    cleaned: bool = Field(default=False, index=True)
+    usage_at: datetime | None = _time(default=None)
+    cpu_seconds: float | None = None
+    cpu_percent: float | None = None
+    memory_used: int | None = None
+    oom_kills: int = 0
+
+
+class LaunchKeyRow(SQLModel, table=True):
+    """An Idempotency-Key that was used, and for what."""
+
+    __tablename__ = "launch_key"
+
+    owner: str = Field(primary_key=True)
+    key: str = Field(primary_key=True)
+    session: str
+    fingerprint: str
+
+
+class AppRow(SQLModel, table=True):
+    """An app that was opened in a session."""
+
+    __tablename__ = "app"
+    __table_args__ = (UniqueConstraint("label"),)
+
+    session: str = Field(primary_key=True)
+    app: str = Field(primary_key=True)
+    label: str
+    state: str
+    message: str = ""
+    log: str = ""
+
+
+class TicketRow(SQLModel, table=True):
+    """A one-time ticket that was not used yet."""
+
+    __tablename__ = "ticket"
+
+    hash: str = Field(primary_key=True)
+    label: str
+    user: str
+    login: str
+    expires: datetime = _time()
+
+
+class GrantRow(SQLModel, table=True):
+    """A browser that may use an app."""
+
+    __tablename__ = "grant"
+
+    cookie_hash: str = Field(primary_key=True)
+    label: str
+    session: str = Field(index=True)
+    app: str
+    user: str
+    login: str = Field(index=True)
+    created: datetime = _time()
+
+
+class LoginRow(SQLModel, table=True):
+    """A browser's login or an API token."""
+
+    __tablename__ = "login"
+
+    hash: str = Field(primary_key=True)
+    kind: str
+    user: str
+    scopes: str
+    expires: datetime = _time()
+
+
+class ClusterRow(SQLModel, table=True):
+    """What the worker last learnt of Slurm; one row."""
+
+    __tablename__ = "cluster"
+
+    id: int = Field(default=1, primary_key=True)
+    answered: datetime | None = _time(default=None)
+    failing_since: datetime | None = _time(default=None)
+    message: str = ""
+    partitions: str = "[]"

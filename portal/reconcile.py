@@ -1,0 +1,174 @@
+"""What time does to sessions: the worker's look at Slurm, once for everybody.
+
+"Not found" is not "ended". A session ends when Slurm's queue or its accounting says so; until then
+it keeps its state, and pages say UNKNOWN when Slurm is silent.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+from portal.core.job import JobReport
+from portal.core.session import LIVE, Session, State, observe
+from portal.errors import InvalidRequest, PortalError, Unavailable
+from portal.sessions import Sessions
+
+log = logging.getLogger(__name__)
+
+SUBMISSION_SETTLED = timedelta(seconds=40)
+"""After this no sbatch of an earlier attempt can still be under way (it is ended after 20 s)."""
+MAX_ATTEMPTS = 3
+CANCEL_AGAIN = timedelta(seconds=6)
+ORDER_AGAIN = timedelta(seconds=5)
+
+
+class Reconciler:
+    """Brings the stored sessions and Slurm's jobs together."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        self._store = sessions.store
+        self._scheduler = sessions.scheduler
+        self._clock = sessions.clock
+
+    def look(self) -> bool:
+        """One look at Slurm's queue; False when Slurm does not answer (noted, nothing changes)."""
+        asked = self._clock()
+        try:
+            jobs = self._scheduler.jobs()
+        except PortalError as error:
+            self._sessions.status.note_failure(self._clock(), error.text)
+            return False
+        except Exception as error:  # a surprise in the output must not end anybody's session
+            log.exception("reading the queue")
+            self._sessions.status.note_failure(self._clock(), f"unreadable answer: {error}")
+            return False
+        self._sessions.status.note_answer(self._clock())
+        live = self._store.live()
+        over: list[Session] = []
+        for session in live:
+            report = jobs.get(session.job_id or "")
+            if report is not None and report.user == session.owner and not report.state.over:
+                self._apply(session, report)
+            elif session.job_id is not None and session.submitted < asked:
+                over.append(session)
+            elif session.job_id is None:
+                self._settle(session)
+        self._conclude(over, jobs)
+        return True
+
+    def _apply(self, session: Session, report: JobReport) -> None:
+        changes = observe(session, report, self._clock())
+        if changes:
+            # Only from the state that was looked at: a call-back may have come in between.
+            self._store.change(session.id, {session.state}, **changes)
+        stopped = session.stop_requested
+        if stopped and self._clock() - stopped > CANCEL_AGAIN and not report.state.over:
+            self._sessions.cancel_again(session)
+
+    def _conclude(self, sessions: list[Session], jobs: dict[str, JobReport]) -> None:
+        """End the sessions whose jobs are over or gone from the queue, by accounting's word."""
+        if not sessions:
+            return
+        try:
+            ended = self._scheduler.ended([s.job_id for s in sessions if s.job_id])
+        except PortalError as error:
+            log.warning("accounting does not answer: %s", error)
+            ended = {}
+        for session in sessions:
+            job_id = session.job_id or ""
+            report = ended.get(job_id)
+            if report is None or not report.state.over:
+                report = jobs.get(job_id)  # accounting lags a moment behind the queue
+            if report is not None and report.user == session.owner and report.state.over:
+                self._end(session, report)
+
+    def _end(self, session: Session, report: JobReport) -> None:
+        fresh = self._store.get(session.id) or session
+        if self._store.change(session.id, LIVE, **observe(fresh, report, self._clock())):
+            self._sessions.access.close_session(session.id)
+
+    # A crash between storing and submitting
+
+    def _settle(self, session: Session) -> None:
+        """Find out what became of a submission whose answer nobody heard."""
+        if self._clock() - session.submitted < SUBMISSION_SETTLED:
+            return
+        try:
+            report = self._job_of(session)
+            if report is not None:
+                self._adopt(session, report)
+            elif session.state is State.ENDING:
+                self._finish_unsubmitted(session)
+            elif session.attempts >= MAX_ATTEMPTS:
+                self._give_up(session, "Slurm did not take it, three times over.")
+            else:
+                log.info("session %s: submitting again", session.id)
+                self._sessions.resubmit(session)
+        except InvalidRequest as error:
+            self._give_up(session, str(error))
+        except Unavailable as error:
+            log.warning("session %s: not settled yet: %s", session.id, error)
+
+    def _job_of(self, session: Session) -> JobReport | None:
+        found = self._scheduler.find(session.id, session.owner)
+        found = found or self._scheduler.ended_named(session.id, session.owner, session.created)
+        return found[-1] if found else None
+
+    def _adopt(self, session: Session, report: JobReport) -> None:
+        log.info("session %s: found its job %s", session.id, report.job_id)
+        changed = self._store.change(
+            session.id, LIVE, **observe(session, report, self._clock()), job_id=report.job_id
+        )
+        if changed is not None and changed.state is State.ENDING:
+            self._sessions.cancel_again(changed)
+
+    def _finish_unsubmitted(self, session: Session) -> None:
+        self._store.change(
+            session.id,
+            {State.ENDING},
+            state=State.FINISHED,
+            ended=self._clock(),
+            cause="cancelled",
+            end_text="Ended before it reached Slurm.",
+        )
+
+    def _give_up(self, session: Session, text: str) -> None:
+        self._store.change(
+            session.id,
+            LIVE,
+            state=State.FAILED,
+            ended=self._clock(),
+            cause="start_failed",
+            end_text=text,
+        )
+
+    # Housekeeping
+
+    def order_again(self) -> None:
+        """Repeat orders for apps that did not reach their runner."""
+        now = self._clock()
+        for session in self._store.live():
+            if (
+                session.state is State.RUNNING
+                and session.ready
+                and (now - session.ready > ORDER_AGAIN)
+            ):
+                self._sessions.access.start_wanted(session)
+
+    def clean(self) -> None:
+        """Delete what ended sessions left in their users' homes."""
+        for session in self._store.unclean():
+            try:
+                self._sessions.files.remove_session(session.owner, session.id)
+            except PortalError as error:
+                log.warning("session %s: %s", session.id, error)
+                continue
+            self._store.change(session.id, {session.state}, cleaned=True)
+
+    def read_partitions(self) -> None:
+        """Keep the bounds beside the launch form current."""
+        partitions = self._scheduler.partitions()
+        if partitions:
+            self._sessions.status.save_partitions(partitions)

@@ -1,0 +1,69 @@
+"""Builds the real adapters and hands them to the story; used by the entry points alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from portal.access import Access
+from portal.adapters.access_store import Doors
+from portal.adapters.catalog import FolderCatalog
+from portal.adapters.certificates import CertificateAuthority
+from portal.adapters.routes import HaproxyRoutes
+from portal.adapters.runners import GatewayRunners, resolve
+from portal.adapters.slurm import HomeFiles, Slurm
+from portal.adapters.store import Store, open_database
+from portal.adapters.transport import PasswordCheck, SshTransport
+from portal.config import Settings
+from portal.services import Services
+from portal.sessions import Rules, Sessions
+
+
+def now() -> datetime:
+    """The real clock."""
+    return datetime.now(UTC)
+
+
+def wire(settings: Settings) -> Services:
+    """Everything, as the settings say."""
+    authority = CertificateAuthority(settings.state.ca_file(""))
+    transport = SshTransport(settings.login, authority)
+    engine = open_database(settings.state.database_url)
+    store, doors = Store(engine), Doors(engine)
+    catalog = FolderCatalog(settings.sessions.apps, settings.sessions.images)
+    access = Access(
+        sessions=store,
+        store=doors,
+        routes=HaproxyRoutes(settings.state.run),
+        runners=GatewayRunners(settings.state.ca_file("")),
+        catalog=catalog,
+        clock=now,
+    )
+    directory = settings.sessions.directory
+    sessions = Sessions(
+        store=store,
+        status=store,
+        scheduler=Slurm(
+            transport, settings.login.reader, directory, settings.slurm.command_seconds
+        ),
+        files=HomeFiles(transport, directory),
+        certificates=authority,
+        access=access,
+        resolve=resolve,
+        catalog=catalog,
+        clock=now,
+        rules=_rules(settings),
+    )
+    return Services(settings, sessions, access, doors, PasswordCheck(settings.login), now)
+
+
+def _rules(settings: Settings) -> Rules:
+    template = Path(settings.sessions.templates) / "job" / "session.sh.j2"
+    return Rules(
+        template=template.read_text(encoding="utf-8"),
+        toolkit=settings.sessions.toolkit,
+        directory=settings.sessions.directory,
+        callback=settings.sessions.callback,
+        gateway_ports=settings.sessions.gateway_ports,
+        heartbeat_seconds=settings.sessions.heartbeat_seconds,
+    )
