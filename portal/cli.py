@@ -38,6 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     render.add_argument("what", choices=["haproxy", "systemd"])
     render.set_defaults(action=_render)
     options = parser.parse_args(argv)
+    os.umask(0o077)  # keys and the database are nobody else's
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("paramiko").setLevel(logging.WARNING)
     try:

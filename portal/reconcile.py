@@ -7,7 +7,7 @@ it keeps its state, and pages say UNKNOWN when Slurm is silent.
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from portal.core.job import JobReport
 from portal.core.session import LIVE, Session, State, observe
@@ -45,18 +45,24 @@ class Reconciler:
             self._sessions.status.note_failure(self._clock(), f"unreadable answer: {error}")
             return False
         self._sessions.status.note_answer(self._clock())
-        live = self._store.live()
-        over: list[Session] = []
-        for session in live:
-            report = jobs.get(session.job_id or "")
-            if report is not None and report.user == session.owner and not report.state.over:
-                self._apply(session, report)
-            elif session.job_id is not None and session.submitted < asked:
-                over.append(session)
-            elif session.job_id is None:
-                self._settle(session)
+        over = [session for session in self._store.live() if self._follow(session, jobs, asked)]
         self._conclude(over, jobs)
         return True
+
+    def _follow(self, session: Session, jobs: dict[str, JobReport], asked: datetime) -> bool:
+        """Bring one session up to date; True when its job is over or not in the queue."""
+        report = jobs.get(session.job_id or "")
+        try:
+            if session.job_id is None:
+                self._settle(session)
+            elif report is None or report.user != session.owner or report.state.over:
+                # A job that was submitted after we asked is not missing, only younger.
+                return session.submitted < asked
+            else:
+                self._apply(session, report)
+        except Exception:  # one odd session must not hold up everybody's
+            log.exception("session %s", session.id)
+        return False
 
     def _apply(self, session: Session, report: JobReport) -> None:
         changes = observe(session, report, self._clock())
@@ -114,13 +120,12 @@ class Reconciler:
     def _job_of(self, session: Session) -> JobReport | None:
         found = self._scheduler.find(session.id, session.owner)
         found = found or self._scheduler.ended_named(session.id, session.owner, session.created)
-        return found[-1] if found else None
+        # Slurm may keep a record of a refused attempt beside the job that runs.
+        return max(found, key=_standing, default=None)
 
     def _adopt(self, session: Session, report: JobReport) -> None:
         log.info("session %s: found its job %s", session.id, report.job_id)
-        changed = self._store.change(
-            session.id, LIVE, **observe(session, report, self._clock()), job_id=report.job_id
-        )
+        changed = self._store.change(session.id, LIVE, **observe(session, report, self._clock()))
         if changed is not None and changed.state is State.ENDING:
             self._sessions.cancel_again(changed)
 
@@ -172,3 +177,7 @@ class Reconciler:
         partitions = self._scheduler.partitions()
         if partitions:
             self._sessions.status.save_partitions(partitions)
+
+
+def _standing(report: JobReport) -> tuple[bool, int, str]:
+    return not report.state.over, len(report.job_id), report.job_id

@@ -60,7 +60,7 @@ class Slurm:
             f"mkdir {folder}",
             "IFS= read -r spec",
             f'printf "%s\\n" "$spec" > {folder}/spec.json',
-            f"exec env {' '.join(commands.ENVIRONMENT)} {sbatch}",
+            f"exec env LC_ALL=C.UTF-8 {sbatch}",  # more would travel into the job
         )
         done = self._transport.run(
             user,

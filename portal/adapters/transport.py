@@ -142,6 +142,9 @@ class SshTransport:
             raise Unavailable("The login node does not answer.") from error
         try:
             transport.auth_publickey(user, self._key(user, transport))
+            # A name says little: the account's number says whether it is a person's.
+            if user != self._settings.reader and _uid(transport) < self._settings.minimum_uid:
+                raise paramiko.SSHException("a system account")
         except (paramiko.SSHException, OSError, EOFError) as error:
             transport.close()
             raise Unavailable(f"The login node does not let the portal in as {user}.") from error
@@ -160,6 +163,14 @@ def _own_address(transport: paramiko.Transport) -> str:
     """The address that the login node sees us come from, unless something translates it."""
     assert isinstance(transport.sock, socket.socket)  # noqa: S101  # open_transport made it
     return str(transport.sock.getsockname()[0])
+
+
+def _uid(transport: paramiko.Transport) -> int:
+    """The number of the account that we are logged in as; -1 when it runs no commands."""
+    channel = transport.open_session(timeout=CONNECT_SECONDS)
+    channel.exec_command("exec id -u")
+    words = _converse(channel, b"", CONNECT_SECONDS).stdout.split()
+    return int(words[-1]) if words and words[-1].isdigit() else -1
 
 
 def _converse(channel: paramiko.Channel, stdin: bytes, seconds: float) -> Completed:
@@ -226,12 +237,8 @@ class PasswordCheck:
             raise Unavailable("The login node does not answer, so nobody can log in.") from error
         try:
             transport.auth_password(user, password)
-            channel = transport.open_session(timeout=CONNECT_SECONDS)
-            channel.exec_command("exec id -u")
-            answer = _converse(channel, b"", CONNECT_SECONDS)
-            lines = answer.stdout.split()
-            return bool(lines) and int(lines[-1]) >= self._settings.minimum_uid
-        except (paramiko.AuthenticationException, ValueError):
+            return _uid(transport) >= self._settings.minimum_uid
+        except paramiko.AuthenticationException:
             return False
         except (paramiko.SSHException, OSError, EOFError) as error:
             raise Unavailable("The login node does not answer, so nobody can log in.") from error

@@ -3,7 +3,6 @@
 import sqlalchemy as sa
 from alembic import op
 
-from portal.adapters.tables import UtcDateTime
 
 revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}

@@ -1,0 +1,306 @@
+"""Stand-ins for the outermost seam only: the login node's commands, HAProxy, runners, the clock.
+
+FakeSlurm prints what the real commands printed when tests/recorded/ was made, so that everything
+above the transport is the real code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from portal.access import Access
+from portal.adapters.access_store import Doors
+from portal.adapters.slurm import HomeFiles, Slurm
+from portal.adapters.store import Store, open_database
+from portal.adapters.tables import SessionRow
+from portal.adapters.transport import Completed
+from portal.config import Settings
+from portal.core.app import AppSpec, Catalog, Image
+from portal.core.session import Session
+from portal.errors import OutcomeUnknown, Unavailable
+from portal.services import Services
+from portal.sessions import Rules, Sessions
+
+US = "\x1f"
+CONTACT = "sbatch: error: Batch job submission failed: Unable to contact slurm controller\n"
+
+
+class FakeClock:
+    """A clock that stands still until told otherwise."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_(self, **span: float) -> None:
+        """Let time pass."""
+        self.now += timedelta(**span)
+
+
+@dataclass
+class FakeJob:
+    """A job in the fake Slurm."""
+
+    id: int
+    user: str
+    name: str
+    script: str
+    spec: str
+    state: str = "PENDING"
+    reason: str = "None"
+    node: str = ""
+    start: int = 0
+    end: int = 0
+    code: int = 0
+
+
+@dataclass
+class FakeSlurm:
+    """A login node: a Transport whose commands act on jobs in memory."""
+
+    clock: FakeClock
+    jobs: list[FakeJob] = field(default_factory=list)
+    forgotten: set[int] = field(default_factory=set)
+    """Jobs that squeue no longer shows (MinJobAge)."""
+    folders: set[str] = field(default_factory=set)
+    down: bool = False
+    accounting_down: bool = False
+    lose_answer: bool = False
+    refuse: str = ""
+    commands: list[str] = field(default_factory=list)
+    log: bytes = b""
+
+    def run(
+        self, user: str, argv: Sequence[str], stdin: bytes = b"", seconds: float = 20.0
+    ) -> Completed:
+        """Act on one command line."""
+        words = list(argv)
+        if words[0] == "env":
+            words = [word for word in words[1:] if not re.match(r"[A-Z_]+=", word)]
+        line = " ".join(words)
+        self.commands.append(f"{user}: {line}")
+        if "sbatch" in line:
+            return self._sbatch(user, line, stdin.decode())
+        if words[0] == "rm":
+            self.folders.discard(words[-1])
+            return Completed(0, b"", "")
+        if words[0] == "/bin/sh":
+            return Completed(0, self.log, "")
+        if self.down or (self.accounting_down and words[0] == "sacct"):
+            return Completed(1, b"", "error: Unable to contact slurm controller\n")
+        return {
+            "squeue": self._squeue,
+            "sacct": self._sacct,
+            "sinfo": self._sinfo,
+            "scancel": self._scancel,
+        }[words[0]](words)
+
+    def _sbatch(self, user: str, line: str, text: str) -> Completed:
+        match = re.search(r"mkdir (\S+/sessions/[0-9a-f]{32})", line)
+        assert match is not None
+        if match[1] in self.folders:
+            return Completed(1, b"", f"mkdir: cannot create directory '{match[1]}': File exists\n")
+        if self.down:
+            return Completed(1, b"", CONTACT)
+        if self.refuse:
+            return Completed(1, b"", f"sbatch: error: Batch job submission failed: {self.refuse}\n")
+        self.folders.add(match[1])
+        spec, _, script = text.partition("\n")
+        name = re.search(r"#SBATCH --job-name=(\S+)", script)
+        assert name is not None
+        job = FakeJob(len(self.jobs) + 1, user, name[1], script, spec)
+        self.jobs.append(job)
+        if self.lose_answer:
+            raise OutcomeUnknown("the connection was cut")
+        return Completed(0, f"{job.id}\n".encode(), "")
+
+    def _selected(self, words: list[str]) -> list[FakeJob]:
+        options = dict(word.partition("=")[::2] for word in words if word.startswith("--"))
+        ids = options.get("--jobs", "").split(",") if "--jobs" in options else None
+        return [
+            job
+            for job in self.jobs
+            if options.get("--name", job.name) == job.name
+            and options.get("--user", job.user) == job.user
+            and (ids is None or str(job.id) in ids)
+        ]
+
+    def _squeue(self, words: list[str]) -> Completed:
+        lines = [
+            US.join(
+                map(
+                    str,
+                    [job.id, job.user, job.state, job.reason, job.node, 1, job.start, job.end,
+                     job.code, ""],
+                )
+            )
+            for job in self._selected(words)
+            if job.id not in self.forgotten
+        ]  # fmt: skip
+        return Completed(0, "\n".join([*lines, ""]).encode(), "")
+
+    def _sacct(self, words: list[str]) -> Completed:
+        lines = [
+            US.join(
+                map(
+                    str,
+                    [job.id, job.user, job.state, job.node, 1, job.start, job.end, f"{job.code}:0"],
+                )
+            )
+            for job in self._selected(words)
+        ]
+        return Completed(0, "\n".join([*lines, ""]).encode(), "")
+
+    def _sinfo(self, words: list[str]) -> Completed:
+        line = US.join(["main*", "up", "4", "3500", "8:00:00", ""])
+        return Completed(0, f"{line}\n{line}\n".encode(), "")
+
+    def _scancel(self, words: list[str]) -> Completed:
+        for job in self.jobs:
+            if str(job.id) == words[-1] and job.state in ("PENDING", "RUNNING"):
+                self.finish(job, "CANCELLED")
+        return Completed(0, b"", "")
+
+    def start(self, job: FakeJob, node: str = "n1") -> None:
+        """The job gets its node."""
+        job.state, job.node, job.start = "RUNNING", node, int(self.clock().timestamp())
+
+    def finish(self, job: FakeJob, state: str, code: int = 0) -> None:
+        """The job ends."""
+        job.state, job.code, job.end = state, code, int(self.clock().timestamp())
+
+
+class FakeRoutes:
+    """HAProxy's map."""
+
+    def __init__(self) -> None:
+        self.map: dict[str, str] = {}
+        self.alive = False
+
+    def add(self, key: str, target: str) -> None:
+        """Open."""
+        self.map[key] = target
+
+    def remove(self, key: str) -> None:
+        """Shut."""
+        self.map.pop(key, None)
+
+    def restore(self, routes: Mapping[str, str]) -> bool:
+        """Fill after a restart."""
+        if self.alive:
+            return False
+        self.map, self.alive = dict(routes), True
+        return True
+
+
+class FakeRunners:
+    """The runners' ears."""
+
+    def __init__(self) -> None:
+        self.orders: list[tuple[str, Mapping[str, object]]] = []
+        self.deaf = False
+
+    def start_app(self, session: Session, order: Mapping[str, object]) -> None:
+        """Take an order."""
+        if self.deaf:
+            raise Unavailable("the node does not answer")
+        self.orders.append((session.id, order))
+
+
+class FakeCertificates:
+    """A signer that signs anything."""
+
+    def sign_gateway(self, session: str, request_pem: str) -> str:
+        """Sign."""
+        return f"certificate of {session}"
+
+    def client_ca(self) -> str:
+        """PEM."""
+        return "client ca"
+
+    def server_ca(self) -> str:
+        """PEM."""
+        return "server ca"
+
+
+TEMPLATE = "#!/bin/bash\n#SBATCH --job-name={{ job.session }}\n"
+
+APPS = {
+    "jupyterlab": AppSpec(name="jupyterlab", title="JupyterLab", path="/lab", ready="/api",
+                          script="jupyter lab"),
+    "notebook": AppSpec(name="notebook", title="Notebook", path="/tree", shares="jupyterlab"),
+    "terminal": AppSpec(name="terminal", title="Terminal", script="ttyd"),
+}  # fmt: skip
+
+CATALOG = Catalog(
+    apps=APPS,
+    images=(
+        Image(environment="python", version="3.13", path="/images/python/3.13/image.sif",
+              title="Python", apps=("jupyterlab", "notebook", "terminal")),
+        Image(environment="python", version="3.12", path="/images/python/3.12/image.sif",
+              title="Python", apps=("terminal",)),
+    ),
+)  # fmt: skip
+
+PASSWORDS = {"alice": "wonderland", "bob": "builder", "admin": "root-of-all"}
+
+
+@dataclass
+class World:
+    """A whole portal over fakes of the outermost seam."""
+
+    clock: FakeClock
+    slurm: FakeSlurm
+    routes: FakeRoutes
+    runners: FakeRunners
+    store: Store
+    doors: Doors
+    services: Services
+
+    @property
+    def sessions(self) -> Sessions:
+        """The story."""
+        return self.services.sessions
+
+    @property
+    def access(self) -> Access:
+        """The doors."""
+        return self.services.access
+
+
+def make_world(settings: Settings) -> World:
+    """Build one; the database is the real store on SQLite in the settings' state directory."""
+    clock = FakeClock()
+    slurm, routes, runners = FakeSlurm(clock), FakeRoutes(), FakeRunners()
+    engine = open_database(settings.state.database_url)
+    SessionRow.metadata.create_all(engine)
+    store, doors = Store(engine), Doors(engine)
+    access = Access(
+        sessions=store,
+        store=doors,
+        routes=routes,
+        runners=runners,
+        catalog=lambda: CATALOG,
+        clock=clock,
+    )
+    sessions = Sessions(
+        store=store,
+        status=store,
+        scheduler=Slurm(slurm, "slipway", ".slipway", 20),
+        files=HomeFiles(slurm, ".slipway"),
+        certificates=FakeCertificates(),
+        access=access,
+        resolve=lambda node: {"n1": "10.0.0.1", "n2": "10.0.0.2"}.get(node, "127.0.0.1"),
+        catalog=lambda: CATALOG,
+        clock=clock,
+        rules=Rules(TEMPLATE, "/srv/toolkit.sqsh", ".slipway", "https://portal:8443", (0, 0), 10),
+    )
+    services = Services(
+        settings, sessions, access, doors, lambda u, p: PASSWORDS.get(u) == p, clock
+    )
+    return World(clock, slurm, routes, runners, store, doors, services)

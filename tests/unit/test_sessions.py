@@ -1,0 +1,180 @@
+"""The story: launch, mark_ready, stop."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from portal.core.access import AppState, Person
+from portal.core.launch import parse_launch
+from portal.core.session import Session, State
+from portal.errors import Conflict, Gone, InvalidRequest, NotFound, Unauthorized, Unavailable
+from portal.sessions import ReadyMessage, Usage
+from tests.fakes import World
+
+ALICE = Person("alice", admin=False, login="a")
+BOB = Person("bob", admin=False, login="b")
+ADMIN = Person("admin", admin=True, login="c")
+REQUEST = parse_launch({"environment": "python", "resources": {"cpus": 1, "memory": "600m"}})
+
+
+def token_of(world: World) -> str:
+    """The secret that the newest job's runner was given."""
+    return str(json.loads(world.slurm.jobs[-1].spec)["token"])
+
+
+def ready(world: World, session: Session) -> Session:
+    """Start the session's job and let its runner call back."""
+    job = world.slurm.jobs[-1]
+    world.slurm.start(job)
+    known = world.sessions.authenticate(session.id, token_of(world))
+    world.sessions.mark_ready(known, ReadyMessage(str(job.id), "n1", 40000, "csr"))
+    found = world.store.get(session.id)
+    assert found is not None
+    return found
+
+
+def test_launch_submits_as_the_user_and_keeps_the_secret_out_of_the_script(world: World) -> None:
+    session = world.sessions.launch(ALICE, REQUEST)
+    job = world.slurm.jobs[0]
+    assert (session.state, session.job_id) == (State.PENDING, "1")
+    assert (job.user, job.name) == ("alice", session.id)
+    assert token_of(world) not in job.script
+    assert all(token_of(world) not in line for line in world.slurm.commands)
+    assert token_of(world) not in session.model_dump_json()
+
+
+def test_the_same_key_gives_the_same_session(world: World) -> None:
+    first = world.sessions.launch(ALICE, REQUEST, key="k")
+    second = world.sessions.launch(ALICE, REQUEST, key="k")
+    assert first.id == second.id
+    assert len(world.slurm.jobs) == 1
+    assert world.sessions.launch(BOB, REQUEST, key="k").id != first.id
+
+
+def test_the_same_key_for_another_request_is_refused(world: World) -> None:
+    world.sessions.launch(ALICE, REQUEST, key="k")
+    other = REQUEST.model_copy(update={"name": "different"})
+    with pytest.raises(Conflict):
+        world.sessions.launch(ALICE, other, key="k")
+
+
+def test_slurms_refusal_names_the_field_and_leaves_nothing(world: World) -> None:
+    world.slurm.refuse = "Requested node configuration is not available"
+    with pytest.raises(InvalidRequest) as caught:
+        world.sessions.launch(ALICE, REQUEST, key="k")
+    assert caught.value.errors[0].field == "resources"
+    assert world.store.live() == []
+    assert world.slurm.folders == set()
+    world.slurm.refuse = ""
+    assert world.sessions.launch(ALICE, REQUEST, key="k").state is State.PENDING
+
+
+def test_a_silent_slurm_is_said_and_leaves_nothing(world: World) -> None:
+    world.slurm.down = True
+    with pytest.raises(Unavailable):
+        world.sessions.launch(ALICE, REQUEST)
+    assert world.store.live() == []
+
+
+def test_a_lost_answer_keeps_the_session(world: World) -> None:
+    world.slurm.lose_answer = True
+    session = world.sessions.launch(ALICE, REQUEST)
+    assert session.state is State.SUBMITTING
+    assert [s.id for s in world.store.live()] == [session.id]
+
+
+def test_ready_makes_it_running_with_its_route(world: World) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    assert session.state is State.RUNNING
+    assert (session.node, session.address, session.port) == ("n1", "10.0.0.1", 40000)
+
+
+def test_ready_again_after_a_lost_answer_is_fine(world: World) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    assert ready(world, session).ready == session.ready
+
+
+def test_ready_needs_the_sessions_own_token(world: World) -> None:
+    session = world.sessions.launch(ALICE, REQUEST)
+    world.sessions.launch(BOB, REQUEST)
+    with pytest.raises(Unauthorized):
+        world.sessions.authenticate(session.id, token_of(world))  # bob's
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        ReadyMessage("1", "n2", 40000, "csr"),  # not the node of that job
+        ReadyMessage("2", "n1", 40000, "csr"),  # not the job of that session
+    ],
+)
+def test_ready_is_checked_against_slurm(world: World, message: ReadyMessage) -> None:
+    session = world.sessions.launch(ALICE, REQUEST)
+    world.slurm.start(world.slurm.jobs[0])
+    with pytest.raises(Unauthorized):
+        world.sessions.mark_ready(session, message)
+
+
+def test_a_node_whose_address_is_the_portals_own_is_refused(world: World) -> None:
+    session = world.sessions.launch(ALICE, REQUEST)
+    world.slurm.start(world.slurm.jobs[0], node="odd")
+    with pytest.raises(Unauthorized):
+        world.sessions.mark_ready(session, ReadyMessage("1", "odd", 40000, "csr"))
+
+
+def test_usage_gives_percent_of_a_core(world: World) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    world.sessions.record_usage(session, Usage(1.0, 1000, 0, {}))
+    world.clock.pass_(seconds=10)
+    fresh = world.store.get(session.id)
+    assert fresh is not None
+    world.sessions.record_usage(fresh, Usage(6.0, 2000, 1, {}))
+    fresh = world.store.get(session.id)
+    assert fresh is not None
+    assert (fresh.cpu_percent, fresh.memory_used, fresh.oom_kills) == (50.0, 2000, 1)
+
+
+def test_a_heartbeat_mends_a_lost_report_of_an_app(world: World) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    world.access.open_app(ALICE, session.id, "terminal")
+    world.sessions.record_usage(session, Usage(1.0, 1, 0, {"terminal": AppState.READY}))
+    assert world.doors.apps(session.id)[0].state is AppState.READY
+
+
+def test_stop_cancels_and_stopping_again_is_fine(world: World) -> None:
+    session = world.sessions.launch(ALICE, REQUEST)
+    assert world.sessions.stop(ALICE, session.id).state is State.ENDING
+    assert world.slurm.jobs[0].state == "CANCELLED"
+    assert world.sessions.stop(ALICE, session.id).state is State.ENDING
+
+
+def test_stop_with_a_silent_slurm_keeps_the_wish(world: World) -> None:
+    session = world.sessions.launch(ALICE, REQUEST)
+    world.slurm.down = True
+    assert world.sessions.stop(ALICE, session.id).state is State.ENDING
+
+
+def test_an_ended_session_takes_no_more_calls(world: World) -> None:
+    session = world.sessions.launch(ALICE, REQUEST)
+    world.sessions.stop(ALICE, session.id)
+    with pytest.raises(Gone):
+        world.sessions.authenticate(session.id, token_of(world))
+
+
+def test_others_do_not_see_it_and_admins_do(world: World) -> None:
+    session = world.sessions.launch(ALICE, REQUEST)
+    for action in (world.sessions.visible, world.sessions.stop):
+        with pytest.raises(NotFound):
+            action(BOB, session.id)
+    with pytest.raises(NotFound):
+        world.sessions.read_log(BOB, session.id, 0)
+    assert world.sessions.visible(ADMIN, session.id).id == session.id
+
+
+def test_an_administrators_stop_runs_as_the_owner_and_is_named(world: World) -> None:
+    session = world.sessions.launch(ALICE, REQUEST)
+    stopped = world.sessions.stop(ADMIN, session.id)
+    assert stopped.stopped_by == "admin"
+    assert "alice: scancel --quiet 1" in world.slurm.commands
