@@ -1,0 +1,87 @@
+#!/bin/bash
+# Build one environment: images/build.sh ENVIRONMENT/VERSION OUT_DIR
+# Leaves OUT_DIR/image.sif and OUT_DIR/image.toml. Run as root on Debian with Apptainer, debootstrap
+# and `root:100000:65536` in /etc/subuid and /etc/subgid (the embedded cluster's node has them).
+# What it learns from the machine, all optional:
+#   /run/site/mirror, /run/site/apt.sources, /run/site/apt.conf, $PIP_CONFIG_FILE, $SITE_CA (a CA bundle for pip and apt),
+#   $SLIPWAY_COMPRESSION (mksquashfs options, see DECISIONS.md)
+set -euo pipefail
+
+die() { echo "images/build.sh: $*" >&2; exit 1; }
+
+[[ $# == 2 && $1 == */* ]] || die "usage: images/build.sh ENVIRONMENT/VERSION OUT_DIR"
+recipe=$(cd "$(dirname "$0")/$1" 2>/dev/null && pwd) || die "no recipe images/$1"
+mkdir -p "$2"
+out=$(cd "$2" && pwd)
+work=$(mktemp -d /var/tmp/slipway-image.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+
+# Debian's own mirror comes from the machine; debootstrap's default is the last resort.
+make_base() {
+    local root=$1 mirror=
+    [[ -s /run/site/mirror ]] && mirror=$(head -n 1 /run/site/mirror)
+    debootstrap --variant=minbase trixie "$root" $mirror > "$work/debootstrap.log" 2>&1 ||
+        { tail -n 20 "$work/debootstrap.log" >&2; die "debootstrap failed"; }
+    # A build without privileges cannot copy device nodes, and Apptainer brings its own /dev.
+    rm -rf "$root"/dev/* "$root"/var/cache/apt/archives/*.deb
+    printf 'path-exclude=/usr/share/doc/*\npath-exclude=/usr/share/man/*\npath-exclude=/usr/share/locale/*\n' \
+        > "$root/etc/dpkg/dpkg.cfg.d/slim"
+}
+
+# Only for the time of the build: finish_image takes it all away again.
+lend_site_settings() {
+    local root=$1
+    cp -r "$root/etc/apt" "$work/apt.original"
+    if [[ -s /run/site/apt.sources ]]; then
+        rm -f "$root/etc/apt/sources.list"
+        cp /run/site/apt.sources "$root/etc/apt/sources.list.d/site.sources"
+        printf 'Package: *\nPin: release n=sid\nPin-Priority: 50\n' > "$root/etc/apt/preferences.d/site"
+    fi
+    if [[ -s /run/site/apt.conf ]]; then
+        cp /run/site/apt.conf "$root/etc/apt/apt.conf.d/90site"
+    fi
+    if [[ -s ${PIP_CONFIG_FILE:-} ]]; then
+        cp "$PIP_CONFIG_FILE" "$root/etc/pip.conf"
+    fi
+    if [[ -s ${SITE_CA:-} ]]; then
+        install -D "$SITE_CA" "$root$SITE_CA"
+    fi
+}
+
+build_sandbox() {
+    # The environment reaches %post only through APPTAINERENV_ variables.
+    local name
+    for name in http_proxy https_proxy no_proxy; do
+        if [[ -n ${!name:-} ]]; then export "APPTAINERENV_$name=${!name}"; fi
+    done
+    if [[ -s ${SITE_CA:-} ]]; then
+        export APPTAINERENV_PIP_CERT=$SITE_CA APPTAINERENV_SSL_CERT_FILE=$SITE_CA
+    fi
+    export APPTAINER_TMPDIR=$work APPTAINER_CACHEDIR=$work/cache
+    apptainer build --fakeroot --sandbox \
+        --build-arg "base=$work/base" --build-arg "recipe=$recipe" \
+        "$work/image" "$recipe/image.def"
+}
+
+finish_image() {
+    local root=$1
+    rm -rf "$root/etc/apt" "$root/etc/pip.conf" "$root/run/site" \
+        "$root"/var/lib/apt/lists/* "$root"/var/cache/apt/* "$root"/tmp/* "$root"/var/tmp/* "$root"/var/log/*
+    cp -r "$work/apt.original" "$root/etc/apt"
+    mkdir -p "$root/var/lib/apt/lists/partial" "$root/var/cache/apt/archives/partial"
+}
+
+echo "Base: Debian trixie"
+make_base "$work/base"
+lend_site_settings "$work/base"
+echo "Recipe: images/$1"
+build_sandbox
+finish_image "$work/image"
+echo "Packing"
+apptainer build --fakeroot --mksquashfs-args "${SLIPWAY_COMPRESSION:--comp zstd -Xcompression-level 9}" \
+    "$work/image.sif" "$work/image"
+cp "$work/image.sif" "$out/image.sif.tmp"
+chmod 644 "$out/image.sif.tmp"
+mv "$out/image.sif.tmp" "$out/image.sif"
+install -m 644 "$recipe/image.toml" "$out/image.toml"
+echo "Built $out/image.sif ($(du -h "$out/image.sif" | cut -f 1))"

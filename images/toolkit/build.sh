@@ -1,0 +1,121 @@
+#!/bin/bash
+# Build the toolkit that is bound read-only into every session at /opt/slipway:
+#   images/toolkit/build.sh OUT.sqsh
+# It holds the runner with a Python of its own, the gateway (HAProxy), ttyd, tmux and openssl, each
+# with its libraries and C library, so an image needs none of them. Run as root on Debian trixie with
+# sid as an extra suite (ttyd is only there); missing packages are installed.
+set -euo pipefail
+
+readonly prefix=/opt/slipway
+die() { echo "images/toolkit/build.sh: $*" >&2; exit 1; }
+
+[[ $# == 1 ]] || die "usage: images/toolkit/build.sh OUT.sqsh"
+source_dir=$(cd "$(dirname "$0")/../.." && pwd)
+mkdir -p "$(dirname "$1")"
+out=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+work=$(mktemp -d /var/tmp/slipway-toolkit.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+tree=$work/tree
+
+install_packages() {
+    local site=() missing=() pair
+    if [[ -s /run/site/apt.conf ]]; then export APT_CONFIG=/run/site/apt.conf; fi
+    for pair in haproxy:haproxy tmux:tmux python3:python3 openssl:openssl patchelf:patchelf \
+        mksquashfs:squashfs-tools ttyd:ttyd/sid; do
+        command -v "${pair%%:*}" > /dev/null || missing+=("${pair#*:}")
+    done
+    # ttyd loads its event loop by name and HAProxy's descriptions come from ncurses-term.
+    [[ -e /usr/share/terminfo/t/tmux-256color ]] || missing+=(ncurses-term)
+    compgen -G '/usr/lib/*/libwebsockets-evlib_uv.so' > /dev/null || missing+=(libwebsockets-evlib-uv)
+    [[ ${#missing[@]} == 0 ]] && return
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" \
+        > "$work/apt.log" 2>&1 || { tail -n 20 "$work/apt.log" >&2; die "cannot install ${missing[*]}"; }
+}
+
+copy_libraries_of() {
+    local library
+    for library in $(ldd "$@" 2>/dev/null | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | sort -u); do
+        cp -nL "$library" "$tree/lib/" || true
+    done
+}
+
+# An absolute loader and run path, since the place of the toolkit in a container never varies: the
+# programs then start directly, show their own names in ps, and no LD_LIBRARY_PATH of an image or of
+# theirs leaks either way (DT_RPATH goes before the environment).
+settle() {
+    patchelf --set-interpreter "$prefix/lib/ld.so" --force-rpath --set-rpath "$prefix/lib" "$1"
+}
+
+copy_program() {
+    local program
+    program=$(readlink -f "$(command -v "$1")")
+    install -m 755 "$program" "$tree/bin/$1"
+    copy_libraries_of "$program"
+    settle "$tree/bin/$1"
+}
+
+copy_loader() {
+    local loader
+    loader=$(readlink -f "$(ldd /bin/sh | sed -n 's/^\s*\(\/[^ ]*ld-linux[^ ]*\).*/\1/p')")
+    cp -L "$loader" "$tree/lib/ld.so"
+}
+
+copy_python() {
+    local version standard
+    version=$(python3 -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+    standard=/usr/lib/$version
+    copy_program python3
+    mv "$tree/bin/python3" "$tree/bin/python"
+    mkdir -p "$tree/lib/$version"
+    tar -C "$standard" -cf - --exclude=__pycache__ --exclude=test --exclude=tests --exclude=idlelib \
+        --exclude=tkinter --exclude=ensurepip --exclude=venv --exclude=pydoc_data --exclude=turtledemo \
+        --exclude=lib2to3 --exclude='config-*' --exclude=EXTERNALLY-MANAGED --exclude=sitecustomize.py . |
+        tar -C "$tree/lib/$version" -xf -
+    rm -f "$tree/lib/$version"/lib-dynload/_{tkinter,test*,xxtestfuzz,ctypes_test,curses*,dbm,gdbm}*.so
+    copy_libraries_of "$tree/lib/$version"/lib-dynload/*.so
+}
+
+copy_runner() {
+    mkdir -p "$tree/runner"
+    cp "$source_dir"/portal/runner/*.py "$tree/runner/"
+    # No -m and no site: every module that is not imported is a millisecond of the user's time.
+    printf '%s\n' "#!$prefix/bin/python -IS" 'import sys' "sys.path.append(\"$prefix\")" \
+        'from runner.__main__ import main' 'sys.exit(main())' > "$tree/bin/runner"
+    chmod 755 "$tree/bin/runner"
+}
+
+copy_terminfo() {
+    local name
+    for name in xterm xterm-256color screen screen-256color tmux tmux-256color linux vt100 dumb; do
+        for place in /etc/terminfo /lib/terminfo /usr/share/terminfo; do
+            if [[ -e $place/${name:0:1}/$name ]]; then
+                install -D -m 644 "$(readlink -f "$place/${name:0:1}/$name")" \
+                    "$tree/share/terminfo/${name:0:1}/$name"
+                break
+            fi
+        done
+    done
+}
+
+install_packages
+mkdir -p "$tree"/{bin,lib,share,etc}
+copy_loader
+for program in haproxy tmux ttyd openssl; do copy_program "$program"; done
+cp -L /usr/lib/*/libwebsockets-evlib_uv.so "$tree/lib/"
+copy_libraries_of /usr/lib/*/libwebsockets-evlib_uv.so
+copy_python
+copy_runner
+copy_terminfo
+# The places of the modules must not depend on this machine: compiled under their final names, and
+# never compared with their sources again (the squashfs is read-only).
+python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash -s "$tree" -p "$prefix" \
+    "$tree/lib" "$tree/runner" || true
+chown -R 0:0 "$tree"
+chmod -R a+rX,go-w "$tree"
+mksquashfs "$tree" "$work/toolkit.sqsh" -noappend -no-progress -quiet \
+    ${SLIPWAY_COMPRESSION:--comp zstd -Xcompression-level 15}
+cp "$work/toolkit.sqsh" "$out.tmp"
+chmod 644 "$out.tmp"
+mv "$out.tmp" "$out"
+echo "Built $out ($(du -h "$out" | cut -f 1))"

@@ -1,0 +1,67 @@
+"""The runner's command: `runner --job-id N --node NAME [--directory DIR]`, the spec on stdin."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from .log import say
+from .spec import SpecError, parse_spec
+
+TOOLKIT = "/opt/slipway"
+DIRECTORY = "/var/tmp/.slipway"  # noqa: S108 - the container's own tmpfs, and refused if not private
+
+
+def parse_arguments(arguments: list[str]) -> dict[str, str]:
+    """Read `--name value` pairs; raise SpecError for anything else."""
+    values = {"directory": DIRECTORY, "toolkit": TOOLKIT}
+    if len(arguments) % 2:
+        raise SpecError("arguments", "come in pairs")
+    for option, value in zip(arguments[::2], arguments[1::2], strict=True):
+        name = option.removeprefix("--")
+        if name not in {"job-id", "node", "directory", "toolkit"} or name == option:
+            raise SpecError("arguments", f"unknown option {option}")
+        values[name] = value
+    for name in ("job-id", "node"):
+        if not values.get(name):
+            raise SpecError("arguments", f"--{name} is missing")
+    return values
+
+
+def read_stdin() -> str:
+    """Read the spec and put /dev/null in its place, so that no app can inherit it."""
+    with os.fdopen(os.dup(0), encoding="utf-8") as file:
+        text = file.read()
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    return text
+
+
+def main() -> int:
+    """Run the session and leave at once; 2 for a spec that cannot be used."""
+    try:
+        values = parse_arguments(sys.argv[1:])
+        spec = parse_spec(read_stdin())
+    except SpecError as error:
+        say(f"The runner cannot start: {error}")
+        return 2
+    # Late, so that a wrong spec is told without loading all of it.
+    from .gateway import GatewayFailed, make_directory  # noqa: PLC0415
+    from .session import Session  # noqa: PLC0415
+
+    try:
+        make_directory(values["directory"])
+        code = Session(spec, values["directory"], values["toolkit"]).run(
+            values["job-id"], values["node"]
+        )
+    except GatewayFailed as error:
+        say(f"The session cannot be opened: {error}")
+        return 1
+    # Threads that wait for the network would hold an ordinary exit up.
+    sys.stdout.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

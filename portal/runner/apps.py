@@ -1,0 +1,232 @@
+"""One app of the session: its process, its output, and whether it answers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections import deque
+
+from . import wire
+from .log import say, write
+from .spec import AppStart
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from io import BufferedReader
+
+LOG_LINES = 50
+LONGEST_LINE = 2000
+# What one app may write into the job's log, so that a runaway cannot fill the user's quota.
+LOG_BYTES = 20 * 1024 * 1024
+PROBE_PAUSE = 0.03
+PROBE_TIMEOUT = 5.0
+# Above the runner and the gateway: when memory runs out, what the user started goes first.
+OOM_SCORE = 500
+STARTING, READY, FAILED, STOPPED = "starting", "ready", "failed", "stopped"
+
+
+class App:
+    """One app; `changed` is told of every change of state. Methods may be called by any thread."""
+
+    def __init__(
+        self, name: str, directory: str, toolkit: str, changed: Callable[[App], None]
+    ) -> None:
+        self.name = name
+        self.state = STOPPED
+        self.message = ""
+        self.started = False
+        self._directory = directory
+        self._toolkit = toolkit
+        self._changed = changed
+        self._lines: deque[str] = deque(maxlen=LOG_LINES)
+        self._lock = threading.RLock()
+        # Starting and stopping take turns; the state is only held for a moment.
+        self._turn = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def socket_path(self) -> str:
+        """The socket on which the app must listen."""
+        return f"{self._directory}/{self.name}.sock"
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process that has been started and not been stopped."""
+        return self.state in {STARTING, READY}
+
+    def report(self) -> dict[str, object]:
+        """What the portal is told about the app."""
+        return {"state": self.state, "message": self.message, "log": "\n".join(self._lines)}
+
+    def start(self, description: AppStart) -> None:
+        """Start the app; nothing happens while it starts or runs."""
+        with self._turn, self._lock:
+            if self.running:
+                return
+            self._lines.clear()
+            self.state, self.message, self.started = STARTING, "", True
+            try:
+                process = self._spawn(description.script)
+            except OSError as error:
+                self._settle(FAILED, f"{self.name} cannot be started: {error}")
+                return
+            self._process = process
+        say(f"{self.name}: starting")
+        threading.Thread(
+            target=self._read_output, args=(process,), name=f"{self.name}-log", daemon=True
+        ).start()
+        threading.Thread(
+            target=self._watch, args=(process, description), name=self.name, daemon=True
+        ).start()
+
+    def ask_to_end(self) -> None:
+        """Tell the app's processes to end; returns at once."""
+        with self._lock:
+            was_running, self.state = self.running, STOPPED
+            process = self._process
+        if process is not None and was_running:
+            _signal_group(process.pid, signal.SIGTERM)
+
+    def stop(self, grace: float) -> None:
+        """End the app and everything it has started; after `grace` seconds by force."""
+        with self._turn:
+            self.ask_to_end()
+            process = self._process
+            if process is not None:
+                try:
+                    process.wait(grace)
+                except subprocess.TimeoutExpired:
+                    _signal_group(process.pid, signal.SIGKILL)
+            # Servers that left the process group (tmux, kernels) still carry the app's name.
+            for pid in processes_of(self.name):
+                _kill(pid)
+            self._settle(STOPPED, "")
+
+    def _spawn(self, script: str) -> subprocess.Popen[bytes]:
+        home = f"{self._directory}/{self.name}"
+        os.makedirs(home, 0o700, exist_ok=True)
+        path = f"{home}/start.sh"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(script)
+        if os.path.lexists(self.socket_path):
+            os.unlink(self.socket_path)
+        raise_score = f'echo {OOM_SCORE} 2>/dev/null >/proc/self/oom_score_adj; exec "$@"'
+        return subprocess.Popen(
+            ["/bin/sh", "-c", raise_score, "sh", _shell(script), path],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=os.environ.get("HOME", "/"),
+            env=self._environment(home),
+            start_new_session=True,
+        )
+
+    def _environment(self, home: str) -> dict[str, str]:
+        environment = {"LANG": "C.UTF-8", **os.environ}
+        environment["SLIPWAY_APP"] = self.name
+        environment["SLIPWAY_SOCKET"] = self.socket_path
+        environment["SLIPWAY_RUN"] = home
+        environment["SLIPWAY_TOOLKIT"] = self._toolkit
+        return environment
+
+    def _read_output(self, process: subprocess.Popen[bytes]) -> None:
+        stream: BufferedReader = process.stdout  # type: ignore[assignment]
+        left = LOG_BYTES
+        mark = f"[{self.name}] ".encode()
+        with stream:
+            while line := stream.readline(LONGEST_LINE):
+                text = line.rstrip(b"\r\n")
+                self._lines.append(text.decode(errors="replace"))
+                if left > 0:
+                    write(mark + text + b"\n")
+                    left -= len(line)
+                    if left <= 0:
+                        say(f"{self.name} has written too much; the rest is left out here")
+
+    def _watch(self, process: subprocess.Popen[bytes], description: AppStart) -> None:
+        answered = self._await_answer(process, description)
+        if answered and self._settle(READY, "", of=process):
+            say(f"{self.name}: ready")
+        late = f"{self.name} did not answer within {description.timeout:g} seconds"
+        if not answered and process.poll() is None and self._settle(FAILED, late, of=process):
+            _signal_group(process.pid, signal.SIGKILL)
+        code = process.wait()
+        # Its last words may still be on their way through the pipe.
+        time.sleep(0.05)
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        before = "" if answered else " before it answered"
+        if code == 0 and answered:
+            self._settle(STOPPED, f"{self.name} has ended", of=process)
+        else:
+            self._settle(FAILED, f"{self.name} ended{before} ({how})", of=process)
+
+    def _await_answer(self, process: subprocess.Popen[bytes], description: AppStart) -> bool:
+        deadline = time.monotonic() + description.timeout
+        while process.poll() is None and self.running and time.monotonic() < deadline:
+            if self._answers(description.ready):
+                return True
+            time.sleep(PROBE_PAUSE)
+        return False
+
+    def _answers(self, path: str) -> bool:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
+            stream.settimeout(PROBE_TIMEOUT)
+            try:
+                stream.connect(self.socket_path)
+                return wire.probe(stream, path) < 500
+            except OSError:
+                return False
+
+    def _settle(
+        self, state: str, message: str, of: subprocess.Popen[bytes] | None = None
+    ) -> bool:
+        """Change the state; with `of`, only while that process still is the app and runs."""
+        with self._lock:
+            if of is not None and (of is not self._process or not self.running):
+                return False
+            self.state, self.message = state, message
+        if state == FAILED:
+            say(message)
+        self._changed(self)
+        return True
+
+
+def processes_of(app: str, proc: str = "/proc") -> Iterable[int]:
+    """List the processes that were started by the app and carry its name in their environment."""
+    mark = f"SLIPWAY_APP={app}".encode()
+    for name in os.listdir(proc):
+        if not name.isdecimal() or int(name) == os.getpid():
+            continue
+        try:
+            with open(f"{proc}/{name}/environ", "rb") as file:
+                if mark in file.read().split(b"\0"):
+                    yield int(name)
+        except OSError:
+            continue
+
+
+def _shell(script: str) -> str:
+    # bash only where the script asks for it and the image has it.
+    first = script.partition("\n")[0]
+    if first.startswith("#!") and "bash" in first and os.path.exists("/bin/bash"):
+        return "/bin/bash"
+    return "/bin/sh"
+
+
+def _signal_group(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except OSError:
+        return
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        return

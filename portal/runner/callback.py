@@ -1,0 +1,194 @@
+"""Reports from the job to the portal over TLS: ready, usage and the apps' states."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import threading
+import time
+
+from . import wire
+from .log import say
+from .spec import Spec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# The portal does not know the session (any more), or does not believe this runner.
+OVER = frozenset({401, 404, 410})
+READY_PATIENCE = 600.0
+ANSWER_TIMEOUT = 15.0
+LONGEST_PAUSE = 10.0
+
+
+class SessionOver(Exception):
+    """The portal says that this session has ended."""
+
+
+class Refused(Exception):
+    """The portal refuses this message for good; sending it again would not help."""
+
+
+class Unreachable(Exception):
+    """The portal cannot be reached right now, or is in trouble."""
+
+
+class Callback:
+    """One connection to the portal, kept open between reports; used by one thread at a time."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._host, self._port = spec.callback
+        self._token = spec.token
+        self._path = f"/runner/v1/sessions/{spec.session}"
+        self._ca = spec.callback_ca
+        self._context: ssl.SSLContext | None = None
+        self._stream: ssl.SSLSocket | None = None
+
+    def connect(self) -> None:
+        """Open the connection ahead of time; failing here is no news."""
+        try:
+            self._open()
+        except (OSError, ssl.SSLError):
+            self.close()
+
+    def close(self) -> None:
+        """Give the connection up."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def post(self, what: str, message: dict[str, object]) -> dict[str, object]:
+        """Send one report and return the answer; raise SessionOver, Refused or Unreachable."""
+        status, body = self._exchange(f"{self._path}/{what}", json.dumps(message).encode())
+        if status in OVER:
+            raise SessionOver
+        if status >= 500 or status == 429:
+            raise Unreachable(f"answered {status}")
+        if status >= 400:
+            raise Refused(f"answered {status}: {body[:300].decode(errors='replace')}")
+        try:
+            answer = json.loads(body or b"{}")
+        except ValueError:
+            raise Unreachable("answered something other than JSON") from None
+        return answer if isinstance(answer, dict) else {}
+
+    def _exchange(self, path: str, body: bytes) -> tuple[int, bytes]:
+        # A kept connection may have been closed meanwhile; then once more on a fresh one. Every
+        # report may safely arrive twice.
+        for fresh in (self._stream is None, True):
+            try:
+                stream = self._open()
+                status, answer, again = wire.post(stream, self._host, path, self._token, body)
+            except (OSError, ssl.SSLError) as error:
+                self.close()
+                if fresh:
+                    raise Unreachable(str(error)) from None
+                continue
+            if not again:
+                self.close()
+            return status, answer
+        raise Unreachable("closed the connection")
+
+    def _open(self) -> ssl.SSLSocket:
+        if self._stream is None:
+            if self._context is None:
+                self._context = ssl.create_default_context(cadata=self._ca)
+                self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+            plain = socket.create_connection((self._host, self._port), timeout=ANSWER_TIMEOUT)
+            try:
+                plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._stream = self._context.wrap_socket(plain, server_hostname=self._host)
+            except BaseException:
+                plain.close()
+                raise
+        return self._stream
+
+
+def post_ready(
+    callback: Callback, message: dict[str, object], patience: float = READY_PATIENCE
+) -> dict[str, object]:
+    """Report ready until the portal takes it; raise Unreachable after `patience` seconds."""
+    deadline = time.monotonic() + patience
+    pause = 0.1
+    while True:
+        try:
+            return callback.post("ready", message)
+        except Unreachable as error:
+            if time.monotonic() + pause > deadline:
+                raise
+            say(f"The portal cannot be reached ({error}); trying again in {pause:.1f} s")
+        time.sleep(pause)
+        pause = min(pause * 2, LONGEST_PAUSE)
+
+
+class Reporter:
+    """Sends what is newest: an app's change at once, usage every `heartbeat` seconds.
+
+    While the portal is away nothing piles up and nothing stops: only the newest state of each app
+    and the newest usage are sent once it is back.
+    """
+
+    def __init__(
+        self,
+        callback: Callback,
+        heartbeat: float,
+        usage: Callable[[], dict[str, object]],
+        over: Callable[[], None],
+    ) -> None:
+        self._callback = callback
+        self._heartbeat = heartbeat
+        self._usage = usage
+        self._over = over
+        self._news: dict[str, dict[str, object]] = {}
+        self._changed = threading.Condition()
+        self._away = False
+
+    def app_changed(self, app: str, report: dict[str, object]) -> None:
+        """Take the newest state of one app; never blocks on the network."""
+        with self._changed:
+            self._news[app] = report
+            self._changed.notify()
+
+    def run(self) -> None:
+        """Report until the portal says that the session is over."""
+        beat = time.monotonic() + self._heartbeat
+        try:
+            while True:
+                with self._changed:
+                    # While the portal is away, news waits for the next heartbeat.
+                    if self._away or not self._news:
+                        self._changed.wait(max(0.0, beat - time.monotonic()))
+                    due = time.monotonic() >= beat
+                    news = {} if self._away and not due else self._news
+                    if news:
+                        self._news = {}
+                self._send_news(news)
+                if due:
+                    beat = time.monotonic() + self._heartbeat
+                    self._send("usage", self._usage())
+        except SessionOver:
+            say("The portal says that this session has ended")
+            self._over()
+
+    def _send_news(self, news: dict[str, dict[str, object]]) -> None:
+        for app, report in news.items():
+            if not self._send(f"apps/{app}", report):
+                with self._changed:
+                    self._news.setdefault(app, report)
+
+    def _send(self, what: str, message: dict[str, object]) -> bool:
+        try:
+            self._callback.post(what, message)
+        except Refused as error:
+            say(f"The portal does not accept a report on {what}: {error}")
+        except Unreachable as error:
+            if not self._away:
+                say(f"The portal cannot be reached ({error}); open apps keep running")
+            self._away = True
+            return False
+        if self._away:
+            say("The portal is back")
+        self._away = False
+        return True

@@ -1,0 +1,20 @@
+"""Lines for Slurm's job log, which the user reads; never a secret among them."""
+
+from __future__ import annotations
+
+import os
+import time
+
+
+def say(text: str) -> None:
+    """Write one line with the time of day; a log that cannot be written stops nothing."""
+    stamp = time.strftime("%H:%M:%S")
+    write(f"{stamp} {text}\n".encode(errors="replace"))
+
+
+def write(data: bytes) -> None:
+    """Write straight to the job's output, so that lines of several threads do not mix."""
+    try:
+        os.write(1, data)
+    except OSError:
+        return

@@ -1,0 +1,91 @@
+"""The life of one session inside its job, from the spec to the last process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+from . import control, gateway
+from .apps import App
+from .callback import Callback, Refused, Reporter, SessionOver, Unreachable, post_ready
+from .log import say
+from .spec import Spec, SpecError, parse_app_start
+from .supervisor import Supervisor
+from .usage import read_usage
+
+# Slurm waits 30 s between asking and killing, users do not.
+GRACE = 1.5
+
+
+class Session:
+    """One session; `run` returns the exit code of the job."""
+
+    def __init__(self, spec: Spec, directory: str, toolkit: str) -> None:
+        self._spec = spec
+        self._directory = directory
+        self._toolkit = toolkit
+        self._wake_reader, self._wake_writer = os.pipe()
+        self._callback = Callback(spec)
+        self._supervisor = Supervisor(spec.apps, directory, toolkit, self._app_changed)
+        self._reporter = Reporter(
+            self._callback, spec.heartbeat_seconds, self._usage, lambda: self.end(0)
+        )
+        self._gateway: gateway.Gateway | None = None
+
+    def end(self, code: int) -> None:
+        """Let `run` return `code`; may be called from anywhere, signal handlers included."""
+        os.write(self._wake_writer, bytes([code]))
+
+    def run(self, job_id: str, node: str) -> int:
+        """Run until a signal, the portal or a hopeless gateway ends the session."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: self.end(0))
+        listener = gateway.listen(self._spec.ports)
+        for app in self._spec.start:
+            self._supervisor.start(app)
+        control.serve(self._directory, self._supervisor)
+        self._gateway = gateway.Gateway(
+            self._toolkit, self._directory, listener, lambda: self.end(1)
+        )
+        where = {"job_id": job_id, "node": node, "port": listener.getsockname()[1]}
+        threading.Thread(target=self._report, args=(where,), name="portal", daemon=True).start()
+        code = os.read(self._wake_reader, 1)[0]
+        say("Ending the session")
+        self._supervisor.stop_all(GRACE)
+        self._gateway.stop()
+        return code
+
+    def _report(self, where: dict[str, object]) -> None:
+        try:
+            self._get_ready(where)
+            self._reporter.run()
+        except SessionOver:
+            say("The portal does not know this session (any more)")
+            self.end(0)
+        except (Refused, Unreachable, SpecError, gateway.GatewayFailed) as error:
+            say(f"The session cannot be opened: {error}")
+            self.end(1)
+
+    def _get_ready(self, where: dict[str, object]) -> None:
+        request = gateway.request_certificate(self._toolkit, self._directory, self._spec.session)
+        # The key is made by another process while this one shakes hands with the portal.
+        self._callback.connect()
+        answer = post_ready(self._callback, {**where, "csr": gateway.read_request(request)})
+        apps = answer.get("start", [])
+        for item in apps if isinstance(apps, list) else []:
+            self._supervisor.start(parse_app_start(item))
+        certificate = answer.get("certificate")
+        if not isinstance(certificate, str):
+            raise SpecError("certificate", "must be a text")
+        if self._gateway is not None:
+            self._gateway.start(
+                self._spec.session, self._spec.apps, certificate, self._spec.client_ca
+            )
+        say(f"Ready on {where['node']}, port {where['port']}")
+
+    def _app_changed(self, app: App) -> None:
+        self._reporter.app_changed(app.name, app.report())
+
+    def _usage(self) -> dict[str, object]:
+        return {**read_usage(), "apps": self._supervisor.states()}

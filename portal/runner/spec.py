@@ -1,0 +1,175 @@
+"""What the portal tells the runner: the spec on standard input, and what to start."""
+
+from __future__ import annotations
+
+import json
+import re
+
+NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+SESSION = re.compile(r"[0-9a-f]{32}")
+CONTROL = "control"
+
+
+class SpecError(ValueError):
+    """A message that the runner cannot use; `field` names what is wrong with it."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+        self.message = message
+
+
+class AppStart:
+    """How to start one app; `timeout` in seconds until it must have answered `ready`."""
+
+    __slots__ = ("name", "ready", "script", "timeout")
+
+    def __init__(self, name: str, script: str, ready: str, timeout: float) -> None:
+        self.name = name
+        self.script = script
+        self.ready = ready
+        self.timeout = timeout
+
+
+class Spec:
+    """The session as the portal described it; the token is held here and nowhere else."""
+
+    __slots__ = (
+        "apps",
+        "callback",
+        "callback_ca",
+        "client_ca",
+        "heartbeat_seconds",
+        "ports",
+        "session",
+        "start",
+        "token",
+    )
+
+    def __init__(
+        self,
+        *,
+        session: str,
+        token: str,
+        callback: tuple[str, int],
+        callback_ca: str,
+        client_ca: str,
+        ports: tuple[int, int],
+        heartbeat_seconds: float,
+        apps: tuple[str, ...],
+        start: tuple[AppStart, ...],
+    ) -> None:
+        self.session = session
+        self.token = token
+        self.callback = callback
+        self.callback_ca = callback_ca
+        self.client_ca = client_ca
+        self.ports = ports
+        self.heartbeat_seconds = heartbeat_seconds
+        self.apps = apps
+        self.start = start
+
+
+def parse_spec(text: str) -> Spec:
+    """Read the spec; raise SpecError naming the first field that is wrong."""
+    message = parse_object("spec", text)
+    apps = tuple(_app_name(name) for name in _list(message, "apps"))
+    if len(set(apps)) != len(apps):
+        raise SpecError("apps", "holds a name twice")
+    start = tuple(parse_app_start(item) for item in _list(message, "start", optional=True))
+    for app in start:
+        if app.name not in apps:
+            raise SpecError("start", f"{app.name} is not among the apps")
+    return Spec(
+        session=_text(message, "session", SESSION),
+        token=_text(message, "token", re.compile(r"[!-~]{8,}")),
+        callback=_callback(_text(message, "callback")),
+        callback_ca=_pem(message, "callback_ca"),
+        client_ca=_pem(message, "client_ca"),
+        ports=_ports(message),
+        heartbeat_seconds=_number(message, "heartbeat_seconds", 0.05, 3600),
+        apps=apps,
+        start=start,
+    )
+
+
+def parse_app_start(item: object) -> AppStart:
+    """Read one description of an app to start; raise SpecError naming the field."""
+    if not isinstance(item, dict):
+        raise SpecError("app", "must be an object")
+    ready = _text(item, "ready")
+    if not re.fullmatch(r"/[!-~]*", ready):
+        raise SpecError("ready", "must be a path that starts with /")
+    return AppStart(
+        name=_app_name(item.get("name")),
+        script=_text(item, "script"),
+        ready=ready,
+        timeout=_number(item, "timeout", 0.05, 3600),
+    )
+
+
+def parse_object(field: str, text: str) -> dict[str, object]:
+    """Read JSON that must be an object."""
+    try:
+        message = json.loads(text)
+    except ValueError:
+        raise SpecError(field, "is not JSON") from None
+    if not isinstance(message, dict):
+        raise SpecError(field, "must be an object")
+    return message
+
+
+def _text(message: dict[str, object], field: str, pattern: re.Pattern[str] | None = None) -> str:
+    value = message.get(field)
+    if not isinstance(value, str) or not value:
+        raise SpecError(field, "must be a text")
+    if pattern is not None and not pattern.fullmatch(value):
+        raise SpecError(field, "has the wrong form")
+    return value
+
+
+def _number(message: dict[str, object], field: str, low: float, high: float) -> float:
+    value = message.get(field)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise SpecError(field, f"must be a number of seconds from {low} to {high}")
+    return float(value)
+
+
+def _list(message: dict[str, object], field: str, optional: bool = False) -> list[object]:
+    value = message.get(field, [] if optional else None)
+    if not isinstance(value, list):
+        raise SpecError(field, "must be a list")
+    return value
+
+
+def _app_name(value: object) -> str:
+    if not isinstance(value, str) or not NAME.fullmatch(value) or value == CONTROL:
+        raise SpecError("apps", "an app's name is of a-z, 0-9 and -, and not control")
+    return value
+
+
+def _pem(message: dict[str, object], field: str) -> str:
+    value = _text(message, field)
+    if "-----BEGIN CERTIFICATE-----" not in value:
+        raise SpecError(field, "must be a PEM certificate")
+    return value if value.endswith("\n") else value + "\n"
+
+
+def _callback(url: str) -> tuple[str, int]:
+    match = re.fullmatch(r"https://([A-Za-z0-9.-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?/?", url)
+    if not match:
+        raise SpecError("callback", "must be https://host or https://host:port")
+    return match[1].strip("[]"), int(match[2] or 443)
+
+
+def _ports(message: dict[str, object]) -> tuple[int, int]:
+    value = message.get("ports")
+    if (
+        not isinstance(value, list)
+        or len(value) != 2
+        or not all(isinstance(port, int) and 0 <= port <= 65535 for port in value)
+        or value[0] > value[1]
+        or (value[0] == 0 and value[1] != 0)
+    ):
+        raise SpecError("ports", "must be [lowest, highest], or [0, 0] for any free port")
+    return value[0], value[1]

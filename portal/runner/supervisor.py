@@ -1,0 +1,67 @@
+"""All apps of the session: start, stop, and what their states are."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from .apps import App
+from .spec import AppStart
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+class UnknownApp(LookupError):
+    """This session has no app of that name."""
+
+
+class Supervisor:
+    """The apps that the session's image offers; each is started on demand."""
+
+    def __init__(
+        self,
+        names: Iterable[str],
+        directory: str,
+        toolkit: str,
+        changed: Callable[[App], None],
+    ) -> None:
+        self._apps = {name: App(name, directory, toolkit, changed) for name in names}
+        self._ending = False
+
+    def start(self, description: AppStart) -> None:
+        """Start an app, again if it has failed or been stopped; raise UnknownApp."""
+        app = self._app(description.name)
+        if not self._ending:
+            app.start(description)
+
+    def stop(self, name: str, grace: float = 3.0) -> None:
+        """Stop an app, by force after `grace` seconds; raise UnknownApp."""
+        self._app(name).stop(grace)
+
+    def states(self) -> dict[str, str]:
+        """The state of every app that was ever started."""
+        return {name: app.state for name, app in self._apps.items() if app.started}
+
+    def stop_all(self, grace: float) -> None:
+        """End all apps together; after `grace` seconds by force."""
+        self._ending = True
+        running = [app for app in self._apps.values() if app.running]
+        for app in running:
+            app.ask_to_end()
+        deadline = time.monotonic() + grace
+        enders = [
+            threading.Thread(target=app.stop, args=(max(0.0, deadline - time.monotonic()),))
+            for app in running
+        ]
+        for ender in enders:
+            ender.start()
+        for ender in enders:
+            ender.join()
+
+    def _app(self, name: str) -> App:
+        try:
+            return self._apps[name]
+        except KeyError:
+            raise UnknownApp(name) from None

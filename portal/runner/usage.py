@@ -1,0 +1,100 @@
+"""What the job uses, from its own cgroup as the job script shows it in the container."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CGROUP = "/sys/fs/cgroup"
+# cgroup v1 says "no limit" with the highest multiple of a page.
+UNLIMITED = 1 << 62
+
+
+def read_usage(root: str = CGROUP, proc: str = "/proc") -> dict[str, object]:
+    """Return cpu_seconds, memory_bytes, memory_limit and oom_kills of the whole job.
+
+    A figure the cgroup does not give is None; only CPU time falls back to the sum of the processes.
+    """
+    v2 = os.path.exists(f"{root}/memory.current")
+    usage = _read_v2(root) if v2 else _read_v1(root)
+    if usage["cpu_seconds"] is None:
+        usage["cpu_seconds"] = _processes_cpu_seconds(proc)
+    return usage
+
+
+def _read_v2(root: str) -> dict[str, object]:
+    cpu = _fields(f"{root}/cpu.stat").get("usage_usec")
+    cache = _fields(f"{root}/memory.stat").get("inactive_file", 0)
+    return {
+        "cpu_seconds": None if cpu is None else cpu / 1e6,
+        "memory_bytes": _without_cache(_number(f"{root}/memory.current"), cache),
+        "memory_limit": _limit(_number(f"{root}/memory.max")),
+        "oom_kills": _fields(f"{root}/memory.events").get("oom_kill"),
+    }
+
+
+def _read_v1(root: str) -> dict[str, object]:
+    memory = f"{root}/memory"
+    cpu = _number(f"{root}/cpuacct/cpuacct.usage")
+    cache = _fields(f"{memory}/memory.stat").get("total_inactive_file", 0)
+    return {
+        "cpu_seconds": None if cpu is None else cpu / 1e9,
+        "memory_bytes": _without_cache(_number(f"{memory}/memory.usage_in_bytes"), cache),
+        "memory_limit": _limit(_number(f"{memory}/memory.limit_in_bytes")),
+        "oom_kills": _v1_oom_kills(memory),
+    }
+
+
+def _v1_oom_kills(memory: str) -> int | None:
+    # v1 counts a kill only in the group of the process that was killed, not in those above.
+    kills = [
+        _fields(f"{folder}/memory.oom_control").get("oom_kill")
+        for folder, _, _ in os.walk(memory)
+    ]
+    known = [count for count in kills if count is not None]
+    return sum(known) if known else None
+
+
+def _without_cache(used: int | None, cache: int) -> int | None:
+    # Cache that the kernel drops at once is nothing the user could run out of.
+    return None if used is None else max(0, used - cache)
+
+
+def _limit(value: int | None) -> int | None:
+    return None if value is None or value >= UNLIMITED else value
+
+
+def _number(path: str) -> int | None:
+    text = _text(path).strip()
+    return int(text) if text.isdecimal() else None
+
+
+def _fields(path: str) -> dict[str, int]:
+    pairs = (line.split() for line in _text(path).splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _processes_cpu_seconds(proc: str) -> float:
+    ticks = sum(_ticks(_text(f"{proc}/{pid}/stat")) for pid in _pids(proc))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _pids(proc: str) -> Iterator[str]:
+    return (name for name in os.listdir(proc) if name.isdecimal())
+
+
+def _ticks(stat: str) -> int:
+    # utime, stime and those of children already waited for; the name before them may hold blanks.
+    fields = stat.rpartition(")")[2].split()
+    return sum(int(field) for field in fields[11:15])
