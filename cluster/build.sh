@@ -44,7 +44,7 @@ build_image() {
     fi
     echo "building $tag"
     local secrets=() name
-    for name in apt.sources apt.conf ca.crt pip.conf; do
+    for name in apt.sources apt.conf ca.crt pip.conf npmrc; do
         secrets+=(--secret "id=$name,src=$SITE_DIR/$name")
     done
     local layers=()
@@ -64,6 +64,7 @@ build_cluster_images() {
 }
 
 build_portal_image() {
-    build_image portal localhost/slipway-portal:latest "${SLURM_INPUTS[@]}" \
-        pyproject.toml README.md requirements.txt portal templates apps images
+    build_image portal localhost/slipway-portal:latest cluster/Containerfile cluster/build \
+        cluster/bin/start-portal cluster/supervisor/portal.conf cluster/etc/slipway.toml \
+        pyproject.toml README.md requirements.txt portal templates apps
 }

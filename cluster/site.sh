@@ -11,6 +11,7 @@ collect_site() {
     write_apt_sources > "$SITE_DIR/apt.sources"
     write_apt_conf > "$SITE_DIR/apt.conf"
     write_pip_conf > "$SITE_DIR/pip.conf"
+    write_npmrc > "$SITE_DIR/npmrc"
 }
 
 write_ca_bundle() {
@@ -49,4 +50,8 @@ write_pip_conf() {
     pip3 config list 2>/dev/null |
         sed -nE "s/^(global|:env:)\.(index-url|extra-index-url|proxy|trusted-host|timeout|default-timeout)='(.*)'$/\2 = \3/p" |
         grep -v 'file://' | sort -u || true
+}
+
+write_npmrc() {
+    cat ~/.npmrc /etc/npmrc 2>/dev/null | grep -E '^(registry|proxy|https-proxy|noproxy|strict-ssl) *=' || true
 }
