@@ -1,0 +1,65 @@
+"""The web: pages, REST API, call-backs of runners and the gate in front of apps. No decisions."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from flask import Flask
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+from portal.services import Services
+from portal.web import callbacks, errors, gate, pages, security
+from portal.web.api import openapi, sessions, site, tokens
+from portal.web.auth import browser
+from portal.web.context import EXTENSION
+from portal.web.limits import limiter
+from portal.web.show import install_filters
+
+STATIC = Path(__file__).parent / "static"
+MAX_BODY = 1 << 20
+"""Bytes: the largest honest request is a launch or the tail of a log."""
+
+
+def build(services: Services) -> Flask:
+    """Make the portal's application, with the gate for the apps' own origins behind it."""
+    portal = _portal(services)
+    origins = gate.build(services, _templates(services), STATIC, MAX_BODY)
+    portal.extensions["slipway_gate"] = origins
+    by_host = security.ByHost(services.settings.web, portal.wsgi_app, origins.wsgi_app)
+    # Exactly one proxy is in front of us, HAProxy, and it has removed what clients claim.
+    portal.wsgi_app = ProxyFix(by_host, x_for=1, x_proto=1, x_host=0)  # type: ignore[method-assign]
+    return portal
+
+
+def _templates(services: Services) -> str:
+    return str(Path(services.settings.sessions.templates) / "html")
+
+
+def _portal(services: Services) -> Flask:
+    app = Flask("portal", template_folder=_templates(services), static_folder=str(STATIC))
+    secure = services.settings.web.secure
+    app.config.update(
+        SECRET_KEY=Path(services.settings.state.directory, "secret_key").read_text().strip(),
+        SESSION_COOKIE_NAME="__Host-slipway" if secure else "slipway",
+        SESSION_COOKIE_SECURE=secure,
+        SESSION_COOKIE_HTTPONLY=True,
+        SESSION_COOKIE_SAMESITE="Lax",
+        MAX_CONTENT_LENGTH=MAX_BODY,
+        # A page may stay open as long as its login; the token dies with the session cookie.
+        WTF_CSRF_TIME_LIMIT=None,
+        RATELIMIT_HEADERS_ENABLED=True,
+        SEND_FILE_MAX_AGE_DEFAULT=timedelta(days=365),
+    )
+    app.extensions[EXTENSION] = services
+    errors.install(app)
+    install_filters(app)
+    security.install(app, services.settings.web)
+    limiter.init_app(app)
+    browser.install(app)
+    app.register_blueprint(pages.blueprint)
+    app.register_blueprint(callbacks.blueprint)
+    for part in (tokens.blueprint, sessions.blueprint, site.blueprint, openapi.blueprint):
+        app.register_blueprint(part)
+    security.csrf.init_app(app)
+    return app

@@ -1,0 +1,28 @@
+"""REST API, version 1: thin, and described by its own OpenAPI document."""
+
+from __future__ import annotations
+
+from flask import Blueprint
+
+from portal.web.auth.bearer import require_token
+from portal.web.security import csrf
+
+PREFIX = "/api/v1"
+
+
+def guarded(name: str) -> Blueprint:
+    """A part of the API that takes tokens only; cookies mean nothing here."""
+    blueprint = open_to_all(name)
+
+    @blueprint.before_request
+    def guard() -> None:
+        require_token()
+
+    return blueprint
+
+
+def open_to_all(name: str) -> Blueprint:
+    """A part of the API for callers without a token."""
+    blueprint = Blueprint(f"api_{name}", __name__, url_prefix=PREFIX)
+    csrf.exempt(blueprint)
+    return blueprint

@@ -1,0 +1,147 @@
+"""The API's own description; a test keeps it and the routes the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apispec import APISpec
+from flask.typing import ResponseReturnValue
+from pydantic import BaseModel
+
+from portal.core.launch import LaunchRequest
+from portal.web.api import PREFIX, open_to_all
+from portal.web.api.schemas import SCHEMAS
+from portal.web.api.sessions import AppRequest, ListQuery, LogQuery
+from portal.web.api.tokens import TokenRequest
+from portal.web.context import services
+
+blueprint = open_to_all("openapi")
+
+SESSION = "/sessions/{session_id}"
+APP = SESSION + "/apps/{app}"
+_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "The same key with the same body launches one session, however often sent.",
+    "schema": {"type": "string", "maxLength": 255},
+}
+
+
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema(ref_template="#/components/schemas/{model}")
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _json(schema: dict[str, Any], text: str) -> dict[str, Any]:
+    return {"description": text, "content": {"application/json": {"schema": schema}}}
+
+
+def _list_of(key: str, name: str, **more: Any) -> dict[str, Any]:
+    items = {"type": "array", "items": _ref(name)}
+    return {"type": "object", "properties": {key: items} | more, "required": [key]}
+
+
+def _query(model: type[BaseModel]) -> list[dict[str, Any]]:
+    properties = _schema(model)["properties"]
+    return [{"name": n, "in": "query", "schema": schema} for n, schema in properties.items()]
+
+
+def _operation(
+    summary: str,
+    status: int,
+    result: dict[str, Any] | None,
+    body: str | None = None,
+    parameters: list[dict[str, Any]] | None = None,
+    public: bool = False,
+) -> dict[str, Any]:
+    done: dict[str, Any] = _json(result, "Done") if result else {"description": "Done"}
+    operation: dict[str, Any] = {
+        "summary": summary,
+        "responses": {str(status): done, "default": {"$ref": "#/components/responses/Problem"}},
+    }
+    if body:
+        operation["requestBody"] = _json(_ref(body), "") | {"required": body != "AppRequest"}
+    if parameters:
+        operation["parameters"] = parameters
+    if public:
+        operation["security"] = []
+    return operation
+
+
+def _operations() -> dict[str, dict[str, Any]]:
+    cursor = {"type": ["string", "null"]}
+    sessions = _list_of("sessions", "Session", next_cursor=cursor)
+    launched = _list_of("sessions", "Session")
+    environments = _list_of("environments", "Environment")
+    groups = _list_of("resource_groups", "ResourceGroup")
+    me, token, app = _ref("Me"), _ref("Token"), _ref("OpenApp")
+    return {
+        "/tokens": {
+            "post": _operation(
+                "Exchange a password for a token", 201, token, "TokenRequest", None, True
+            )
+        },
+        "/sessions": {
+            "get": _operation(
+                "List sessions, newest first", 200, sessions, None, _query(ListQuery)
+            ),
+            "post": _operation("Launch a session", 201, launched, "LaunchRequest", [_KEY]),
+        },
+        SESSION: {
+            "get": _operation("Show one session", 200, _ref("Session")),
+            "delete": _operation("End a session; again is fine", 202, _ref("Session")),
+        },
+        SESSION + "/log": {
+            "get": _operation("Read a session's log", 200, _ref("Log"), None, _query(LogQuery))
+        },
+        APP: {
+            "post": _operation("Open an app", 200, app, "AppRequest"),
+            "delete": _operation("Shut all ways into an app", 204, None),
+        },
+        "/environments": {"get": _operation("What can be launched", 200, environments)},
+        "/resource-groups": {"get": _operation("Where it can run", 200, groups)},
+        "/me": {"get": _operation("Whom the token stands for", 200, me)},
+        "/openapi.json": {
+            "get": _operation("This document", 200, {"type": "object"}, None, None, True)
+        },
+    }
+
+
+def document(public_url: str) -> dict[str, Any]:
+    """Build the OpenAPI document."""
+    spec = APISpec(
+        title="Slipway",
+        version="1",
+        openapi_version="3.1.0",
+        info={"description": "Errors are problem details (RFC 9457) that name wrong fields."},
+        servers=[{"url": public_url.rstrip("/") + PREFIX}],
+        security=[{"token": []}],
+    )
+    spec.components.security_scheme("token", {"type": "http", "scheme": "bearer"})
+    for model in (LaunchRequest, TokenRequest, AppRequest):
+        schema = _schema(model)
+        for name, part in schema.pop("$defs", {}).items():
+            spec.components.schema(name, part)
+        spec.components.schema(model.__name__, schema)
+    for name, schema in SCHEMAS.items():
+        spec.components.schema(name, schema)
+    content = {"application/problem+json": {"schema": _ref("Problem")}}
+    spec.components.response("Problem", {"description": "What went wrong", "content": content})
+    for path, operations in _operations().items():
+        spec.path(path, operations=operations, parameters=_in_path(path))
+    return spec.to_dict()
+
+
+def _in_path(path: str) -> list[dict[str, Any]]:
+    names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
+    text = {"type": "string"}
+    return [{"name": name, "in": "path", "required": True, "schema": text} for name in names]
+
+
+@blueprint.get("/openapi.json")
+def openapi() -> ResponseReturnValue:
+    """The description of this API, for everybody."""
+    return document(services().settings.web.public_url)

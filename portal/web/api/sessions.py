@@ -1,0 +1,120 @@
+"""Sessions and their apps over the REST API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from flask import request
+from flask.typing import ResponseReturnValue
+from pydantic import BaseModel, ConfigDict, Field
+
+from portal.core.launch import STRICT, parse_launch
+from portal.core.session import State
+from portal.errors import FieldError, InvalidRequest
+from portal.web.api import guarded
+from portal.web.body import read_json, read_model, read_query
+from portal.web.context import person, services
+from portal.web.enter import enter_url
+from portal.web.listing import FILTERS, in_full, listed
+from portal.web.logtext import decode
+
+blueprint = guarded("sessions")
+
+_QUERY = ConfigDict(extra="forbid", frozen=True)
+_MAX_KEY = 255
+
+
+class ListQuery(BaseModel):
+    """Which sessions, and how many at a time."""
+
+    model_config = _QUERY
+
+    state: Literal["running", "finished", "other"] | None = None
+    owner: str | None = None
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+    cursor: str | None = None
+
+
+class LogQuery(BaseModel):
+    """From which byte on."""
+
+    model_config = _QUERY
+
+    offset: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+
+class AppRequest(BaseModel):
+    """How to open an app; public apps and ports of one's choice do not exist here."""
+
+    model_config = STRICT
+
+    public: Literal[False] = False
+    preferred_port: None = None
+
+
+@blueprint.get("/sessions")
+def list_sessions() -> ResponseReturnValue:
+    """Sessions, newest first; an administrator sees everybody's."""
+    query = read_query(ListQuery)
+    states = FILTERS[query.state] if query.state else frozenset(State)
+    found, cursor = listed(person(), states, query.limit, query.cursor, query.owner)
+    status = services().sessions.status.slurm_status()
+    return {"sessions": [in_full(s, status) for s in found], "next_cursor": cursor}
+
+
+@blueprint.post("/sessions")
+def launch() -> ResponseReturnValue:
+    """Launch a session; the same Idempotency-Key again answers with the same one."""
+    wanted = parse_launch(read_json())
+    session = services().sessions.launch(person(), wanted, _idempotency_key())
+    return {"sessions": [in_full(session)]}, 201
+
+
+def _idempotency_key() -> str | None:
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not (0 < len(key) <= _MAX_KEY and key.isascii() and key.isprintable()):
+        problem = FieldError("Idempotency-Key", f"use up to {_MAX_KEY} printable characters")
+        raise InvalidRequest([problem])
+    return key
+
+
+@blueprint.get("/sessions/<session_id>")
+def show(session_id: str) -> ResponseReturnValue:
+    """One session."""
+    return in_full(services().sessions.visible(person(), session_id))
+
+
+@blueprint.delete("/sessions/<session_id>")
+def stop(session_id: str) -> ResponseReturnValue:
+    """End a session; one that is over stays as it is."""
+    return in_full(services().sessions.stop(person(), session_id)), 202
+
+
+@blueprint.get("/sessions/<session_id>/log")
+def log(session_id: str) -> ResponseReturnValue:
+    """Part of the log; `next_offset` is where to read on."""
+    offset = read_query(LogQuery).offset
+    text, following = decode(services().sessions.read_log(person(), session_id, offset), offset)
+    return {"log": text, "offset": offset, "next_offset": following}
+
+
+@blueprint.post("/sessions/<session_id>/apps/<app>")
+def open_app(session_id: str, app: str) -> ResponseReturnValue:
+    """Start an app if need be; the address lets one browser in, once, within a minute."""
+    read_model(AppRequest, optional=True)
+    link = services().access.open_app(person(), session_id, app)
+    url = enter_url(link)
+    return {"url": url, "port": _port(url), "public": False, "state": link.state}
+
+
+def _port(url: str) -> int:
+    parts = urlsplit(url)
+    return parts.port or (443 if parts.scheme == "https" else 80)
+
+
+@blueprint.delete("/sessions/<session_id>/apps/<app>")
+def close_app(session_id: str, app: str) -> ResponseReturnValue:
+    """Shut every way into the app; the app itself goes on."""
+    services().access.close_app(person(), session_id, app)
+    return "", 204

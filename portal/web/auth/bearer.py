@@ -1,0 +1,40 @@
+"""Programs: `Authorization: Bearer …`, never cookies, so there is nothing to forge."""
+
+from __future__ import annotations
+
+from flask import request
+
+from portal.core.ports import Login
+from portal.errors import PortalError, Unauthorized
+from portal.web.auth import logins
+from portal.web.context import be
+
+_MAX_TOKEN = 512
+
+
+class Forbidden(PortalError):
+    """The token is good, but not for this."""
+
+    status = 403
+    title = "Not permitted"
+
+
+def bearer() -> str:
+    """The token of the request."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    token = token.strip()
+    if scheme.lower() != "bearer" or not token or len(token) > _MAX_TOKEN:
+        raise Unauthorized("Send a token: Authorization: Bearer …")
+    return token
+
+
+def require_token() -> Login:
+    """Let only good tokens pass, each only as far as its scopes go."""
+    login = logins.find(bearer(), logins.TOKEN)
+    if login is None:
+        raise Unauthorized("This token is unknown or has expired.")
+    needed = "read" if request.method in ("GET", "HEAD") else "write"
+    if needed not in login.scopes:
+        raise Forbidden(f"This token was made without the scope “{needed}”.")
+    be(logins.person_of(login))
+    return login

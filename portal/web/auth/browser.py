@@ -1,0 +1,107 @@
+"""Browsers: Flask-Login over server-side logins, and the login page."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Flask, make_response, redirect, render_template, request, session
+from flask.typing import ResponseReturnValue
+from flask_login import LoginManager, UserMixin, current_user, login_user, logout_user
+
+from portal.core.access import Person
+from portal.core.ports import Login
+from portal.errors import Unauthorized, Unavailable
+from portal.web.auth import logins
+from portal.web.context import be, person
+from portal.web.limits import login_limit
+from portal.web.paths import here, local_path, next_query
+
+blueprint = Blueprint("auth", __name__)
+manager = LoginManager()
+
+
+class BrowserUser(UserMixin):  # type: ignore[misc]
+    """Flask-Login's user: the secret that the cookie holds, and whom it stands for."""
+
+    def __init__(self, secret: str, login: Login) -> None:
+        self._secret = secret
+        self.person: Person = logins.person_of(login)
+
+    def get_id(self) -> str:
+        """What Flask-Login keeps in the cookie."""
+        return self._secret
+
+
+def install(app: Flask) -> None:
+    """Add logins to the application."""
+    # Addresses and browsers change in a day's work; the secret is what counts.
+    manager.session_protection = None
+    manager.init_app(app)
+    app.register_blueprint(blueprint)
+
+
+@manager.user_loader  # type: ignore[untyped-decorator]
+def _load(secret: str) -> BrowserUser | None:
+    login = logins.find(secret, logins.BROWSER)
+    if login is None:
+        return None
+    logins.keep_alive(login)
+    return BrowserUser(secret, login)
+
+
+def require_login() -> ResponseReturnValue | None:
+    """Let only people who are logged in pass; a guard for blueprints of pages."""
+    if current_user.is_authenticated:
+        be(current_user.person)
+        return None
+    if "HX-Request" in request.headers:  # a fragment must not be filled with a login page
+        return "", 401, {"HX-Redirect": "/login"}
+    if request.method != "GET":
+        return redirect("/login", 303)
+    return redirect(f"/login?{next_query(here())}", 303)
+
+
+@blueprint.get("/login")
+def login_form() -> ResponseReturnValue:
+    """Show the login page."""
+    target = local_path(request.args.get("next"))
+    if current_user.is_authenticated:
+        return redirect(target or "/sessions", 303)
+    return _form(200)
+
+
+def _form(status: int, name: str = "", problem: str = "") -> ResponseReturnValue:
+    target = local_path(request.values.get("next")) or ""
+    page = render_template("login.html", name=name, problem=problem, target=target)
+    return make_response(page, status)
+
+
+@blueprint.post("/login")
+@login_limit
+def login() -> ResponseReturnValue:
+    """Check a password; every login gets a new secret."""
+    name = request.form.get("username", "").strip()
+    try:
+        user = logins.check_password(name, request.form.get("password", ""))
+    except (Unauthorized, Unavailable) as error:
+        return _form(error.status, name, error.text)
+    _forget_earlier()
+    session.clear()  # nothing that was planted before the login may survive it
+    secret, entry = logins.issue(user, logins.BROWSER, (), logins.browser_life())
+    login_user(BrowserUser(secret, entry))
+    return redirect(local_path(request.form.get("next")) or "/sessions", 303)
+
+
+def _forget_earlier() -> None:
+    if current_user.is_authenticated:
+        logins.end(current_user.person.login)
+
+
+@blueprint.post("/logout")
+def logout() -> ResponseReturnValue:
+    """End the login on the server; its apps shut with it."""
+    refusal = require_login()
+    if refusal is not None:
+        return refusal
+    logins.end(person().login)
+    logout_user()
+    session.clear()
+    return redirect("/login", 303)

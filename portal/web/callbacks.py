@@ -1,0 +1,98 @@
+"""What runners report from inside their jobs; each proves itself with its session's token."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from flask import Blueprint, request
+from flask.typing import ResponseReturnValue
+from pydantic import BaseModel, Field
+
+from portal.core.access import AppState
+from portal.core.app import AppName
+from portal.core.launch import STRICT
+from portal.core.session import Session
+from portal.errors import NotFound
+from portal.sessions import ReadyMessage, Usage
+from portal.web.auth.bearer import bearer
+from portal.web.body import read_model
+from portal.web.context import services
+from portal.web.security import FROM_RUNNERS, csrf
+
+blueprint = Blueprint("runner", __name__, url_prefix="/runner/v1/sessions/<session_id>")
+csrf.exempt(blueprint)
+
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class Ready(BaseModel):
+    """The gateway listens; `csr` is its signing request."""
+
+    model_config = STRICT
+
+    job_id: Annotated[str, Field(pattern=r"^[0-9]{1,20}$")]
+    node: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]{0,252}$")]
+    port: Annotated[int, Field(ge=1, le=65535)]
+    csr: Annotated[str, Field(max_length=16_384)]
+
+
+class Heartbeat(BaseModel):
+    """What the job uses; seconds and bytes."""
+
+    model_config = STRICT
+
+    cpu_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    memory_bytes: Count
+    memory_limit: Count | None = None
+    oom_kills: Count = 0
+    apps: Annotated[dict[AppName, AppState], Field(max_length=64)] = {}
+
+
+class AppReport(BaseModel):
+    """What became of one app; the log is its last lines."""
+
+    model_config = STRICT
+
+    state: Literal["ready", "failed", "stopped"]
+    message: Annotated[str, Field(max_length=2000)] = ""
+    log: Annotated[str, Field(max_length=65_536)] = ""
+
+
+@blueprint.before_request
+def only_from_the_cluster() -> None:
+    """Refuse call-backs that did not come through HAProxy's side for runners."""
+    if FROM_RUNNERS not in request.environ:
+        raise NotFound("There is nothing here.")
+
+
+def _session(session_id: str) -> Session:
+    return services().sessions.authenticate(session_id, bearer())
+
+
+@blueprint.post("/ready")
+def ready(session_id: str) -> ResponseReturnValue:
+    """The gateway has a port: certify it, and say which apps somebody waits for."""
+    session = _session(session_id)
+    body = read_model(Ready)
+    message = ReadyMessage(body.job_id, body.node, body.port, body.csr)
+    answer = services().sessions.mark_ready(session, message)
+    return {"certificate": answer.certificate, "start": answer.start}
+
+
+@blueprint.post("/usage")
+def usage(session_id: str) -> ResponseReturnValue:
+    """Take in a heartbeat."""
+    session = _session(session_id)
+    body = read_model(Heartbeat)
+    beat = Usage(body.cpu_seconds, body.memory_bytes, body.oom_kills, body.apps)
+    services().sessions.record_usage(session, beat)
+    return {}
+
+
+@blueprint.post("/apps/<app>")
+def app_report(session_id: str, app: str) -> ResponseReturnValue:
+    """Take in what became of an app."""
+    session = _session(session_id)
+    body = read_model(AppReport)
+    services().access.note_app(session, app, AppState(body.state), body.message, body.log)
+    return {}

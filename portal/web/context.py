@@ -1,0 +1,30 @@
+"""What every view needs: the services it was built on and the person who asks."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from flask import current_app, g
+
+from portal.core.access import Person
+from portal.errors import Unauthorized
+from portal.services import Services
+
+EXTENSION = "slipway"
+
+
+def services() -> Services:
+    """The services of the running application."""
+    return cast(Services, current_app.extensions[EXTENSION])
+
+
+def be(person: Person) -> None:
+    """Remember who asks; only the front doors (login cookie, API token) call this."""
+    g.person = person
+
+
+def person() -> Person:
+    """Who asks; raises Unauthorized when no front door let anybody in."""
+    if "person" not in g:
+        raise Unauthorized("Please log in.")
+    return cast(Person, g.person)

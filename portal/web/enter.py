@@ -1,0 +1,17 @@
+"""The address at which a browser exchanges its ticket for an app's cookie."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from portal.access import AppLink
+from portal.web.context import services
+
+ENTER = "/.slipway/enter"
+
+
+def enter_url(link: AppLink, target: str | None = None) -> str:
+    """Where to send a browser; `target` is the path at the app to go on to."""
+    query = {"ticket": link.ticket} | ({"next": target} if target else {})
+    origin = services().settings.web.app_url(link.label)
+    return f"{origin}{ENTER}?{urlencode(query)}"

@@ -1,0 +1,101 @@
+"""The launch form: from its fields to a request, and back onto the page with what was wrong."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from portal.core.app import Catalog
+from portal.core.job import Partition
+from portal.core.policy import group_for
+from portal.errors import InvalidRequest, PortalError
+
+FIELDS = (
+    "environment",
+    "version",
+    "name",
+    "resources.cpus",
+    "resources.memory",
+    "resource_group",
+    "time_limit",
+)
+NUMBERS = frozenset({"resources.cpus", "time_limit"})
+OURS = frozenset({"csrf_token", "key"})
+"""Fields that are the form's own business and no part of the request."""
+ADVANCED = frozenset({"resource_group", "time_limit"})
+
+
+@dataclass(frozen=True)
+class LaunchForm:
+    """All that the launch panel shows."""
+
+    catalog: Catalog
+    groups: list[Partition]
+    values: dict[str, str]
+    errors: dict[str, str] = field(default_factory=dict)
+    problem: str = ""
+    key: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """One launch for each page that was shown: a double click sends the same key twice."""
+
+    @property
+    def environments(self) -> list[str]:
+        """Names of the environments, in the catalog's order."""
+        return list(dict.fromkeys(image.environment for image in self.catalog.images))
+
+    @property
+    def group(self) -> Partition | None:
+        """The group whose bounds are shown."""
+        return group_for(self.values.get("resource_group") or None, self.groups)
+
+    @property
+    def advanced_open(self) -> bool:
+        """Whether the folded part has something that must be seen."""
+        return any(self.errors.get(name) or self.values.get(name) for name in ADVANCED)
+
+
+def first_values(catalog: Catalog) -> dict[str, str]:
+    """What a new form proposes: small, so that it starts at once."""
+    image = catalog.images[0] if catalog.images else None
+    return {
+        "environment": image.environment if image else "",
+        "version": image.version if image else "",
+        "resources.cpus": "1",
+        "resources.memory": "1 GB",
+    }
+
+
+def entered(form: Mapping[str, str]) -> dict[str, str]:
+    """The values of the fields, to be shown again."""
+    return {name: form.get(name, "") for name in FIELDS}
+
+
+def to_request(form: Mapping[str, str]) -> dict[str, Any]:
+    """Put the fields into the shape that parse_launch checks.
+
+    Empty fields count as not given; unknown ones stay, so that they are refused by name.
+    """
+    data: dict[str, Any] = {"resources": {}}
+    for name, text in form.items():
+        value = text.strip()
+        if name in OURS or not value:
+            continue
+        place, _, last = name.rpartition(".")
+        target = data["resources"] if place == "resources" else data
+        target[last if target is not data else name] = _number(value) if name in NUMBERS else value
+    return data
+
+
+def _number(text: str) -> int | str:
+    # What is no number stays text, and the one place that checks requests says so.
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
+
+
+def with_error(form: LaunchForm, error: PortalError) -> LaunchForm:
+    """Return the same form with what was wrong beside its fields."""
+    found = error.errors if isinstance(error, InvalidRequest) else ()
+    beside = {e.field: e.message for e in found if e.field in FIELDS}
+    rest = [f"{e.field}: {e.message}".removeprefix(": ") for e in found if e.field not in FIELDS]
+    problem = "; ".join(rest) or ("" if beside else error.text)
+    return LaunchForm(form.catalog, form.groups, form.values, beside, problem)

@@ -1,0 +1,87 @@
+"""What browsers are told to refuse, and which host name leads where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from flask import Flask, Response, request
+from flask_wtf import CSRFProtect
+from werkzeug.exceptions import Forbidden
+from werkzeug.wrappers import Response as PlainResponse
+
+from portal.config import WebSettings
+from portal.web.types import Environ, StartResponse, Wsgi
+
+csrf = CSRFProtect()
+
+FROM_RUNNERS = "HTTP_X_SLIPWAY_FRONTEND"
+"""Set by HAProxy on its call-back side only, and removed on the side of browsers."""
+
+
+class ByHost:
+    """Sends each request to the portal or, at an app's own origin, to the gate."""
+
+    def __init__(self, web: WebSettings, portal: Wsgi, apps: Wsgi) -> None:
+        self._web = web
+        self._portal = portal
+        self._apps = apps
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer one request."""
+        return self._choose(environ)(environ, start_response)
+
+    def _choose(self, environ: Environ) -> Wsgi:
+        host = str(environ.get("HTTP_HOST", "")).partition(":")[0].lower()
+        for_runners = str(environ.get("PATH_INFO", "")).startswith("/runner/")
+        if FROM_RUNNERS in environ:
+            return self._portal if for_runners else PlainResponse("Not found", 404)
+        if host == self._web.host.lower():
+            return self._portal
+        label, dot, domain = host.partition(".")
+        if label and dot and domain == self._web.apps_domain.lower():
+            return self._apps
+        return PlainResponse("The portal does not answer under this name.", 421)
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of an address, as browsers write an Origin."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def install(app: Flask, web: WebSettings) -> None:
+    """Add the portal's rules for browsers to every answer."""
+    own = origin_of(web.public_url)
+    apps = origin_of(web.app_url("*"))
+    policy = (
+        "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; "
+        "img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; "
+        # Opening an app is a form whose answer leads to the app's origin.
+        f"form-action 'self' {apps}"
+    )
+
+    @app.before_request
+    def refuse_foreign_forms() -> None:
+        # Apps are "same-site" with the portal, so SameSite cookies alone do not keep them out.
+        unsafe = request.method not in ("GET", "HEAD", "OPTIONS")
+        if unsafe and request.headers.get("Origin", own) != own:
+            raise Forbidden("This request came from another site.")
+
+    @app.after_request
+    def headers(response: Response) -> Response:
+        harden(response, policy)
+        if web.secure:
+            response.headers["Strict-Transport-Security"] = "max-age=31536000"
+        return response
+
+
+def harden(response: Response, policy: str) -> None:
+    """Set the headers that every answer of ours carries."""
+    response.headers.setdefault("Content-Security-Policy", policy)
+    response.headers.setdefault("Referrer-Policy", "same-origin")
+    response.headers.setdefault("Cross-Origin-Opener-Policy", "same-origin")
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["X-Frame-Options"] = "DENY"
+    if request.endpoint != "static":
+        response.headers.setdefault("Cache-Control", "no-store")

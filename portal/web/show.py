@@ -1,0 +1,164 @@
+"""How sessions look on pages: words, icons and figures, for the templates."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from flask import Flask, url_for
+from markupsafe import Markup
+
+from portal.core.access import Person
+from portal.core.app import AppSpec, Image
+from portal.core.session import LIVE, Session, State
+from portal.web.context import services
+from portal.web.listing import in_full
+
+TERMINAL = "terminal"
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A state in a word, an icon and a colour, since not everybody sees all three."""
+
+    word: str
+    icon: str
+    tone: str
+
+
+CHIPS = {
+    "PENDING": Chip("Pending", "hourglass-split", "wait"),
+    "STARTING": Chip("Starting", "arrow-repeat", "start"),
+    "RUNNING": Chip("Running", "play-fill", "live"),
+    "ENDING": Chip("Ending", "stop-fill", "quiet"),
+    "FINISHED": Chip("Finished", "check-lg", "quiet"),
+    "FAILED": Chip("Failed", "exclamation-triangle-fill", "bad"),
+    "UNKNOWN": Chip("Unknown", "question-lg", "wait"),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One session on the sessions page."""
+
+    session: Session
+    data: dict[str, Any]
+    """The session in the words of the REST API: pages and programs never disagree."""
+    image: Image | None
+    offered: list[AppSpec]
+    own: bool
+
+    @property
+    def chip(self) -> Chip:
+        """The state's looks."""
+        return CHIPS[self.data["state"]]
+
+    @property
+    def live(self) -> bool:
+        """Whether it can still be ended."""
+        return self.session.state in LIVE and self.session.state is not State.ENDING
+
+    @property
+    def apps(self) -> list[AppSpec]:
+        """What the launcher offers to this person: one's own apps only."""
+        return self.offered if self.own and self.live else []
+
+    @property
+    def first_app(self) -> AppSpec | None:
+        """The app that most people of this image want."""
+        wanted = self.image.default_app if self.image else None
+        named = [app for app in self.apps if app.name == wanted]
+        return next(iter(named or self.apps), None)
+
+    @property
+    def terminal(self) -> AppSpec | None:
+        """The terminal, which has a button of its own."""
+        return next((app for app in self.apps if app.name == TERMINAL), None)
+
+    @property
+    def cpu_share(self) -> float | None:
+        """Percent of the granted cores in use."""
+        percent = self.session.cpu_percent
+        return None if percent is None else min(percent / self.session.cpus, 100.0)
+
+    @property
+    def memory_share(self) -> float | None:
+        """Percent of the granted memory in use."""
+        used = self.session.memory_used
+        return None if used is None else min(used / 2**20 / self.session.memory_mb * 100, 100.0)
+
+
+def rows_for(person: Person, sessions: list[Session]) -> list[Row]:
+    """Dress sessions for the page."""
+    catalog = services().sessions.catalog()
+    status = services().sessions.status.slurm_status()
+    return [
+        Row(
+            session,
+            in_full(session, status),
+            catalog.image(session.environment, session.version),
+            catalog.apps_of(session.environment, session.version),
+            session.owner == person.name,
+        )
+        for session in sessions
+    ]
+
+
+def size(mb: float) -> str:
+    """Write MiB as people do."""
+    if mb >= 1024:
+        return f"{mb / 1024:.1f}".removesuffix(".0") + " GB"
+    return f"{mb:.0f} MB"
+
+
+def span(minutes: int) -> str:
+    """Write minutes as people do."""
+    days, rest = divmod(minutes, 1440)
+    hours, minutes = divmod(rest, 60)
+    parts = [(days, "d"), (hours, "h"), (minutes, "min")]
+    return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 min"
+
+
+def moment(value: datetime | str | None, form: str = "clock") -> Markup:
+    """A time that the browser rewrites into its own time zone."""
+    if value is None:
+        return Markup("")
+    time = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return Markup('<time datetime="{}" data-form="{}">{} UTC</time>').format(
+        time.isoformat(), form, f"{time:%Y-%m-%d %H:%M:%S}"
+    )
+
+
+def icon(name: str) -> Markup:
+    """A decorative icon; the words beside it say the same."""
+    return Markup('<i class="bi bi-{}" aria-hidden="true"></i>').format(name)
+
+
+def install_filters(app: Flask) -> None:
+    """Give the templates these words."""
+    app.jinja_env.filters.update(size=size, span=span, moment=moment)
+    app.jinja_env.globals.update(icon=icon, asset=_Assets(app).url)
+
+
+class _Assets:
+    """Addresses of static files that change with their content, so browsers keep them for long."""
+
+    def __init__(self, app: Flask) -> None:
+        self._app = app
+        self._marks: dict[str, str] = {}
+
+    def url(self, name: str) -> str:
+        """Address of one file; a file that was not built has an address all the same."""
+        if name not in self._marks:
+            self._marks[name] = self._mark(name)
+        return url_for("static", filename=name, v=self._marks[name])
+
+    def _mark(self, name: str) -> str:
+        try:
+            content = Path(str(self._app.static_folder), name).read_bytes()
+        except OSError:
+            return "0"
+        return hashlib.sha256(content).hexdigest()[:10]

@@ -1,0 +1,180 @@
+"""A portal's web application over the stand-ins of tests/fakes.py, and ways to talk to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from portal import create_app
+from portal.config import Settings
+from portal.core.session import Session
+from tests.fakes import PASSWORDS, World, make_world
+
+TEMPLATES = Path(__file__).parents[3] / "templates"
+PORTAL = "http://localhost:8080"
+LAUNCH: dict[str, Any] = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
+
+
+def make_settings(directory: Path, **web: object) -> Settings:
+    """Settings of a small site; web settings may differ."""
+    (directory / "secret_key").write_text("0" * 64)
+    return Settings.model_validate(
+        {
+            "web": {"public_url": PORTAL, "logins_per_minute": 1000} | web,
+            "state": {"directory": str(directory), "run": str(directory)},
+            "slurm": {"admins": ["admin"]},
+            "sessions": {"templates": str(TEMPLATES)},
+        }
+    )
+
+
+@dataclass
+class Api:
+    """A program with a token."""
+
+    client: FlaskClient
+    token: str
+
+    def __call__(self, method: str, path: str, **options: Any) -> TestResponse:
+        """Ask the API."""
+        headers = {"Authorization": f"Bearer {self.token}"} | options.pop("headers", {})
+        address = f"/api/v1{path}"
+        return self.client.open(
+            address, method=method, base_url=PORTAL, headers=headers, **options
+        )
+
+
+class Browser:
+    """Somebody at the portal's pages."""
+
+    def __init__(self, app: Flask, base: str = PORTAL) -> None:
+        self.client = app.test_client()
+        self.base = base
+
+    def get(self, path: str, **options: Any) -> TestResponse:
+        """Load a page."""
+        options.setdefault("base_url", self.base)
+        return self.client.get(path, **options)
+
+    def post(self, path: str, data: dict[str, Any] | None = None, **options: Any) -> TestResponse:
+        """Send a form, with the token that the page gave."""
+        fields = {"csrf_token": self.csrf()} | (data or {})
+        options.setdefault("base_url", self.base)
+        return self.client.post(path, data=fields, **options)
+
+    def csrf(self) -> str:
+        """The form token of a page that everybody can load."""
+        text = self.get("/login", follow_redirects=True).text
+        found = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', text)
+        assert found is not None
+        return found[1]
+
+    def log_in(self, name: str) -> Browser:
+        """Log in as a demo account."""
+        answer = self.post("/login", {"username": name, "password": PASSWORDS[name]})
+        assert answer.status_code == 303, answer.text
+        return self
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A portal with the real templates."""
+    return make_world(make_settings(tmp_path))
+
+
+@pytest.fixture
+def app(world: World) -> Flask:
+    """The web application."""
+    application = create_app(world.services)
+    application.testing = True
+    return application
+
+
+@pytest.fixture
+def api(app: Flask) -> Callable[[str], Api]:
+    """Programs by the name of their user."""
+
+    def make(name: str) -> Api:
+        client = app.test_client()
+        body = {"username": name, "password": PASSWORDS[name]}
+        answer = client.post("/api/v1/tokens", json=body, base_url=PORTAL)
+        assert answer.status_code == 201
+        return Api(client, answer.json["token"] if answer.json else "")
+
+    return make
+
+
+@pytest.fixture
+def alice(app: Flask) -> Browser:
+    """Alice's browser."""
+    return Browser(app).log_in("alice")
+
+
+@pytest.fixture
+def bob(app: Flask) -> Browser:
+    """Bob's browser."""
+    return Browser(app).log_in("bob")
+
+
+@dataclass
+class Runner:
+    """A session's runner, as the call-backs see it."""
+
+    client: FlaskClient
+    world: World
+    session: Session
+
+    def __call__(self, path: str, body: object, **headers: str) -> TestResponse:
+        """Report something."""
+        return self.client.post(
+            f"/runner/v1/sessions/{self.session.id}/{path}",
+            json=body,
+            base_url="https://portal:8443",
+            headers={
+                "Authorization": f"Bearer {self.token}",
+                "X-Slipway-Frontend": "runners",
+                **headers,
+            },
+        )
+
+    @property
+    def token(self) -> str:
+        """The secret that reached the job."""
+        spec = self.job.spec
+        found = re.search(r'"token": "([^"]+)"', spec)
+        assert found is not None
+        return found[1]
+
+    @property
+    def job(self) -> Any:
+        """The session's job."""
+        return next(job for job in self.world.slurm.jobs if job.name == self.session.id)
+
+    def ready(self) -> TestResponse:
+        """The job starts and its gateway calls back."""
+        self.world.slurm.start(self.job)
+        body = {"job_id": str(self.job.id), "node": "n1", "port": 40123, "csr": "PEM"}
+        return self("ready", body)
+
+
+@pytest.fixture
+def launched(app: Flask, world: World, api: Callable[[str], Api]) -> Callable[..., Runner]:
+    """Launches a session and returns its runner."""
+
+    def make(owner: str = "alice", **changes: Any) -> Runner:
+        answer = api(owner)("POST", "/sessions", json=LAUNCH | changes)
+        assert answer.status_code == 201, answer.text
+        identifier = answer.json["sessions"][0]["id"] if answer.json else ""
+        session = world.store.get(identifier)
+        assert session is not None
+        return Runner(app.test_client(), world, session)
+
+    return make
