@@ -38,11 +38,11 @@ class Reconciler:
         try:
             jobs = self._scheduler.jobs()
         except PortalError as error:
-            self._sessions.status.note_failure(self._clock(), error.text)
+            self._sessions.status.note_failure(asked, error.text)
             return False
         except Exception as error:  # a surprise in the output must not end anybody's session
             log.exception("reading the queue")
-            self._sessions.status.note_failure(self._clock(), f"unreadable answer: {error}")
+            self._sessions.status.note_failure(asked, f"unreadable answer: {error}")
             return False
         self._sessions.status.note_answer(self._clock())
         over = [session for session in self._store.live() if self._follow(session, jobs, asked)]

@@ -150,5 +150,6 @@ def _refusal(done: Completed) -> Exception:
             "not affected. Try again in a few minutes."
         )
     text = _words(done).removeprefix("Batch job submission failed: ")
-    field = next((name for word, name in _FIELDS if word.lower() in text.lower()), "")
+    said = done.stderr.lower()
+    field = next((name for word, name in _FIELDS if word.lower() in said), "")
     return InvalidRequest([FieldError(field, f"Slurm refused it: {text}")])

@@ -109,7 +109,7 @@ class FakePortal:
             def log_message(self, format: str, *args: object) -> None:
                 pass
 
-        address = "127.0.0.1" if self.host == "localhost" else "0.0.0.0"
+        address = "127.0.0.1" if self.host == "localhost" else self.host
         server = ThreadingHTTPServer((address, self.port), Handler)
         server.daemon_threads = True
         server.block_on_close = False
@@ -142,7 +142,9 @@ class FakePortal:
         if not path.startswith(f"/runner/v1/sessions/{SESSION}/"):
             return 404, {}
         if path.endswith("/ready"):
-            certificate = self.gateway.sign(message["csr"], f"DNS:*.{SESSION}.slipway", "serverAuth")
+            certificate = self.gateway.sign(
+                message["csr"], f"DNS:*.{SESSION}.slipway", "serverAuth"
+            )
             return 200, {"certificate": certificate, "start": self.start}
         return 200, {}
 
@@ -204,7 +206,9 @@ def main() -> None:
         while seen < len(portal.reports):
             _, path, message = portal.reports[seen]
             shown = {key: value for key, value in message.items() if key != "csr"}
-            print(f"{time.time():.3f} {path.rpartition(SESSION)[2]} {json.dumps(shown)}", flush=True)
+            print(
+                f"{time.time():.3f} {path.rpartition(SESSION)[2]} {json.dumps(shown)}", flush=True
+            )
             seen += 1
 
 

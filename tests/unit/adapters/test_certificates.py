@@ -1,0 +1,149 @@
+"""Three authorities, none of which can stand in for another."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from portal.adapters.certificates import CertificateAuthority, prepare_authorities
+from portal.errors import InvalidRequest
+
+SESSION = "a" * 32
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A folder with all authorities."""
+    prepare_authorities(tmp_path / "ca", "portal.example.org")
+    return tmp_path / "ca"
+
+
+def request(file: Path, name: str = "anything") -> str:
+    """A signing request; its key goes to the file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    file.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    built = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+    return built.public_bytes(serialization.Encoding.PEM).decode()
+
+
+def handshake(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> None:
+    """Connect the two over a socket pair; raises what the client or the server raises."""
+    ours, theirs = socket.socketpair()
+    failures: list[Exception] = []
+
+    def serve() -> None:
+        try:
+            with server.wrap_socket(theirs, server_side=True) as connection:
+                connection.recv(1)
+        except OSError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        with client.wrap_socket(ours, server_hostname=name) as connection:
+            connection.sendall(b"x")
+    finally:
+        ours.close()
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def gateway(directory: Path, tmp_path: Path) -> ssl.SSLContext:
+    """A gateway of SESSION, as the runner would set it up."""
+    key = tmp_path / "gateway.key"
+    certificate = tmp_path / "gateway.pem"
+    authority = CertificateAuthority(directory)
+    certificate.write_text(authority.sign_gateway(SESSION, request(key)))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    context.load_verify_locations(cadata=authority.client_ca())
+    context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def client(directory: Path, chain: Path, key: Path | None = None) -> ssl.SSLContext:
+    """Somebody who connects to a gateway with a certificate."""
+    context = ssl.create_default_context(cafile=str(directory / "gateway_ca.pem"))
+    context.load_cert_chain(chain, key)
+    return context
+
+
+def test_the_portal_gets_in_under_the_sessions_names_only(directory: Path, tmp_path: Path) -> None:
+    server = gateway(directory, tmp_path)
+    portal = client(directory, directory / "client.pem")
+    handshake(server, portal, f"control.{SESSION}.slipway")
+    with pytest.raises(ssl.SSLError):
+        handshake(server, portal, f"control.{'b' * 32}.slipway")
+
+
+def test_a_sessions_own_certificate_opens_no_gateway(directory: Path, tmp_path: Path) -> None:
+    server = gateway(directory, tmp_path)
+    thief = client(directory, tmp_path / "gateway.pem", tmp_path / "gateway.key")
+    with pytest.raises(OSError, match=r".*"):
+        handshake(server, thief, f"control.{SESSION}.slipway")
+
+
+def test_the_name_in_the_request_is_ignored(directory: Path, tmp_path: Path) -> None:
+    signed = CertificateAuthority(directory).sign_gateway(
+        SESSION, request(tmp_path / "key", name="portal.example.org")
+    )
+    certificate = x509.load_pem_x509_certificate(signed.encode())
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == [f"*.{SESSION}.slipway"]
+
+
+@pytest.mark.parametrize(
+    "pem", ["", "nonsense", "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n", "é"]
+)
+def test_a_bad_request_is_named(directory: Path, pem: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        CertificateAuthority(directory).sign_gateway(SESSION, pem)
+    assert caught.value.errors[0].field == "csr"
+
+
+def test_preparing_again_keeps_everything(directory: Path) -> None:
+    before = {file.name: file.read_bytes() for file in directory.iterdir()}
+    prepare_authorities(directory, "portal.example.org")
+    assert {file.name: file.read_bytes() for file in directory.iterdir()} == before
+
+
+def test_private_keys_are_nobody_elses(directory: Path) -> None:
+    for file in directory.iterdir():
+        public = file.name in ("user_ca.pub", "gateway_ca.pem", "client_ca.pem")
+        assert file.stat().st_mode & 0o777 == (0o644 if public else 0o600)
+
+
+def test_a_users_certificate_says_one_user_one_address_a_few_minutes(
+    directory: Path, tmp_path: Path
+) -> None:
+    _private, certificate = CertificateAuthority(directory).sign_user(
+        "alice", timedelta(minutes=5), "192.0.2.7"
+    )
+    file = tmp_path / "cert.pub"
+    file.write_text(certificate)
+    shown = subprocess.run(
+        ["ssh-keygen", "-L", "-f", str(file)], capture_output=True, text=True, check=True
+    ).stdout
+    assert "source-address 192.0.2.7" in shown
+    principals = shown.partition("Principals:")[2].partition("Critical")[0].split()
+    assert principals == ["alice"]
+    assert "permit-" not in shown

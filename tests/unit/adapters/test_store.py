@@ -1,0 +1,138 @@
+"""The database: what is kept, and who wins when two change one row."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import inspect
+from sqlmodel import SQLModel
+
+from portal.adapters.migrate import upgrade
+from portal.adapters.store import Store, open_database
+from portal.adapters.tables import SessionRow
+from portal.core.session import LIVE, Session, State
+from portal.errors import InvalidRequest
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+def session(number: int, **changes: object) -> Session:
+    """A session that differs from others by its number."""
+    values = {
+        "id": f"{number:032x}",
+        "name": f"session{number}",
+        "owner": "alice",
+        "environment": "python",
+        "version": "3.13",
+        "cpus": 1,
+        "memory_mb": 600,
+        "state": State.PENDING,
+        "created": NOON + timedelta(seconds=number // 3),  # some share a second
+        "submitted": NOON,
+        "token_hash": "x",
+    }
+    return Session.model_validate({**values, **changes})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A store whose tables the migrations made."""
+    url = f"sqlite:///{tmp_path}/test.db"
+    upgrade(url)
+    return Store(open_database(url))
+
+
+def test_the_table_keeps_every_field_of_a_session(store: Store) -> None:
+    assert set(SessionRow.model_fields) == set(Session.model_fields)
+    full = session(1, started=NOON, port=1, cpu_percent=1.5, pending_reason="Priority")
+    store.add(full, None, "")
+    assert store.get(full.id) == full
+
+
+def test_migrations_make_the_tables_that_the_code_uses(tmp_path: Path) -> None:
+    for name in ("migrated", "made"):
+        url = f"sqlite:///{tmp_path}/{name}.db"
+        if name == "migrated":
+            upgrade(url)
+            upgrade(url)  # again: nothing to do
+        else:
+            SQLModel.metadata.create_all(open_database(url))
+    tables = []
+    for name in ("migrated", "made"):
+        seen = inspect(open_database(f"sqlite:///{tmp_path}/{name}.db"))
+        tables.append(
+            {
+                table: (
+                    {(c["name"], str(c["type"]), c["nullable"]) for c in seen.get_columns(table)},
+                    {tuple(i["column_names"]) for i in seen.get_indexes(table)},
+                )
+                for table in seen.get_table_names()
+                if table != "alembic_version"
+            }
+        )
+    assert tables[0] == tables[1]
+
+
+def test_change_only_from_the_expected_state(store: Store) -> None:
+    store.add(session(1), None, "")
+    assert store.change(session(1).id, {State.RUNNING}, node="n1") is None
+    changed = store.change(session(1).id, LIVE, node="n1", state=State.RUNNING)
+    assert changed is not None
+    assert (changed.node, changed.state) == ("n1", State.RUNNING)
+
+
+def test_of_many_at_once_one_wins(store: Store) -> None:
+    store.add(session(1), None, "")
+    wins: list[object] = []
+
+    def race() -> None:
+        if store.change(session(1).id, {State.PENDING}, state=State.ENDING) is not None:
+            wins.append(1)
+
+    threads = [threading.Thread(target=race) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(wins) == 1
+
+
+def test_one_key_of_many_at_once_makes_one_session(store: Store) -> None:
+    made: list[str] = []
+
+    def race(number: int) -> None:
+        made.append(store.add(session(number), "key", "same")[0].id)
+
+    threads = [threading.Thread(target=race, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(made)) == 1
+    assert len(store.live()) == 1
+
+
+def test_pages_hold_each_session_once(store: Store) -> None:
+    for number in range(25):
+        store.add(session(number), None, "")
+    store.add(session(99, owner="bob"), None, "")
+    seen: list[str] = []
+    cursor: str | None = None
+    while True:
+        page, cursor = store.listing("alice", LIVE, 7, cursor)
+        seen += [s.name for s in page]
+        if cursor is None:
+            break
+    assert sorted(seen) == sorted(f"session{number}" for number in range(25))
+    assert seen[0] == "session24"
+    assert len(store.listing(None, LIVE, 100, None)[0]) == 26
+
+
+@pytest.mark.parametrize("cursor", ["x", "%%%", "YQ==", "é"])
+def test_a_wrong_cursor_is_named(store: Store, cursor: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        store.listing("alice", LIVE, 7, cursor)
+    assert caught.value.errors[0].field == "cursor"

@@ -1,0 +1,52 @@
+"""What can never be granted is refused with its reason; the rest is Slurm's to decide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from portal.core.job import Partition
+from portal.core.launch import parse_launch
+from portal.core.policy import decide
+from portal.errors import InvalidRequest
+from tests.fakes import CATALOG
+
+GROUPS = [
+    Partition("main", True, True, 4, 3500, 480),
+    Partition("big", False, True, 64, 512_000, None),
+]
+
+
+def ask(**changes: Any) -> str:
+    """The image that a request would run."""
+    data = {"environment": "python", "resources": {"cpus": 1, "memory": "1g"}, **changes}
+    return decide(parse_launch(data), CATALOG, GROUPS).version
+
+
+def test_the_picked_version_or_the_newest() -> None:
+    assert ask() == "3.13"
+    assert ask(version="3.12") == "3.12"
+
+
+def test_a_bigger_group_has_room() -> None:
+    assert ask(resource_group="big", resources={"cpus": 64, "memory": "500g"}, time_limit=9999)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "word"),
+    [
+        ({"environment": "rust"}, "environment", "rust"),
+        ({"version": "2.7"}, "version", "2.7"),
+        ({"resource_group": "nowhere"}, "resource_group", "main, big"),
+        ({"resources": {"cpus": 5, "memory": "1g"}}, "resources.cpus", "4 cores"),
+        ({"resources": {"cpus": 1, "memory": "4g"}}, "resources.memory", "3500m"),
+        ({"time_limit": 481}, "time_limit", "480 minutes"),
+    ],
+)
+def test_what_never_fits_says_the_bound(changes: dict[str, Any], field: str, word: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        ask(**changes)
+    (error,) = caught.value.errors
+    assert error.field == field
+    assert word in error.message
