@@ -61,6 +61,25 @@ copy_loader() {
     cp -L "$loader" "$tree/lib/ld.so"
 }
 
+# ttyd (its libwebsockets) loads its event loop by name from a folder known at build time, or from
+# LD_LIBRARY_PATH, which the user's shell would inherit: so the folder's name in it is changed.
+copy_event_loop() {
+    local plugin
+    plugin=$(compgen -G '/usr/lib/*/libwebsockets-evlib_uv.so')
+    cp -L "$plugin" "$tree/lib/"
+    copy_libraries_of "$plugin"
+    python3 - "$(dirname "$plugin")" "$prefix/lib" "$tree/bin/ttyd" <<'PYTHON' ||
+import sys
+old, new, program = sys.argv[1:]
+old, new = (b"\0" + old.encode() + b"\0", b"\0" + new.encode().ljust(len(old), b"\0") + b"\0")
+data = open(program, "rb").read()
+if data.count(old) != 1 or len(new) != len(old):
+    sys.exit(1)
+open(program, "wb").write(data.replace(old, new))
+PYTHON
+        die "this ttyd looks for its event loop in a way that is not known here"
+}
+
 copy_python() {
     local version standard
     version=$(python3 -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
@@ -102,8 +121,7 @@ install_packages
 mkdir -p "$tree"/{bin,lib,share,etc}
 copy_loader
 for program in haproxy tmux ttyd openssl; do copy_program "$program"; done
-cp -L /usr/lib/*/libwebsockets-evlib_uv.so "$tree/lib/"
-copy_libraries_of /usr/lib/*/libwebsockets-evlib_uv.so
+copy_event_loop
 copy_python
 copy_runner
 copy_terminfo
