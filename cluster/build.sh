@@ -52,6 +52,8 @@ build_image() {
     engine build "${layers[@]}" "${secrets[@]}" --network=host --build-arg "SLURM=$SLURM" \
         --label "slipway.inputs=$print" --target "$target" --tag "$tag" \
         --file "$CLUSTER_DIR/Containerfile" "$REPO_DIR"
+    # What this tag named before serves nobody any more, unless a container still runs it.
+    engine image prune --force --filter label=slipway.inputs >/dev/null
 }
 
 SLURM_INPUTS=(cluster/Containerfile cluster/build cluster/bin cluster/supervisor cluster/etc)
@@ -66,5 +68,5 @@ build_cluster_images() {
 build_portal_image() {
     build_image portal localhost/slipway-portal:latest cluster/Containerfile cluster/build \
         cluster/bin/start-portal cluster/supervisor/portal.conf cluster/etc/slipway.toml \
-        pyproject.toml README.md requirements.txt portal templates apps
+        pyproject.toml requirements.txt portal templates apps
 }

@@ -5,6 +5,7 @@ PODMAN_COMPOSE_VERSION=1.6.0
 
 install_missing() {
     local packages=()
+    command -v ip >/dev/null || packages+=(iproute2)
     command -v python3 >/dev/null && python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
     if [ "$ENGINE" = podman ]; then
         command -v podman >/dev/null || packages+=(podman netavark aardvark-dns iptables catatonit)
@@ -15,7 +16,13 @@ install_missing() {
         echo "installing: ${packages[*]}"
         apt_install "${packages[@]}"
     fi
-    [ "$ENGINE" = docker ] || { write_containers_conf; install_podman_compose; }
+    if [ "$ENGINE" = podman ]; then
+        case $(podman --version) in
+            *" "[123].*) echo "podman 4 or newer, or docker with its compose plugin, is needed"; return 1 ;;
+        esac
+        write_containers_conf
+        install_podman_compose
+    fi
     allow_user_namespaces
 }
 
@@ -41,6 +48,7 @@ write_containers_conf() {
         echo '[containers]'
         echo 'cgroupns = "private"'
         echo 'log_driver = "k8s-file"'
+        echo 'pids_limit = 0' # the nodes' jobs are limited by Slurm
         can_raise_limits || echo 'default_ulimits = ["nofile=16384:16384", "nproc=8192:8192"]'
     } > "$CACHE_DIR/containers.conf"
 }

@@ -79,6 +79,6 @@ is_running() {
 
 # One word for the content of files and folders; the same content gives the same word.
 fingerprint() {
-    (cd "$REPO_DIR" && find "$@" -type f ! -path '*/__pycache__/*' ! -path '*/node_modules/*' -print0 |
+    (cd "$REPO_DIR" && find "$@" -type f ! -path '*/__pycache__/*' ! -path '*/node_modules/*' ! -path '*/static/vendor/*' -print0 |
         sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16)
 }

@@ -6,6 +6,10 @@ prepare_machine() {
     collect_site
     write_passwords
     choose_network
+    if port_is_taken && ! is_running portal; then
+        echo "port $PORT of this machine is taken; choose another: PORT=9090 make up"
+        return 1
+    fi
 }
 
 # Random passwords stay the same until the file is deleted; DEMO_PASSWORD replaces them all.
@@ -79,7 +83,8 @@ remove_container() {
     local id
     for id in $(engine ps --all --quiet --filter "label=com.docker.compose.project=$COMPOSE_PROJECT_NAME" \
         --filter "label=com.docker.compose.service=$1"); do
-        engine rm --force --time 15 "$id" || engine rm --force "$id" || true
+        engine stop -t 10 "$id" || true
+        engine rm --force --volumes "$id" || true
     done
 }
 
@@ -115,23 +120,25 @@ nodes_are_up() { [ "$(in_login sinfo -h -N -o %t 2>&1 | grep -cE '^(idle|mix|all
 ssh_answers() { in_login nc -z login 22; }
 
 wait_for_slurm() {
-    wait_for 60 ssh_answers
-    # Nodes that a crash or a power cut took away come back by themselves, except from "drain".
-    wait_for 90 nodes_are_up || { in_login sinfo -N -l; return 1; }
+    wait_for 60 ssh_answers || { last_words login; return 1; }
+    wait_for 90 nodes_are_up || { last_words ctl; return 1; }
 }
 
 portal_answers() {
     engine exec "$(container_of portal)" curl -fsS -o /dev/null -H "Host: localhost:$PORT" http://127.0.0.1:8080/healthz
 }
 
-published() { curl -fsS -o /dev/null "http://127.0.0.1:$PORT/healthz" -H "Host: localhost:$PORT"; }
+port_is_taken() { (: < "/dev/tcp/127.0.0.1/$PORT") 2>/dev/null; }
 
 wait_for_portal() {
-    wait_for 60 portal_answers
+    wait_for 60 portal_answers || { last_words portal; return 1; }
+    wait_for 10 port_is_taken
 }
+
+last_words() { engine logs --tail 20 "$(container_of "$1")" 2>&1; }
 
 print_welcome() {
     printf '\nSlipway is up: http://localhost:%s\n\nDemo accounts:\n' "$PORT"
-    sed 's/^\([^:]*\):\(.*\)/    \1   password: \2/' "$CLUSTER_PASSWORDS"
+    awk -F: '{ printf "    %-8s password: %s\n", $1, substr($0, length($1) + 2) }' "$CLUSTER_PASSWORDS"
     printf '\nmake shell = a shell on the login node, make logs, make down\n'
 }
