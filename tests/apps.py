@@ -1,0 +1,151 @@
+"""What people do in apps: run a cell, type into a terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from websockets.sync.client import ClientConnection
+
+from tests.client import Json, Visitor
+
+
+@dataclass
+class Output:
+    """What running a cell brought forth."""
+
+    text: str = ""
+    error: str = ""
+    died: bool = False
+    states: list[str] = field(default_factory=list)
+
+
+class Kernel:
+    """A Jupyter kernel behind its WebSocket."""
+
+    def __init__(self, visitor: Visitor, kernel: str | None = None) -> None:
+        self.visitor = visitor
+        visitor.get("/lab")  # where Jupyter hands out its token against forged requests
+        self.id = kernel or self._start()
+        self._session = uuid.uuid4().hex
+        self._socket: ClientConnection | None = None
+
+    def _start(self) -> str:
+        response = self.visitor.send("POST", "/api/kernels", json={"name": "python3"})
+        assert response.status_code == 201, response.text
+        return str(response.json()["id"])
+
+    def connect(self) -> None:
+        """Open the WebSocket again, as the page does when it was cut."""
+        self.close()
+        path = f"/api/kernels/{self.id}/channels?session_id={self._session}"
+        self._socket = self.visitor.websocket(path)
+
+    def close(self) -> None:
+        """Close the WebSocket."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def run(self, code: str, seconds: float = 40) -> Output:
+        """Run a cell; a kernel that dies ends it."""
+        if self._socket is None:
+            self.connect()
+        assert self._socket is not None
+        message = self._message(code)
+        self._socket.send(json.dumps(message))
+        output, deadline = Output(), time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            answer = json.loads(self._socket.recv(timeout=max(deadline - time.monotonic(), 0.1)))
+            if self._take(answer, message["header"]["msg_id"], output):
+                return output
+        raise AssertionError(f"the cell did not end within {seconds:g} s: {output}")
+
+    def value(self, code: str) -> Any:
+        """Run a cell that prints JSON."""
+        output = self.run(code)
+        assert not output.error, output.error
+        return json.loads(output.text)
+
+    def _message(self, code: str) -> Json:
+        header = {
+            "msg_id": uuid.uuid4().hex,
+            "msg_type": "execute_request",
+            "session": self._session,
+            "username": "test",
+            "version": "5.3",
+        }
+        content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
+        rest: Json = {"parent_header": {}, "metadata": {}, "buffers": []}
+        return {"channel": "shell", "header": header, "content": content} | rest
+
+    @staticmethod
+    def _take(answer: Json, request: str, output: Output) -> bool:
+        kind, content = answer["header"]["msg_type"], answer["content"]
+        mine = answer["parent_header"].get("msg_id") == request
+        if kind == "status":
+            output.states.append(content["execution_state"])
+            if content["execution_state"] in ("restarting", "dead", "autorestarting"):
+                output.died = True
+                return True
+            return bool(mine and content["execution_state"] == "idle")
+        if mine and kind == "stream":
+            output.text += content["text"]
+        if mine and kind == "error":
+            output.error = "\n".join(content["traceback"])
+        return False
+
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-9;?<>=]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|.)")
+
+
+class Terminal:
+    """A terminal in the browser: ttyd's WebSocket, as its page speaks it."""
+
+    ENTER = "\r"
+    WHEEL_UP = "\x1b[<64;10;10M"
+
+    def __init__(self, visitor: Visitor) -> None:
+        visitor.get("/token")
+        self._socket = visitor.websocket("/ws", "tty")
+        self._socket.send(json.dumps({"AuthToken": "", "columns": 100, "rows": 30}).encode())
+        self.seen = ""
+
+    def type(self, text: str) -> None:
+        """Type."""
+        self._socket.send(b"0" + text.encode())
+
+    def run(self, command: str, seconds: float = 15) -> str:
+        """Run a shell command and return what it printed."""
+        mark = uuid.uuid4().hex[:8]
+        # The mark is put together by the shell, so that the echo of the typing is not taken for it.
+        self.seen = ""
+        line = f"echo be''gin-{mark}; {command}; echo e''nd-{mark}"
+        self.type(line + self.ENTER)
+        self.wait_for(f"end-{mark}", seconds)
+        return self.seen.split(f"begin-{mark}", 1)[-1].split(f"end-{mark}", 1)[0]
+
+    def wait_for(self, text: str, seconds: float = 15) -> None:
+        """Read until some text has been shown."""
+        deadline = time.monotonic() + seconds
+        while text not in self.seen:
+            left = deadline - time.monotonic()
+            assert left > 0, f"{text!r} was not shown: {self.seen[-2000:]!r}"
+            try:
+                self._read(left)
+            except TimeoutError:
+                continue
+
+    def _read(self, seconds: float) -> None:
+        data = self._socket.recv(timeout=seconds)
+        raw = data.encode() if isinstance(data, str) else data
+        if raw[:1] == b"0":
+            self.seen += _ESCAPES.sub("", raw[1:].decode(errors="replace"))
+
+    def close(self) -> None:
+        """Close the window."""
+        self._socket.close()

@@ -1,0 +1,217 @@
+"""People of a running portal: programs with tokens, and browsers at the apps' own origins."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+from requests.adapters import HTTPAdapter
+from requests.cookies import get_cookie_header
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin, Subprotocol
+
+from tests.cluster import Cluster, wait_for
+
+Json = dict[str, Any]
+LOOPBACK = "127.0.0.1"
+SMALL: Json = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
+OVER = ("FINISHED", "FAILED")
+TIMEOUT = 30.0
+
+
+class ToLoopback(HTTPAdapter):
+    """Browsers find every *.localhost on this machine, Python does not: the Host says which."""
+
+    def build_connection_pool_key_attributes(
+        self, request: requests.PreparedRequest, verify: Any, cert: Any = None
+    ) -> Any:
+        """Connect to this machine, whatever the name."""
+        host, pool = super().build_connection_pool_key_attributes(request, verify, cert)
+        return {**host, "host": LOOPBACK}, pool
+
+    def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> Any:
+        """Send, with the name in the Host."""
+        request.headers["Host"] = urlsplit(str(request.url)).netloc
+        return super().send(request, *args, **kwargs)
+
+
+def http_session() -> requests.Session:
+    """A requests session that reaches the portal and its apps by their names."""
+    session = requests.Session()
+    session.trust_env = False
+    session.mount("http://", ToLoopback(pool_maxsize=64))
+    return session
+
+
+class Api:
+    """A program with somebody's token; remembers what it launched."""
+
+    def __init__(self, cluster: Cluster, user: str, token: str | None = None) -> None:
+        self.cluster = cluster
+        self.user = user
+        self.http = http_session()
+        self.launched: list[str] = []
+        if token is not None:
+            self.http.headers["Authorization"] = f"Bearer {token}"
+
+    def __call__(self, method: str, path: str, **options: Any) -> requests.Response:
+        """Ask the API."""
+        options.setdefault("timeout", TIMEOUT)
+        return self.http.request(method, f"{self.cluster.url}/api/v1{path}", **options)
+
+    def ask(self, method: str, path: str, status: int = 200, **options: Any) -> Json:
+        """Ask the API for something that must work."""
+        response = self(method, path, **options)
+        assert response.status_code == status, f"{response.status_code}: {response.text}"
+        answer: Json = response.json()
+        return answer
+
+    def launch(self, key: str | None = None, **changes: Any) -> Json:
+        """Launch a small session, or one with changes, and return it."""
+        headers = {"Idempotency-Key": key} if key else {}
+        body = SMALL | changes
+        answer = self.ask("POST", "/sessions", 201, json=body, headers=headers)
+        session: Json = answer["sessions"][0]
+        self.launched.append(session["id"])
+        return session
+
+    def get(self, session: str) -> Json:
+        """One session."""
+        return self.ask("GET", f"/sessions/{session}")
+
+    def list(self, **query: Any) -> list[Json]:
+        """Sessions, newest first, as far as one page goes."""
+        found: list[Json] = self.ask("GET", "/sessions", params={"limit": 500} | query)["sessions"]
+        return found
+
+    def stop(self, session: str) -> Json:
+        """End a session."""
+        return self.ask("DELETE", f"/sessions/{session}", 202)
+
+    def wait_state(self, session: str, *states: str, seconds: float = 40) -> Json:
+        """Wait until a session is in one of the states."""
+
+        def there() -> Json | None:
+            now = self.get(session)
+            assert now["state"] in states or now["state"] not in OVER, now
+            return now if now["state"] in states else None
+
+        return wait_for(f"{session} {' or '.join(states)}", there, seconds)
+
+    def running(self, **changes: Any) -> Json:
+        """Launch a session and wait until it runs."""
+        return self.wait_state(self.launch(**changes)["id"], "RUNNING")
+
+    def clean(self) -> None:
+        """End all that was launched here, and wait until Slurm has its cores back."""
+        for session in self.launched:
+            self.stop(session)
+        for session in self.launched:
+            self.wait_state(session, *OVER)
+        self.launched.clear()
+
+    def open(self, session: str, app: str) -> Visitor:
+        """Open an app as a browser would, and wait until it answers."""
+        link = self.ask("POST", f"/sessions/{session}/apps/{app}")
+        visitor = Visitor(link["url"])
+        visitor.enter()
+        return visitor
+
+
+def login(cluster: Cluster, user: str) -> str:
+    """Exchange the password for a token."""
+    body = {"username": user, "password": cluster.password(user)}
+    token: str = Api(cluster, user).ask("POST", "/tokens", 201, json=body)["token"]
+    return token
+
+
+class Visitor:
+    """A browser with its own cookies at one app's origin."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self.link = url
+        self.origin = f"{parts.scheme}://{parts.netloc}"
+        self.http = http_session()
+
+    def enter(self, seconds: float = 60) -> None:
+        """Exchange the ticket for the cookie, and wait until the app itself answers."""
+        self.http.get(self.link, timeout=TIMEOUT)
+        wait_for(f"an app at {self.origin}", self.inside, seconds)
+
+    def inside(self) -> bool:
+        """Whether requests reach the app and not the waiting page."""
+        step = self.get("/.slipway/status").json().get("step")
+        assert step not in ("failed", "over"), self.get("/.slipway/status").text
+        # The page of the gate is told apart by what only our own pages may not do.
+        return step == "ready" and self.get("/", allow_redirects=False).status_code < 400
+
+    def get(self, path: str, **options: Any) -> requests.Response:
+        """Load something."""
+        options.setdefault("timeout", TIMEOUT)
+        return self.http.get(self.origin + path, **options)
+
+    def send(self, method: str, path: str, **options: Any) -> requests.Response:
+        """Send something, as a script of the app's page does."""
+        options.setdefault("timeout", TIMEOUT)
+        headers = {"Origin": self.origin, "X-XSRFToken": self.http.cookies.get("_xsrf", "")}
+        return self.http.request(method, self.origin + path, headers=headers, **options)
+
+    @property
+    def cookie(self) -> str:
+        """The value of the app's cookie."""
+        return str(self.http.cookies.get("slipway_app"))
+
+    def websocket(
+        self, path: str, subprotocol: str | None = None, origin: str | None = None
+    ) -> ClientConnection:
+        """Open a WebSocket, as a script of the app's page does."""
+        place = urlsplit(self.origin)
+        request = requests.Request("GET", self.origin + path).prepare()
+        cookies = get_cookie_header(self.http.cookies, request)  # type: ignore[no-untyped-call]
+        return connect(
+            f"ws://{place.netloc}{path}",
+            sock=socket.create_connection((LOOPBACK, place.port or 80), TIMEOUT),
+            origin=Origin(origin or self.origin),
+            additional_headers={"Cookie": cookies} if cookies else {},
+            subprotocols=[Subprotocol(subprotocol)] if subprotocol else None,
+            max_size=None,
+            proxy=None,
+            open_timeout=TIMEOUT,
+        )
+
+
+class Browser:
+    """Somebody at the portal's pages."""
+
+    def __init__(self, cluster: Cluster, user: str) -> None:
+        self.cluster = cluster
+        self.http = http_session()
+        self.post("/login", {"username": user, "password": cluster.password(user)})
+        assert self.get("/sessions").url.endswith("/sessions"), "not logged in"
+
+    def get(self, path: str, **options: Any) -> requests.Response:
+        """Load a page."""
+        options.setdefault("timeout", TIMEOUT)
+        return self.http.get(self.cluster.url + path, **options)
+
+    def post(self, path: str, data: Json | None = None, **options: Any) -> requests.Response:
+        """Send a form, with the token of the page."""
+        page = self.get("/login").text
+        found = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page)
+        assert found, page
+        fields = {"csrf_token": found[1]} | (data or {})
+        return self.http.post(self.cluster.url + path, fields, timeout=TIMEOUT, **options)
+
+
+def unanswered(ask: Callable[[], requests.Response]) -> str | None:
+    """What went wrong with a request that must work; None when it worked."""
+    try:
+        response = ask()
+    except requests.RequestException as error:
+        return repr(error)
+    return None if response.status_code == 200 else f"{response.status_code}: {response.text[:200]}"

@@ -1,0 +1,144 @@
+"""A running cluster as the tests see it: its machines, its daemons, its queue and its people."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+ROOT = Path(__file__).parents[1]
+CTL = ROOT / "cluster" / "ctl.sh"
+DEMO = "slipway"
+
+Found = TypeVar("Found")
+
+
+def wait_for(
+    what: str, probe: Callable[[], Found | None], seconds: float = 30, pause: float = 0.2
+) -> Found:
+    """Ask until the answer is neither None nor False; fail with `what` when the time is over."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = probe()
+        if found is not None and found is not False:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds:g} s: {what}; last answer: {found!r}")
+        time.sleep(pause)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job in Slurm's own words."""
+
+    id: str
+    name: str
+    user: str
+    state: str
+    reason: str = ""
+
+
+class Cluster:
+    """One compose project; everything goes through cluster/ctl.sh."""
+
+    def __init__(self, project: str, port: int) -> None:
+        self.project = project
+        self.url = f"http://localhost:{port}"
+
+    @classmethod
+    def from_environment(cls) -> Cluster:
+        """The cluster that tests/run.sh started, or the one of `make up`."""
+        return cls(os.environ.get("SLIPWAY_PROJECT", DEMO), int(os.environ.get("PORT", "8080")))
+
+    # Machines
+
+    def ctl(self, *words: str, stdin: str = "", seconds: float = 60, check: bool = True) -> str:
+        """Run cluster/ctl.sh and return what it printed."""
+        done = self.attempt(*words, stdin=stdin, seconds=seconds)
+        if check and done.returncode != 0:
+            raise AssertionError(
+                f"{' '.join(words)}: {done.returncode}\n{done.stdout}{done.stderr}"
+            )
+        return done.stdout
+
+    def attempt(
+        self, *words: str, stdin: str = "", seconds: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        """Run cluster/ctl.sh, whatever comes of it."""
+        return subprocess.run(
+            [str(CTL), *words],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+            env=self.environment(),
+        )
+
+    def environment(self) -> dict[str, str]:
+        """What the cluster's scripts must know."""
+        return os.environ | {"COMPOSE_PROJECT_NAME": self.project}
+
+    def run(
+        self,
+        service: str,
+        *argv: str,
+        user: str = "",
+        stdin: str = "",
+        seconds: float = 60,
+        check: bool = True,
+    ) -> str:
+        """Run a command on a machine, as root unless a user is named."""
+        who = ["--user", user] if user else []
+        words = ["exec", *who, service, "--", *argv]
+        return self.ctl(*words, stdin=stdin, seconds=seconds, check=check)
+
+    def shell(self, service: str, script: str, user: str = "", check: bool = True) -> str:
+        """Run a shell script on a machine."""
+        return self.run(service, "sh", "-c", script, user=user, check=check)
+
+    def daemon(self, action: str, service: str, *names: str) -> None:
+        """Start, stop, restart or kill daemons of a machine, one after the other."""
+        for name in names:
+            self.ctl("daemon", action, service, name)
+
+    def log_tail(self, service: str, lines: int = 60) -> str:
+        """The last lines that a machine's daemons wrote."""
+        return "\n".join(self.ctl("logs", service, check=False).splitlines()[-lines:])
+
+    # People
+
+    def password(self, user: str) -> str:
+        """A demo account's password."""
+        place = ROOT / "cluster"
+        file = place / ".demo-passwords"
+        if self.project != DEMO:
+            file = place / ".cache" / "projects" / self.project / "demo-passwords"
+        accounts = dict(line.split(":", 1) for line in file.read_text().splitlines())
+        return accounts[user]
+
+    # The queue, read without the portal's help
+
+    def queue(self, user: str = "") -> dict[str, Job]:
+        """All jobs that Slurm remembers, by name; for one user on request."""
+        argv = ["squeue", "--all", "--noheader", "--states=all", "--format=%i|%j|%u|%T|%r"]
+        jobs = _jobs(self.run("login", *argv, *([f"--user={user}"] if user else [])))
+        return {job.name: job for job in jobs}
+
+    def accounted(self, since: str) -> list[Job]:
+        """All jobs that accounting knows since a time (sacct's own format)."""
+        argv = ["sacct", "--allusers", "--noheader", "--allocations", "--parsable2"]
+        argv += [f"--starttime={since}", "--format=JobIDRaw,JobName,User,State"]
+        return _jobs(self.run("login", *argv))
+
+    def clock(self) -> str:
+        """The time there, as sacct reads it."""
+        return self.run("login", "date", "+%Y-%m-%dT%H:%M:%S").strip()
+
+
+def _jobs(text: str) -> list[Job]:
+    return [Job(*line.split("|")) for line in text.splitlines() if line.strip()]
