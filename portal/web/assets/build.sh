@@ -1,0 +1,25 @@
+#!/bin/sh
+# Puts the style sheets, scripts and fonts of others beside our own: portal/web/static/vendor.
+# Needs npm; the registry is the one that npm on this machine is set up for.
+set -eu
+cd "$(dirname "$0")"
+out=../static/vendor
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp package.json package-lock.json "$work"
+(cd "$work" && npm ci --ignore-scripts --no-audit --no-fund)
+modules=$work/node_modules
+rm -rf "$out.new"
+mkdir -p "$out.new/fonts"
+cp "$modules/bootstrap/dist/css/bootstrap.min.css" "$out.new/"
+cp "$modules/bootstrap-icons/font/bootstrap-icons.min.css" "$out.new/"
+cp "$modules/bootstrap-icons/font/fonts/bootstrap-icons.woff2" "$out.new/fonts/"
+cp "$modules/htmx.org/dist/htmx.min.js" "$out.new/"
+cp "$modules/idiomorph/dist/idiomorph-ext.min.js" "$out.new/"
+cp "$modules/@fontsource-variable/inter/files/inter-latin-wght-normal.woff2" "$out.new/fonts/inter.woff2"
+# Only the browser tests want this one: `build.sh tests`.
+[ "${1:-}" != tests ] || cp "$modules/axe-core/axe.min.js" "$out.new/"
+# Maps name files that are not shipped; browsers would ask for them in vain.
+sed -i '/^\/\*# sourceMappingURL=/d' "$out.new"/*.css
+rm -rf "$out"
+mv "$out.new" "$out"

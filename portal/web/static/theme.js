@@ -1,0 +1,41 @@
+// Colours: as the computer says, or as the button says. Loaded before the page is painted.
+(() => {
+  const KEY = "slipway-theme";
+  const ORDER = ["auto", "light", "dark"];
+  const ICONS = { auto: "circle-half", light: "sun", dark: "moon-stars" };
+  const WORDS = { auto: "as on this computer", light: "light", dark: "dark" };
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+
+  function chosen() {
+    try {
+      const value = localStorage.getItem(KEY);
+      return ORDER.includes(value) ? value : "auto";
+    } catch {
+      return "auto"; // storage may be forbidden
+    }
+  }
+
+  function paint(choice) {
+    const effective = choice === "auto" ? (dark.matches ? "dark" : "light") : choice;
+    document.documentElement.dataset.bsTheme = effective;
+    for (const button of document.querySelectorAll("[data-theme-toggle]")) {
+      button.querySelector(".bi").className = `bi bi-${ICONS[choice]}`;
+      button.title = `Colours: ${WORDS[choice]}`;
+      button.setAttribute("aria-label", button.title);
+    }
+  }
+
+  paint(chosen());
+  dark.addEventListener("change", () => paint(chosen()));
+  document.addEventListener("DOMContentLoaded", () => paint(chosen()));
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest?.("[data-theme-toggle]")) return;
+    const next = ORDER[(ORDER.indexOf(chosen()) + 1) % ORDER.length];
+    try {
+      localStorage.setItem(KEY, next);
+    } catch {
+      // then it holds for this page only
+    }
+    paint(next);
+  });
+})();

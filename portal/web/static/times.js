@@ -1,0 +1,54 @@
+// Times in the reader's own zone, and durations that tick without asking the server.
+(() => {
+  let ahead = 0; // milliseconds by which this computer's clock is ahead of the server's
+
+  const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit" });
+  const seconds = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const day = new Intl.DateTimeFormat([], { day: "numeric", month: "short" });
+  const full = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "long" });
+
+  function shown(time, form) {
+    const today = new Date(Date.now() - ahead).toDateString() === time.toDateString();
+    const text = (form === "seconds" ? seconds : clock).format(time);
+    return today ? text : `${day.format(time)}, ${text}`;
+  }
+
+  function span(milliseconds) {
+    const total = Math.max(0, Math.floor(milliseconds / 1000));
+    const days = Math.floor(total / 86400);
+    const two = (number) => String(number).padStart(2, "0");
+    const rest = `${two(Math.floor(total / 60) % 60)}:${two(total % 60)}`;
+    const hours = Math.floor(total / 3600) % 24;
+    return days ? `${days} d ${two(hours)}:${rest}` : `${hours}:${rest}`;
+  }
+
+  function localise() {
+    for (const element of document.querySelectorAll("time[datetime]")) {
+      const time = new Date(element.dateTime);
+      const text = shown(time, element.dataset.form);
+      if (element.textContent !== text) element.textContent = text;
+      element.title = full.format(time);
+    }
+  }
+
+  function tick() {
+    for (const element of document.querySelectorAll(".elapsed")) {
+      const end = element.dataset.to ? Date.parse(element.dataset.to) : Date.now() - ahead;
+      element.textContent = span(end - Date.parse(element.dataset.from));
+    }
+  }
+
+  window.slipwayTimes = {
+    refresh() {
+      localise();
+      tick();
+    },
+    serverSaid(date) {
+      const offset = Date.now() - Date.parse(date);
+      // The header counts whole seconds and travels a while: small differences mean nothing.
+      if (Number.isFinite(offset)) ahead = Math.abs(offset) > 3000 ? offset : 0;
+    },
+  };
+  window.slipwayTimes.refresh();
+  setInterval(tick, 1000);
+})();
