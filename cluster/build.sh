@@ -52,8 +52,6 @@ build_image() {
     engine build "${layers[@]}" "${secrets[@]}" --network=host --build-arg "SLURM=$SLURM" \
         --label "slipway.inputs=$print" --target "$target" --tag "$tag" \
         --file "$CLUSTER_DIR/Containerfile" "$REPO_DIR"
-    # What this tag named before serves nobody any more, unless a container still runs it.
-    engine image prune --force --filter label=slipway.inputs >/dev/null
 }
 
 SLURM_INPUTS=(cluster/Containerfile cluster/build cluster/bin cluster/supervisor cluster/etc)
@@ -65,7 +63,12 @@ build_cluster_images() {
     done
 }
 
+# Images that lost their name to a newer one; those of running containers stay.
+remove_old_images() { engine image prune --force --filter label=slipway.inputs >/dev/null; }
+
 build_portal_image() {
+    # Named, so that its layers survive remove_old_images and need not be built again.
+    build_image assets localhost/slipway-assets:latest cluster/Containerfile cluster/build portal/web/assets
     build_image portal localhost/slipway-portal:latest cluster/Containerfile cluster/build \
         cluster/bin/start-portal cluster/supervisor/portal.conf cluster/etc/slipway.toml \
         pyproject.toml requirements.txt portal templates apps

@@ -28,18 +28,31 @@ write_passwords() {
 
 random_password() { head -c 9 /dev/urandom | base64 | tr '+/' 'xy'; }
 
-# A /24 that nothing on this machine uses, kept for the life of the project.
+# A /24 that nothing on this machine uses, kept as long as this project's network exists.
 choose_network() {
-    [ ! -s "$PROJECT_DIR/network" ] || return 0
-    local net
-    for net in 10.213.{77..140}; do
-        if ! ip route show | grep -q "^$net\." && ! grep -qsx "$net" "$CACHE_DIR"/projects/*/network; then
-            echo "$net" > "$PROJECT_DIR/network"
+    local net=10.213 third
+    ! network_is_ours || return 0
+    for third in {77..140}; do
+        if ! network_is_used "$net.$third"; then
+            echo "$net.$third" > "$PROJECT_DIR/network"
             return
         fi
     done
-    echo "no free network between 10.213.77.0 and 10.213.140.0"
+    echo "no free network between $net.77.0 and $net.140.0"
     return 1
+}
+
+network_is_ours() {
+    local known
+    known=$(engine network inspect "${COMPOSE_PROJECT_NAME}_cluster" 2>/dev/null) &&
+        [ -s "$PROJECT_DIR/network" ] && [[ $known == *"$(cat "$PROJECT_DIR/network")."* ]]
+}
+
+# Networks of stopped containers have no route, so the engine is asked as well.
+network_is_used() {
+    local used
+    used=$(ip route show; engine network ls --quiet | xargs -r "$ENGINE" network inspect)
+    [[ $used == *"$1."* ]]
 }
 
 image_of() { engine inspect --format '{{.Image}}' "$1"; }
@@ -60,7 +73,7 @@ is_current() {
         [ "$(cat "$PROJECT_DIR/started-$1" 2>/dev/null)" = "$(settings_of)" ]
 }
 
-settings_of() { echo "$(sha256sum < "$CLUSTER_DIR/compose.yaml" | cut -c1-16) $PORT $SLURM ${NODE_MEMORY:-} ${NODE_MAX_CPUS:-}"; }
+settings_of() { echo "$(sha256sum < "$CLUSTER_DIR/compose.yaml" | cut -c1-16) $(cat "$PROJECT_DIR/network") $PORT $SLURM ${NODE_MEMORY:-} ${NODE_MAX_CPUS:-}"; }
 
 start_cluster() {
     local service stale=()
@@ -69,13 +82,15 @@ start_cluster() {
     done
     if [ ${#stale[@]} -gt 0 ]; then
         for service in "${stale[@]}"; do
-            remove_container "$service"
+            remove_container "$service" &
         done
+        wait
         compose up -d --no-recreate "${stale[@]}" || start_from_nothing
         for service in "${stale[@]}"; do
             settings_of > "$PROJECT_DIR/started-$service"
         done
     fi
+    remove_old_images
     engine exec "$(container_of login)" set-demo-passwords
 }
 
@@ -98,8 +113,9 @@ start_from_nothing() {
 remove_everything_but_data() {
     local service
     for service in "${SERVICES[@]}"; do
-        remove_container "$service"
+        remove_container "$service" &
     done
+    wait
     engine network rm --force "${COMPOSE_PROJECT_NAME}_cluster" 2>/dev/null ||
         engine network rm "${COMPOSE_PROJECT_NAME}_cluster" 2>/dev/null || true
 }
