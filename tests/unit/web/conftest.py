@@ -47,9 +47,7 @@ class Api:
         """Ask the API."""
         headers = {"Authorization": f"Bearer {self.token}"} | options.pop("headers", {})
         address = f"/api/v1{path}"
-        return self.client.open(
-            address, method=method, base_url=PORTAL, headers=headers, **options
-        )
+        return self.client.open(address, method=method, base_url=PORTAL, headers=headers, **options)
 
 
 class Browser:

@@ -82,9 +82,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("field", "value"), BAD)
-def test_bad_input_names_its_field(
-    world: World, api: MakeApi, field: str, value: object
-) -> None:
+def test_bad_input_names_its_field(world: World, api: MakeApi, field: str, value: object) -> None:
     world.store.save_partitions(world.sessions.scheduler.partitions())
     answer = api("alice")("POST", "/sessions", json=_with(field, value))
     assert answer.status_code == 422
@@ -203,9 +201,7 @@ def test_stopping_twice_is_fine(api: MakeApi, launched: Callable[..., Runner]) -
         assert answer.json and answer.json["state"] == "ENDING"
 
 
-def test_an_app_has_an_address_with_a_ticket(
-    api: MakeApi, launched: Callable[..., Runner]
-) -> None:
+def test_an_app_has_an_address_with_a_ticket(api: MakeApi, launched: Callable[..., Runner]) -> None:
     session = launched("alice").session.id
     answer = api("alice")("POST", f"/sessions/{session}/apps/jupyterlab", json={"public": False})
     assert answer.json is not None
