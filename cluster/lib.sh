@@ -41,7 +41,7 @@ choose_engine() {
         ENGINE=docker
     else
         ENGINE=podman
-        export CONTAINERS_CONF=$CACHE_DIR/containers.conf
+        export CONTAINERS_CONF=$CACHE_DIR/containers.conf PODMAN_IGNORE_CGROUPSV1_WARNING=1
     fi
 }
 

@@ -29,7 +29,7 @@ step() {
         printf 'done (%d s)\n' $((SECONDS - started))
     else
         printf 'FAILED\n\n'
-        { grep -i '^error' "$log" | tail -n 3; echo ...; tail -n 20 "$log"; } | sed 's/^/    /'
+        { grep -i '^error' "$log" | tail -n 3 || true; echo ...; tail -n 20 "$log"; } | sed 's/^/    /'
         printf '\nThis step failed: %s\nWhat to do: %s\nThe whole log: %s\n' "$title" "$advice" "$log" >&2
         exit 1
     fi
