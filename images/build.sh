@@ -78,7 +78,7 @@ echo "Recipe: images/$1"
 build_sandbox
 finish_image "$work/image"
 echo "Packing"
-apptainer build --fakeroot --mksquashfs-args "${SLIPWAY_COMPRESSION:--comp zstd -Xcompression-level 9}" \
+apptainer build --fakeroot --mksquashfs-args "${SLIPWAY_COMPRESSION:--comp zstd -Xcompression-level 9 -b 64K}" \
     "$work/image.sif" "$work/image"
 cp "$work/image.sif" "$out/image.sif.tmp"
 chmod 644 "$out/image.sif.tmp"

@@ -50,7 +50,7 @@ exec jupyter-lab \
     --IdentityProvider.token= --ServerApp.password= \
     --ServerApp.allow_remote_access=True --ServerApp.trust_xheaders=True \
     --ServerApp.root_dir="$HOME" --ServerApp.open_browser=False \
-    --ServerApp.log_level=WARN --ServerApp.quit_button=False \
+    --Application.log_level=ERROR --ServerApp.quit_button=False \
     --ServerApp.jpserver_extensions="{'jupyter_lsp': False}" \
     --KernelManager.transport=ipc \
     --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --LabApp.news_url=None \

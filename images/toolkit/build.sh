@@ -132,7 +132,7 @@ python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash -s "$tree" -p "
 chown -R 0:0 "$tree"
 chmod -R a+rX,go-w "$tree"
 mksquashfs "$tree" "$work/toolkit.sqsh" -noappend -no-progress -quiet \
-    ${SLIPWAY_COMPRESSION:--comp zstd -Xcompression-level 15}
+    ${SLIPWAY_COMPRESSION:--comp zstd -Xcompression-level 15 -b 64K}
 cp "$work/toolkit.sqsh" "$out.tmp"
 chmod 644 "$out.tmp"
 mv "$out.tmp" "$out"

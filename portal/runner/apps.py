@@ -128,6 +128,9 @@ class App:
 
     def _environment(self, home: str) -> dict[str, str]:
         environment = {"LANG": "C.UTF-8", **os.environ}
+        # Apptainer's own prompt; the image's shell has a better one.
+        for name in ("PS1", "PROMPT_COMMAND"):
+            environment.pop(name, None)
         environment["SLIPWAY_APP"] = self.name
         environment["SLIPWAY_SOCKET"] = self.socket_path
         environment["SLIPWAY_RUN"] = home
