@@ -1,0 +1,106 @@
+"""Tests against a real cluster: `bash tests/run.sh slurm`, or all of them by `make test`.
+
+SLIPWAY_PROJECT and PORT name a running cluster; its people should have no sessions of their own
+meanwhile, since the tests use up what they are allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+
+import pytest
+import requests
+
+from tests.client import Api, Json, login
+from tests.cluster import Cluster, wait_for
+
+MakeApi = Callable[[str], Api]
+
+
+def healthy(cluster: Cluster) -> bool:
+    """Whether the portal answers."""
+    try:
+        return requests.get(f"{cluster.url}/healthz", timeout=5).status_code == 200
+    except requests.RequestException:
+        return False
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Cluster:
+    """The running cluster."""
+    found = Cluster.from_environment()
+    wait_for("a healthy portal", lambda: healthy(found), 60)
+    return found
+
+
+@pytest.fixture(scope="session")
+def tokens(cluster: Cluster) -> dict[str, str]:
+    """One token for each person: how often passwords may be tried is limited."""
+    return {user: login(cluster, user) for user in ("alice", "bob", "admin")}
+
+
+@pytest.fixture(scope="session")
+def make_api(cluster: Cluster, tokens: dict[str, str]) -> MakeApi:
+    """Programs with tokens; whoever makes one cleans up after it."""
+    return lambda user: Api(cluster, user, tokens[user])
+
+
+@pytest.fixture
+def alice(make_api: MakeApi) -> Iterator[Api]:
+    """A researcher; her sessions end with the test."""
+    api = make_api("alice")
+    yield api
+    api.clean()
+
+
+@pytest.fixture
+def bob(make_api: MakeApi) -> Iterator[Api]:
+    """Another researcher."""
+    api = make_api("bob")
+    yield api
+    api.clean()
+
+
+@pytest.fixture
+def admin(make_api: MakeApi) -> Iterator[Api]:
+    """The administrator."""
+    api = make_api("admin")
+    yield api
+    api.clean()
+
+
+@pytest.fixture(scope="module")
+def researcher(make_api: MakeApi) -> Iterator[Api]:
+    """Alice, for sessions that the tests of one file share."""
+    api = make_api("alice")
+    yield api
+    api.clean()
+
+
+@pytest.fixture(scope="module")
+def session(researcher: Api) -> Json:
+    """A running session of alice's that several tests share."""
+    return researcher.running()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Put the logs of the portal and of the sessions beside a failure."""
+    report = yield
+    if report.failed and isinstance(item, pytest.Function):
+        for title, text in _logs(item):
+            report.sections.append((title, text))
+    return report
+
+
+def _logs(item: pytest.Function) -> Iterator[tuple[str, str]]:
+    found = item.funcargs.get("cluster")
+    cluster = found if isinstance(found, Cluster) else Cluster.from_environment()
+    yield "portal", cluster.log_tail("portal")
+    people = [value for value in item.funcargs.values() if isinstance(value, Api)]
+    for api in people:
+        for session in api.launched:
+            log = f"/home/{api.user}/.slipway/logs/{session}.log"
+            yield f"session {session}", cluster.run("login", "tail", "-n40", log, check=False)

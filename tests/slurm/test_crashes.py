@@ -1,0 +1,194 @@
+"""The portal is killed, stopped and started again: nothing is lost, nothing is done twice."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import requests
+
+from tests.apps import Kernel, Terminal
+from tests.client import SMALL, Api, Json, Visitor, unanswered
+from tests.cluster import CTL, Cluster, wait_for
+from tests.slurm.conftest import healthy
+
+TINY: Json = {"resources": {"cpus": 1, "memory": "300m"}}
+KILLS = 20
+SETTLED = 100.0
+"""Seconds after which every launch is settled: 40 until a lost submission is looked for, then one
+more attempt."""
+
+
+class Killer:
+    """kill -9 of daemons of the portal with all their processes, armed so that it strikes at once."""
+
+    SCRIPT = """
+    for name; do
+        while pid=$(supervisorctl pid "$name"); ! [ "$pid" -gt 0 ] 2>/dev/null; do sleep 0.1; done
+        groups="$groups -$pid"
+    done
+    echo armed; read -r go; kill -9 -- $groups; echo done"""
+
+    def __init__(self, cluster: Cluster, *daemons: str) -> None:
+        words = ["exec", "portal", "--", "sh", "-c", self.SCRIPT, "sh", *daemons]
+        self._shell = subprocess.Popen(
+            [str(CTL), *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=cluster.environment(),
+        )
+        assert self._shell.stdout
+        assert self._shell.stdout.readline() == "armed\n"
+
+    def strike(self) -> None:
+        """Kill."""
+        said, _ = self._shell.communicate("\n", timeout=30)
+        assert said == "done\n"
+
+
+def _launch_despite(api: Api, killer: Killer, delay: float) -> str:
+    """Launch while the portal is killed, asking again with the same key until it is accepted."""
+    key = uuid.uuid4().hex
+    blow = threading.Timer(delay, killer.strike)
+    blow.start()
+
+    def accepted() -> str | None:
+        headers = {"Idempotency-Key": key}
+        try:
+            answer = api("POST", "/sessions", json=SMALL | TINY, headers=headers)
+        except requests.RequestException:
+            return None
+        assert answer.status_code in (201, 502, 503, 504), (answer.status_code, answer.text)
+        return answer.json()["sessions"][0]["id"] if answer.status_code == 201 else None
+
+    session = wait_for("a launch accepted in the end", accepted, 60)
+    blow.join()
+    api.launched.append(session)
+    return session
+
+
+@pytest.mark.timeout(400)
+def test_killed_during_launches(alice: Api, admin: Api, cluster: Cluster) -> None:
+    since = cluster.clock()
+    sessions = []
+    for number in range(KILLS):
+        wait_for("the portal back", lambda: healthy(cluster), 60)
+        killer = Killer(cluster, "web", "worker")
+        # From before the request is read until after the job has called back.
+        delay = number * 0.03 if number < KILLS - 4 else 0.5 * (number - KILLS + 6)
+        sessions.append(_launch_despite(alice, killer, delay))
+    assert len(set(sessions)) == KILLS
+    for session in sessions:
+        wait_for(
+            f"{session} settled",
+            lambda session=session: alice.get(session)["job_id"],  # type: ignore[misc]
+            SETTLED,
+        )
+    rows = {row["id"]: row for row in admin.list() if row["created"][:19] >= since}
+    jobs = [job for job in cluster.accounted(since) if len(job.name) == 32]
+    queued = cluster.queue()
+    names = Counter(job.name for job in jobs)
+    assert set(sessions) <= set(rows)
+    assert set(names) == set(rows), "a job without a row, or a row without a job"
+    assert set(names.values()) == {1}, names
+    for job in jobs:
+        assert rows[job.name]["job_id"] == job.id
+        assert queued[job.name].id == job.id
+    assert {alice.get(session)["state"] for session in sessions} <= {
+        "PENDING",
+        "STARTING",
+        "RUNNING",
+    }
+
+
+@contextmanager
+def watched(visitor: Visitor) -> Iterator[list[str]]:
+    """Use an app all the time; the list fills with whatever went wrong."""
+    wrong: list[str] = []
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.wait(0.1):
+            if trouble := unanswered(lambda: visitor.get("/api/status", timeout=5)):
+                wrong.append(f"{time.strftime('%X')} {trouble}")
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield wrong
+    finally:
+        stop.set()
+        thread.join()
+
+
+class Desk:
+    """A notebook and a terminal in use."""
+
+    def __init__(self, api: Api, session: str) -> None:
+        self.lab = api.open(session, "jupyterlab")
+        self.kernel = Kernel(self.lab)
+        self.kernel.run("kept = 'treasure'")
+        self.shell = api.open(session, "terminal")
+        self.terminal = Terminal(self.shell)
+        self.terminal.run("kept=treasure")
+
+    def is_as_it_was(self) -> None:
+        """Fail unless kernel and shell are the same ones, over the windows that are open."""
+        assert self.kernel.run("print(kept)").text == "treasure\n"
+        assert "it is treasure" in self.terminal.run('echo "it is $kept"')
+
+    def reload(self) -> None:
+        """Open both windows again, with the cookies they have."""
+        self.kernel.connect()
+        self.terminal.close()
+        self.terminal = Terminal(self.shell)
+
+
+def test_open_apps_do_not_notice_that_the_portal_is_away(alice: Api, cluster: Cluster) -> None:
+    desk = Desk(alice, alice.running()["id"])
+    with watched(desk.lab) as wrong:
+        cluster.daemon("stop", "portal", "web", "worker")
+        try:
+            assert alice("GET", "/me").status_code in (502, 503)
+            desk.is_as_it_was()
+            desk.reload()
+            desk.is_as_it_was()
+        finally:
+            cluster.daemon("start", "portal", "worker", "web")
+        wait_for("the portal back", lambda: healthy(cluster))
+        desk.is_as_it_was()
+    assert not wrong
+
+
+def test_haproxy_and_portal_start_again(alice: Api, cluster: Cluster) -> None:
+    session = alice.running()["id"]
+    desk = Desk(alice, session)
+    for restart in (
+        lambda: cluster.daemon("restart", "portal", "haproxy"),
+        lambda: Killer(cluster, "haproxy", "web", "worker").strike(),
+        lambda: cluster.ctl("restart", "portal"),
+    ):
+        restart()
+        wait_for("the portal back", lambda: healthy(cluster), 60)
+        back = time.monotonic()
+        wait_for(
+            "the way into the app back",
+            lambda: unanswered(lambda: desk.lab.get("/api/status", timeout=5)) is None,
+            20,
+        )
+        assert time.monotonic() - back < 6
+        wait_for(
+            "the way into the terminal back",
+            lambda: unanswered(lambda: desk.shell.get("/token", timeout=5)) is None,
+        )
+        desk.reload()
+        desk.is_as_it_was()
+        assert alice.get(session)["state"] in ("RUNNING", "UNKNOWN")
+    alice.wait_state(session, "RUNNING")

@@ -1,0 +1,66 @@
+"""What many open pages cost: Slurm must not notice how many look."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import Counter
+
+from tests.client import Api, Browser, http_session
+from tests.cluster import Cluster
+
+SECONDS = 20.0
+POLL = 2.0
+"""How often an open page asks."""
+TOLERANCE = 3
+"""Queries more or less in a window: which of two falls into it is chance."""
+
+
+def _queries(cluster: Cluster) -> int:
+    """How many RPCs Slurm's controller has had from the portal and its people."""
+    text = cluster.run("ctl", "sdiag")
+    by_user = text.split("Remote Procedure Call statistics by user", 1)[1].split("Pending RPC")[0]
+    found = re.findall(r"^\s*(\w+)\s*\(\s*\d+\) count:(\d+)", by_user, re.MULTILINE)
+    counts = {user: int(count) for user, count in found}
+    assert counts["slipway"] > 0
+    return sum(counts.get(user, 0) for user in ("slipway", "alice", "bob", "admin"))
+
+
+def _look_with(tabs: int, cluster: Cluster, browser: Browser) -> tuple[int, Counter[int]]:
+    """Keep pages open for a while: (Slurm's RPCs meanwhile, answers that the pages got)."""
+    answers: Counter[int] = Counter()
+    stop = time.monotonic() + SECONDS
+    before = _queries(cluster)
+
+    def tab(number: int) -> None:
+        http, mark = http_session(), ""
+        http.cookies.update(browser.http.cookies)
+        time.sleep(POLL * number / tabs)
+        while time.monotonic() < stop:
+            begun = time.monotonic()
+            address = f"{cluster.url}/sessions/rows"
+            answer = http.get(address, headers={"If-None-Match": mark}, timeout=30)
+            mark = answer.headers.get("ETag", mark)
+            answers[answer.status_code] += 1
+            time.sleep(max(POLL - (time.monotonic() - begun), 0))
+
+    threads = [threading.Thread(target=tab, args=(number,)) for number in range(tabs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return _queries(cluster) - before, answers
+
+
+def test_open_pages_cost_slurm_nothing(cluster: Cluster, alice: Api) -> None:
+    alice.running()
+    browser = Browser(cluster, "alice")
+    with_one, _ = _look_with(1, cluster, browser)
+    with_fifty, answers = _look_with(50, cluster, browser)
+    print(f"RPCs in {SECONDS:g} s: {with_one} with one page, {with_fifty} with fifty; {answers}")
+    assert set(answers) <= {200, 204}
+    assert answers.total() > 50 * SECONDS / POLL * 0.8, "the pages were not kept fresh"
+    assert answers[204] > answers[200], "unchanged lists are sent again and again"
+    assert abs(with_fifty - with_one) <= TOLERANCE
+    assert with_one <= SECONDS / POLL + TOLERANCE

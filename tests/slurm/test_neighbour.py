@@ -1,0 +1,154 @@
+"""A hostile neighbour on the same node, and the places where a secret could lie open."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.apps import Kernel
+from tests.client import Api, Json
+from tests.cluster import Cluster, wait_for
+
+HOSTILE = (Path(__file__).parent / "hostile.py").read_text()
+ALICE = 1001
+
+
+@pytest.fixture(scope="module")
+def working(researcher: Api, session: Json) -> Json:
+    """Alice's session with a notebook and a terminal in use."""
+    Kernel(researcher.open(session["id"], "jupyterlab")).run("secret = 'diary'")
+    researcher.open(session["id"], "terminal")
+    return session
+
+
+def _questions(researcher: Api, session: str, certificates: list[str]) -> Json:
+    apps = ("jupyterlab", "terminal", "control", "notebook")
+    folder = f"/home/alice/.slipway/sessions/{session}"
+    log = researcher.ask("GET", f"/sessions/{session}/log")["log"]
+    port = re.search(r"Ready on \w+, port (\d+)", log)
+    assert port, log
+    return {
+        "user": ALICE,
+        "gateway": int(port[1]),
+        "names": [f"{app}.{session}.slipway" for app in apps] + ["localhost"],
+        "certificates": certificates,
+        "paths": [
+            folder,
+            f"{folder}/home",
+            f"{folder}/tmp",
+            f"/home/alice/.slipway/logs/{session}.log",
+            "/var/tmp/.slipway",
+        ],
+    }
+
+
+def _judge(found: Json, gateway: int) -> None:
+    assert gateway in found["listening"], "alice's gateway listens nowhere?"
+    # One TCP port is all that a session with notebook, kernel and terminal opens.
+    assert found["theirs"] == [gateway]
+    said = [answer for answer in found["answers"] + found["others"] if "HTTP/" in answer[3]]
+    assert not said, said
+    # In TLS not even a refusal in words; without it, at most TLS's own alert.
+    assert not [answer for answer in found["answers"] if answer[1]], found["answers"]
+    assert not found["opened"]
+    assert not [path for path in found["sockets"] if "slipway" in path or "jupyter" in path]
+
+
+def test_neighbour_on_the_node_gets_nothing(
+    working: Json, researcher: Api, cluster: Cluster
+) -> None:
+    own = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 "
+    own += "-subj /CN=portal -keyout own.pem -out own.crt 2>/dev/null && cat own.crt >> own.pem"
+    cluster.shell("login", own, user="bob")
+    questions = _questions(researcher, working["id"], ["", "/home/bob/own.pem"])
+    srun = ["srun", "--quiet", f"--nodelist={working['node']}", "--mem=200M", "--ntasks=1"]
+    words = [*srun, "python3", "-", json.dumps(questions)]
+    found = json.loads(cluster.run("login", *words, user="bob", stdin=HOSTILE, seconds=120))
+    assert found["processes"] > 3, "alice's processes are not on this node?"
+    _judge(found, questions["gateway"])
+    assert "jupyter" in " ".join(found["lines"])
+
+
+def test_neighbours_session_gets_nothing(
+    working: Json, researcher: Api, bob: Api, cluster: Cluster
+) -> None:
+    """Bob's own session shows the certificate of its gateway, from the portal's own authority."""
+    other = "n2" if working["node"] == "n1" else "n1"
+    cluster.run("login", "scontrol", "update", f"NodeName={other}", "State=DRAIN", "Reason=test")
+    try:
+        session = bob.running()
+    finally:
+        cluster.run("login", "scontrol", "update", f"NodeName={other}", "State=RESUME")
+    assert session["node"] == working["node"]
+    kernel = Kernel(bob.open(session["id"], "jupyterlab"))
+    certificate = "/var/tmp/.slipway/gateway.pem"
+    questions = _questions(researcher, working["id"], ["", certificate])
+    questions["names"].append(f"control.{session['id']}.slipway")
+    questions["paths"].remove("/var/tmp/.slipway")  # bob's own, here
+    assert kernel.value(f"import json, os\nprint(json.dumps(os.path.exists({certificate!r})))")
+    code = HOSTILE.split('if __name__ == "__main__"')[0]
+    code = code.replace("from __future__ import annotations\n", "")
+    assert not kernel.run(code).error
+    found = kernel.value(f"print(report(**json.loads({json.dumps(questions)!r})))")
+    # In his container bob sees no processes but his own.
+    own = ("/var/tmp/", "/proc/")
+    found["sockets"] = [path for path in found["sockets"] if not path.startswith(own)]
+    _judge(found, questions["gateway"])
+
+
+def test_token_lies_open_nowhere(alice: Api, cluster: Cluster) -> None:
+    """The session's secret is read while its job waits, then looked for in every public place."""
+    cluster.run("login", "scontrol", "update", "PartitionName=main", "State=DOWN")
+    try:
+        session = alice.launch()["id"]
+        wait_for("the job in the queue", lambda: session in cluster.queue("alice"))
+        spec = f"/home/alice/.slipway/sessions/{session}/spec.json"
+        token = json.loads(cluster.run("login", "cat", spec, user="alice"))["token"]
+        assert cluster.attempt("exec", "--user", "bob", "login", "--", "cat", spec).returncode != 0
+    finally:
+        cluster.run("login", "scontrol", "update", "PartitionName=main", "State=UP")
+    running = alice.wait_state(session, "RUNNING")
+    visitor = alice.open(session, "jupyterlab")
+    Kernel(visitor).run("1 + 1")
+    job = running["job_id"]
+    for secret in (token, visitor.cookie):
+        _search(cluster, secret, session, job, running["node"])
+    script = cluster.run("login", "scontrol", "write", "batch_script", job, "-", user="alice")
+    assert session in script
+    assert token not in script
+    refused = cluster.attempt(
+        "exec", "--user", "bob", "login", "--", "scontrol", "write", "batch_script", job, "-"
+    )
+    assert "Invalid user id" in refused.stderr
+    assert session not in refused.stdout
+    log = alice.ask("GET", f"/sessions/{session}/log")["log"]
+    assert token not in log
+    assert not cluster.shell("login", f"ls {spec}", check=False).strip(), "the spec is still there"
+
+
+def _search(cluster: Cluster, secret: str, session: str, job: str, node: str) -> None:
+    """Fail where the secret is found: on the node and the portal even root must not find it."""
+    asked = {
+        "scontrol": cluster.run("login", "scontrol", "show", "job", "-d", job, user="bob"),
+        "squeue": cluster.run("login", "squeue", "--json"),
+        "sacct": cluster.run("login", "sacct", "--json", "--jobs", job),
+        "script": cluster.run("login", "sacct", "--batch-script", "--jobs", job, check=False),
+        "environment": cluster.run("login", "sacct", "--env-vars", "--jobs", job, check=False),
+        "portal's log": cluster.ctl("logs", "portal"),
+    }
+    assert job in asked["scontrol"]
+    assert session in asked["squeue"]
+    assert [place for place, text in asked.items() if secret in text] == []
+    places = {
+        node: "/proc/[0-9]*/environ /proc/[0-9]*/cmdline /var/spool/slurmd /home/alice/.slipway",
+        "ctl": "/proc/[0-9]*/environ /proc/[0-9]*/cmdline /var/spool/slurmctld",
+        "portal": "/proc/[0-9]*/environ /proc/[0-9]*/cmdline /var/lib/slipway /run/slipway",
+    }
+    for machine, where in places.items():
+        # The secret comes by standard input, or the search would find itself.
+        search = f"grep -rlsF -D skip -f /dev/stdin {where}"
+        found = cluster.run(machine, "sh", "-c", search, stdin=f"{secret}\n", check=False)
+        assert not found.strip(), f"{machine}: {found}"

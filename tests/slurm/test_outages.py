@@ -1,0 +1,93 @@
+"""Slurm itself is away: what is open goes on, nothing is claimed, nothing is lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.client import SMALL, Api
+from tests.cluster import Cluster, wait_for
+from tests.slurm.test_crashes import Desk, watched
+
+AWAY = 40.0
+"""Seconds that slurmctld is away."""
+FORGETS = "MinJobAge=2"
+
+
+@pytest.mark.timeout(300)
+def test_slurmctld_away(alice: Api, cluster: Cluster) -> None:
+    session = alice.running()
+    doomed = alice.running(resources={"cpus": 1, "memory": "300m"})["id"]
+    desk = Desk(alice, session["id"])
+    with watched(desk.lab) as wrong:
+        cluster.daemon("stop", "ctl", "slurmctld")
+        away = threading.Event()
+        threading.Timer(AWAY, away.set).start()
+        try:
+            unknown = wait_for(
+                "UNKNOWN", lambda: (now := alice.get(session["id"]))["unknown_since"] and now
+            )
+            assert unknown["state"] == "UNKNOWN"
+            assert "has not answered since" in unknown["reason"]["text"]
+            refused = alice("POST", "/sessions", json=SMALL)
+            assert refused.status_code == 503
+            assert "Slurm has not answered since" in refused.json()["detail"]
+            # Ending is a wish that is kept until Slurm hears it.
+            alice.stop(doomed)
+            desk.is_as_it_was()
+            rows = alice.list()
+            away.wait()
+            desk.is_as_it_was()
+            assert {row["id"] for row in alice.list()} == {row["id"] for row in rows}
+        finally:
+            cluster.daemon("start", "ctl", "slurmctld")
+        back = alice.wait_state(session["id"], "RUNNING")
+        assert (back["job_id"], back["unknown_since"]) == (session["job_id"], None)
+        assert alice.wait_state(doomed, "FINISHED")["end"]["text"] == "Ended by you."
+        wait_for("the job gone", lambda: cluster.queue()[doomed].state == "CANCELLED")
+    assert not wrong
+    alice.wait_state(alice.launch(resources={"cpus": 1, "memory": "300m"})["id"], "RUNNING")
+
+
+@contextmanager
+def forgetful(cluster: Cluster) -> Iterator[None]:
+    """Let Slurm's queue forget jobs soon after their end."""
+    change = f"sed -i 's/^MinJobAge=.*/{FORGETS}/' /etc/slurm/slurm.conf"
+    before = cluster.shell("ctl", "grep ^MinJobAge= /etc/slurm/slurm.conf").strip()
+    cluster.shell("ctl", change)
+    cluster.daemon("restart", "ctl", "slurmctld")
+    try:
+        yield
+    finally:
+        cluster.shell("ctl", change.replace(FORGETS, before))
+        cluster.daemon("restart", "ctl", "slurmctld")
+        wait_for("slurmctld", lambda: cluster.attempt("exec", "ctl", "sinfo").returncode == 0)
+
+
+@pytest.mark.timeout(300)
+def test_accounting_away_while_a_session_ends(alice: Api, cluster: Cluster) -> None:
+    """Gone from the queue and not in accounting yet is not "ended": the true cause comes later."""
+    session = alice.running()["id"]
+    with forgetful(cluster):
+        alice.wait_state(session, "RUNNING")
+        cluster.daemon("stop", "ctl", "slurmdbd")
+        cluster.daemon("stop", "portal", "worker")
+        try:
+            cluster.run("login", "scancel", f"--name={session}", user="alice")
+            wait_for("the queue to forget the job", lambda: session not in cluster.queue(), 150)
+            cluster.daemon("start", "portal", "worker")
+            for _ in range(5):
+                assert alice.get(session)["state"] in ("RUNNING", "UNKNOWN")
+                threading.Event().wait(1.5)
+        finally:
+            cluster.daemon("start", "ctl", "slurmdbd")
+            cluster.attempt("daemon", "start", "portal", "worker")
+        ended = alice.wait_state(session, "FINISHED", seconds=60)
+        assert ended["end"] == {
+            "cause": "cancelled",
+            "text": "Cancelled in Slurm, outside this portal.",
+            "exit_code": ended["end"]["exit_code"],
+        }

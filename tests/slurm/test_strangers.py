@@ -1,0 +1,197 @@
+"""What is alice's is nobody else's: every address, every app, every cookie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import requests
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import ClientConnection
+
+from tests.apps import Kernel
+from tests.client import SMALL, Api, Browser, Json, Visitor
+from tests.cluster import Cluster
+
+PAGE = {"Accept": "text/html"}
+
+EVIL_APP = """
+import os, socket, threading
+path = os.path.dirname(os.environ["SLIPWAY_RUN"]) + "/terminal.sock"
+os.unlink(path)
+server = socket.socket(socket.AF_UNIX)
+server.bind(path)
+server.listen()
+seen = []
+ANSWER = (b"HTTP/1.1 200 OK\\r\\nContent-Length: 4\\r\\nConnection: close\\r\\n"
+    b"Set-Cookie: slipway_app=stolen; Path=/\\r\\n"
+    b"Set-Cookie: slipway=stolen; Path=/; Domain=localhost\\r\\n"
+    b"Set-Cookie: mine=yes; Path=/; Domain=localhost\\r\\n\\r\\nevil")
+def serve():
+    while True:
+        stream, _ = server.accept()
+        data = b""
+        while b"\\r\\n\\r\\n" not in data:
+            data += stream.recv(65536)
+        seen.append(data.decode())
+        stream.sendall(ANSWER)
+        stream.close()
+threading.Thread(target=serve, daemon=True).start()
+"""
+
+
+@pytest.fixture(scope="module")
+def lab(researcher: Api, session: Json) -> Visitor:
+    """Alice's JupyterLab, opened by her."""
+    return researcher.open(session["id"], "jupyterlab")
+
+
+def _operations(api: Api, session: str) -> list[tuple[str, str, Json]]:
+    """Every operation of the OpenAPI document, filled in with a session."""
+    found = []
+    for template, operations in api.ask("GET", "/openapi.json")["paths"].items():
+        path = template.format(session_id=session, app="jupyterlab")
+        for method, operation in operations.items():
+            if method != "parameters":
+                found.append((method.upper(), path, operation))
+    return found
+
+
+def _send(api: Api, method: str, path: str) -> requests.Response:
+    body: dict[str, Any] = {"json": SMALL if path == "/sessions" else {}}
+    return api(method, path, **(body if method == "POST" else {}))
+
+
+def test_without_a_token_nothing_is_told(cluster: Cluster, session: Json) -> None:
+    anonymous = Api(cluster, "nobody")
+    operations = _operations(anonymous, session["id"])
+    assert len(operations) > 10
+    for method, path, operation in operations:
+        if operation.get("security") != []:
+            answer = _send(anonymous, method, path)
+            assert answer.status_code == 401, (method, path, answer.text)
+            assert session["id"] not in answer.text
+
+
+def test_bob_finds_nothing_of_alices(bob: Api, session: Json, researcher: Api) -> None:
+    for method, path, _ in _operations(bob, session["id"]):
+        if session["id"] not in path:
+            continue
+        answer = _send(bob, method, path)
+        assert answer.status_code == 404, (method, path, answer.text)
+        # The very same as for what does not exist.
+        other = _send(bob, method, path.replace(session["id"], "0" * 32))
+        assert (other.status_code, other.text) == (answer.status_code, answer.text)
+    assert session["id"] not in [row["id"] for row in bob.list()]
+    assert session["id"] not in [row["id"] for row in bob.list(owner="alice")]
+    assert researcher.get(session["id"])["state"] == "RUNNING"
+
+
+def test_bobs_browser_finds_nothing_of_alices(
+    cluster: Cluster, session: Json, lab: Visitor, researcher: Api
+) -> None:
+    browser = Browser(cluster, "bob")
+    base = f"/sessions/{session['id']}"
+    label = lab.origin.split("//")[1].split(".")[0]
+    for path in (f"{base}/log", f"{base}/log/text", f"/open/{label}"):
+        assert browser.get(path).status_code == 404, path
+    for path in (f"{base}/stop", f"{base}/apps/jupyterlab/open"):
+        assert browser.post(path).status_code == 404, path
+    assert session["name"] not in browser.get("/sessions/rows").text
+    assert researcher.get(session["id"])["state"] == "RUNNING"
+
+
+def test_admin_sees_all_but_enters_nothing(admin: Api, session: Json) -> None:
+    assert session["id"] in [row["id"] for row in admin.list(state="running")]
+    assert admin.get(session["id"])["owner"] == "alice"
+    assert admin("POST", f"/sessions/{session['id']}/apps/jupyterlab").status_code == 404
+
+
+def test_admin_ends_a_session(admin: Api, alice: Api) -> None:
+    session = alice.running()["id"]
+    admin.stop(session)
+    assert alice.wait_state(session, "FINISHED")["end"]["text"] == "Ended by admin."
+
+
+def test_app_opens_by_its_own_cookie_only(
+    researcher: Api, bob: Api, session: Json, lab: Visitor
+) -> None:
+    """Wrong cookies: none, bob's of his own app, alice's of another app of the same session."""
+    bobs = bob.open(bob.running()["id"], "jupyterlab")
+    terminal = researcher.open(session["id"], "terminal")
+    for cookie in (None, bobs.cookie, terminal.cookie, "", "x" * 5000):
+        stranger = Visitor(lab.origin)
+        if cookie is not None:
+            stranger.http.cookies.set("slipway_app", cookie)
+        for path in ("/api/status", "/api/contents/", "/lab"):
+            answer = stranger.get(path, allow_redirects=False)
+            assert answer.status_code in (400, 401, 431), (cookie, path, answer.status_code)
+        page = stranger.get("/lab", headers=PAGE, allow_redirects=False)
+        assert page.status_code in (303, 400, 431)
+        if page.status_code == 303:
+            assert page.headers["Location"].startswith(f"{bob.cluster.url}/open/")
+        with pytest.raises(InvalidStatus):
+            stranger.websocket("/api/events/subscribe")
+    assert lab.get("/api/status").status_code == 200
+
+
+def test_other_sites_cannot_use_alices_cookie(lab: Visitor) -> None:
+    """What another page in alice's own browser could send, with her cookie."""
+    for origin in ("http://evil.example.org", "http://localhost:8080", "null"):
+        with pytest.raises(InvalidStatus):
+            lab.websocket("/api/events/subscribe", origin=origin)
+        headers = {"Origin": origin, "X-XSRFToken": lab.http.cookies.get("_xsrf", "")}
+        address = f"{lab.origin}/api/kernels"
+        assert lab.http.post(address, json={}, headers=headers, timeout=10).status_code == 403
+
+
+def test_ticket_is_good_once(researcher: Api, session: Json) -> None:
+    link = researcher.ask("POST", f"/sessions/{session['id']}/apps/jupyterlab")
+    Visitor(link["url"]).enter()
+    second = Visitor(link["url"])
+    assert second.http.get(second.link, timeout=10).status_code == 401
+    assert not second.http.cookies.get("slipway_app")
+
+
+def test_app_never_sees_our_secrets(researcher: Api, session: Json, lab: Visitor) -> None:
+    """An app that listens in place of the terminal is told nothing, and can plant nothing."""
+    visitor = researcher.open(session["id"], "terminal")
+    visitor.http.cookies.set("own", "1", domain=visitor.origin.split("//")[1].split(":")[0])
+    visitor.http.cookies.set("slipway", "the-login")
+    cookie = visitor.cookie
+    kernel = Kernel(lab)
+    assert not kernel.run(EVIL_APP).error
+    spoofed = {
+        "X-Forwarded-User": "root",
+        "X-Remote-User": "root",
+        "Remote-User": "root",
+        "X-Slipway-Frontend": "runners",
+        "X-Forwarded-For": "6.6.6.6",
+    }
+    held: list[ClientConnection] = []
+    # Connections to the real terminal are kept for reuse: take them up until a new one is made.
+    while visitor.get("/", headers=spoofed).text != "evil" and len(held) < 20:
+        held.append(visitor.websocket("/ws", "tty"))
+    assert visitor.get("/", headers=spoofed).text == "evil"
+    for socket in held:
+        socket.close()
+    seen = kernel.value("import json; print(json.dumps(seen[-1]))")
+    assert cookie not in seen
+    assert "the-login" not in seen
+    assert "own=1" in seen
+    for word in ("root", "6.6.6.6", "runners"):
+        assert word not in seen, seen
+    assert visitor.cookie == cookie
+    assert [c.domain for c in visitor.http.cookies if c.name == "mine"] == [
+        visitor.origin.split("//")[1].split(":")[0]
+    ]
+
+
+def test_runners_side_is_shut_to_browsers(cluster: Cluster, session: Json) -> None:
+    address = f"{cluster.url}/runner/v1/sessions/{session['id']}/usage"
+    headers = {"X-Slipway-Frontend": "runners", "Authorization": "Bearer x"}
+    assert requests.post(address, json={}, headers=headers, timeout=10).status_code == 404
+    # From inside the cluster the door is there, but it wants the session's own token.
+    command = "curl -sk -o /dev/null -w %{http_code} -X POST -H 'Authorization: Bearer x' "
+    path = f"https://portal:8443/runner/v1/sessions/{session['id']}/usage"
+    assert cluster.shell("login", command + path, user="bob") == "401"
