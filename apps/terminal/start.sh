@@ -5,8 +5,11 @@ umask 077
 export SHELL="$(command -v bash || echo /bin/sh)"
 export TERMINFO_DIRS=":$SLIPWAY_TOOLKIT/share/terminfo"
 export TMUX_TMPDIR="$SLIPWAY_RUN"
+export PATH="$PATH:$SLIPWAY_TOOLKIT/user/bin"
 
 cat > "$SLIPWAY_RUN/tmux.conf" <<'TMUX'
+# Not a login shell: /etc/profile of many an image would forget the image's own PATH.
+set -g default-command "exec $SHELL"
 set -g default-terminal tmux-256color
 set -ga terminal-overrides ',xterm-256color:RGB'
 set -g history-limit 50000

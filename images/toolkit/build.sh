@@ -104,6 +104,12 @@ copy_runner() {
     chmod 755 "$tree/bin/runner"
 }
 
+# What users may call by name in an image that lacks it; the rest of bin/ stays out of their PATH.
+offer_to_users() {
+    mkdir -p "$tree/user/bin"
+    ln -s ../../bin/tmux "$tree/user/bin/tmux"
+}
+
 copy_terminfo() {
     local name
     for name in xterm xterm-256color screen screen-256color tmux tmux-256color linux vt100 dumb; do
@@ -125,14 +131,17 @@ copy_event_loop
 copy_python
 copy_runner
 copy_terminfo
+offer_to_users
 # The places of the modules must not depend on this machine: compiled under their final names, and
 # never compared with their sources again (the squashfs is read-only).
 python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash -s "$tree" -p "$prefix" \
     "$tree/lib" "$tree/runner" || true
 chown -R 0:0 "$tree"
 chmod -R a+rX,go-w "$tree"
+# Not compressed: a few megabytes more to read, but nothing to unpack while a user waits (measured:
+# 20 ms of the runner's start).
 mksquashfs "$tree" "$work/toolkit.sqsh" -noappend -no-progress -quiet \
-    ${SLIPWAY_COMPRESSION:--comp zstd -Xcompression-level 15 -b 64K}
+    ${SLIPWAY_COMPRESSION:--noI -noD -noF -noX}
 cp "$work/toolkit.sqsh" "$out.tmp"
 chmod 644 "$out.tmp"
 mv "$out.tmp" "$out"

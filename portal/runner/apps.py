@@ -68,7 +68,8 @@ class App:
         with self._turn, self._lock:
             if self.running:
                 return
-            self._lines.clear()
+            # A new list: a kernel left over from the last run may still write to the old one.
+            self._lines = deque(maxlen=LOG_LINES)
             self.state, self.message, self.started = STARTING, "", True
             try:
                 process = self._spawn(description.script)
@@ -78,7 +79,10 @@ class App:
             self._process = process
         say(f"{self.name}: starting")
         threading.Thread(
-            target=self._read_output, args=(process,), name=f"{self.name}-log", daemon=True
+            target=self._read_output,
+            args=(process, self._lines),
+            name=f"{self.name}-log",
+            daemon=True,
         ).start()
         threading.Thread(
             target=self._watch, args=(process, description), name=self.name, daemon=True
@@ -137,15 +141,16 @@ class App:
         environment["SLIPWAY_TOOLKIT"] = self._toolkit
         return environment
 
-    def _read_output(self, process: subprocess.Popen[bytes]) -> None:
+    def _read_output(self, process: subprocess.Popen[bytes], lines: deque[str]) -> None:
         stream: BufferedReader = process.stdout  # type: ignore[assignment]
         left = LOG_BYTES
         mark = f"[{self.name}] ".encode()
         with stream:
             while line := stream.readline(LONGEST_LINE):
                 text = line.rstrip(b"\r\n")
-                self._lines.append(text.decode(errors="replace"))
-                if left > 0:
+                lines.append(text.decode(errors="replace"))
+                # How an app takes its leave, once asked to, is of no use to the reader.
+                if left > 0 and self.state != STOPPED:
                     write(mark + text + b"\n")
                     left -= len(line)
                     if left <= 0:
@@ -185,9 +190,7 @@ class App:
             except OSError:
                 return False
 
-    def _settle(
-        self, state: str, message: str, of: subprocess.Popen[bytes] | None = None
-    ) -> bool:
+    def _settle(self, state: str, message: str, of: subprocess.Popen[bytes] | None = None) -> bool:
         """Change the state; with `of`, only while that process still is the app and runs."""
         with self._lock:
             if of is not None and (of is not self._process or not self.running):

@@ -51,8 +51,7 @@ def _read_v1(root: str) -> dict[str, object]:
 def _v1_oom_kills(memory: str) -> int | None:
     # v1 counts a kill only in the group of the process that was killed, not in those above.
     kills = [
-        _fields(f"{folder}/memory.oom_control").get("oom_kill")
-        for folder, _, _ in os.walk(memory)
+        _fields(f"{folder}/memory.oom_control").get("oom_kill") for folder, _, _ in os.walk(memory)
     ]
     known = [count for count in kills if count is not None]
     return sum(known) if known else None
