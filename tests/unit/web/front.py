@@ -1,0 +1,229 @@
+"""A real HAProxy with the rendered configuration, between a test, a portal and one session."""
+
+from __future__ import annotations
+
+import http.client
+import http.server
+import json
+import socket
+import socketserver
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from jinja2 import Environment, StrictUndefined
+
+from portal.adapters.certificates import CertificateAuthority, prepare_authorities
+from portal.adapters.routes import HaproxyRoutes
+from portal.config import Settings
+from portal.core.access import hash_secret
+from tests.unit.web.conftest import TEMPLATES
+
+SESSION = "5e5510" + "0" * 26
+LABEL = "a1b2c3d4e5f6a7b8c9d0"
+COOKIE = "a-long-random-value"
+KEY = f"{LABEL}.{hash_secret(COOKIE)}"
+
+
+class Echo(http.server.BaseHTTPRequestHandler):
+    """Answers with what reached it."""
+
+    protocol_version = "HTTP/1.1"
+
+    def _answer(self) -> None:
+        length = int(self.headers.get("Content-Length", 0))
+        seen = {
+            "who": self.server.who,  # type: ignore[attr-defined]
+            "path": self.path,
+            "headers": [[name.lower(), value] for name, value in self.headers.items()],
+            "body": self.rfile.read(length).decode(),
+        }
+        content = json.dumps(seen).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Set-Cookie", "slipway_app=planted; Path=/")
+        self.send_header("Set-Cookie", "own=1; Domain=localhost; Path=/")
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_POST = _answer  # noqa: N815
+
+    def log_message(self, *args: Any) -> None:
+        """Say nothing."""
+
+    def address_string(self) -> str:
+        """Unix sockets have no address."""
+        return "-"
+
+
+class PortalServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    """The portal's place."""
+
+    daemon_threads = True
+    who = "portal"
+
+
+class GatewayServer(http.server.ThreadingHTTPServer):
+    """A session's gateway."""
+
+    daemon_threads = True
+    who = "app"
+    names: list[str | None]
+
+
+@dataclass
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    text: str
+
+    @property
+    def seen(self) -> dict[str, Any]:
+        """What the server behind saw."""
+        return dict(json.loads(self.text))
+
+    def sent(self, name: str) -> list[str]:
+        """Values of a header that the server behind saw."""
+        return [value for key, value in self.seen["headers"] if key == name]
+
+
+@dataclass
+class Front:
+    """A running HAProxy with something behind it."""
+
+    port: int
+    runners_port: int
+    routes: HaproxyRoutes
+    gateway: GatewayServer
+    ca: Path
+
+    def ask(
+        self, host: str, path: str = "/", method: str = "GET", body: str = "", **headers: str
+    ) -> Answer:
+        """Send one request; underscores in header names stand for dashes."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.raw(host, path, method, body, list(named.items()))
+
+    def raw(
+        self, host: str, path: str, method: str, body: str, headers: list[tuple[str, str]]
+    ) -> Answer:
+        """Send one request with exactly these headers."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+        connection.putheader("Host", host)
+        for name, value in headers:
+            connection.putheader(name, value)
+        if body:
+            connection.putheader("Content-Length", str(len(body)))
+        connection.endheaders(body.encode())
+        return read(connection)
+
+    def app(self, path: str = "/", method: str = "GET", **headers: str) -> Answer:
+        """Ask at the app's origin, with its cookie."""
+        cookie = headers.pop("cookie", f"slipway_app={COOKIE}")
+        return self.ask(f"{LABEL}.localhost:{self.port}", path, method, cookie=cookie, **headers)
+
+
+def read(connection: http.client.HTTPConnection) -> Answer:
+    response = connection.getresponse()
+    answer = Answer(response.status, response.headers, response.read().decode())
+    connection.close()
+    return answer
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _gateway(ca: Path, folder: Path) -> GatewayServer:
+    key = ec.generate_private_key(ec.SECP256R1())
+    request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
+    pem = request.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
+    (folder / "gateway.pem").write_text(CertificateAuthority(ca).sign_gateway(SESSION, pem))
+    (folder / "gateway.key").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(ca / "client_ca.pem"))
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_cert_chain(folder / "gateway.pem", folder / "gateway.key")
+    server = GatewayServer(("127.0.0.1", 0), Echo)
+    server.names = []
+    context.sni_callback = lambda _socket, name, _context: server.names.append(name)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    return server
+
+
+def render(settings: Settings) -> str:
+    """The configuration, as `slipway render haproxy` writes it."""
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    text = (TEMPLATES / "haproxy" / "portal.cfg.j2").read_text()
+    return environment.from_string(text).render(settings=settings) + "\n"
+
+
+def make_settings(folder: Path, **web: object) -> Settings:
+    """Settings whose state and sockets lie in a folder."""
+    return Settings.model_validate(
+        {
+            "web": web,
+            "state": {"directory": str(folder), "run": str(folder)},
+            "sessions": {"templates": str(TEMPLATES)},
+        }
+    )
+
+
+@contextmanager
+def running_front(folder: Path) -> Iterator[Front]:
+    """HAProxy between us, a portal and one session."""
+    ca = folder / "ca"
+    prepare_authorities(ca, "portal")
+    port, runners_port = _free_port(), _free_port()
+    settings = make_settings(
+        folder,
+        public_url=f"http://localhost:{port}",
+        listen=f"127.0.0.1:{port}",
+        listen_runners=f"127.0.0.1:{runners_port}",
+    )
+    (folder / "routes.map").touch()
+    (folder / "haproxy.cfg").write_text(render(settings))
+    gateway = _gateway(ca, folder)
+    portal = PortalServer(str(folder / "portal.sock"), Echo)
+    for server in (portal, gateway):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    process = subprocess.Popen(["haproxy", "-db", "-q", "-f", str(folder / "haproxy.cfg")])
+    try:
+        _wait_for(port)
+        routes = HaproxyRoutes(str(folder))
+        routes.restore({})
+        yield Front(port, runners_port, routes, gateway, ca)
+    finally:
+        process.terminate()
+        process.wait()
+        for server in (portal, gateway):
+            server.shutdown()
+            server.server_close()
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(100):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise AssertionError("HAProxy did not start")

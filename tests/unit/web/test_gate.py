@@ -1,0 +1,179 @@
+"""The gate at an app's own origin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import pytest
+from flask import Flask
+
+from tests.fakes import World
+from tests.unit.web.conftest import PORTAL, Browser, Runner
+
+Launched = Callable[..., Runner]
+HTML = {"Accept": "text/html", "Sec-Fetch-Dest": "document"}
+
+
+def _split(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}", f"{parts.path}?{parts.query}"
+
+
+@pytest.fixture
+def runner(launched: Launched) -> Runner:
+    """Alice's session."""
+    return launched("alice")
+
+
+@pytest.fixture
+def link(alice: Browser, runner: Runner) -> str:
+    """Where a click on JupyterLab leads."""
+    answer = alice.post(f"/sessions/{runner.session.id}/apps/jupyterlab/open")
+    assert answer.status_code == 303
+    return answer.headers["Location"]
+
+
+@pytest.fixture
+def inside(app: Flask, link: str) -> Browser:
+    """Alice's browser at the app's origin, with its cookie."""
+    origin, path = _split(link)
+    browser = Browser(app, origin)
+    assert browser.get(path, headers=HTML).status_code == 303
+    return browser
+
+
+def test_a_ticket_becomes_a_cookie_of_that_origin(app: Flask, link: str) -> None:
+    origin, path = _split(link)
+    answer = Browser(app, origin).get(path)
+    assert answer.status_code == 303
+    assert answer.headers["Location"] == "/lab"
+    cookie = answer.headers["Set-Cookie"]
+    assert cookie.startswith("slipway_app=")
+    assert "HttpOnly" in cookie
+    assert "SameSite=Lax" in cookie
+    assert "Domain" not in cookie
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_a_ticket_is_good_once(app: Flask, link: str) -> None:
+    origin, path = _split(link)
+    assert Browser(app, origin).get(path).status_code == 303
+    again = Browser(app, origin).get(path, headers=HTML)
+    assert again.status_code == 401
+    assert "Open the app again" in again.text
+
+
+def test_the_same_browser_may_use_its_link_again(inside: Browser, link: str) -> None:
+    answer = inside.get(_split(link)[1])
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/lab")
+
+
+def test_a_ticket_is_good_at_its_origin_only(app: Flask, link: str) -> None:
+    _, path = _split(link)
+    answer = Browser(app, "http://another.localhost:8080").get(path)
+    assert answer.status_code == 401
+
+
+def test_a_ticket_expires(world: World, app: Flask, link: str) -> None:
+    world.clock.pass_(seconds=61)
+    origin, path = _split(link)
+    assert Browser(app, origin).get(path).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("target", "goes_to"),
+    [
+        ("/lab/tree/a.ipynb?x=1", "/lab/tree/a.ipynb?x=1"),
+        ("//evil.example.org", "/lab"),
+        ("/\\evil.example.org", "/lab"),
+        ("https://evil.example.org", "/lab"),
+        ("/a\r\nSet-Cookie: x=y", "/lab"),
+        ("javascript:alert(1)", "/lab"),
+    ],
+)
+def test_the_way_on_stays_at_this_origin(app: Flask, link: str, target: str, goes_to: str) -> None:
+    origin, path = _split(link)
+    query = {"ticket": path.partition("ticket=")[2], "next": target}
+    answer = Browser(app, origin).get("/.slipway/enter", query_string=query)
+    assert answer.headers["Location"] == goes_to
+
+
+def test_waiting_shows_the_way(inside: Browser, runner: Runner) -> None:
+    page = inside.get("/lab", headers=HTML)
+    assert page.status_code == 200
+    assert 'data-step="queued"' in page.text
+    runner.ready()
+    assert inside.get("/.slipway/status").json["step"] == "opening"  # type: ignore[index]
+    runner("apps/jupyterlab", {"state": "failed", "message": "It broke.", "log": "last <b>lines"})
+    failed = inside.get("/lab", headers=HTML)
+    assert "It broke." in failed.text
+    assert "last &lt;b&gt;lines" in failed.text
+    assert f"{PORTAL}/open/" in failed.text
+
+
+def test_ready_opens_the_route(world: World, inside: Browser, runner: Runner) -> None:
+    runner.ready()
+    runner("apps/jupyterlab", {"state": "ready"})
+    assert len(world.routes.map) == 1
+    world.routes.map.clear()  # HAProxy was restarted
+    assert inside.get("/.slipway/status").json["step"] == "ready"  # type: ignore[index]
+    assert len(world.routes.map) == 1
+
+
+def test_programs_are_told_to_come_back(inside: Browser) -> None:
+    for method in ("get", "post", "put", "delete"):
+        answer = getattr(inside.client, method)("/api/kernels", base_url=inside.base)
+        assert answer.status_code == 503
+        assert answer.headers["Retry-After"] == "1"
+
+
+def test_strangers_are_sent_to_the_portal(app: Flask, link: str) -> None:
+    origin, _ = _split(link)
+    stranger = Browser(app, origin)
+    answer = stranger.get("/lab/my file?a=b", headers=HTML)
+    assert answer.status_code == 303
+    label = urlsplit(origin).hostname.partition(".")[0]  # type: ignore[union-attr]
+    assert answer.headers["Location"].startswith(f"{PORTAL}/open/{label}?next=%2Flab%2Fmy%2520file")
+    assert stranger.get("/lab").status_code == 401
+    assert stranger.get("/lab", headers=HTML | {"Sec-Fetch-Dest": "iframe"}).status_code == 401
+    assert stranger.get("/.slipway/status").status_code == 401
+
+
+def test_the_owner_comes_back_with_a_ticket_and_nobody_else(
+    app: Flask, alice: Browser, bob: Browser, link: str
+) -> None:
+    label = urlsplit(link).netloc.partition(".")[0]
+    answer = alice.get(f"/open/{label}?next=/lab/tree")
+    origin, path = _split(answer.headers["Location"])
+    assert Browser(app, origin).get(path).headers["Location"] == "/lab/tree"
+    assert bob.get(f"/open/{label}").status_code == 404
+    assert alice.get("/open/nothing").status_code == 404
+    fetched = alice.get(f"/open/{label}", headers={"Sec-Fetch-Mode": "cors"})
+    assert fetched.status_code == 404
+
+
+def test_logging_out_shuts_the_apps(
+    world: World, alice: Browser, inside: Browser, runner: Runner
+) -> None:
+    runner.ready()
+    runner("apps/jupyterlab", {"state": "ready"})
+    alice.post("/logout")
+    assert world.routes.map == {}
+    assert inside.get("/.slipway/status").status_code == 401
+
+
+def test_the_gate_knows_no_login(alice: Browser, inside: Browser) -> None:
+    for path in ("/login", "/sessions", "/api/v1/me", "/healthz", "/open/x"):
+        assert inside.get(path).status_code == 503  # the app's own paths, not the portal's
+    assert inside.client.get_cookie("slipway", domain="localhost") is None
+
+
+def test_other_names_are_refused(app: Flask) -> None:
+    for host in (
+        "http://evil.example.org",
+        "http://a.b.localhost:8080",
+        "http://localhost.evil.org",
+    ):
+        assert Browser(app, host).get("/").status_code == 421
