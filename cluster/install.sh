@@ -8,7 +8,9 @@ install_missing() {
     command -v ip >/dev/null || packages+=(iproute2)
     command -v python3 >/dev/null && python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
     if [ "$ENGINE" = podman ]; then
-        command -v podman >/dev/null || packages+=(podman netavark aardvark-dns iptables catatonit)
+        command -v podman >/dev/null || packages+=(podman netavark aardvark-dns catatonit)
+        command -v iptables >/dev/null || packages+=(iptables) # one of the two, by netavark's version
+        command -v nft >/dev/null || packages+=(nftables)
         command -v runc >/dev/null || command -v crun >/dev/null || packages+=(runc)
         on_cgroup_v2 || command -v runc >/dev/null || packages+=(runc)
     fi
