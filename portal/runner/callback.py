@@ -172,6 +172,7 @@ class Reporter:
                     self._send("usage", self._usage())
         except SessionOver:
             say("The portal says that this session has ended")
+            self._callback.close()
             self._over()
 
     def _send_news(self, news: dict[str, dict[str, object]]) -> None:

@@ -6,7 +6,9 @@ Also a program for trying the runner by hand, see `main`. Needs the openssl comm
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import socket
 import ssl
 import subprocess
 import threading
@@ -79,6 +81,7 @@ class FakePortal:
         self.status: int | None = None
         self.reports: list[tuple[float, str, dict[str, Any]]] = []
         self.connections = 0
+        self.open: set[socket.socket] = set()
         self._news = threading.Condition()
         self._server: ThreadingHTTPServer | None = None
         self.port = port
@@ -94,6 +97,11 @@ class FakePortal:
             def setup(self) -> None:
                 super().setup()
                 portal.connections += 1
+                portal.open.add(self.connection)
+
+            def finish(self) -> None:
+                portal.open.discard(self.connection)
+                super().finish()
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -121,12 +129,27 @@ class FakePortal:
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
+    def forget(self) -> None:
+        """Begin anew: nothing heard, nothing forced."""
+        self.reports, self.status, self.start, self.connections = [], None, [], 0
+
     def down(self) -> None:
         """Stop listening; connections that are open stay."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
             self._server = None
+
+    def drop_connections(self) -> None:
+        """Break off every connection, as a restart does."""
+        for connection in list(self.open):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def request(self) -> str:
+        """A certificate request as a runner makes it."""
+        argv = ("req", "-new", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256")
+        return openssl(*argv, "-subj", "/CN=x", "-keyout", str(self.directory / "x.key"))
 
     def answer(
         self, path: str, authorization: str, message: dict[str, Any]
@@ -178,6 +201,11 @@ class FakePortal:
         }
 
 
+def spec_text(portal: FakePortal, **changes: object) -> str:
+    """The spec as it comes on the runner's standard input."""
+    return json.dumps(portal.spec(**changes)) + "\n"
+
+
 def main() -> None:
     """Write spec.json, serve until interrupted and print every report with its time."""
     parser = argparse.ArgumentParser(description=main.__doc__)
@@ -198,7 +226,7 @@ def main() -> None:
         }
         for name in options.start
     ]
-    (options.directory / "spec.json").write_text(json.dumps(portal.spec()) + "\n")
+    (options.directory / "spec.json").write_text(spec_text(portal))
     (options.directory / "start.json").write_text(json.dumps(portal.start))
     seen = 0
     while True:

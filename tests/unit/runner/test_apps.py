@@ -1,0 +1,161 @@
+"""Apps as real processes: start, answer, fail, stop, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from portal.runner import apps
+from portal.runner.apps import App
+from portal.runner.spec import AppStart
+
+# The smallest server: answers every request on the socket with one status.
+SERVER = """\
+import os, socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(os.environ["SLIPWAY_SOCKET"])
+listener.listen(5)
+print("listening", flush=True)
+while True:
+    stream, _ = listener.accept()
+    stream.recv(1000)
+    stream.sendall(b"HTTP/1.1 %d X\\r\\nContent-Length: 0\\r\\n\\r\\n" % int(sys.argv[1]))
+    stream.close()
+"""
+
+
+def script(body: str, status: int = 200) -> str:
+    return f"#!/bin/sh\n{body}\nexec {sys.executable} -c '{SERVER}' {status}\n"
+
+
+def order(text: str, timeout: float = 10) -> AppStart:
+    return AppStart("demo", text, "/", timeout)
+
+
+class Watched:
+    """An app and the queue of what it told."""
+
+    def __init__(self, directory: str) -> None:
+        self.told: queue.Queue[dict[str, object]] = queue.Queue()
+        self.app = App("demo", directory, "/opt/slipway", lambda app: self.told.put(app.report()))
+
+    def next(self, seconds: float = 10) -> dict[str, object]:
+        return self.told.get(timeout=seconds)
+
+
+@pytest.fixture
+def watched(directory: str) -> Iterator[Watched]:
+    watched = Watched(directory)
+    yield watched
+    watched.app.stop(0)
+
+
+def wait_until(true: object, seconds: float = 5) -> None:
+    assert callable(true)
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_ready_means_it_answered(watched: Watched) -> None:
+    watched.app.start(order(script("sleep 0.3")))
+    assert watched.app.state == "starting"
+    report = watched.next()
+    assert (report["state"], report["message"]) == ("ready", "")
+    wait_until(lambda: watched.app.report()["log"] == "listening")
+
+
+def test_starting_twice_starts_once(watched: Watched, directory: str) -> None:
+    counted = order(script(f"echo x >> {directory}/count"))
+    watched.app.start(counted)
+    watched.app.start(counted)
+    watched.next()
+    watched.app.start(counted)
+    with open(f"{directory}/count", encoding="ascii") as file:
+        assert file.read() == "x\n"
+
+
+def test_error_pages_are_no_answer(watched: Watched) -> None:
+    watched.app.start(order(script("", status=503), timeout=0.5))
+    report = watched.next()
+    assert report["state"] == "failed"
+    assert "did not answer within 0.5 seconds" in str(report["message"])
+
+
+def test_failure_tells_how_and_the_last_lines(watched: Watched) -> None:
+    watched.app.start(order("for i in $(seq 1 80); do echo line $i; done; echo oh no >&2; exit 3"))
+    report = watched.next()
+    assert report["state"] == "failed"
+    assert report["message"] == "demo ended before it answered (exit code 3)"
+    lines = str(report["log"]).split("\n")
+    assert len(lines) == 50
+    assert lines[-2:] == ["line 80", "oh no"]
+
+
+def test_endless_line_is_cut(watched: Watched) -> None:
+    watched.app.start(order("head -c 100000 /dev/zero | tr '\\0' x; exit 1"))
+    lines = str(watched.next()["log"]).split("\n")
+    assert max(len(line) for line in lines) <= apps.LONGEST_LINE
+
+
+def test_crash_after_ready_and_start_again(watched: Watched) -> None:
+    watched.app.start(order(script("")))
+    assert watched.next()["state"] == "ready"
+    for pid in apps.processes_of("demo"):
+        os.kill(pid, 9)
+    report = watched.next()
+    assert (report["state"], report["message"]) == ("failed", "demo ended (signal 9)")
+    watched.app.start(order(script("")))
+    assert watched.next()["state"] == "ready"
+
+
+def test_stop_takes_everything_along(watched: Watched) -> None:
+    # A daemon that leaves the process group and does not listen to SIGTERM, as tmux' shells do.
+    watched.app.start(order(script("setsid sh -c 'trap \"\" TERM; sleep 100' </dev/null &")))
+    assert watched.next()["state"] == "ready"
+    assert len(list(apps.processes_of("demo"))) >= 2
+    watched.app.stop(2)
+    assert watched.next() == {"state": "stopped", "message": "", "log": "listening"}
+    wait_until(lambda: not list(apps.processes_of("demo")))
+
+
+def test_stop_by_force(watched: Watched) -> None:
+    watched.app.start(order("trap '' TERM; while :; do sleep 0.1; done"))
+    time.sleep(0.2)
+    began = time.monotonic()
+    watched.app.stop(0.3)
+    assert time.monotonic() - began < 1
+    assert watched.next()["state"] == "stopped"
+    wait_until(lambda: not list(apps.processes_of("demo")))
+
+
+def test_environment_of_an_app(
+    watched: Watched, directory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PS1", "Apptainer> ")
+    monkeypatch.setenv("HOME", directory)
+    watched.app.start(
+        order("env; pwd; cat /proc/self/oom_score_adj; ls /proc/$$/fd | wc -l; exit 1")
+    )
+    lines = str(watched.next()["log"]).split("\n")
+    assert f"SLIPWAY_SOCKET={directory}/demo.sock" in lines
+    assert "SLIPWAY_TOOLKIT=/opt/slipway" in lines
+    assert not [line for line in lines if line.startswith("PS1=")]
+    assert lines[-3] == directory
+    assert int(lines[-2]) >= apps.OOM_SCORE
+    # Nothing but the three standard ones and the script itself.
+    assert int(lines[-1]) <= 4
+
+
+def test_script_that_cannot_be_started(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/nowhere/at/all")
+    watched.app.start(order("true"))
+    report = watched.next()
+    assert report["state"] == "failed"
+    assert "cannot be started" in str(report["message"])

@@ -1,0 +1,168 @@
+"""Reports to a real HTTPS server on loopback, which comes and goes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from portal.runner.callback import (
+    Callback,
+    Refused,
+    Reporter,
+    SessionOver,
+    Unreachable,
+    post_ready,
+)
+from portal.runner.spec import Spec, parse_spec
+from tests.unit.runner.fake_portal import FakePortal, spec_text
+
+
+class Reporting:
+    """A reporter at work in a thread of its own."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.ended = threading.Event()
+        self.reporter = Reporter(Callback(spec), 0.2, usage, self.ended.set)
+        self.thread = threading.Thread(target=self.reporter.run)
+        self.thread.start()
+
+    def tell(self, state: str) -> None:
+        self.reporter.app_changed("terminal", {"state": state})
+
+
+@pytest.fixture
+def reporting(portal: FakePortal, spec: Spec) -> Iterator[Reporting]:
+    reporting = Reporting(spec)
+    yield reporting
+    portal.status = 410
+    reporting.thread.join(5)
+    assert not reporting.thread.is_alive()
+
+
+@pytest.fixture
+def callback(spec: Spec) -> Iterator[Callback]:
+    callback = Callback(spec)
+    yield callback
+    callback.close()
+
+
+def usage() -> dict[str, object]:
+    return {"cpu_seconds": 1.0}
+
+
+def test_one_connection_for_many_reports(portal: FakePortal, callback: Callback) -> None:
+    callback.connect()
+    for _ in range(3):
+        callback.post("usage", usage())
+    assert portal.connections == 1
+    assert [message for _, _, message in portal.reports] == [usage()] * 3
+
+
+def test_closed_connection_is_opened_again(portal: FakePortal, callback: Callback) -> None:
+    callback.post("usage", usage())
+    portal.drop_connections()
+    callback.post("usage", usage())
+    assert portal.connections == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (401, SessionOver),
+        (404, SessionOver),
+        (410, SessionOver),
+        (422, Refused),
+        (503, Unreachable),
+    ],
+)
+def test_what_answers_mean(
+    portal: FakePortal, callback: Callback, status: int, error: type[Exception]
+) -> None:
+    portal.status = status
+    with pytest.raises(error):
+        callback.post("usage", usage())
+
+
+def test_stranger_with_another_authority_hears_nothing(portal: FakePortal) -> None:
+    foreign = portal.client.certificate.read_text()
+    callback = Callback(parse_spec(spec_text(portal, callback_ca=foreign)))
+    with pytest.raises(Unreachable, match="certificate"):
+        callback.post("usage", usage())
+    assert portal.reports == []
+
+
+def test_certificate_of_another_host_is_refused(portal: FakePortal) -> None:
+    other = f"https://127.0.0.1:{portal.port}"
+    callback = Callback(parse_spec(spec_text(portal, callback=other)))
+    with pytest.raises(Unreachable, match="certificate"):
+        callback.post("usage", usage())
+    assert portal.reports == []
+
+
+def test_ready_waits_for_the_portal(portal: FakePortal, callback: Callback) -> None:
+    portal.down()
+    late = threading.Timer(0.4, portal.up)
+    late.start()
+    answer = post_ready(callback, {"port": 1, "csr": portal.request()}, patience=10)
+    late.join()
+    assert "BEGIN CERTIFICATE" in str(answer["certificate"])
+
+
+def test_ready_gives_up_in_the_end(portal: FakePortal, callback: Callback) -> None:
+    portal.down()
+    with pytest.raises(Unreachable):
+        post_ready(callback, {}, patience=0.3)
+
+
+def test_apps_are_told_at_once_and_usage_at_every_beat(
+    portal: FakePortal, reporting: Reporting
+) -> None:
+    reporting.tell("ready")
+    began = time.monotonic()
+    portal.wait_for("apps/terminal", state="ready")
+    assert time.monotonic() - began < 0.15
+    portal.wait_for("usage")
+
+
+def test_only_the_newest_is_sent_once_the_portal_is_back(
+    portal: FakePortal, reporting: Reporting
+) -> None:
+    portal.wait_for("usage")
+    portal.status = 503
+    reporting.tell("failed")
+    portal.wait_for("apps/terminal", state="failed")
+    reporting.tell("ready")
+    time.sleep(0.5)
+    portal.forget()
+    portal.wait_for("apps/terminal", state="ready")
+    told = [message for _, path, message in portal.reports if path.endswith("terminal")]
+    assert told == [{"state": "ready"}]
+
+
+def test_portal_that_is_down_stops_nothing(portal: FakePortal, reporting: Reporting) -> None:
+    portal.wait_for("usage")
+    portal.down()
+    portal.drop_connections()
+    time.sleep(0.5)
+    assert reporting.thread.is_alive()
+    assert not reporting.ended.is_set()
+    portal.forget()
+    portal.up()
+    portal.wait_for("usage")
+
+
+def test_over_ends_the_reports(portal: FakePortal, reporting: Reporting) -> None:
+    portal.wait_for("usage")
+    portal.status = 410
+    assert reporting.ended.wait(5)
+
+
+def test_refused_report_is_not_repeated(portal: FakePortal, reporting: Reporting) -> None:
+    portal.status = 422
+    reporting.tell("ready")
+    portal.wait_for("apps/terminal")
+    time.sleep(0.5)
+    assert len([path for _, path, _ in portal.reports if path.endswith("terminal")]) == 1

@@ -1,0 +1,85 @@
+"""The control interface over a real unix socket."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from portal.runner import control
+from portal.runner.supervisor import Supervisor
+from tests.unit.runner.test_apps import script, wait_until
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over a unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("control", timeout=10)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(10)
+        self.sock.connect(self._path)
+
+
+@pytest.fixture
+def supervisor(directory: str) -> Iterator[Supervisor]:
+    supervisor = Supervisor(["demo", "other"], directory, "/opt/slipway", lambda app: None)
+    control.serve(directory, supervisor)
+    yield supervisor
+    supervisor.stop_all(0)
+
+
+def ask(
+    directory: str, method: str, path: str, body: object = None
+) -> tuple[int, dict[str, object]]:
+    connection = UnixConnection(f"{directory}/control.sock")
+    data = body if isinstance(body, str) else json.dumps(body)
+    connection.request(method, path, None if body is None else data)
+    response = connection.getresponse()
+    text = response.read()
+    connection.close()
+    return response.status, json.loads(text or b"{}")
+
+
+def start(name: str = "demo") -> dict[str, object]:
+    return {"name": name, "script": script(""), "ready": "/", "timeout": 10}
+
+
+def test_start_list_stop(supervisor: Supervisor, directory: str) -> None:
+    assert ask(directory, "GET", "/apps") == (200, {"apps": {}})
+    assert ask(directory, "PUT", "/apps/demo", start())[0] == 202
+    wait_until(lambda: supervisor.states() == {"demo": "ready"})
+    assert ask(directory, "PUT", "/apps/demo", start()) == (202, {"state": "ready"})
+    assert ask(directory, "DELETE", "/apps/demo") == (204, {})
+    assert ask(directory, "GET", "/apps") == (200, {"apps": {"demo": "stopped"}})
+    assert ask(directory, "DELETE", "/apps/demo")[0] == 204
+    assert ask(directory, "PUT", "/apps/demo", start())[0] == 202
+    wait_until(lambda: supervisor.states() == {"demo": "ready"})
+
+
+def test_nonsense_is_answered_and_harms_nothing(supervisor: Supervisor, directory: str) -> None:
+    for status, method, path, body in [
+        (400, "PUT", "/apps/demo", "{"),
+        (400, "PUT", "/apps/demo", "[]"),
+        (400, "PUT", "/apps/demo", {"name": "demo"}),
+        (400, "PUT", "/apps/demo", start("other")),
+        (404, "PUT", "/apps/elsewhere", start("elsewhere")),
+        (404, "DELETE", "/apps/elsewhere", None),
+        (404, "POST", "/apps/demo", start()),
+        (404, "GET", "/apps/demo", None),
+        (404, "GET", "/", None),
+    ]:
+        assert ask(directory, method, path, body)[0] == status, (method, path)
+    with socket.socket(socket.AF_UNIX) as stream:
+        stream.connect(f"{directory}/control.sock")
+        stream.sendall(b"\x16\x03\x01 garbage\r\n\r\n")
+        stream.settimeout(5)
+        assert stream.recv(10) == b""
+    assert ask(directory, "GET", "/apps") == (200, {"apps": {}})
+    assert supervisor.states() == {}
