@@ -153,7 +153,11 @@ def open_label(label: str) -> ResponseReturnValue:
         raise NotFound("There is nothing here.")
     if request.headers.get("Sec-Fetch-Dest", "document") != "document":
         raise NotFound("There is nothing here.")
-    link = services().access.owner_link(person(), label)
+    try:
+        link = services().access.owner_link(person(), label)
+    except NotFound:
+        text = "Its session is over, or it is somebody else's."
+        raise NotFound(f"There is no app at this address. {text}") from None
     return redirect(enter_url(link, local_path(request.args.get("next"))), 303)
 
 

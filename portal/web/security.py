@@ -29,6 +29,9 @@ class ByHost:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
+        # We speak no WebSocket; without this the router refuses such a request before any view
+        # can say "come back in a moment".
+        environ.pop("HTTP_UPGRADE", None)
         return self._choose(environ)(environ, start_response)
 
     def _choose(self, environ: Environ) -> Wsgi:

@@ -17,12 +17,16 @@ from portal.web.paths import here, local_path, next_query
 blueprint = Blueprint("auth", __name__)
 manager = LoginManager()
 
+UNATTENDED = frozenset({"pages.rows", "pages.log_text"})
+"""What a forgotten tab asks for all by itself: it must not keep a login alive."""
+
 
 class BrowserUser(UserMixin):  # type: ignore[misc]
     """Flask-Login's user: the secret that the cookie holds, and whom it stands for."""
 
     def __init__(self, secret: str, login: Login) -> None:
         self._secret = secret
+        self.login = login
         self.person: Person = logins.person_of(login)
 
     def get_id(self) -> str:
@@ -43,7 +47,6 @@ def _load(secret: str) -> BrowserUser | None:
     login = logins.find(secret, logins.BROWSER)
     if login is None:
         return None
-    logins.keep_alive(login)
     return BrowserUser(secret, login)
 
 
@@ -51,6 +54,8 @@ def require_login() -> ResponseReturnValue | None:
     """Let only people who are logged in pass; a guard for blueprints of pages."""
     if current_user.is_authenticated:
         be(current_user.person)
+        if request.endpoint not in UNATTENDED:
+            logins.keep_alive(current_user.login)
         return None
     if "HX-Request" in request.headers:  # a fragment must not be filled with a login page
         return "", 401, {"HX-Redirect": "/login"}

@@ -23,7 +23,8 @@
         ? (offset ? "This is all; the session is over." : "The session is over and left no log.")
         : (offset ? "Following." : "Nothing has been written yet.");
     } catch (error) {
-      state.textContent = `${error.message || "Connection lost."} Trying again…`;
+      const lost = error instanceof TypeError; // the browser's own words mean little to people
+      state.textContent = `${lost ? "Connection lost." : error.message} Trying again…`;
       wait = 2 * EVERY;
     }
     if (wait !== null) setTimeout(read, wait);

@@ -106,6 +106,10 @@
     htmx.ajax("POST", form.action, { source: rows, target: rows, swap: "morph:innerHTML", values });
   });
 
+  // A rule in a sheet of our own: an attribute of the menu would be lost at the next update.
+  const place = new CSSStyleSheet();
+  document.adoptedStyleSheets.push(place);
+
   // App menus open beside their button, on whichever side there is room.
   document.addEventListener("toggle", (event) => {
     const menu = event.target;
@@ -113,8 +117,9 @@
     const button = document.querySelector(`[popovertarget="${menu.id}"]`).getBoundingClientRect();
     const { width, height } = menu.getBoundingClientRect();
     const below = button.bottom + 6 + height < innerHeight;
-    menu.style.top = `${below ? button.bottom + 6 : Math.max(8, button.top - height - 6)}px`;
-    menu.style.left = `${Math.max(12, Math.min(button.right - width, innerWidth - width - 12))}px`;
+    const top = below ? button.bottom + 6 : Math.max(8, button.top - height - 6);
+    const left = Math.max(12, Math.min(button.right - width, innerWidth - width - 12));
+    place.replaceSync(`.menu:popover-open { top: ${top}px; left: ${left}px; }`);
     menu.querySelector("button").focus();
   }, true);
   document.addEventListener("click", (event) => {

@@ -129,6 +129,11 @@ def test_programs_are_told_to_come_back(inside: Browser) -> None:
         assert answer.headers["Retry-After"] == "1"
 
 
+def test_websockets_are_told_to_come_back(inside: Browser) -> None:
+    headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
+    assert inside.get("/api/events/subscribe", headers=headers).status_code == 503
+
+
 def test_strangers_are_sent_to_the_portal(app: Flask, link: str) -> None:
     origin, _ = _split(link)
     stranger = Browser(app, origin)

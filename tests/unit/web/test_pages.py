@@ -53,7 +53,9 @@ def test_a_login_ends_when_unused_and_lasts_when_used(world: World, alice: Brows
     for _ in range(3):
         world.clock.pass_(hours=11)
         assert alice.get("/sessions").status_code == 200
-    world.clock.pass_(hours=13)
+    world.clock.pass_(hours=11)
+    assert alice.get("/sessions/rows").status_code == 200  # a forgotten tab is no use of it
+    world.clock.pass_(hours=2)
     assert alice.get("/sessions").status_code == 303
 
 
