@@ -1,0 +1,144 @@
+"""Is this image's Jupyter fit for a session? Run inside the image by images/test.sh.
+
+Starts apps/jupyterlab/start.sh as the runner does, runs a cell over the server's unix socket, and
+looks for TCP ports, which a session must not open on the node it shares.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+
+import websocket
+
+CELL = """
+import multiprocessing
+def child():
+    print("said by a child", flush=True)
+process = multiprocessing.get_context("fork").Process(target=child)
+process.start()
+process.join()
+print(6 * 7)
+"""
+HOST = "app.example.org"
+
+
+def connect(path: str) -> socket.socket:
+    """A connection to the server's socket."""
+    stream = socket.socket(socket.AF_UNIX)
+    stream.settimeout(30)
+    stream.connect(path)
+    return stream
+
+
+def request(
+    path: str, method: str, address: str, body: bytes = b"", cookie: str = ""
+) -> tuple[str, bytes]:
+    """One HTTP request as the proxy forwards it; returns head and body."""
+    token = cookie.partition("=")[2]
+    head = (
+        f"{method} {address} HTTP/1.1\r\nHost: {HOST}\r\nOrigin: https://{HOST}\r\n"
+        f"X-Forwarded-Proto: https\r\nCookie: {cookie}\r\nX-XSRFToken: {token}\r\n"
+        f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    answer = b""
+    with connect(path) as stream:
+        stream.sendall(head.encode() + body)
+        while data := stream.recv(65536):
+            answer += data
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return head.decode(), body
+
+
+def wait_for(path: str, process: subprocess.Popen[bytes], seconds: float = 60) -> float:
+    """Wait until the server answers; returns how long it took."""
+    began = time.monotonic()
+    while time.monotonic() - began < seconds:
+        if process.poll() is not None:
+            sys.exit(f"Jupyter ended with {process.returncode}")
+        try:
+            if " 200 " in request(path, "GET", "/api")[0].split("\r\n")[0]:
+                return time.monotonic() - began
+        except OSError:
+            time.sleep(0.05)
+    sys.exit("Jupyter did not answer")
+
+
+def run_cell(path: str, kernel: str, cookie: str, awaited: set[str]) -> None:
+    """Run CELL and read on until all awaited words are printed; 30 seconds of silence end it."""
+    channel = websocket.WebSocket()
+    channel.connect(
+        f"ws://{HOST}/api/kernels/{kernel}/channels",
+        socket=connect(path),
+        origin=f"https://{HOST}",
+        cookie=cookie,
+    )
+    header = {"msg_id": uuid.uuid4().hex, "msg_type": "execute_request", "version": "5.3"}
+    header.update(username="test", session=uuid.uuid4().hex, date="")
+    message = {"header": header, "parent_header": {}, "metadata": {}, "channel": "shell"}
+    channel.send(json.dumps({**message, "content": {"code": CELL, "silent": False}}))
+    printed = ""
+    while not all(words in printed for words in awaited):
+        answer = json.loads(channel.recv())
+        if answer["msg_type"] == "stream":
+            printed += answer["content"]["text"]
+        if answer["msg_type"] == "error":
+            sys.exit("\n".join(answer["content"]["traceback"]))
+    channel.close()
+
+
+def listening_ports() -> set[str]:
+    """TCP ports on which a process of this container listens."""
+    listening: dict[str, str] = {}
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        if os.path.exists(table):
+            with open(table) as file:
+                rows = [line.split() for line in file.readlines()[1:]]
+            listening.update({row[9]: row[1] for row in rows if row[3] == "0A"})
+    found: set[str] = set()
+    for pid in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        except OSError:
+            continue
+        inodes = {link[8:-1] for link in links if link.startswith("socket:[")}
+        found.update(address for inode, address in listening.items() if inode in inodes)
+    return found
+
+
+def main() -> None:
+    """Start, try, end; anything wrong ends with a message."""
+    directory = tempfile.mkdtemp(prefix="slipway-")
+    path = f"{directory}/jupyterlab.sock"
+    environment = {**os.environ, "SLIPWAY_SOCKET": path, "SLIPWAY_RUN": directory}
+    environment.setdefault("SLIPWAY_TOOLKIT", "/opt/slipway")
+    process = subprocess.Popen(["sh", "/apps/jupyterlab/start.sh"], env=environment)
+    try:
+        print(f"  Jupyter answered after {wait_for(path, process):.2f} s")
+        for page in ("/lab", "/tree"):
+            head, _ = request(path, "GET", page)
+            if " 200 " not in head.split("\r\n")[0]:
+                sys.exit(f"{page}: {head}")
+        cookie = next(
+            line.partition(": ")[2].partition(";")[0]
+            for line in head.split("\r\n")
+            if line.lower().startswith("set-cookie: _xsrf=")
+        )
+        body = json.dumps({"name": "python3"}).encode()
+        _, answer = request(path, "POST", "/api/kernels", body, cookie)
+        run_cell(path, json.loads(answer)["id"], cookie, {"42", "said by a child"})
+        print("  a kernel ran a cell")
+        ports = listening_ports()
+        if ports:
+            sys.exit(f"TCP ports that neighbours on the node could reach: {ports}")
+        print("  no TCP port is open")
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+main()
