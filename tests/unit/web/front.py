@@ -106,6 +106,7 @@ class Front:
     runners_port: int
     routes: HaproxyRoutes
     gateway: GatewayServer
+    portal: PortalServer
     ca: Path
 
     def ask(
@@ -211,7 +212,7 @@ def running_front(folder: Path) -> Iterator[Front]:
         _wait_for(port)
         routes = HaproxyRoutes(str(folder))
         routes.restore({})
-        yield Front(port, runners_port, routes, gateway, ca)
+        yield Front(port, runners_port, routes, gateway, portal, ca)
     finally:
         process.terminate()
         process.wait()

@@ -177,6 +177,22 @@ def test_origins(front: Front, route: str, method: str, origin: str | None, pass
     assert (front.app(method=method, **headers).status == 200) is expected
 
 
+def test_while_the_portal_restarts_apps_go_on(tmp_path: Path) -> None:
+    with running_front(tmp_path) as front:
+        target = f"127.0.0.1@{front.gateway.server_port}@jupyterlab.{SESSION}.slipway"
+        front.routes.add(KEY, target)
+        front.portal.shutdown()
+        front.portal.server_close()
+        (tmp_path / "portal.sock").unlink()
+        assert front.app().seen["who"] == "app"
+        page = front.ask(f"localhost:{front.port}", "/sessions")
+        assert page.status == 503
+        assert "The portal is restarting" in page.text
+        program = front.ask(f"localhost:{front.port}", "/api/v1/sessions")
+        assert program.status == 503
+        assert program.headers["Content-Type"] == "application/problem+json"
+
+
 @pytest.mark.parametrize(
     "web",
     [
