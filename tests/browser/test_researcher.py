@@ -1,0 +1,249 @@
+"""What a researcher does on an ordinary day, in a real browser on a real cluster."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import LogIn, Picture
+from tests.client import Api
+from tests.cluster import Cluster, wait_for
+from tests.slurm.conftest import MakeApi
+
+WHO = "alice"
+STARTS = 60_000
+"""Milliseconds that a session, an app or a kernel may take on a busy machine."""
+
+# Both layouts of cgroups, as a curious user would look.
+LIMITS = """
+from pathlib import Path
+cg = Path('/sys/fs/cgroup')
+memory = next(p for p in (cg/'memory/memory.limit_in_bytes', cg/'memory.max') if p.exists())
+cores = next(p for p in (cg/'cpuset/cpuset.cpus', cg/'cpuset.cpus.effective') if p.exists())
+print('memory', memory.read_text().strip(), 'cores', len(cores.read_text().strip().split(',')))
+"""
+
+
+@pytest.fixture
+def api(make_api: MakeApi) -> Iterator[Api]:
+    """The same researcher as a program, for looking behind the pages and for tidying up."""
+    found = make_api(WHO)
+    yield found
+    found.launched += [session["id"] for session in found.list(state="running")]
+    found.clean()
+
+
+def launch(page: Page, name: str, memory: str = "600 MB") -> Locator:
+    """Fill in the form, press Launch, and return the new row."""
+    page.get_by_label("CPU cores").fill("1")
+    page.get_by_label("Memory", exact=True).fill(memory)
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_role("button", name="Launch").click()
+    row = page.locator(f"tr[data-name={name}]")
+    expect(row).to_have_count(1)
+    return row
+
+
+def open_app(page: Page, row: Locator, name: str) -> Page:
+    """Click an app's button and return the window that opens."""
+    with page.context.expect_page() as opened:
+        row.get_by_role("button", name=name).first.click()
+    return opened.value
+
+
+def run_cell(lab: Page, code: str) -> Locator:
+    """Type into the last cell, run it with Ctrl-Enter, and return its output."""
+    cell = lab.locator(".jp-Notebook-cell").last
+    editor = cell.locator(".cm-content")
+    editor.click()
+    expect(lab.locator(".jp-Notebook.jp-mod-editMode")).to_be_visible()
+    editor.fill(code)
+    # JupyterLab drops the first keys while its notebook is still settling in.
+    wait_for("the cell to run", lambda: runs(cell, editor), 30, 1.0)
+    return cell.locator(".jp-OutputArea-output")
+
+
+def runs(cell: Locator, editor: Locator) -> bool:
+    """Press Ctrl-Enter, and say whether the cell has begun to run."""
+    if cell.locator(".jp-InputPrompt").inner_text().strip() == "[ ]:":
+        editor.press("Control+Enter")
+    return cell.locator(".jp-InputPrompt").inner_text().strip() != "[ ]:"
+
+
+def screen(terminal: Page) -> str:
+    """What the terminal shows."""
+    text = terminal.evaluate(
+        """() => { if (!window.term) return '';  // the page is still loading
+            const b = window.term.buffer.active, lines = [];
+            for (let i = 0; i < b.length; i++) lines.push(b.getLine(i).translateToString(true));
+            return lines.join('\\n'); }"""
+    )
+    return str(text)
+
+
+def type_line(terminal: Page, line: str) -> None:
+    """Type a command."""
+    terminal.locator(".xterm-helper-textarea").press_sequentially(line)
+    terminal.keyboard.press("Enter")
+
+
+def shows(terminal: Page, text: str) -> None:
+    """Wait until the terminal shows some text."""
+    wait_for(f"{text!r} in the terminal", lambda: text in screen(terminal), 20)
+
+
+def scrolled_to(terminal: Page, text: str) -> bool:
+    """Turn the wheel once, and say whether the terminal shows some text by now."""
+    terminal.mouse.wheel(0, -400)
+    return text in screen(terminal)
+
+
+def new_notebook(lab: Page) -> None:
+    """A click on the launcher's first card."""
+    lab.locator(".jp-LauncherCard[data-category=Notebook]").first.click(timeout=STARTS)
+    expect(lab.locator(".jp-Notebook-cell").first).to_be_visible(timeout=STARTS)
+    expect(lab.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]")).to_be_visible(
+        timeout=STARTS
+    )
+
+
+def test_an_ordinary_day(log_in: LogIn, api: Api, picture: Picture) -> None:
+    page = log_in(WHO)
+    page.evaluate("window.neverReloaded = true")
+    row = launch(page, "ordinary1")
+    expect(row).to_have_attribute("data-state", re.compile("PENDING|STARTING"))
+    expect(row).to_have_attribute("data-state", "RUNNING", timeout=STARTS)
+    assert page.evaluate("window.neverReloaded")
+
+    lab = open_app(page, row, "JupyterLab")
+    new_notebook(lab)
+    expect(run_cell(lab, LIMITS)).to_have_text("memory 629145600 cores 1\n", timeout=STARTS)
+    picture(lab, "jupyterlab")
+    lab.keyboard.press("Control+S")
+    lab.get_by_role("button", name="Rename and Save").click()
+
+    terminal = open_app(page, row, "Terminal")
+    expect(terminal.locator(".xterm-screen")).to_be_visible(timeout=STARTS)
+    type_line(terminal, "ls")
+    shows(terminal, "Untitled.ipynb")
+    type_line(terminal, "echo made-here > from-the-terminal.txt; seq 1000 1200")
+    shows(terminal, "1200")
+    picture(terminal, "terminal")
+    lab.get_by_role("button", name="Refresh").first.click()
+    expect(lab.get_by_role("listitem", name="from-the-terminal.txt")).to_be_visible()
+
+    terminal.reload()
+    shows(terminal, "1200")
+    # Scrolling back is tmux's: a line far above the window is still there.
+    terminal.mouse.move(400, 300)
+    wait_for("the first lines again", lambda: scrolled_to(terminal, "1001"), 20)
+
+    page.bring_to_front()
+    expect(row.locator(".bar").first).to_be_visible(timeout=30_000)
+    picture(page, "sessions-light")
+    row.get_by_role("button", name="End ordinary1").click()
+    page.get_by_role("button", name="End session").click()
+    expect(row).to_have_count(0, timeout=15_000)
+    page.get_by_role("link", name="Finished").click()
+    expect(page.locator("tr[data-name=ordinary1]").first).to_contain_text("Ended by you.")
+
+
+def test_a_greedy_cell_costs_its_kernel_and_nothing_else(log_in: LogIn, api: Api) -> None:
+    page = log_in(WHO)
+    row = launch(page, "greedy1")
+    lab = open_app(page, row, "JupyterLab")  # while it waits: the window opens it when it can
+    new_notebook(lab)
+    run_cell(lab, "x = bytearray(900 * 1024**2)\nfor i in range(0, len(x), 4096): x[i] = 1")
+    expect(lab.get_by_role("dialog")).to_contain_text("Kernel Restarting", timeout=STARTS)
+    page.bring_to_front()
+    expect(row).to_have_attribute("data-state", "RUNNING")
+    expect(row).to_contain_text("stopped for using too much memory", timeout=30_000)
+
+
+def test_wrong_fields_are_named_and_nothing_is_launched(
+    log_in: LogIn, api: Api, picture: Picture
+) -> None:
+    page = log_in(WHO)
+    before = len(api.list(state="running"))
+    page.get_by_label("CPU cores").fill("0")
+    page.get_by_label("Memory", exact=True).fill("lots")
+    page.get_by_label("Name", exact=True).fill("my session")
+    page.get_by_role("button", name="Launch").click()
+    for field, words in (
+        ("CPU cores", "at least 1"),
+        ("Memory", "600"),
+        ("Name", "4 to 64 letters"),
+    ):
+        box = page.get_by_label(field, exact=True)
+        expect(box).to_have_attribute("aria-invalid", "true")
+        named = box.get_attribute("aria-describedby")
+        expect(page.locator(f"#{named}")).to_contain_text(words)
+    expect(page.get_by_label("Name", exact=True)).to_have_value("my session")
+    picture(page, "wrong-fields")
+    page.get_by_label("CPU cores").fill("99")
+    page.get_by_label("Memory", exact=True).fill("600 MB")
+    page.get_by_label("Name", exact=True).fill("goodname")
+    page.get_by_role("button", name="Launch").click()
+    expect(page.get_by_text("The largest node here has")).to_be_visible()
+    assert len(api.list(state="running")) == before
+
+
+def test_a_double_click_makes_one_session(log_in: LogIn, api: Api) -> None:
+    page = log_in(WHO)
+    page.get_by_label("Memory", exact=True).fill("600 MB")
+    page.get_by_label("Name", exact=True).fill("double1")
+    page.get_by_role("button", name="Launch").dblclick()
+    expect(page.locator("tr[data-name=double1]")).to_have_count(1)
+    page.reload()
+    expect(page.locator("tr[data-name=double1]")).to_have_count(1)
+    assert [s["name"] for s in api.list(state="running")] == ["double1"]
+
+
+def test_the_surplus_waits_and_moves_up(log_in: LogIn, api: Api, picture: Picture) -> None:
+    page = log_in(WHO)
+    rows = [launch(page, f"queue{number}") for number in range(4)]
+    for row in rows[:3]:
+        expect(row).to_have_attribute("data-state", "RUNNING", timeout=STARTS)
+    expect(rows[3]).to_have_attribute("data-state", "PENDING")
+    expect(rows[3]).to_contain_text("You are using all that you may use at once.")
+    picture(page, "sessions-pending")
+    page.emulate_media(color_scheme="dark")
+    picture(page, "sessions-dark")
+    page.set_viewport_size({"width": 390, "height": 844})
+    picture(page, "sessions-narrow")
+    page.set_viewport_size({"width": 1280, "height": 860})
+    rows[0].get_by_role("button", name="End queue0").click()
+    page.get_by_role("button", name="End session").click()
+    expect(rows[3]).to_have_attribute("data-state", "RUNNING", timeout=STARTS)
+
+
+def test_a_lost_connection_is_shown_and_heals(log_in: LogIn, cluster: Cluster) -> None:
+    page = log_in(WHO)
+    note = page.get_by_text("Connection lost")
+    expect(note).to_be_hidden()
+    cluster.daemon("stop", "portal", "web")
+    try:
+        expect(note).to_be_visible(timeout=20_000)
+    finally:
+        cluster.daemon("start", "portal", "web")
+    expect(note).to_be_hidden(timeout=30_000)
+
+
+def test_somebody_elses_app_is_not_there(log_in: LogIn, api: Api) -> None:
+    page = log_in(WHO)
+    row = launch(page, "private1")
+    expect(row).to_have_attribute("data-state", "RUNNING", timeout=STARTS)
+    terminal = open_app(page, row, "Terminal")
+    expect(terminal.locator(".xterm-screen")).to_be_visible(timeout=STARTS)
+    other = log_in("bob" if WHO == "alice" else "alice")
+    expect(other.get_by_text("Nothing is running")).to_be_visible()
+    answer = other.goto(terminal.url)
+    assert answer is not None
+    assert answer.status == 404
+    assert "xterm" not in other.content()
+    log = other.goto(f"{page.url.partition('/sessions')[0]}/sessions/{api.list()[0]['id']}/log")
+    assert log is not None
+    assert log.status == 404
