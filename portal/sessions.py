@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-import json
 import logging
 import secrets
 import uuid
@@ -15,7 +14,7 @@ from datetime import datetime, timedelta
 from portal.access import Access
 from portal.core.access import AppState, Person, gateway_name, hash_secret
 from portal.core.app import Catalog, Image
-from portal.core.job import JobDescription, JobReport
+from portal.core.job import JobReport
 from portal.core.launch import LaunchRequest
 from portal.core.names import readable_name
 from portal.core.policy import decide, group_for
@@ -30,25 +29,13 @@ from portal.core.ports import (
 )
 from portal.core.script import render
 from portal.core.session import LIVE, OVER, WAITING, Session, State
+from portal.core.submission import Rules, build_job, runner_spec
 from portal.errors import Gone, InvalidRequest, NotFound, OutcomeUnknown, Unauthorized, Unavailable
 
 log = logging.getLogger(__name__)
 
 DOWN_AFTER = timedelta(seconds=5)
 """How long Slurm may be silent before a launch is refused without asking it."""
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What the site's settings say about sessions."""
-
-    template: str
-    """Text of the batch script's template."""
-    toolkit: str
-    directory: str
-    callback: str
-    gateway_ports: tuple[int, int]
-    heartbeat_seconds: int
 
 
 @dataclass(frozen=True)
@@ -159,49 +146,22 @@ class Sessions:
             )
 
     def _submit(self, session: Session, image: Image, token: str) -> Session:
-        job_id = self.scheduler.submit(
-            session.owner,
-            session.id,
-            self._spec(session, image, token),
-            self._script(session, image),
+        spec = runner_spec(
+            session,
+            token,
+            self.catalog().apps_of(image.environment, image.version),
+            self._rules,
+            callback_ca=self._certificates.server_ca(),
+            client_ca=self._certificates.client_ca(),
         )
+        script = render(build_job(session, image, self._rules), self._rules.template)
+        job_id = self.scheduler.submit(session.owner, session.id, spec, script)
         changed = self.store.change(
             session.id, {State.SUBMITTING}, state=State.PENDING, job_id=job_id
         ) or self.store.change(session.id, LIVE, job_id=job_id)
         if changed is not None and changed.state is State.ENDING:
             self._cancel(changed)  # it was stopped while Slurm was taking it
         return changed or session
-
-    def _script(self, session: Session, image: Image) -> str:
-        job = JobDescription(
-            session=session.id,
-            user=session.owner,
-            cpus=session.cpus,
-            memory_mb=session.memory_mb,
-            partition=session.partition,
-            time_limit=session.time_limit,
-            image=image.path,
-            toolkit=self._rules.toolkit,
-            directory=self._rules.directory,
-        )
-        return render(job, self._rules.template)
-
-    def _spec(self, session: Session, image: Image, token: str) -> str:
-        """The runner's instructions, one line; secret, since the token is in it."""
-        catalog = self.catalog()
-        servers = {spec.server for spec in catalog.apps_of(image.environment, image.version)}
-        return json.dumps(
-            {
-                "session": session.id,
-                "token": token,
-                "callback": self._rules.callback,
-                "callback_ca": self._certificates.server_ca(),
-                "client_ca": self._certificates.client_ca(),
-                "ports": list(self._rules.gateway_ports),
-                "heartbeat_seconds": self._rules.heartbeat_seconds,
-                "apps": sorted(servers),
-            }
-        )
 
     def resubmit(self, session: Session) -> None:
         """Submit a session whose job is known not to exist; a new secret replaces the old."""

@@ -15,8 +15,9 @@ from portal.adapters.slurm import HomeFiles, Slurm
 from portal.adapters.store import Store, open_database
 from portal.adapters.transport import PasswordCheck, SshTransport
 from portal.config import Settings
+from portal.core.submission import Rules
 from portal.services import Services
-from portal.sessions import Rules, Sessions
+from portal.sessions import Sessions
 
 
 def now() -> datetime:

@@ -20,9 +20,10 @@ from portal.adapters.transport import Completed
 from portal.config import Settings
 from portal.core.app import AppSpec, Catalog, Image
 from portal.core.session import Session
+from portal.core.submission import Rules
 from portal.errors import OutcomeUnknown, Unavailable
 from portal.services import Services
-from portal.sessions import Rules, Sessions
+from portal.sessions import Sessions
 
 US = "\x1f"
 CONTACT = "sbatch: error: Batch job submission failed: Unable to contact slurm controller\n"

@@ -1,10 +1,16 @@
 #!/bin/sh
 # JupyterLab and Notebook on one unix socket. Only the gateway reaches it, so it asks for no password.
-umask 077
 export JUPYTER_RUNTIME_DIR="$SLIPWAY_RUN/runtime"
-mkdir -p "$JUPYTER_RUNTIME_DIR"
+mkdir -p -m 700 "$JUPYTER_RUNTIME_DIR"
 export SHELL="$(command -v bash || echo /bin/sh)"
 export TERMINFO_DIRS=":$SLIPWAY_TOOLKIT/share/terminfo"
+
+# Nobody is asked for newsletters at every new session; the user's own settings still win.
+export JUPYTER_CONFIG_PATH="$SLIPWAY_RUN/config${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH}"
+mkdir -p "$SLIPWAY_RUN/config/labconfig"
+cat > "$SLIPWAY_RUN/config/labconfig/default_setting_overrides.json" <<'JSON'
+{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}
+JSON
 
 # Kernels must not listen on TCP, where every neighbour on the node could connect: their channels are
 # unix sockets (transport below), and so becomes ipykernel's pipe for forked children. Its debugger
@@ -45,6 +51,7 @@ except (ImportError, KeyError):
     pass
 PYTHON
 
+# Terminals in JupyterLab are no login shells: /etc/profile of many an image would forget its PATH.
 exec jupyter-lab \
     --ServerApp.sock="$SLIPWAY_SOCKET" --ServerApp.sock_mode=0600 \
     --IdentityProvider.token= --ServerApp.password= \
@@ -52,6 +59,7 @@ exec jupyter-lab \
     --ServerApp.root_dir="$HOME" --ServerApp.open_browser=False \
     --Application.log_level=ERROR --ServerApp.quit_button=False \
     --ServerApp.jpserver_extensions="{'jupyter_lsp': False}" \
+    --ServerApp.terminado_settings="{'shell_command': ['$SHELL']}" \
     --KernelManager.transport=ipc \
     --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --LabApp.news_url=None \
     --LabApp.extension_manager=readonly

@@ -142,8 +142,7 @@ def _ended(session: Session, report: JobReport, now: datetime) -> Changes:
 def explain_end(session: Session, report: JobReport) -> tuple[Cause, str]:
     """Name the true cause of a session's end, in words for its owner."""
     if session.stop_requested:
-        who = "you" if session.stopped_by == session.owner else session.stopped_by
-        return Cause.CANCELLED, f"Ended by {who}."
+        return Cause.CANCELLED, f"Ended by {session.stopped_by}."
     never_ready = session.ready is None
     match report.state:
         case JobState.CANCELLED:

@@ -148,7 +148,7 @@ def test_an_ordinary_day(log_in: LogIn, api: Api, picture: Picture) -> None:
     page.get_by_role("button", name="End session").click()
     expect(row).to_have_count(0, timeout=15_000)
     page.get_by_role("link", name="Finished").click()
-    expect(page.locator("tr[data-name=ordinary1]").first).to_contain_text("Ended by you.")
+    expect(page.locator("tr[data-name=ordinary1]").first).to_contain_text("Ended by alice.")
 
 
 def test_a_greedy_cell_costs_its_kernel_and_nothing_else(log_in: LogIn, api: Api) -> None:

@@ -202,7 +202,7 @@ def test_a_wish_to_stop_is_repeated(world: World) -> None:
     look(world)
     assert world.slurm.jobs[0].state == "CANCELLED"
     look(world)
-    assert get(world, session).end_text == "Ended by you."
+    assert get(world, session).end_text == "Ended by alice."
 
 
 def test_files_are_deleted_after_the_end(world: World) -> None:

@@ -44,4 +44,4 @@ def test_it_is_a_script_that_bash_can_read(name: str) -> None:
 @pytest.mark.parametrize("value", ["a b", "$(id)", "a;b", "a\n#SBATCH --uid=0", "'", "`id`", "ä"])
 def test_nothing_that_a_shell_would_read_gets_in(field: str, value: str) -> None:
     with pytest.raises(ValueError, match=field):
-        render(dataclasses.replace(PLAIN, **{field: value}), TEMPLATE)
+        render(JobDescription(**{**dataclasses.asdict(PLAIN), field: value}), TEMPLATE)

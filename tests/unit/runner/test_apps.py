@@ -141,13 +141,13 @@ def test_environment_of_an_app(
     monkeypatch.setenv("PS1", "Apptainer> ")
     monkeypatch.setenv("HOME", directory)
     watched.app.start(
-        order("env; pwd; cat /proc/self/oom_score_adj; ls /proc/$$/fd | wc -l; exit 1")
+        order("env; umask; pwd; cat /proc/self/oom_score_adj; ls /proc/$$/fd | wc -l; exit 1")
     )
     lines = str(watched.next()["log"]).split("\n")
     assert f"SLIPWAY_SOCKET={directory}/demo.sock" in lines
     assert "SLIPWAY_TOOLKIT=/opt/slipway" in lines
     assert not [line for line in lines if line.startswith("PS1=")]
-    assert lines[-3] == directory
+    assert lines[-4:-2] == ["0022", directory]
     assert int(lines[-2]) >= apps.OOM_SCORE
     # Nothing but the three standard ones and the script itself.
     assert int(lines[-1]) <= 4

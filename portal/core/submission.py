@@ -1,0 +1,63 @@
+"""What is handed to Slurm for a session: the job's description, and the runner's instructions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from portal.core.app import AppSpec, Image
+from portal.core.job import JobDescription
+from portal.core.session import Session
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the site's settings say about all sessions."""
+
+    template: str
+    """Text of the batch script's template."""
+    toolkit: str
+    directory: str
+    callback: str
+    gateway_ports: tuple[int, int]
+    heartbeat_seconds: int
+
+
+def build_job(session: Session, image: Image, rules: Rules) -> JobDescription:
+    """Describe the job that carries the session."""
+    return JobDescription(
+        session=session.id,
+        user=session.owner,
+        cpus=session.cpus,
+        memory_mb=session.memory_mb,
+        partition=session.partition,
+        time_limit=session.time_limit,
+        image=image.path,
+        toolkit=rules.toolkit,
+        directory=rules.directory,
+    )
+
+
+def runner_spec(
+    session: Session,
+    token: str,
+    apps: Iterable[AppSpec],
+    rules: Rules,
+    *,
+    callback_ca: str,
+    client_ca: str,
+) -> str:
+    """Write the runner's instructions as one line of JSON; secret, since the token is in it."""
+    return json.dumps(
+        {
+            "session": session.id,
+            "token": token,
+            "callback": rules.callback,
+            "callback_ca": callback_ca,
+            "client_ca": client_ca,
+            "ports": list(rules.gateway_ports),
+            "heartbeat_seconds": rules.heartbeat_seconds,
+            "apps": sorted({app.server for app in apps}),
+        }
+    )
