@@ -14,7 +14,7 @@ from requests.cookies import get_cookie_header
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
-from tests.cluster import Cluster, wait_for
+from tests.cluster import Cluster, healthy, wait_for
 
 Json = dict[str, Any]
 LOOPBACK = "127.0.0.1"
@@ -108,6 +108,7 @@ class Api:
 
     def clean(self) -> None:
         """End all that was launched here, and wait until Slurm has its cores back."""
+        wait_for("the portal", lambda: healthy(self.cluster), 60)
         for session in self.launched:
             self.stop(session)
         for session in self.launched:
@@ -173,7 +174,7 @@ class Visitor:
         place = urlsplit(self.origin)
         request = requests.Request("GET", self.origin + path).prepare()
         cookies = get_cookie_header(self.http.cookies, request)  # type: ignore[no-untyped-call]
-        return connect(
+        opening = connect(
             f"ws://{place.netloc}{path}",
             sock=socket.create_connection((LOOPBACK, place.port or 80), TIMEOUT),
             origin=Origin(origin or self.origin),
@@ -183,6 +184,7 @@ class Visitor:
             proxy=None,
             open_timeout=TIMEOUT,
         )
+        return opening.__enter__()  # whoever asked for it closes it
 
 
 class Browser:

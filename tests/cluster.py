@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+import requests
+
 ROOT = Path(__file__).parents[1]
 CTL = ROOT / "cluster" / "ctl.sh"
 DEMO = "slipway"
@@ -40,6 +42,14 @@ class Job:
     user: str
     state: str
     reason: str = ""
+
+
+def healthy(cluster: Cluster) -> bool:
+    """Whether the portal answers."""
+    try:
+        return requests.get(f"{cluster.url}/healthz", timeout=5).status_code == 200
+    except requests.RequestException:
+        return False
 
 
 class Cluster:

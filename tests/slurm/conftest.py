@@ -9,20 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 
 import pytest
-import requests
 
 from tests.client import Api, Json, login
-from tests.cluster import Cluster, wait_for
+from tests.cluster import Cluster, healthy, wait_for
 
 MakeApi = Callable[[str], Api]
-
-
-def healthy(cluster: Cluster) -> bool:
-    """Whether the portal answers."""
-    try:
-        return requests.get(f"{cluster.url}/healthz", timeout=5).status_code == 200
-    except requests.RequestException:
-        return False
 
 
 @pytest.fixture(scope="session")

@@ -63,4 +63,5 @@ def test_open_pages_cost_slurm_nothing(cluster: Cluster, alice: Api) -> None:
     assert answers.total() > 50 * SECONDS / POLL * 0.8, "the pages were not kept fresh"
     assert answers[204] > answers[200], "unchanged lists are sent again and again"
     assert abs(with_fifty - with_one) <= TOLERANCE
-    assert with_one <= SECONDS / POLL + TOLERANCE
+    # squeue asks for the partitions as well as for the jobs.
+    assert with_one <= 2 * SECONDS / POLL + TOLERANCE

@@ -46,7 +46,7 @@ def test_slurmctld_away(alice: Api, cluster: Cluster) -> None:
             cluster.daemon("start", "ctl", "slurmctld")
         back = alice.wait_state(session["id"], "RUNNING")
         assert (back["job_id"], back["unknown_since"]) == (session["job_id"], None)
-        assert alice.wait_state(doomed, "FINISHED")["end"]["text"] == "Ended by you."
+        assert alice.wait_state(doomed, "FINISHED")["end"]["text"] == "Ended by alice."
         wait_for("the job gone", lambda: cluster.queue()[doomed].state == "CANCELLED")
     assert not wrong
     alice.wait_state(alice.launch(resources={"cpus": 1, "memory": "300m"})["id"], "RUNNING")

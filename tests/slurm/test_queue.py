@@ -83,7 +83,7 @@ def test_waiting_session_is_terminated_at_once(alice: Api, cluster: Cluster) -> 
         assert shown["state"] == "PENDING"
         alice.stop(session)
         ended = alice.wait_state(session, "FINISHED", seconds=10)
-        assert ended["end"]["text"] == "Ended by you."
+        assert ended["end"]["text"] == "Ended by alice."
         assert cluster.queue("alice")[session].state == "CANCELLED"
     finally:
         cluster.run("login", "scontrol", "update", "PartitionName=main", "State=UP")

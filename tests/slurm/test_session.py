@@ -125,7 +125,7 @@ def test_terminate_leaves_nothing(alice: Api, cluster: Cluster) -> None:
     wait_for("job, processes and files gone", all_gone, 15)
     ended = alice.wait_state(session["id"], "FINISHED", seconds=15)
     assert time.monotonic() - begun < 10
-    assert ended["end"]["text"] == "Ended by you."
+    assert ended["end"]["text"] == "Ended by alice."
     assert ended["ended"] is not None
     assert alice.stop(session["id"])["end"] == ended["end"]
 
