@@ -1,7 +1,6 @@
 #!/bin/sh
 # A shell in tmux, shown by ttyd: every browser tab joins the same tmux, and a reload finds it again.
 # ttyd and tmux come from the toolkit, so the image needs nothing but a shell.
-umask 077
 export SHELL="$(command -v bash || echo /bin/sh)"
 export TERMINFO_DIRS=":$SLIPWAY_TOOLKIT/share/terminfo"
 export TMUX_TMPDIR="$SLIPWAY_RUN"

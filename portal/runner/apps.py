@@ -128,6 +128,8 @@ class App:
             cwd=os.environ.get("HOME", "/"),
             env=self._environment(home),
             start_new_session=True,
+            # The sockets' directory is closed to others; the user's own files need not be.
+            umask=0o022,
         )
 
     def _environment(self, home: str) -> dict[str, str]:

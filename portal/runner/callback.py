@@ -155,7 +155,8 @@ class Reporter:
 
     def run(self) -> None:
         """Report until the portal says that the session is over."""
-        beat = time.monotonic() + self._heartbeat
+        # The first figures soon, for whoever watches the session come up.
+        beat = time.monotonic() + min(1.0, self._heartbeat)
         try:
             while True:
                 with self._changed:
