@@ -6,6 +6,7 @@
 #   cluster/ctl.sh daemon start|stop|restart|kill SERVICE NAME   one daemon in it (kill = SIGKILL)
 #   cluster/ctl.sh put SERVICE PATH                              write standard input to a file there
 #   cluster/ctl.sh logs [-f] [SERVICE…]     cluster/ctl.sh ps     cluster/ctl.sh address SERVICE
+#   cluster/ctl.sh projects                                       all compose projects of this machine
 #
 # Services: ctl login n1 n2 portal. COMPOSE_PROJECT_NAME chooses the cluster (default: slipway).
 # shellcheck disable=SC2016  # the sh -c pieces are expanded in the container
@@ -74,6 +75,17 @@ address_of() {
     engine inspect --format '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}' "$(need_container "$1")"
 }
 
+# Whatever is left of a project counts: containers, volumes or its network.
+projects() {
+    local label='"com.docker.compose.project"'
+    command -v "$ENGINE" >/dev/null || return 0
+    {
+        engine ps --all --quiet | xargs -r "$ENGINE" inspect --format "{{index .Config.Labels $label}}"
+        engine volume ls --quiet | xargs -r "$ENGINE" volume inspect --format "{{index .Labels $label}}"
+        engine network ls --format '{{.Name}}' | sed -n 's/_cluster$//p'
+    } | grep -vxF -e '' -e '<no value>' | sort -u
+}
+
 main() {
     local action=${1:-}
     [ -n "$action" ] || usage
@@ -85,6 +97,7 @@ main() {
         start | stop | restart | kill) on_containers "$action" "$@" ;;
         logs) show_logs "$@" ;;
         address) address_of "$1" ;;
+        projects) projects ;;
         ps) engine ps --all --filter "label=com.docker.compose.project=$COMPOSE_PROJECT_NAME" ;;
         *) usage ;;
     esac

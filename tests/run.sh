@@ -1,0 +1,235 @@
+#!/usr/bin/env bash
+# make test: every check there is, the last ones on a cluster of its own that is gone afterwards.
+#
+#   bash tests/run.sh [check] [unit] [slurm] [browser]     only these parts; none named: all of them
+#
+# slurm and browser run against the cluster named by SLIPWAY_PROJECT (and PORT) where that is set,
+# for example SLIPWAY_PROJECT=slipway for the one of `make up`. PYTEST_ADDOPTS is heard, too.
+# shellcheck source-path=SCRIPTDIR/..
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+PREFIX=slipway-test-
+RESULTS=build/test-results
+started=$SECONDS
+passed=0 failed=0
+wrong=()
+ours=
+
+title() { printf '\n=== %s ===\n' "$*"; }
+
+# --- what this machine lacks ---------------------------------------------------------------------
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+install() {
+    echo "installing $*"
+    as_root env DEBIAN_FRONTEND=noninteractive sh -c 'apt-get -o DPkg::Lock::Timeout=300 update -qq &&
+        apt-get -o DPkg::Lock::Timeout=300 install -qq -y --no-install-recommends "$@"' sh "$@" > /dev/null
+}
+
+# need PROGRAM PACKAGE…
+need() {
+    command -v "$1" > /dev/null || install "${@:2}"
+}
+
+prepare_python() {
+    local stamp=.venv/slipway-stamp now
+    python3 -c 'import ensurepip' 2> /dev/null || install python3 python3-venv
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+        echo "Slipway needs Python 3.11 or newer; this is $(python3 --version)." >&2
+        exit 1
+    }
+    now=$(cat pyproject.toml requirements.txt requirements-dev.txt | sha256sum)
+    if [ "$(cat "$stamp" 2> /dev/null)" != "$now" ]; then
+        echo "installing Python packages into .venv"
+        [ -x .venv/bin/python ] || python3 -m venv .venv
+        local pip=(.venv/bin/pip --disable-pip-version-check --quiet --no-input install)
+        "${pip[@]}" --requirement requirements.txt --requirement requirements-dev.txt
+        "${pip[@]}" --no-deps --no-build-isolation --editable .
+        echo "$now" > "$stamp"
+    fi
+}
+
+# --- checks and tests ----------------------------------------------------------------------------
+
+# check NAME COMMAND…: silent when all is well.
+check() {
+    local name=$1 output
+    shift
+    if output=$("$@" 2>&1); then
+        echo "$name: ok"
+        passed=$((passed + 1))
+    else
+        printf '%s: FAILED\n%s\n' "$name" "$output"
+        failed=$((failed + 1))
+        wrong+=("$name")
+    fi
+}
+
+shell_scripts() {
+    git ls-files -z --cached --others --exclude-standard | xargs -0 grep -lE --null \
+        -e '^#!.*[/ ](ba)?sh$' -e '^# shellcheck shell=' -- | grep -zvE '\.(j2|py|md)$' | tr '\0' '\n'
+}
+
+shellcheck_all() {
+    local scripts
+    mapfile -t scripts < <(shell_scripts)
+    [ ${#scripts[@]} -gt 5 ] || { echo "no scripts found"; return 1; }
+    shellcheck --external-sources "${scripts[@]}"
+}
+
+run_check() {
+    title "Checks"
+    need shellcheck shellcheck
+    check "ruff check" .venv/bin/ruff check --quiet .
+    check "ruff format" .venv/bin/ruff format --quiet --check --diff .
+    check "mypy" .venv/bin/mypy portal tests bench
+    check "who may import whom" .venv/bin/lint-imports --config setup.cfg
+    check "shellcheck" shellcheck_all
+}
+
+# pytest_on FOLDER OPTION…: a test that is skipped counts as failed, since it showed nothing.
+pytest_on() {
+    local folder=$1 result counts
+    result=$RESULTS/${folder##*/}.xml
+    shift
+    rm -f "$result"
+    .venv/bin/python -m pytest "$folder" --junit-xml="$result" "$@" || wrong+=("$folder")
+    if counts=$(count_results "$result"); then
+        passed=$((passed + ${counts% *}))
+        failed=$((failed + ${counts#* }))
+    else
+        failed=$((failed + 1))
+        wrong+=("$folder (no results)")
+    fi
+}
+
+count_results() {
+    .venv/bin/python - "$1" <<'PY'
+import sys
+import xml.etree.ElementTree as tree
+
+suite = tree.parse(sys.argv[1]).find("testsuite")
+all_, bad, skipped = (
+    sum(int(suite.get(name)) for name in names.split())
+    for names in ("tests", "errors failures", "skipped")
+)
+for case in suite.iter("testcase"):
+    if case.find("skipped") is not None:
+        print("skipped, so it showed nothing:", case.get("classname"), case.get("name"), file=sys.stderr)
+print(max(all_ - bad - skipped, 0), bad + skipped)
+sys.exit(all_ == 0)
+PY
+}
+
+run_unit() {
+    title "Unit tests"
+    need haproxy haproxy
+    need openssl openssl
+    pytest_on tests/unit
+}
+
+run_slurm() {
+    have_cluster
+    title "Tests on the real cluster"
+    pytest_on tests/slurm --timeout 240
+}
+
+run_browser() {
+    have_cluster
+    title "Tests in a real browser"
+    need chromium chromium fonts-dejavu-core
+    pytest_on tests/browser --timeout 240
+}
+
+# --- a cluster of our own ------------------------------------------------------------------------
+
+lock_of() { echo "/var/tmp/$1.lock"; }
+
+test_projects() {
+    { cluster/ctl.sh projects; ls cluster/.cache/projects 2> /dev/null || true; } |
+        grep "^$PREFIX" | sort -u || true
+}
+
+# Clusters of test runs that were killed: whoever still runs holds a lock.
+remove_stale_clusters() {
+    local project
+    for project in $(test_projects); do
+        if [ ! -e "$(lock_of "$project")" ] || flock --nonblock "$(lock_of "$project")" true; then
+            echo "removing what an earlier test run left: $project"
+            COMPOSE_PROJECT_NAME=$project cluster/down.sh --data
+            rm -f "$(lock_of "$project")"
+        fi
+    done
+}
+
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+start_cluster() {
+    need flock util-linux
+    remove_stale_clusters
+    export SLIPWAY_PROJECT=$PREFIX$$
+    export COMPOSE_PROJECT_NAME=$SLIPWAY_PROJECT
+    title "A cluster for these tests: $SLIPWAY_PROJECT"
+    # Held until this process ends, however it ends; containers must not inherit it.
+    exec 9> "$(lock_of "$SLIPWAY_PROJECT")"
+    flock 9
+    PORT=$(free_port)
+    export PORT
+    ours=yes
+    cluster/up.sh 9>&- || { wrong+=("starting the cluster"); exit 1; }
+}
+
+# The cluster is started once, for the first part that needs it.
+have_cluster() {
+    [ -n "${SLIPWAY_PROJECT:-}" ] || start_cluster
+}
+
+# --- all of it -----------------------------------------------------------------------------------
+
+# Runs at every exit, also after Ctrl-C: the cluster goes, and the last line says how it went.
+finish() {
+    local status=$? seconds summary
+    trap - EXIT
+    if [ -n "$ours" ]; then
+        title "Removing the cluster $SLIPWAY_PROJECT"
+        cluster/down.sh --data || true
+        rm -f "$(lock_of "$SLIPWAY_PROJECT")"
+    fi
+    [ ${#wrong[@]} -eq 0 ] || status=1
+    [ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
+    summary="$passed passed"
+    [ "$failed" -eq 0 ] || { summary="$failed failed, $summary"; status=1; }
+    seconds=$((SECONDS - started))
+    echo
+    [ ${#wrong[@]} -eq 0 ] || printf 'FAILED %s\n' "${wrong[@]}"
+    printf '==== %s in %d.00s (%d:%02d:%02d) ====\n' "$summary" \
+        "$seconds" $((seconds / 3600)) $((seconds / 60 % 60)) $((seconds % 60))
+    exit "$status"
+}
+
+main() {
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+    [ $# -gt 0 ] || set -- check unit slurm browser
+    local part
+    for part in "$@"; do
+        [[ $part =~ ^(check|unit|slurm|browser)$ ]] || {
+            sed -n '2,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2
+            exit 2
+        }
+    done
+    trap finish EXIT
+    mkdir -p "$RESULTS"
+    prepare_python
+    for part in "$@"; do
+        "run_$part"
+    done
+}
+
+main "$@"
