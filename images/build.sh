@@ -20,10 +20,10 @@ trap 'rm -rf "$work"' EXIT
 make_base() {
     local root=$1 mirror=
     [[ -s /run/site/mirror ]] && mirror=$(head -n 1 /run/site/mirror)
-    debootstrap --variant=minbase trixie "$root" $mirror > "$work/debootstrap.log" 2>&1 ||
+    debootstrap --variant=minbase trixie "$root" ${mirror:+"$mirror"} > "$work/debootstrap.log" 2>&1 ||
         { tail -n 20 "$work/debootstrap.log" >&2; die "debootstrap failed"; }
     # A build without privileges cannot copy device nodes, and Apptainer brings its own /dev.
-    rm -rf "$root"/dev/* "$root"/var/cache/apt/archives/*.deb
+    rm -rf "${root:?}"/dev/* "$root"/var/cache/apt/archives/*.deb
     printf 'path-exclude=/usr/share/doc/*\npath-exclude=/usr/share/man/*\npath-exclude=/usr/share/locale/*\n' \
         > "$root/etc/dpkg/dpkg.cfg.d/slim"
 }

@@ -78,7 +78,7 @@ shellcheck_all() {
     local scripts
     mapfile -t scripts < <(shell_scripts)
     [ ${#scripts[@]} -gt 5 ] || { echo "no scripts found"; return 1; }
-    shellcheck --external-sources "${scripts[@]}"
+    shellcheck "${scripts[@]}"
 }
 
 run_check() {

@@ -18,7 +18,7 @@ trap 'rm -rf "$work"' EXIT
 tree=$work/tree
 
 install_packages() {
-    local site=() missing=() pair
+    local missing=() pair
     if [[ -s /run/site/apt.conf ]]; then export APT_CONFIG=/run/site/apt.conf; fi
     for pair in haproxy:haproxy tmux:tmux python3:python3 openssl:openssl patchelf:patchelf \
         mksquashfs:squashfs-tools ttyd:ttyd/sid; do
@@ -140,6 +140,7 @@ chown -R 0:0 "$tree"
 chmod -R a+rX,go-w "$tree"
 # Not compressed: a few megabytes more to read, but nothing to unpack while a user waits (measured:
 # 20 ms of the runner's start).
+# shellcheck disable=SC2086  # several options
 mksquashfs "$tree" "$work/toolkit.sqsh" -noappend -no-progress -quiet \
     ${SLIPWAY_COMPRESSION:--noI -noD -noF -noX}
 cp "$work/toolkit.sqsh" "$out.tmp"
