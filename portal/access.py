@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -25,8 +25,6 @@ from portal.errors import Conflict, NotFound, Unauthorized, Unavailable
 log = logging.getLogger(__name__)
 
 TICKET_LIFE = timedelta(seconds=60)
-GRANT_LIFE = timedelta(hours=12)
-"""How long a cookie stays good; opening the app from the portal makes a new one."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +211,7 @@ class Access:
         """
         grant = self._store.grant(label, hash_secret(cookie))
         session = self._sessions.get(grant.session) if grant else None
-        if grant is None or session is None or grant.created + GRANT_LIFE < self._clock():
+        if grant is None or session is None:
             raise NotFound("There is nothing here.")
         spec = self._spec(session, grant.app)
         server = self._state_of(session, spec)
@@ -242,30 +240,38 @@ class Access:
 
     def close_session(self, session_id: str) -> None:
         """Shut every way into a session and forget its tickets."""
-        self._drop(self._store.grants(session=session_id))
+        grants = self._store.grants(session=session_id)
         self._store.close_session(session_id)
+        self._shut(grants)
 
     def close_login(self, login: str) -> None:
         """Shut every way that was opened from one login."""
         self._drop(self._store.grants(login=login))
 
     def _drop(self, grants: Sequence[Grant]) -> None:
-        # The store first: HAProxy's map is restored from it, never the other way round.
         self._store.drop_grants(grants)
+        self._shut(grants)
+
+    def _shut(self, grants: Sequence[Grant]) -> None:
+        # After the store: HAProxy's map is restored from it, never the other way round.
         for grant in grants:
             self._routes.remove(grant.key)
 
     def restore(self) -> bool:
         """Fill HAProxy's map again after it was restarted; True when that was needed."""
-        routes: dict[str, str] = {}
+        if not self._routes.lost():
+            return False
+        self._routes.fill(dict(self._standing()))
+        return True
+
+    def _standing(self) -> Iterator[tuple[str, str]]:
+        """The routes that should be open, from the store alone."""
         for grant in self._store.grants():
             session = self._sessions.get(grant.session)
             if session is None or session.state is not State.RUNNING:
                 continue
-            if grant.created + GRANT_LIFE < self._clock():
-                self._drop([grant])
-                continue
-            target = route_target(session, self._server_of(grant.app))
-            if target is not None:
-                routes[grant.key] = target
-        return self._routes.restore(routes)
+            server = self._server_of(grant.app)
+            ready = {app.app for app in self._store.apps(session.id) if app.state is AppState.READY}
+            target = route_target(session, server)
+            if target is not None and server in ready:
+                yield grant.key, target

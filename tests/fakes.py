@@ -191,12 +191,13 @@ class FakeRoutes:
         """Shut."""
         self.map.pop(key, None)
 
-    def restore(self, routes: Mapping[str, str]) -> bool:
+    def lost(self) -> bool:
+        """Whether it was restarted."""
+        return not self.alive
+
+    def fill(self, routes: Mapping[str, str]) -> None:
         """Fill after a restart."""
-        if self.alive:
-            return False
         self.map, self.alive = dict(routes), True
-        return True
 
 
 class FakeRunners:

@@ -35,15 +35,16 @@ class HaproxyRoutes:
             raise ValueError("a key that HAProxy would misread")
         self._command(f"del map {self._map} {key}")
 
-    def restore(self, routes: Mapping[str, str]) -> bool:
-        """Fill the map if HAProxy has lost it (a restart); True when that was needed."""
-        if "value=" in self._command(f"get map {self._map} {CANARY}"):
-            return False
+    def lost(self) -> bool:
+        """Whether HAProxy has forgotten the map (it was restarted)."""
+        return "value=" not in self._command(f"get map {self._map} {CANARY}")
+
+    def fill(self, routes: Mapping[str, str]) -> None:
+        """Give HAProxy the whole map again."""
         for key, target in routes.items():
             self.add(key, target)
-        # Last: a crash before this line makes the next call start over.
+        # Last: a crash before this line makes the map count as lost still.
         self._command(f"add map {self._map} {CANARY} 1")
-        return True
 
     def _command(self, line: str) -> str:
         try:

@@ -103,8 +103,12 @@ class Routes(Protocol):
         """Shut the way; a key that is not there is fine."""
         ...
 
-    def restore(self, routes: Mapping[str, str]) -> bool:
-        """Fill the map if HAProxy has lost it (a restart); True when that was needed."""
+    def lost(self) -> bool:
+        """Whether HAProxy has forgotten the map (it was restarted)."""
+        ...
+
+    def fill(self, routes: Mapping[str, str]) -> None:
+        """Give HAProxy the whole map again."""
         ...
 
 

@@ -145,3 +145,12 @@ def test_an_app_that_fails_can_be_started_again(world: World) -> None:
     assert world.routes.map == {}
     assert world.access.open_app(ALICE, session.id, "terminal").state is AppState.STARTING
     assert len(world.runners.orders) == 2
+
+
+def test_only_apps_that_answer_get_their_routes_back(world: World) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    enter(world, ALICE, session.id, "terminal")
+    world.access.note_app(session, "terminal", AppState.FAILED)
+    world.routes.alive = False
+    assert world.access.restore()
+    assert world.routes.map == {}

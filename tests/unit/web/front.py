@@ -211,7 +211,7 @@ def running_front(folder: Path) -> Iterator[Front]:
     try:
         _wait_for(port)
         routes = HaproxyRoutes(str(folder))
-        routes.restore({})
+        routes.fill({})
         yield Front(port, runners_port, routes, gateway, portal, ca)
     finally:
         process.terminate()
