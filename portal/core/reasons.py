@@ -1,7 +1,13 @@
-"""Slurm's reasons for waiting, in plain words."""
+"""Slurm's reasons for waiting, in plain words.
+
+Limits follow a grammar (Slurm's job_reasons.c): who sets it, Grp, Max or Min, of what, counted how,
+per what. Everything else is a table. tests/recorded/pending_reasons.json lists what Slurm 22.05 to
+26.05 can say; each has words here.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -14,35 +20,146 @@ class Reason:
     advice: str = ""
 
 
-_END_ONE = "End one of your sessions, or ask for less."
 _WAIT = "It starts by itself when there is room."
+_SECONDS = "This takes seconds."
+_END_ONE = "End one of your sessions, or launch it again with less."
+_LESS = "End it and launch it again with less."
+_MORE = "End it and launch it again with more."
+_SHORTER = "End it and launch it again with a shorter time limit."
+_ELSEWHERE = "End it and launch it again in another resource group."
+_ASK = "Ask the administrators."
+_TELL = "If it lasts, tell the administrators."
+_AGAIN = "End it and launch it again."
 
-_KNOWN = {
+_KNOWN: dict[str, tuple[str, str]] = {
+    # The ordinary way through the queue.
     "None": ("Slurm is looking for a place.", ""),
-    "Priority": ("Other jobs are ahead in the queue.", "A shorter time limit can help."),
-    "Resources": ("All suitable nodes are busy.", _WAIT),
+    "Priority": ("Others are ahead in the queue.", "A shorter time limit can help."),
+    "Resources": ("It is next; all suitable nodes are busy.", _WAIT),
     "BeginTime": ("It is planned for later.", ""),
-    "Prolog": ("The node is being prepared.", ""),
-    "JobHeldUser": ("The job is on hold by its owner.", "Release it with scontrol release."),
-    "JobHeldAdmin": ("An administrator put the job on hold.", "Ask the administrators."),
-    "PartitionDown": ("This resource group is closed.", "Choose another, or ask when it opens."),
-    "PartitionInactive": ("This resource group is closed.", "Choose another."),
-    "PartitionTimeLimit": ("The time limit is longer than allowed.", "Ask for less time."),
+    "Prolog": ("The node is being prepared.", _SECONDS),
+    "Cleaning": ("The node is tidying up after an earlier run.", _SECONDS),
+    "SchedDefer": ("Slurm takes it up in its next round.", _SECONDS),
+    "Dependency": ("It waits for another job to end.", ""),
+    "JobArrayTaskLimit": ("As many of its kind run as may run at once.", _WAIT),
+    "FedJobLock": ("Another cluster of the federation is looking at it.", _SECONDS),
+    "Reservation": ("It waits for its reservation to begin.", ""),
+    # Things that are short at the moment.
+    "Licenses": ("All licences it needs are in use.", _WAIT),
+    "BurstBufferResources": ("The fast storage it needs is in use.", _WAIT),
+    "BurstBufferStageIn": ("Its data are being copied to fast storage.", ""),
+    "BurstBufferOperation": ("The fast storage reported a problem.", _TELL),
+    "MaxPoweredUpNodes": ("As many nodes are switched on as may be.", _WAIT),
+    "MpiPortsBusy": ("The network ports it needs are in use.", _WAIT),
+    "NvidiaImexChannels": ("The links between GPUs that it needs are in use.", _WAIT),
+    "PowerNotAvail": ("There is not enough electric power for it now.", _WAIT),
+    "PowerReserved": ("The electric power is reserved for others now.", _WAIT),
+    # The site's doing.
     "ReqNodeNotAvail": ("The nodes that could run it are not available.", _WAIT),
-    "NodeDown": ("The nodes that could run it are down.", "The administrators know."),
+    "NodeDown": ("The nodes that could run it are down.", _TELL),
+    "FrontEndDown": ("The node that starts jobs is down.", _TELL),
+    "PartitionDown": ("This resource group is closed for new sessions.", _ELSEWHERE),
+    "PartitionInactive": ("This resource group is switched off.", _ELSEWHERE),
+    "Constraints": ("No node with the wanted features is available now.", _WAIT),
+    "BlockMaxError": ("The machine refuses it after repeated errors.", _TELL),
+    "BlockFreeAction": ("The machine is setting nodes free.", _WAIT),
+    # On hold.
+    "JobHeldUser": ("It is on hold by its owner.", "Release it with: scontrol release."),
+    "JobHeldAdmin": ("An administrator has put it on hold.", _ASK),
+    "JobHoldMaxRequeue": ("It failed to start too often and is on hold.", _AGAIN),
+    # Never as it stands.
+    "AccountNotAllowed": ("Your account may not use this resource group.", _ELSEWHERE),
+    "InvalidAccount": ("Slurm does not know your account any more.", _ASK),
+    "InvalidQOS": ("Slurm does not know its quality of service any more.", _ASK),
+    "QOSNotAllowed": ("Your quality of service may not be used here.", _ELSEWHERE),
+    "PartitionTimeLimit": ("It asks for more time than this resource group allows.", _SHORTER),
+    "PartitionNodeLimit": ("It asks for more than this resource group allows.", _LESS),
+    "PartitionConfig": ("It does not fit this resource group.", _ELSEWHERE),
+    "MaxMemPerLimit": ("It asks for more memory than one session may have here.", _LESS),
+    "BadConstraints": ("No node could ever run it as it was asked for.", _LESS),
+    "DeadLine": ("It cannot end before its deadline any more.", _AGAIN),
+    "DependencyNeverSatisfied": ("The job it waits for can never end as it must.", _AGAIN),
+    "ReservationDeleted": ("Its reservation is gone.", _AGAIN),
+    "ReservationInvalid": ("It may not use its reservation.", _ASK),
+    # Limits by older, coarser names.
+    "AccountingPolicy": ("You or your group are using all that you may use at once.", _END_ONE),
+    "AssociationJobLimit": ("You have as many jobs as you may have at once.", _END_ONE),
+    "AssociationResourceLimit": ("You are using all that you may use at once.", _END_ONE),
+    "AssociationTimeLimit": ("Your budget of computing time is used up.", _ASK),
+    "QOSJobLimit": ("You have as many jobs as you may have at once.", _END_ONE),
+    "QOSResourceLimit": ("You are using all that you may use at once.", _END_ONE),
+    "QOSTimeLimit": ("Your budget of computing time is used up.", _ASK),
+    "QOSUsageThreshold": ("You have used too much lately for this quality of service.", _ASK),
+    # What is left of an earlier try.
+    "InactiveLimit": ("An earlier try was given up because nothing happened.", _AGAIN),
+    "JobLaunchFailure": ("An earlier try could not be started.", _TELL),
+    "NonZeroExitCode": ("An earlier try ended with an error.", _AGAIN),
+    "OutOfMemory": ("An earlier try ran out of memory.", _MORE),
+    "RaisedSignal": ("An earlier try was ended by a signal.", _AGAIN),
+    "SystemFailure": ("An earlier try met a fault of the system.", _TELL),
+    "TimeLimit": ("An earlier try reached its time limit.", _AGAIN),
+    "InvalidReason": ("Slurm does not say why.", _TELL),
+    "InvaildReason": ("Slurm does not say why.", _TELL),  # spelt so in some versions
+}
+
+_LIMIT = re.compile(
+    r"(?P<by>Assoc|QOS)?(?P<kind>Grp|Max|Min)"
+    r"(?P<of>BB|Billing|Cpu|CPU|Energy|GRES|SubmitJobs?|Jobs|Licenses?|Memory|Mem|Node|Unknown"
+    r"|WallDuration|Wall)"
+    r"(?P<time>RunMinutes|RunMins|Minutes)?(?P<per>PerJob|PerNode|PerUser|PerAccount)?"
+    r"(?:Limit|NotSatisfied)?"
+)
+_NOUNS = {
+    "BB": "fast storage",
+    "Billing": "billing units",
+    "Cpu": "CPU cores",
+    "CPU": "CPU cores",
+    "Energy": "energy",
+    "GRES": "GPUs",
+    "Jobs": "running jobs",
+    "SubmitJob": "running and waiting jobs",
+    "SubmitJobs": "running and waiting jobs",
+    "License": "licences",
+    "Licenses": "licences",
+    "Memory": "memory",
+    "Mem": "memory",
+    "Node": "nodes",
+    "Unknown": "resources",
+    "Wall": "run time",
+    "WallDuration": "run time",
 }
 
 
 def explain(code: str | None) -> Reason:
     """Put Slurm's reason code into words; one that is not known is shown as it is."""
-    # %r may carry free text behind the code: "ReqNodeNotAvail, UnavailableNodes:n1".
+    # squeue may put free text behind the code: "ReqNodeNotAvail, UnavailableNodes:n1".
     word = (code or "None").split(",")[0].split("(")[0].strip() or "None"
     if word in _KNOWN:
         return Reason(word, *_KNOWN[word])
-    if word.startswith(("QOSMax", "AssocMax")) and "PerUser" in word:
-        return Reason(word, "You are using all that you may use at once.", _END_ONE)
-    if word.startswith(("QOSGrp", "AssocGrp")):
-        return Reason(word, "Your group is using all that it may use at once.", _WAIT)
-    if word.startswith(("QOSMax", "QOSMin", "AssocMax", "AssocMin")):
-        return Reason(word, "It asks for more than your account may have.", "Ask for less.")
+    limit = _LIMIT.fullmatch(word)
+    if limit is not None:
+        return Reason(word, *_limit_words(**limit.groupdict()))
     return Reason(word, f"Slurm says: {word}.")
+
+
+def _limit_words(
+    by: str | None, kind: str, of: str, time: str | None, per: str | None
+) -> tuple[str, str]:
+    noun = _NOUNS[of]
+    if kind == "Min":
+        return f"It asks for less {noun} than a session must have here.", _MORE
+    if per in ("PerJob", "PerNode"):
+        counted = f"{noun} for so long" if time else noun
+        shorter = time or of.startswith("Wall")
+        return (
+            f"It asks for more {counted} than one session may have.",
+            _SHORTER if shorter else _LESS,
+        )
+    yours = per == "PerUser" or (by == "Assoc" and kind == "Max" and per is None)
+    whose = "Your" if yours else "Your group's"
+    reached = "You have reached your" if yours else "Your group has reached its"
+    if time == "Minutes":
+        return f"{whose} budget of {noun} over time is used up.", _ASK
+    if time:
+        return f"{reached} limit of {noun} times time limit.", "A shorter time limit can help."
+    return f"{reached} limit of {noun} at once.", _END_ONE if yours else _WAIT

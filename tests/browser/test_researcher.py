@@ -208,7 +208,7 @@ def test_the_surplus_waits_and_moves_up(log_in: LogIn, api: Api, picture: Pictur
     for row in rows[:3]:
         expect(row).to_have_attribute("data-state", "RUNNING", timeout=STARTS)
     expect(rows[3]).to_have_attribute("data-state", "PENDING")
-    expect(rows[3]).to_contain_text("You are using all that you may use at once.")
+    expect(rows[3]).to_contain_text("You have reached your limit of CPU cores at once.")
     picture(page, "sessions-pending")
     page.emulate_media(color_scheme="dark")
     picture(page, "sessions-dark")

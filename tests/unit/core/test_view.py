@@ -58,8 +58,26 @@ def test_every_reason_of_every_slurm_has_words(code: str) -> None:
     reason = explain(code)
     assert reason.code == code
     assert reason.text.endswith(".")
+    assert not reason.text.startswith("Slurm says")
 
 
 def test_free_text_behind_a_reason() -> None:
     assert explain("ReqNodeNotAvail, UnavailableNodes:n1").code == "ReqNodeNotAvail"
     assert explain(None).code == "None"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("QOSMaxCpuPerUserLimit", "You have reached your limit of CPU cores at once."),
+        ("AssocGrpMemLimit", "Your group has reached its limit of memory at once."),
+        ("AssocGrpGRESMinutes", "Your group's budget of GPUs over time is used up."),
+        ("MaxCpuRunMinsPerUser", "You have reached your limit of CPU cores times time limit."),
+        ("QOSMaxMemoryPerJob", "It asks for more memory than one session may have."),
+        ("QOSMinGRES", "It asks for less GPUs than a session must have here."),
+        ("AssocMaxJobsLimit", "You have reached your limit of running jobs at once."),
+        ("SomethingNew", "Slurm says: SomethingNew."),
+    ],
+)
+def test_limits_say_whose_and_of_what(code: str, words: str) -> None:
+    assert explain(code).text == words
