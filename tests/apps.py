@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
@@ -12,6 +13,7 @@ from typing import Any
 from websockets.sync.client import ClientConnection
 
 from tests.client import Json, Visitor
+from tests.cluster import wait_for
 
 
 @dataclass
@@ -44,6 +46,19 @@ class Kernel:
         self.close()
         path = f"/api/kernels/{self.id}/channels?session_id={self._session}"
         self._socket = self.visitor.websocket(path)
+        wait_for("the kernel to introduce itself", self._introduces_itself)
+
+    def _introduces_itself(self) -> bool:
+        # As JupyterLab does before it sends any cell: a kernel that starts again may miss some.
+        assert self._socket is not None
+        asked = self._message("kernel_info_request", {})
+        self._socket.send(json.dumps(asked))
+        with contextlib.suppress(TimeoutError):
+            while True:
+                answer = json.loads(self._socket.recv(timeout=2))
+                if answer["parent_header"].get("msg_id") == asked["header"]["msg_id"]:
+                    return True
+        return False
 
     def close(self) -> None:
         """Close the WebSocket."""
@@ -56,7 +71,8 @@ class Kernel:
         if self._socket is None:
             self.connect()
         assert self._socket is not None
-        message = self._message(code)
+        content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
+        message = self._message("execute_request", content)
         self._socket.send(json.dumps(message))
         output, deadline = Output(), time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -71,15 +87,14 @@ class Kernel:
         assert not output.error, output.error
         return json.loads(output.text)
 
-    def _message(self, code: str) -> Json:
+    def _message(self, kind: str, content: Json) -> Json:
         header = {
             "msg_id": uuid.uuid4().hex,
-            "msg_type": "execute_request",
+            "msg_type": kind,
             "session": self._session,
             "username": "test",
             "version": "5.3",
         }
-        content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
         rest: Json = {"parent_header": {}, "metadata": {}, "buffers": []}
         return {"channel": "shell", "header": header, "content": content} | rest
 
