@@ -7,9 +7,11 @@ it keeps its state, and pages say UNKNOWN when Slurm is silent.
 from __future__ import annotations
 
 import logging
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 
 from portal.core.job import JobReport
+from portal.core.queue import ahead
 from portal.core.session import LIVE, Session, State, observe
 from portal.errors import InvalidRequest, PortalError, Unavailable
 from portal.sessions import Sessions
@@ -21,6 +23,7 @@ SUBMISSION_SETTLED = timedelta(seconds=40)
 MAX_ATTEMPTS = 3
 CANCEL_AGAIN = timedelta(seconds=6)
 ORDER_AGAIN = timedelta(seconds=5)
+ACCOUNTING_LAG = timedelta(seconds=5)
 
 
 class Reconciler:
@@ -34,6 +37,8 @@ class Reconciler:
 
     def look(self) -> bool:
         """One look at Slurm's queue; False when Slurm does not answer (noted, nothing changes)."""
+        # Read before Slurm is asked: its answer is then the newer word on every one of them.
+        live = self._store.live()
         asked = self._clock()
         try:
             jobs = self._scheduler.jobs()
@@ -45,21 +50,20 @@ class Reconciler:
             self._sessions.status.note_failure(asked, f"unreadable answer: {error}")
             return False
         self._sessions.status.note_answer(self._clock())
-        over = [session for session in self._store.live() if self._follow(session, jobs, asked)]
+        over = [session for session in live if self._follow(session, jobs)]
         self._conclude(over, jobs)
         return True
 
-    def _follow(self, session: Session, jobs: dict[str, JobReport], asked: datetime) -> bool:
+    def _follow(self, session: Session, jobs: dict[str, JobReport]) -> bool:
         """Bring one session up to date; True when its job is over or not in the queue."""
         report = jobs.get(session.job_id or "")
         try:
             if session.job_id is None:
                 self._settle(session)
             elif report is None or report.user != session.owner or report.state.over:
-                # A job that was submitted after we asked is not missing, only younger.
-                return session.submitted < asked
+                return True
             else:
-                self._apply(session, report)
+                self._apply(session, replace(report, ahead=ahead(report, jobs.values())))
         except Exception:  # one odd session must not hold up everybody's
             log.exception("session %s", session.id)
         return False
@@ -86,9 +90,16 @@ class Reconciler:
             job_id = session.job_id or ""
             report = ended.get(job_id)
             if report is None or not report.state.over:
-                report = jobs.get(job_id)  # accounting lags a moment behind the queue
+                if report is not None and self._accounting_may_lag(jobs.get(job_id)):
+                    continue
+                report = jobs.get(job_id)
             if report is not None and report.user == session.owner and report.state.over:
                 self._end(session, report)
+
+    def _accounting_may_lag(self, queued: JobReport | None) -> bool:
+        """Whether to wait a moment for accounting, which alone knows who cancelled a job."""
+        ended = queued.end if queued and queued.state.over else None
+        return ended is not None and self._clock() - ended < ACCOUNTING_LAG
 
     def _end(self, session: Session, report: JobReport) -> None:
         fresh = self._store.get(session.id) or session

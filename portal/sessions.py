@@ -28,7 +28,7 @@ from portal.core.ports import (
     UserFiles,
 )
 from portal.core.script import render
-from portal.core.session import LIVE, OVER, WAITING, Session, State
+from portal.core.session import LIVE, NOT_WAITING, OVER, WAITING, Session, State
 from portal.core.submission import Rules, build_job, runner_spec
 from portal.errors import Gone, InvalidRequest, NotFound, OutcomeUnknown, Unauthorized, Unavailable
 
@@ -207,7 +207,7 @@ class Sessions:
             node=report.nodes[0],
             address=address,
             port=message.port,
-            pending_reason=None,
+            **NOT_WAITING,
             started=report.start or self.clock(),
             ready=session.ready or self.clock(),
         )

@@ -7,7 +7,7 @@ above the transport is the real code.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -94,12 +94,14 @@ class FakeSlurm:
             return Completed(0, self.log, "")
         if self.down or (self.accounting_down and words[0] == "sacct"):
             return Completed(1, b"", "error: Unable to contact slurm controller\n")
-        return {
+        act: dict[str, Callable[[list[str]], Completed]] = {
             "squeue": self._squeue,
             "sacct": self._sacct,
             "sinfo": self._sinfo,
             "scancel": self._scancel,
-        }[words[0]](words)
+            "id": lambda _words: Completed(0, b"carol\n", ""),
+        }
+        return act[words[0]](words)
 
     def _sbatch(self, user: str, line: str, text: str) -> Completed:
         match = re.search(r"mkdir (\S+/sessions/[0-9a-f]{32})", line)
@@ -137,7 +139,7 @@ class FakeSlurm:
                 map(
                     str,
                     [job.id, job.user, job.state, job.reason, job.node, 1, job.start, job.end,
-                     job.code, ""],
+                     job.code, "main", 4_000_000_000 - job.id, ""],
                 )
             )
             for job in self._selected(words)

@@ -33,6 +33,8 @@ _QUEUE_FIELDS = (
     "StartTime",
     "EndTime",
     "exit_code",
+    "Partition",
+    "PriorityLong",
 )
 
 
@@ -57,7 +59,9 @@ def _queue_line(line: str) -> JobReport:
     # The last field has its separator too, so one empty rest follows.
     if len(fields) != len(_QUEUE_FIELDS) + 1:
         raise SurpriseError(f"squeue: {len(fields)} fields in {line!r}")
-    job_id, user, state, reason, nodes, submitted, start, end, code = map(str.strip, fields[:-1])
+    job_id, user, state, reason, nodes, submitted, start, end, code, partition, priority = map(
+        str.strip, fields[:-1]
+    )
     report_state = _state(state)
     return JobReport(
         job_id=job_id,
@@ -69,6 +73,8 @@ def _queue_line(line: str) -> JobReport:
         start=_time(start),
         end=_time(end) if report_state.over else None,
         exit_code=_exit_code(code) if report_state.over else None,
+        partition=partition,
+        priority=int(priority) if priority.isdigit() else 0,
     )
 
 
@@ -116,10 +122,16 @@ def _sacct_line(line: str) -> JobReport:
         start=_time(start),
         end=_time(end),
         exit_code=int(code.partition(":")[0] or 0),
+        cancelled_by=state.partition(" by ")[2] or None,
     )
 
 
 _NODE_FIELDS = ("Partition", "Available", "CPUs", "Memory", "Time")
+
+
+def user_argv(number: str) -> list[str]:
+    """The name behind a user's number."""
+    return ["id", "--name", "--user", number]
 
 
 def sinfo_argv() -> list[str]:

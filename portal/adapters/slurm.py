@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from portal.adapters import commands
@@ -42,6 +43,7 @@ class Slurm:
         self._reader = reader
         self._directory = directory
         self._seconds = seconds
+        self._names: dict[str, str] = {}
 
     # As the user
 
@@ -96,17 +98,27 @@ class Slurm:
     def ended(self, job_ids: Collection[str]) -> dict[str, JobReport]:
         """What accounting knows of these jobs; a job it does not know is left out."""
         reports = commands.sacct_parse(self._ask(commands.sacct_argv(job_ids)))
-        return {report.job_id: report for report in reports}
+        return {report.job_id: self._named(report) for report in reports}
 
     def ended_named(self, session: str, user: str, since: datetime) -> list[JobReport]:
         """The user's jobs of this name that accounting knows."""
         # A minute of leeway: the portal's clock and Slurm's may differ.
         argv = commands.sacct_named_argv(session, user, since - timedelta(minutes=1))
-        return commands.sacct_parse(self._ask(argv))
+        return [self._named(report) for report in commands.sacct_parse(self._ask(argv))]
 
     def partitions(self) -> list[Partition]:
         """All partitions."""
         return commands.sinfo_parse(self._ask(commands.sinfo_argv()))
+
+    def _named(self, report: JobReport) -> JobReport:
+        """The same report with the name of whoever cancelled the job: accounting has numbers."""
+        number = report.cancelled_by
+        if number is None or not number.isdigit():
+            return report
+        if number not in self._names:
+            done = self._transport.run(self._reader, commands.user_argv(number))
+            self._names[number] = done.stdout.decode(errors="replace").strip() or number
+        return replace(report, cancelled_by=self._names[number])
 
     def _ask(self, argv: Sequence[str]) -> str:
         words = ["env", *commands.ENVIRONMENT, *argv]

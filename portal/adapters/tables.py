@@ -56,6 +56,7 @@ class SessionRow(SQLModel, table=True):
     job_id: str | None = Field(default=None, index=True)
     pending_reason: str | None = None
     estimated_start: datetime | None = _time(default=None)
+    ahead: int | None = None
     node: str | None = None
     address: str | None = None
     port: int | None = None

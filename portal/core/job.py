@@ -97,6 +97,12 @@ class JobReport:
     """The real start, or Slurm's own estimate while the job is pending."""
     end: datetime | None = None
     exit_code: int | None = None
+    partition: str = ""
+    priority: int = 0
+    ahead: int | None = None
+    """How many jobs stand before it in the queue (core/queue.py)."""
+    cancelled_by: str | None = None
+    """Who cancelled it, where accounting says so: a user's name, or number when nameless."""
 
 
 @dataclass(frozen=True)

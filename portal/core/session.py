@@ -72,6 +72,8 @@ class Session(BaseModel):
     job_id: str | None = None
     pending_reason: str | None = None
     estimated_start: datetime | None = None
+    ahead: int | None = None
+    """How many jobs stand before it in Slurm's queue, as far as anybody can tell."""
     node: str | None = None
     address: str | None = None
     port: int | None = None
@@ -98,6 +100,8 @@ class Session(BaseModel):
 
 Changes = dict[str, object]
 
+NOT_WAITING: Changes = {"pending_reason": None, "estimated_start": None, "ahead": None}
+
 
 def observe(session: Session, report: JobReport, now: datetime) -> Changes:
     """Say what Slurm's report of the job changes in a live session; nothing new gives {}."""
@@ -107,9 +111,13 @@ def observe(session: Session, report: JobReport, now: datetime) -> Changes:
     if session.state is not State.ENDING:
         changes["state"] = _live_state(session, report.state)
     if report.state is JobState.PENDING:
-        changes |= {"pending_reason": report.reason, "estimated_start": report.start}
+        changes |= {
+            "pending_reason": report.reason,
+            "estimated_start": report.start,
+            "ahead": report.ahead,
+        }
     else:
-        changes |= {"pending_reason": None, "estimated_start": None, "started": report.start}
+        changes |= {**NOT_WAITING, "started": report.start}
         if report.nodes:
             changes["node"] = report.nodes[0]
     return {key: value for key, value in changes.items() if getattr(session, key) != value}
@@ -134,8 +142,7 @@ def _ended(session: Session, report: JobReport, now: datetime) -> Changes:
         "cause": cause,
         "end_text": text,
         "exit_code": report.exit_code,
-        "pending_reason": None,
-        "estimated_start": None,
+        **NOT_WAITING,
     }
 
 
@@ -146,7 +153,8 @@ def explain_end(session: Session, report: JobReport) -> tuple[Cause, str]:
     never_ready = session.ready is None
     match report.state:
         case JobState.CANCELLED:
-            return Cause.CANCELLED, "Cancelled in Slurm, outside this portal."
+            by = f" by {report.cancelled_by}" if report.cancelled_by else ""
+            return Cause.CANCELLED, f"Cancelled{by} with Slurm's own commands."
         case JobState.TIMEOUT | JobState.DEADLINE:
             return Cause.TIME_LIMIT, "The time limit was reached."
         case JobState.OUT_OF_MEMORY:

@@ -89,7 +89,7 @@ def as_json(
             "code": reason.code,
             "text": reason.text,
             "advice": reason.advice,
-            "ahead": None,
+            "ahead": session.ahead,
             "estimated_start": _time(session.estimated_start),
         },
         "end": session.cause

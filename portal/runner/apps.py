@@ -23,7 +23,7 @@ LOG_LINES = 50
 LONGEST_LINE = 2000
 # What one app may write into the job's log, so that a runaway cannot fill the user's quota.
 LOG_BYTES = 20 * 1024 * 1024
-PROBE_PAUSE = 0.03
+PROBE_PAUSE = 0.015
 PROBE_TIMEOUT = 5.0
 # Above the runner and the gateway: when memory runs out, what the user started goes first.
 OOM_SCORE = 500

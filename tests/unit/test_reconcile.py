@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from portal.adapters.transport import Completed
 from portal.core.session import Cause, Session, State
 from portal.core.view import UNKNOWN, shown_reason, shown_state
 from portal.errors import Unavailable
 from portal.reconcile import Reconciler
-from tests.fakes import World
+from tests.fakes import FakeJob, FakeSlurm, World
 from tests.unit.test_sessions import ALICE, REQUEST, ready
 
 
@@ -229,3 +232,41 @@ def test_orders_that_did_not_arrive_are_repeated(world: World) -> None:
 def test_partitions_bound_the_form(world: World) -> None:
     Reconciler(world.sessions).read_partitions()
     assert [p.max_cpus for p in world.store.partitions()] == [4]
+
+
+def test_who_cancelled_it_comes_from_accounting(world: World) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    world.slurm.finish(world.slurm.jobs[0], "CANCELLED by 1003")
+    look(world)
+    assert get(world, session).end_text == "Cancelled by carol with Slurm's own commands."
+    assert sum("id --name" in line for line in world.slurm.commands) == 1
+
+
+def test_accounting_that_lags_is_waited_for_but_not_for_ever(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    job = world.slurm.jobs[0]
+    world.slurm.finish(job, "CANCELLED")
+    running = replace(job, state="RUNNING")
+    monkeypatch.setattr(world.slurm, "_sacct", lambda words: sacct_of(world, running, words))
+    look(world)
+    assert get(world, session).state is State.RUNNING
+    world.clock.pass_(seconds=10)
+    look(world)
+    assert get(world, session).cause is Cause.CANCELLED
+
+
+def sacct_of(world: World, job: FakeJob, words: list[str]) -> Completed:
+    """What accounting says when it has this job only."""
+    return FakeSlurm(world.clock, [job])._sacct(words)
+
+
+def test_the_place_in_the_queue(world: World) -> None:
+    first = world.sessions.launch(ALICE, REQUEST)
+    second = world.sessions.launch(ALICE, REQUEST)
+    look(world)
+    assert (get(world, first).ahead, get(world, second).ahead) == (0, 1)
+    world.slurm.start(world.slurm.jobs[0])
+    look(world)
+    assert (get(world, first).ahead, get(world, second).ahead) == (None, 0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from portal.adapters.commands import (
     squeue_argv,
     squeue_parse,
 )
-from portal.core.job import JobState, Partition
+from portal.core.job import JobState
 
 RECORDED = Path(__file__).parents[2] / "recorded"
 VERSIONS = sorted(folder.name for folder in RECORDED.iterdir() if folder.is_dir())
@@ -28,34 +29,56 @@ def recorded(version: str, name: str) -> str:
     return (RECORDED / version / f"{name}.txt").read_text(encoding="utf-8")
 
 
+def roles(version: str) -> dict[str, str]:
+    """Which job is which (tests/record.py)."""
+    found: dict[str, str] = json.loads((RECORDED / version / "jobs.json").read_text())
+    return found
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_squeue(version: str) -> None:
-    jobs = {job.job_id: job for job in squeue_parse(recorded(version, "squeue"))}
-    assert jobs["18"].state is JobState.PENDING
-    assert jobs["18"].reason == "QOSMaxCpuPerUserLimit"
-    assert jobs["18"].nodes == ()
-    assert jobs["18"].start is None
-    assert jobs["17"].state is JobState.RUNNING
-    assert jobs["17"].nodes == ("n2",)
-    assert jobs["17"].start == datetime.fromtimestamp(1795199554, UTC)
-    assert jobs["17"].end is None  # the queue shows the time limit there
-    assert (jobs["11"].state, jobs["11"].exit_code) == (JobState.FAILED, 3)
-    assert jobs["13"].state is JobState.OUT_OF_MEMORY
-    assert jobs["19"].user == "bob"
+    reports = {job.job_id: job for job in squeue_parse(recorded(version, "squeue"))}
+    jobs = {role: reports[job] for role, job in roles(version).items()}
+    limited, running = jobs["limited"], jobs["running"]
+    assert (limited.state, limited.reason) == (JobState.PENDING, "QOSMaxCpuPerUserLimit")
+    assert (limited.nodes, limited.start) == ((), None)
+    assert limited.partition == "main"
+    assert limited.priority > 0
+    assert running.state is JobState.RUNNING
+    assert running.nodes[0] in ("n1", "n2")
+    assert running.start is not None
+    assert abs(running.start - (running.submitted or running.start)) < timedelta(seconds=5)
+    assert running.end is None  # the queue shows the time limit there
+    assert (jobs["failed"].state, jobs["failed"].exit_code) == (JobState.FAILED, 3)
+    assert jobs["oom"].state is JobState.OUT_OF_MEMORY
+    assert jobs["cancelled"].state is JobState.CANCELLED
+    assert (jobs["held"].user, jobs["held"].reason) == ("bob", "JobHeldUser")
+    assert jobs["held"].priority == 0
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_squeue_for_one_session(version: str) -> None:
+    (job,) = squeue_parse(recorded(version, "squeue-named"))
+    assert (job.job_id, job.user) == (roles(version)["running"], "alice")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_sacct(version: str) -> None:
-    jobs = {job.job_id: job for job in sacct_parse(recorded(version, "sacct"))}
-    assert jobs["14"].state is JobState.CANCELLED  # "CANCELLED by 1001"
-    assert jobs["11"].exit_code == 3
-    assert jobs["18"].nodes == ()
-    assert jobs["15"].end is None
+    reports = {job.job_id: job for job in sacct_parse(recorded(version, "sacct"))}
+    jobs = {role: reports[job] for role, job in roles(version).items()}
+    assert jobs["cancelled"].state is JobState.CANCELLED
+    assert jobs["cancelled"].cancelled_by == "1001"
+    assert jobs["failed"].exit_code == 3
+    assert jobs["limited"].nodes == ()
+    assert jobs["running"].end is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_sinfo(version: str) -> None:
-    assert sinfo_parse(recorded(version, "sinfo")) == [Partition("main", True, True, 2, 3500, 480)]
+    (main,) = sinfo_parse(recorded(version, "sinfo"))
+    assert (main.name, main.default, main.up) == ("main", True, True)
+    assert (main.max_memory_mb, main.max_minutes) == (3500, 480)
+    assert main.max_cpus >= 1
 
 
 def test_the_queue_is_asked_without_anything_that_users_write() -> None:
@@ -65,7 +88,7 @@ def test_the_queue_is_asked_without_anything_that_users_write() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1\x1f2\n", "7\x1fa\x1fDANCING\x1f\x1f\x1f1\x1f1\x1f1\x1f0\x1f\n"]
+    "text", ["1\x1f2\n", "7\x1fa\x1fDANCING\x1f\x1f\x1f1\x1f1\x1f1\x1f0\x1fmain\x1f1\x1f\n"]
 )
 def test_a_surprise_is_not_guessed_at(text: str) -> None:
     with pytest.raises(SurpriseError):

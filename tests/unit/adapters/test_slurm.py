@@ -11,7 +11,8 @@ from portal.adapters.slurm import Slurm
 from portal.adapters.transport import Completed
 from portal.errors import InvalidRequest, OutcomeUnknown, Unavailable
 
-RECORDED = Path(__file__).parents[2] / "recorded" / "24.11"
+RECORDED = Path(__file__).parents[2] / "recorded"
+VERSIONS = sorted(folder.name for folder in RECORDED.iterdir() if folder.is_dir())
 
 
 class Replay:
@@ -29,31 +30,35 @@ class Replay:
         return self.answer
 
 
-def slurm(name: str, code: int = 1) -> Slurm:
+def slurm(version: str, name: str, code: int = 1) -> Slurm:
     """A Slurm that says what was recorded under this name."""
-    return Slurm(Replay(code, (RECORDED / f"{name}.stderr.txt").read_text()), "s", ".slipway", 20)
+    words = (RECORDED / version / f"{name}.stderr.txt").read_text(encoding="utf-8")
+    return Slurm(Replay(code, words), "s", ".slipway", 20)
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("name", "field"),
     [("sbatch-refused", "resources.memory"), ("sbatch-partition", "resource_group")],
 )
-def test_a_refusal_names_the_field(name: str, field: str) -> None:
+def test_a_refusal_names_the_field(version: str, name: str, field: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        slurm(name).submit("alice", "0" * 32, "{}", "#!/bin/sh\n")
+        slurm(version, name).submit("alice", "0" * 32, "{}", "#!/bin/sh\n")
     assert caught.value.errors[0].field == field
     assert "Slurm refused it" in caught.value.errors[0].message
 
 
-def test_a_silent_slurm_is_no_refusal() -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_silent_slurm_is_no_refusal(version: str) -> None:
     with pytest.raises(Unavailable):
-        slurm("sbatch-down").submit("alice", "0" * 32, "{}", "#!/bin/sh\n")
+        slurm(version, "sbatch-down").submit("alice", "0" * 32, "{}", "#!/bin/sh\n")
     with pytest.raises(Unavailable):
-        slurm("squeue-down").jobs()
+        slurm(version, "squeue-down").jobs()
     with pytest.raises(Unavailable):
-        slurm("scancel-down").cancel("alice", "1")
+        slurm(version, "scancel-down").cancel("alice", "1")
 
 
-def test_an_sbatch_that_was_cut_off_may_have_been_heard() -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_sbatch_that_was_cut_off_may_have_been_heard(version: str) -> None:
     with pytest.raises(OutcomeUnknown):
-        slurm("sbatch-down", code=124).submit("alice", "0" * 32, "{}", "#!/bin/sh\n")
+        slurm(version, "sbatch-down", code=124).submit("alice", "0" * 32, "{}", "#!/bin/sh\n")

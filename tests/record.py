@@ -1,0 +1,96 @@
+"""Records what a real Slurm prints, for the tests that replay it.
+
+    python -m tests.record      against the cluster of SLIPWAY_PROJECT (default: that of `make up`)
+
+Makes one job of each kind, writes tests/recorded/<version>/, and cancels what still runs. The
+slurmctld is stopped for some seconds to hear what the commands say then.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+from portal.adapters import commands
+from tests.cluster import Cluster
+
+RECORDED = Path(__file__).parent / "recorded"
+NAME = "0123456789abcdef0123456789abcdef"
+
+JOBS = {
+    "done": ("alice", "", "exit 0"),
+    "failed": ("alice", "", "exit 3"),
+    "oom": ("alice", "", "tail /dev/zero"),
+    "cancelled": ("alice", "", "sleep 300"),
+    "held": ("bob", "--hold", "sleep 300"),
+}
+LATER = {
+    "running": ("alice", f"--job-name={NAME}", "sleep 300"),
+    "running2": ("alice", "", "sleep 300"),
+    "running3": ("alice", "", "sleep 300"),
+    "limited": ("alice", "", "sleep 300"),
+}
+
+
+class Recorder:
+    """Runs commands and keeps what they print."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        version = cluster.run("login", "sbatch", "--version").split()[1]
+        self.folder = RECORDED / ".".join(version.split(".")[:2])
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def submit(self, user: str, options: str, body: str) -> str:
+        """Submit a small job."""
+        script = f"#!/bin/sh\n#SBATCH --mem=100 --output=/dev/null {options}\n{body}\n"
+        return self.cluster.run("login", "sbatch", "--parsable", user=user, stdin=script).strip()
+
+    def keep(self, name: str, user: str, argv: list[str], stdin: str = "") -> None:
+        """Run one command and write down its output, or its complaint."""
+        done = self.cluster.attempt(
+            "exec", "--user", user, "login", "--", "env", *commands.ENVIRONMENT, *argv, stdin=stdin
+        )
+        text, suffix = (done.stdout, "txt") if done.returncode == 0 else (done.stderr, "stderr.txt")
+        (self.folder / f"{name}.{suffix}").write_text(text, encoding="utf-8")
+
+
+def record(cluster: Cluster) -> None:
+    """Make the jobs and record."""
+    recorder = Recorder(cluster)
+    ids = {role: recorder.submit(*job) for role, job in JOBS.items()}
+    time.sleep(4)
+    cluster.run("login", "scancel", ids["cancelled"], user="alice")
+    time.sleep(4)
+    ids |= {role: recorder.submit(*job) for role, job in LATER.items()}
+    time.sleep(4)
+    recorder.keep("squeue", "slipway", commands.squeue_argv())
+    recorder.keep("squeue-named", "slipway", commands.squeue_argv(NAME, "alice"))
+    recorder.keep("sacct", "slipway", commands.sacct_argv(ids.values()))
+    recorder.keep("sinfo", "slipway", commands.sinfo_argv())
+    for name, option in (("refused", "--mem=99999999"), ("partition", "--partition=nix")):
+        script = f"#!/bin/sh\n#SBATCH {option}\ntrue\n"
+        recorder.keep(f"sbatch-{name}", "alice", commands.sbatch_argv(), script)
+    for user in ("alice", "bob"):
+        cluster.run("login", "scancel", f"--user={user}", user=user)
+    record_silence(recorder)
+    (recorder.folder / "jobs.json").write_text(json.dumps(ids, indent=1), encoding="utf-8")
+
+
+def record_silence(recorder: Recorder) -> None:
+    """Record what the commands say while there is no slurmctld."""
+    recorder.cluster.daemon("stop", "ctl", "slurmctld")
+    try:
+        recorder.keep("sbatch-down", "alice", commands.sbatch_argv(), "#!/bin/sh\ntrue\n")
+        recorder.keep("squeue-down", "slipway", commands.squeue_argv())
+        recorder.keep("scancel-down", "alice", commands.scancel_argv("1"))
+    except subprocess.TimeoutExpired as error:
+        raise SystemExit(f"a command hung without slurmctld: {error}") from error
+    finally:
+        recorder.cluster.daemon("start", "ctl", "slurmctld")
+
+
+if __name__ == "__main__":
+    record(Cluster.from_environment())
