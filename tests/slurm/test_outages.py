@@ -88,6 +88,6 @@ def test_accounting_away_while_a_session_ends(alice: Api, cluster: Cluster) -> N
         ended = alice.wait_state(session, "FINISHED", seconds=60)
         assert ended["end"] == {
             "cause": "cancelled",
-            "text": "Cancelled in Slurm, outside this portal.",
+            "text": "Cancelled by alice with Slurm's own commands.",
             "exit_code": ended["end"]["exit_code"],
         }
