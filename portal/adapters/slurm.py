@@ -55,7 +55,9 @@ class Slurm:
         claims the submission: a second one at the same time fails before it reaches sbatch.
         """
         folder = f"{self._directory}/sessions/{session}"
-        sbatch = shlex.join(["timeout", f"{self._seconds:.0f}", *commands.sbatch_argv()])
+        sbatch = shlex.join(
+            ["timeout", "--kill-after=2", f"{self._seconds:.0f}", *commands.sbatch_argv()]
+        )
         steps = (
             "cd && umask 077",
             f"mkdir -p {self._directory}/logs {self._directory}/sessions",
@@ -70,7 +72,7 @@ class Slurm:
             f"{spec}\n{script}".encode(),
             self._seconds + 5,
         )
-        if done.code == 124:  # timeout(1) ended sbatch: Slurm may have heard it
+        if done.code in (124, 137):  # timeout(1) ended sbatch: Slurm may have heard it
             raise OutcomeUnknown("Slurm took too long to accept the job.")
         if done.code != 0:
             self._transport.run(user, ["rm", "-rf", "--", folder], seconds=self._seconds)
