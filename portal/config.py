@@ -67,6 +67,7 @@ class SlurmSettings(BaseModel):
 
     poll_seconds: float = Field(2.0, gt=0, description="Time between two looks at the queue.")
     partitions_seconds: float = Field(30.0, gt=0, description="Time between two looks at nodes.")
+    limits_seconds: float = Field(60.0, gt=0, description="Time between two looks at limits.")
     command_seconds: float = Field(20.0, gt=0, description="Time limit of one Slurm command.")
     admins: list[str] = Field([], description="Users who see and end everybody's sessions.")
 

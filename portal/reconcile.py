@@ -10,9 +10,10 @@ import logging
 from dataclasses import replace
 from datetime import timedelta
 
-from portal.core.job import JobReport
+from portal.core.job import JobReport, Node
 from portal.core.queue import ahead
 from portal.core.session import LIVE, Session, State, observe
+from portal.core.usage import measure
 from portal.errors import InvalidRequest, PortalError, Unavailable
 from portal.sessions import Sessions
 
@@ -34,6 +35,7 @@ class Reconciler:
         self._store = sessions.store
         self._scheduler = sessions.scheduler
         self._clock = sessions.clock
+        self._nodes: list[Node] = []
 
     def look(self) -> bool:
         """One look at Slurm's queue; False when Slurm does not answer (noted, nothing changes)."""
@@ -50,6 +52,7 @@ class Reconciler:
             self._sessions.status.note_failure(asked, f"unreadable answer: {error}")
             return False
         self._sessions.status.note_answer(self._clock())
+        self._sessions.status.save_use(measure(jobs.values(), self._nodes))
         over = [session for session in live if self._follow(session, jobs)]
         self._conclude(over, jobs)
         return True
@@ -188,6 +191,11 @@ class Reconciler:
         partitions = self._scheduler.partitions()
         if partitions:
             self._sessions.status.save_partitions(partitions)
+        self._nodes = self._scheduler.nodes()
+
+    def read_limits(self) -> None:
+        """Keep Slurm's limits current; those read last stay while accounting is silent."""
+        self._sessions.status.save_limits(self._scheduler.limits())
 
 
 def _standing(report: JobReport) -> tuple[bool, int, str]:

@@ -39,9 +39,10 @@ class Worker:
         self._stop = threading.Event()
         self._lanes = [
             [
-                Chore("look", slurm.poll_seconds, reconciler.look),
                 Chore("partitions", slurm.partitions_seconds, reconciler.read_partitions),
+                Chore("look", slurm.poll_seconds, reconciler.look),
             ],
+            [Chore("limits", slurm.limits_seconds, reconciler.read_limits)],
             [Chore("routes", 1.0, services.access.restore)],
             [
                 Chore("clean", 1.0, reconciler.clean),

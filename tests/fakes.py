@@ -75,6 +75,9 @@ class FakeSlurm:
     refuse: str = ""
     commands: list[str] = field(default_factory=list)
     log: bytes = b""
+    per_user: str = "cpu=3,mem=3G"
+    """The QOS's MaxTRESPerUser."""
+    entry: str = "AllowAccounts=ALL AllowQos=ALL QoS=N/A"
 
     def run(
         self, user: str, argv: Sequence[str], stdin: bytes = b"", seconds: float = 20.0
@@ -92,12 +95,14 @@ class FakeSlurm:
             return Completed(0, b"", "")
         if words[0] == "/bin/sh":
             return Completed(0, self.log, "")
-        if self.down or (self.accounting_down and words[0] == "sacct"):
+        if self.down or (self.accounting_down and words[0] in ("sacct", "sacctmgr")):
             return Completed(1, b"", "error: Unable to contact slurm controller\n")
         act: dict[str, Callable[[list[str]], Completed]] = {
             "squeue": self._squeue,
             "sacct": self._sacct,
             "sinfo": self._sinfo,
+            "sacctmgr": self._sacctmgr,
+            "scontrol": self._scontrol,
             "scancel": self._scancel,
             "id": lambda _words: Completed(0, b"carol\n", ""),
         }
@@ -139,7 +144,8 @@ class FakeSlurm:
                 map(
                     str,
                     [job.id, job.user, job.state, job.reason, job.node, 1, job.start, job.end,
-                     job.code, "main", 4_000_000_000 - job.id, ""],
+                     job.code, "main", 4_000_000_000 - job.id, "research", "normal",
+                     "cpu=1,mem=1G,node=1,billing=1", ""],
                 )
             )
             for job in self._selected(words)
@@ -160,8 +166,32 @@ class FakeSlurm:
         return Completed(0, "\n".join([*lines, ""]).encode(), "")
 
     def _sinfo(self, words: list[str]) -> Completed:
+        if "NodeHost" in words[-1]:
+            lines = [US.join([node, "main*", "4", "3500", "idle", ""]) for node in ("n1", "n2")]
+            return Completed(0, "\n".join([*lines, ""]).encode(), "")
         line = US.join(["main*", "up", "4", "3500", "8:00:00", ""])
         return Completed(0, f"{line}\n{line}\n".encode(), "")
+
+    def _sacctmgr(self, words: list[str]) -> Completed:
+        lines: dict[str, list[list[str]]] = {
+            "assoc": [
+                ["slipway", "research", "", "", "root", "normal", "normal", *[""] * 5],
+                *(
+                    ["slipway", "research", user, "", "", "normal", "normal", *[""] * 5]
+                    for user in ("alice", "bob", "admin", "carol")
+                ),
+            ],
+            "qos": [["normal", "", "", "", "", self.per_user, "", "", ""]],
+            "user": [[user, "research"] for user in ("alice", "bob", "admin", "carol")],
+        }
+        found = lines[words[words.index("show") + 1]]
+        return Completed(0, "\n".join([*map("|".join, found), ""]).encode(), "")
+
+    def _scontrol(self, words: list[str]) -> Completed:
+        if words[-1] == "partition":
+            return Completed(0, f"PartitionName=main {self.entry}\n".encode(), "")
+        text = "AccountingStorageEnforce = associations,limits,qos\nClusterName = slipway\n"
+        return Completed(0, text.encode(), "")
 
     def _scancel(self, words: list[str]) -> Completed:
         for job in self.jobs:

@@ -13,7 +13,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from portal.adapters import commands
+from portal.adapters import accounting, commands
 from tests.cluster import Cluster
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -70,6 +70,8 @@ def record(cluster: Cluster) -> None:
     recorder.keep("squeue-named", "slipway", commands.squeue_argv(NAME, "alice"))
     recorder.keep("sacct", "slipway", commands.sacct_argv(ids.values()))
     recorder.keep("sinfo", "slipway", commands.sinfo_argv())
+    recorder.keep("nodes", "slipway", commands.nodes_argv())
+    record_limits(recorder)
     for name, option in (("refused", "--mem=99999999"), ("partition", "--partition=nix")):
         script = f"#!/bin/sh\n#SBATCH {option}\ntrue\n"
         recorder.keep(f"sbatch-{name}", "alice", commands.sbatch_argv(), script)
@@ -77,6 +79,51 @@ def record(cluster: Cluster) -> None:
         cluster.run("login", "scancel", f"--user={user}", user=user)
     record_silence(recorder)
     (recorder.folder / "jobs.json").write_text(json.dumps(ids, indent=1), encoding="utf-8")
+
+
+LIMITS = {
+    "assoc": accounting.associations_argv(),
+    "qos": accounting.qos_argv(),
+    "users": accounting.users_argv(),
+    "partition": accounting.entries_argv(),
+    "config": accounting.config_argv(),
+}
+# Set while the limits are recorded, and taken back: every kind that is read.
+SET = (
+    (
+        "account research",
+        "GrpTRES=cpu=40,mem=1T MaxTRES=cpu=8",
+        "GrpTRES=cpu=-1,mem=-1 MaxTRES=cpu=-1",
+    ),
+    (
+        "user alice",
+        "GrpTRES=cpu=20 MaxJobs=7 MaxWall=04:00:00",
+        "GrpTRES=cpu=-1 MaxJobs=-1 MaxWall=-1",
+    ),
+    ("user bob", "MaxTRESPerNode=mem=1500M", "MaxTRESPerNode=mem=-1"),
+    (
+        "qos normal",
+        "MaxTRESPerJob=cpu=2 MaxJobsPerUser=9 MaxWall=2-00:00:00",
+        "MaxTRESPerJob=cpu=-1 MaxJobsPerUser=-1 MaxWall=-1",
+    ),
+)
+
+
+def record_limits(recorder: Recorder) -> None:
+    """Record limits of every kind, as an account without rights reads them."""
+
+    def change(what: str, limits: str) -> None:
+        words = ["sacctmgr", "-i", "modify", *what.split(), "set", *limits.split()]
+        recorder.cluster.run("ctl", *words)
+
+    for what, limits, _back in SET:
+        change(what, limits)
+    try:
+        for name, argv in LIMITS.items():
+            recorder.keep(name, "slipway", argv)
+    finally:
+        for what, _limits, back in SET:
+            change(what, back)
 
 
 def record_silence(recorder: Recorder) -> None:

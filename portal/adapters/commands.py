@@ -11,7 +11,8 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 
-from portal.core.job import JobReport, JobState, Partition, job_state
+from portal.core.job import JobReport, JobState, Node, Partition, job_state
+from portal.core.limits import Amount
 
 SEPARATOR = "\x1f"
 
@@ -35,6 +36,9 @@ _QUEUE_FIELDS = (
     "exit_code",
     "Partition",
     "PriorityLong",
+    "Account",
+    "QOS",
+    "tres-alloc",
 )
 
 
@@ -59,10 +63,13 @@ def _queue_line(line: str) -> JobReport:
     # The last field has its separator too, so one empty rest follows.
     if len(fields) != len(_QUEUE_FIELDS) + 1:
         raise SurpriseError(f"squeue: {len(fields)} fields in {line!r}")
-    job_id, user, state, reason, nodes, submitted, start, end, code, partition, priority = map(
-        str.strip, fields[:-1]
-    )
+    words = list(map(str.strip, fields[:-1]))
+    job_id, user, state, reason, nodes, submitted, start, end, code, partition, priority = words[
+        :11
+    ]
+    account, qos, tres = words[11:]
     report_state = _state(state)
+    given = amount(tres)
     return JobReport(
         job_id=job_id,
         user=user,
@@ -75,6 +82,10 @@ def _queue_line(line: str) -> JobReport:
         exit_code=_exit_code(code) if report_state.over else None,
         partition=partition,
         priority=int(priority) if priority.isdigit() else 0,
+        account=account,
+        qos=qos,
+        cpus=given.cpus or 0,
+        memory_mb=given.memory_mb or 0,
     )
 
 
@@ -162,6 +173,42 @@ def sinfo_parse(text: str) -> list[Partition]:
     return list(found.values())
 
 
+_HOST_FIELDS = ("NodeHost", "Partition", "CPUs", "Memory", "StateComplete")
+_UNUSABLE = frozenset(
+    {
+        "down",
+        "drain",
+        "drained",
+        "draining",
+        "fail",
+        "failing",
+        "unknown",
+        "future",
+        "not_responding",
+    }
+)
+
+
+def nodes_argv() -> list[str]:
+    """Every node by name, once for each of its partitions."""
+    fields = ",".join(f"{field}:{SEPARATOR}" for field in _HOST_FIELDS)
+    return ["sinfo", "--noheader", "--all", "--Node", f"--Format={fields}"]
+
+
+def nodes_parse(text: str) -> list[Node]:
+    """Read the same sinfo's lines, and which nodes take no jobs now."""
+    found = []
+    for line in filter(str.strip, text.split("\n")):
+        fields = line.split(SEPARATOR)
+        if len(fields) != len(_HOST_FIELDS) + 1:
+            raise SurpriseError(f"sinfo: {len(fields)} fields in {line!r}")
+        name, partition, cpus, memory, state = map(str.strip, fields[:-1])
+        words = set(re.split(r"[^a-z_]+", state.lower()))
+        usable = not words & _UNUSABLE
+        found.append(Node(name, partition.rstrip("*"), int(cpus), int(memory), usable))
+    return found
+
+
 def sbatch_argv() -> list[str]:
     """Submit the script on standard input; its own #SBATCH lines say everything else."""
     return ["sbatch", "--parsable"]
@@ -178,6 +225,20 @@ def sbatch_parse(text: str) -> str:
 def scancel_argv(job_id: str) -> list[str]:
     """Cancel one job; silent when it is over already."""
     return ["scancel", "--quiet", job_id]
+
+
+_UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+
+
+def amount(text: str) -> Amount:
+    """Cores and memory of Slurm's list of resources, such as "cpu=3,mem=3G,node=1"."""
+    found = dict(item.partition("=")[::2] for item in text.split(",") if "=" in item)
+    cpus, memory = found.get("cpu", ""), found.get("mem", "")
+    match = re.fullmatch(r"([0-9.]+)([KMGTP]?)", memory)
+    return Amount(
+        int(cpus) if cpus.isdigit() else None,
+        round(float(match[1]) * _UNITS[match[2] or "M"]) if match else None,
+    )
 
 
 def parse_minutes(text: str) -> int | None:

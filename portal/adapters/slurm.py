@@ -7,9 +7,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from portal.adapters import commands
+from portal.adapters import accounting, commands
 from portal.adapters.transport import Completed, Transport
-from portal.core.job import JobReport, Partition
+from portal.core.job import JobReport, Node, Partition
+from portal.core.limits import Limits
 from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
 
 # What Slurm's commands say when it is Slurm that fails, not the request (slurm_errno.c).
@@ -111,6 +112,22 @@ class Slurm:
     def partitions(self) -> list[Partition]:
         """All partitions."""
         return commands.sinfo_parse(self._ask(commands.sinfo_argv()))
+
+    def nodes(self) -> list[Node]:
+        """All nodes, once for each of their partitions."""
+        return commands.nodes_parse(self._ask(commands.nodes_argv()))
+
+    def limits(self) -> Limits:
+        """Who may use how much: five queries, for everybody at once."""
+        return accounting.limits(
+            accounting.Printed(
+                config=self._ask(accounting.config_argv()),
+                associations=self._ask(accounting.associations_argv()),
+                qos=self._ask(accounting.qos_argv()),
+                users=self._ask(accounting.users_argv()),
+                entries=self._ask(accounting.entries_argv()),
+            )
+        )
 
     def _named(self, report: JobReport) -> JobReport:
         """The same report with the name of whoever cancelled the job: accounting has numbers."""

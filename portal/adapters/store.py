@@ -12,8 +12,10 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import Engine, create_engine, event, func, tuple_
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
@@ -21,8 +23,10 @@ from sqlmodel import col, delete, select, update
 
 from portal.adapters.tables import ClusterRow, LaunchKeyRow, SessionRow
 from portal.core.job import Partition
+from portal.core.limits import Limits
 from portal.core.ports import SlurmStatus
 from portal.core.session import LIVE, OVER, Session, State
+from portal.core.usage import Use
 from portal.errors import Conflict, FieldError, InvalidRequest
 
 
@@ -180,6 +184,36 @@ class Store:
         with Database(self._readers) as db:
             row = db.get(ClusterRow, 1)
             return [Partition(**data) for data in json.loads(row.partitions)] if row else []
+
+    def save_limits(self, limits: Limits) -> None:
+        """Keep Slurm's limits for everybody."""
+        self._cluster(limits=_LIMITS.dump_json(limits).decode())
+
+    def limits(self) -> Limits | None:
+        """The limits as last read; None before the first time."""
+        with Database(self._readers) as db:
+            row = db.get(ClusterRow, 1)
+            return _limits(row.limits) if row and row.limits else None
+
+    def save_use(self, use: Use) -> None:
+        """Keep who holds what at this look."""
+        self._cluster(use=_USE.dump_json(use).decode())
+
+    def use(self) -> Use:
+        """Who held what at the last look."""
+        with Database(self._readers) as db:
+            row = db.get(ClusterRow, 1)
+            return _USE.validate_json(row.use) if row and row.use else Use()
+
+
+_LIMITS = TypeAdapter(Limits)
+_USE = TypeAdapter(Use)
+
+
+@lru_cache(maxsize=2)
+def _limits(text: str) -> Limits:
+    # Large sites have thousands of associations, and pages ask every two seconds.
+    return _LIMITS.validate_json(text)
 
 
 def _session(row: SessionRow) -> Session:

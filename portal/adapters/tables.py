@@ -149,3 +149,5 @@ class ClusterRow(SQLModel, table=True):
     failing_since: datetime | None = _time(default=None)
     message: str = ""
     partitions: str = "[]"
+    limits: str = ""
+    use: str = ""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from portal.core.launch import format_size
+
 
 @dataclass(frozen=True)
 class JobDescription:
@@ -101,6 +103,11 @@ class JobReport:
     priority: int = 0
     ahead: int | None = None
     """How many jobs stand before it in the queue (core/queue.py)."""
+    account: str = ""
+    qos: str = ""
+    cpus: int = 0
+    memory_mb: int = 0
+    """Cores and memory that Slurm gave it, or that it waits for."""
     cancelled_by: str | None = None
     """Who cancelled it, where accounting says so: a user's name, or number when nameless."""
 
@@ -115,3 +122,24 @@ class Partition:
     max_cpus: int
     max_memory_mb: int
     max_minutes: int | None
+
+    def too_much(self, what: str) -> str:
+        """Say why no request may ask for more "cpus", "memory" or "time"."""
+        match what:
+            case "cpus":
+                return f"the largest node here has {self.max_cpus} cores"
+            case "memory":
+                return f"the largest node here has {format_size(self.max_memory_mb)}"
+            case _:
+                return f"sessions here may run {self.max_minutes} minutes at most"
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node of one partition; a node of several is listed for each."""
+
+    name: str
+    partition: str
+    cpus: int
+    memory_mb: int
+    usable: bool

@@ -6,19 +6,22 @@ from collections.abc import Sequence
 
 from portal.core.app import Catalog, Image
 from portal.core.job import Partition
-from portal.core.launch import LaunchRequest, format_size
+from portal.core.launch import LaunchRequest
 from portal.errors import FieldError, InvalidRequest
 
 
-def decide(request: LaunchRequest, catalog: Catalog, partitions: Sequence[Partition]) -> Image:
+def decide(
+    request: LaunchRequest, catalog: Catalog, partitions: Sequence[Partition] | None
+) -> Image:
     """Return the image that will run, or raise InvalidRequest naming all that cannot be.
 
-    Only what can never be granted is refused here: a request that fits an empty cluster goes to
-    Slurm, whose associations and QOS decide the rest. No known partitions means no bounds.
+    `partitions` are those open to whoever asks, with that person's bounds (core/bounds.py). Only
+    what can never be granted is refused here: a request that fits an empty cluster goes to Slurm,
+    which decides when. None means that nothing is known yet, so nothing is bounded.
     """
     image = catalog.image(request.environment, request.version)
     problems = [] if image else [_missing_image(request, catalog)]
-    problems += _resource_problems(request, partitions) if partitions else []
+    problems += _resource_problems(request, partitions) if partitions is not None else []
     if image is None or problems:
         raise InvalidRequest(problems)
     return image
@@ -39,19 +42,17 @@ def group_for(name: str | None, partitions: Sequence[Partition]) -> Partition | 
 
 def _resource_problems(request: LaunchRequest, partitions: Sequence[Partition]) -> list[FieldError]:
     group = group_for(request.resource_group, partitions)
+    if not partitions:
+        text = "Slurm lets your account use no resource group here; ask an administrator"
+        return [FieldError("resource_group", text)]
     if group is None:
         known = ", ".join(p.name for p in partitions)
         return [FieldError("resource_group", f"choose one of: {known}")]
     problems = []
     if request.resources.cpus > group.max_cpus:
-        problems.append(
-            FieldError("resources.cpus", f"the largest node here has {group.max_cpus} cores")
-        )
+        problems.append(FieldError("resources.cpus", group.too_much("cpus")))
     if request.resources.memory > group.max_memory_mb:
-        largest = format_size(group.max_memory_mb)
-        problems.append(FieldError("resources.memory", f"the largest node here has {largest}"))
-    if group.max_minutes and (request.time_limit or 0) > group.max_minutes:
-        problems.append(
-            FieldError("time_limit", f"sessions here may run {group.max_minutes} minutes at most")
-        )
+        problems.append(FieldError("resources.memory", group.too_much("memory")))
+    if group.max_minutes is not None and (request.time_limit or 0) > group.max_minutes:
+        problems.append(FieldError("time_limit", group.too_much("time")))
     return problems

@@ -8,8 +8,10 @@ from datetime import datetime
 from typing import Protocol
 
 from portal.core.access import AppState, Grant, OpenApp, Ticket
-from portal.core.job import JobReport, Partition
+from portal.core.job import JobReport, Node, Partition
+from portal.core.limits import Limits
 from portal.core.session import Session, State
+from portal.core.usage import Use
 
 
 class Clock(Protocol):
@@ -53,6 +55,14 @@ class Scheduler(Protocol):
 
     def partitions(self) -> list[Partition]:
         """All partitions."""
+        ...
+
+    def nodes(self) -> list[Node]:
+        """All nodes, once for each of their partitions."""
+        ...
+
+    def limits(self) -> Limits:
+        """Who may use how much."""
         ...
 
 
@@ -235,6 +245,22 @@ class StatusStore(Protocol):
 
     def partitions(self) -> list[Partition]:
         """The partitions as last read; [] before the first time."""
+        ...
+
+    def save_limits(self, limits: Limits) -> None:
+        """Keep Slurm's limits for everybody."""
+        ...
+
+    def limits(self) -> Limits | None:
+        """The limits as last read; None before the first time."""
+        ...
+
+    def save_use(self, use: Use) -> None:
+        """Keep who holds what at this look."""
+        ...
+
+    def use(self) -> Use:
+        """Who held what at the last look."""
         ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,8 @@ class LaunchForm:
     """All that the launch panel shows."""
 
     catalog: Catalog
-    groups: list[Partition]
+    open_to_me: Sequence[Partition] | None
+    """The resource groups that this person may use; None while none are known."""
     values: dict[str, str]
     errors: dict[str, str] = field(default_factory=dict)
     problem: str = ""
@@ -43,6 +44,11 @@ class LaunchForm:
     def environments(self) -> list[str]:
         """Names of the environments, in the catalog's order."""
         return list(dict.fromkeys(image.environment for image in self.catalog.images))
+
+    @property
+    def groups(self) -> Sequence[Partition]:
+        """The resource groups to choose from."""
+        return self.open_to_me or []
 
     @property
     def group(self) -> Partition | None:
@@ -98,4 +104,4 @@ def with_error(form: LaunchForm, error: PortalError) -> LaunchForm:
     beside = {e.field: e.message for e in found if e.field in FIELDS}
     rest = [f"{e.field}: {e.message}".removeprefix(": ") for e in found if e.field not in FIELDS]
     problem = "; ".join(rest) or ("" if beside else error.text)
-    return LaunchForm(form.catalog, form.groups, form.values, beside, problem)
+    return LaunchForm(form.catalog, form.open_to_me, form.values, beside, problem)

@@ -21,6 +21,7 @@ from portal.web.listing import FILTERS, listed
 from portal.web.logtext import decode
 from portal.web.paths import local_path
 from portal.web.show import rows_for
+from portal.web.use import use_of
 
 blueprint = Blueprint("pages", __name__)
 
@@ -62,6 +63,7 @@ def _rows() -> tuple[str, str]:
         rows=rows_for(person(), found),
         which=which,
         cursor=cursor,
+        use=use_of(person(), request.args.get("group") or None) or use_of(person(), None),
         status=services().sessions.status.slurm_status(),
         person=person(),
     )
@@ -83,7 +85,7 @@ def _page(form: LaunchForm, status: int = 200) -> Response:
 
 def _form(values: dict[str, str] | None = None) -> LaunchForm:
     catalog = services().sessions.catalog()
-    groups = services().sessions.status.partitions()
+    groups = services().sessions.groups(person())
     return LaunchForm(catalog, groups, values or launch_form.first_values(catalog))
 
 

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from portal.core.access import Person
 from portal.core.app import AppSpec, Image
+from portal.core.bounds import size as bound
 from portal.core.session import LIVE, Session, State
 from portal.web.context import services
 from portal.web.listing import in_full
@@ -139,7 +140,7 @@ def icon(name: str) -> Markup:
 
 def install_filters(app: Flask) -> None:
     """Give the templates these words."""
-    app.jinja_env.filters.update(size=size, span=span, moment=moment)
+    app.jinja_env.filters.update(size=size, bound=bound, span=span, moment=moment)
     app.jinja_env.globals.update(icon=icon, asset=_Assets(app).url)
 
 

@@ -12,6 +12,7 @@ from portal.core.launch import LaunchRequest
 from portal.web.api import PREFIX, open_to_all
 from portal.web.api.schemas import SCHEMAS
 from portal.web.api.sessions import AppRequest, ListQuery, LogQuery
+from portal.web.api.site import UseQuery
 from portal.web.api.tokens import TokenRequest
 from portal.web.context import services
 
@@ -103,6 +104,7 @@ def _operations() -> dict[str, dict[str, Any]]:
         },
         "/environments": {"get": _operation("What can be launched", 200, environments)},
         "/resource-groups": {"get": _operation("Where it can run", 200, groups)},
+        "/usage": {"get": _operation("What you hold", 200, _ref("Usage"), None, _query(UseQuery))},
         "/me": {"get": _operation("Whom the token stands for", 200, me)},
         "/openapi.json": {
             "get": _operation("This document", 200, {"type": "object"}, None, None, True)

@@ -91,6 +91,15 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "max_cpus": NUMBER,
             "max_memory": TEXT,
             "max_time_limit": MAYBE_NUMBER,
+            "max_running": MAYBE_NUMBER,
+            "bounded_by": _object({"cpus": TEXT, "memory": TEXT, "time": TEXT}),
+        }
+    ),
+    "Usage": _object(
+        {
+            "resource_group": TEXT,
+            "cpus": _object({"mine": NUMBER, "allowed": MAYBE_NUMBER, "available": MAYBE_NUMBER}),
+            "memory": _object({"mine": TEXT, "allowed": MAYBE_TEXT, "available": MAYBE_TEXT}),
         }
     ),
     "Me": _object({"name": TEXT, "admin": YES_NO}),

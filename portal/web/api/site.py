@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from flask.typing import ResponseReturnValue
+from pydantic import BaseModel, ConfigDict
 
 from portal.core.app import Catalog, Image
-from portal.core.launch import format_size
+from portal.core.launch import Word, format_size
+from portal.core.usage import Meter
+from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
+from portal.web.body import read_query
 from portal.web.context import person, services
+from portal.web.use import use_of
 
 blueprint = guarded("site")
 
@@ -41,7 +46,7 @@ def _version(catalog: Catalog, image: Image) -> dict[str, Any]:
 
 @blueprint.get("/resource-groups")
 def resource_groups() -> ResponseReturnValue:
-    """Slurm's partitions, and how large a session in each may be; time in minutes."""
+    """The partitions open to whoever asks, and how large their sessions may be; minutes."""
     groups = [
         {
             "name": partition.name,
@@ -50,10 +55,40 @@ def resource_groups() -> ResponseReturnValue:
             "max_cpus": partition.max_cpus,
             "max_memory": format_size(partition.max_memory_mb),
             "max_time_limit": partition.max_minutes,
+            "max_running": partition.max_jobs,
+            "bounded_by": dict(partition.why),
         }
-        for partition in services().sessions.status.partitions()
+        for partition in services().sessions.groups(person()) or []
     ]
     return {"resource_groups": groups}
+
+
+class UseQuery(BaseModel):
+    """Which resource group; the usual one when none is named."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    resource_group: Word | None = None
+
+
+@blueprint.get("/usage")
+def usage() -> ResponseReturnValue:
+    """What one holds in a resource group, may hold there, and could have at once."""
+    wanted = read_query(UseQuery).resource_group
+    found = use_of(person(), wanted)
+    if found is None:
+        text = "this resource group is not open to you"
+        raise InvalidRequest([FieldError("resource_group", text)])
+    return {
+        "resource_group": found.group,
+        "cpus": _meter(found.cpus, int),
+        "memory": _meter(found.memory, format_size),
+    }
+
+
+def _meter(meter: Meter, written: Callable[[int], object]) -> dict[str, object]:
+    parts = {"mine": meter.mine, "allowed": meter.allowed, "available": meter.available}
+    return {name: None if part is None else written(part) for name, part in parts.items()}
 
 
 @blueprint.get("/me")

@@ -26,6 +26,10 @@
       element.dataset.first ??= element.textContent;
       element.textContent = option?.dataset[element.dataset.bound] ?? element.dataset.first;
     }
+    for (const hint of panel.querySelectorAll("[data-why]")) {
+      hint.dataset.first ??= hint.title;
+      hint.title = option?.dataset[`${hint.dataset.why}Why`] ?? hint.dataset.first;
+    }
     const cpus = panel.querySelector("#field-resources-cpus");
     cpus.dataset.first ??= cpus.max;
     cpus.max = option?.dataset.cpus ?? cpus.dataset.first;

@@ -1,0 +1,189 @@
+"""Slurm's own limits, and what they leave for one person in one partition.
+
+Associations, QOS and partitions are read from Slurm and nothing is added here. Where a limit of one
+kind is set in several places, the first of Slurm's list counts: the partition's QOS, the job's QOS,
+the user's association, its accounts ("Hierarchy" in Slurm's resource_limits page). Limits of
+different kinds all count, so a request is bounded by the tightest. None means no limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Cores and MiB of memory; None where nothing is said."""
+
+    cpus: int | None = None
+    memory_mb: int | None = None
+
+
+@dataclass(frozen=True)
+class Association:
+    """What one user may use in one account, or (without a user) what an account may use."""
+
+    account: str
+    user: str = ""
+    partition: str = ""
+    parent: str = ""
+    qos: tuple[str, ...] = ()
+    default_qos: str = ""
+    group: Amount = Amount()
+    """All jobs of this association and of those below it together."""
+    job: Amount = Amount()
+    node: Amount = Amount()
+    jobs: int | None = None
+    minutes: int | None = None
+
+
+@dataclass(frozen=True)
+class Qos:
+    """A quality of service and its limits."""
+
+    name: str
+    flags: tuple[str, ...] = ()
+    group: Amount = Amount()
+    job: Amount = Amount()
+    node: Amount = Amount()
+    user: Amount = Amount()
+    account: Amount = Amount()
+    jobs: int | None = None
+    """Running jobs of one user."""
+    minutes: int | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Whom a partition lets in, and its own limits for one node of a job; () lets everybody in."""
+
+    name: str
+    qos: str = ""
+    accounts: tuple[str, ...] = ()
+    not_accounts: tuple[str, ...] = ()
+    allowed_qos: tuple[str, ...] = ()
+    not_qos: tuple[str, ...] = ()
+    node: Amount = Amount()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """All that Slurm says about who may use how much."""
+
+    enforced: tuple[str, ...] = ()
+    """AccountingStorageEnforce: without "limits" Slurm keeps limits but does not apply them."""
+    default_accounts: dict[str, str] = field(default_factory=dict)
+    associations: tuple[Association, ...] = ()
+    qos: tuple[Qos, ...] = ()
+    partitions: tuple[Entry, ...] = ()
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The most that can be granted, and in words whose limit that is."""
+
+    value: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The tightest bound of each kind; None is no limit."""
+
+    cpus: Bound | None = None
+    memory_mb: Bound | None = None
+    minutes: Bound | None = None
+    jobs: Bound | None = None
+
+
+@dataclass(frozen=True)
+class Total:
+    """A limit for several jobs together, and for whose jobs: those with all the named fields."""
+
+    amount: Amount
+    who: str
+    user: str | None = None
+    accounts: frozenset[str] | None = None
+    qos: str | None = None
+    partitions: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where one person stands in one partition: association, QOS in Slurm's order, its entry."""
+
+    user: str
+    association: Association | None
+    chain: tuple[Association, ...]
+    """The association and the accounts above it."""
+    qos: tuple[Qos, ...]
+    job_qos: str
+    entry: Entry
+    by_partition: frozenset[str]
+    """Partitions that share this one's QOS: its totals count jobs in all of them."""
+
+
+def standing(user: str, partition: str, limits: Limits) -> Standing | None:
+    """Find them; None when Slurm would not let this person in at all."""
+    entry = next((e for e in limits.partitions if e.name == partition), Entry(partition))
+    found = _association(user, partition, limits)
+    if found is None and "associations" in limits.enforced:
+        return None
+    account = found.account if found else ""
+    job_qos = _job_qos(found)
+    if not _let_in(account, entry.accounts, entry.not_accounts):
+        return None
+    if not _let_in(job_qos, entry.allowed_qos, entry.not_qos):
+        return None
+    sharing = frozenset(e.name for e in limits.partitions if entry.qos and e.qos == entry.qos)
+    applied = "limits" in limits.enforced
+    return Standing(
+        user,
+        found if applied else None,
+        tuple(_chain(found, limits)) if found and applied else (),
+        tuple(_qos_in_order(entry.qos, job_qos, limits)) if applied else (),
+        job_qos,
+        entry,
+        sharing,
+    )
+
+
+def _association(user: str, partition: str, limits: Limits) -> Association | None:
+    """The one that sbatch takes without --account: that of the default account."""
+    account = limits.default_accounts.get(user)
+    own = [
+        a
+        for a in limits.associations
+        if a.user == user and a.account == (account or a.account) and a.partition in ("", partition)
+    ]
+    return max(own, key=lambda a: a.partition != "", default=None)
+
+
+def _job_qos(association: Association | None) -> str:
+    if association is None:
+        return ""
+    if association.default_qos:
+        return association.default_qos
+    return association.qos[0] if len(association.qos) == 1 else "normal"
+
+
+def _let_in(name: str, only: tuple[str, ...], never: tuple[str, ...]) -> bool:
+    return name in only if only else not name or name not in never
+
+
+def _chain(association: Association, limits: Limits) -> Iterator[Association]:
+    yield association
+    accounts = {a.account: a for a in limits.associations if not a.user}
+    above = accounts.pop(association.account, None)
+    while above is not None:  # every account is taken out, so a circle ends
+        yield above
+        above = accounts.pop(above.parent, None)
+
+
+def _qos_in_order(partition_qos: str, job_qos: str, limits: Limits) -> Iterable[Qos]:
+    known = {qos.name: qos for qos in limits.qos}
+    first, second = known.get(partition_qos), known.get(job_qos)
+    if second is not None and "OverPartQOS" in second.flags:
+        first, second = second, first
+    return [qos for qos in dict.fromkeys((first, second)) if qos is not None]

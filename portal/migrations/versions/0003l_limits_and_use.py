@@ -1,0 +1,21 @@
+"""Slurm's limits, and who holds what."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003l"
+down_revision = "0002"
+
+
+def upgrade() -> None:
+    """Apply."""
+    with op.batch_alter_table("cluster") as table:
+        table.add_column(sa.Column("limits", sa.String(), nullable=False, server_default=""))
+        table.add_column(sa.Column("use", sa.String(), nullable=False, server_default=""))
+
+
+def downgrade() -> None:
+    """Take back."""
+    with op.batch_alter_table("cluster") as table:
+        table.drop_column("use")
+        table.drop_column("limits")

@@ -1,0 +1,134 @@
+"""Limits and bars are Slurm's own: compared with what squeue and scontrol say."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.client import OVER, SMALL, Api, Json
+from tests.cluster import Cluster, wait_for
+
+LEARNT = 90
+"""Seconds after which the worker has surely read a changed limit (it looks once a minute)."""
+TINY: Json = {"cpus": 1, "memory": "300m"}
+
+
+def held(cluster: Cluster, user: str) -> tuple[int, int]:
+    """Cores and MiB that squeue says a user's jobs hold in main."""
+    argv = ["squeue", "--noheader", f"--user={user}", "--partition=main"]
+    argv += ["--states=RUNNING,CONFIGURING,COMPLETING,SUSPENDED", "--Format=tres-alloc:200"]
+    text = cluster.run("login", *argv)
+    cores = sum(int(n) for n in re.findall(r"cpu=(\d+)", text))
+    memory = sum(
+        int(n) * (1024 if unit == "G" else 1) for n, unit in re.findall(r"mem=(\d+)([MG])", text)
+    )
+    return cores, memory
+
+
+def mb(size: str) -> int:
+    """A size of the API in MiB."""
+    return int(size[:-1]) * {"m": 1, "g": 1024}[size[-1]]
+
+
+def bars(api: Api) -> tuple[int, int]:
+    """Cores and MiB that the bars show as one's own."""
+    found = api.ask("GET", "/usage")
+    return found["cpus"]["mine"], mb(found["memory"]["mine"])
+
+
+def agree(api: Api, cluster: Cluster) -> tuple[int, int] | None:
+    """What the bars show, if it is what squeue says before and after."""
+    before = held(cluster, api.user)
+    shown = bars(api)
+    return shown if before == shown == held(cluster, api.user) else None
+
+
+@contextmanager
+def changed(cluster: Cluster, what: str, limit: str, back: str) -> Iterator[None]:
+    """Another limit for a while."""
+    cluster.run("ctl", "sacctmgr", "-i", "modify", *what.split(), "set", limit)
+    try:
+        yield
+    finally:
+        cluster.run("ctl", "sacctmgr", "-i", "modify", *what.split(), "set", back)
+
+
+def group(api: Api) -> Json | None:
+    """The only resource group, where there is one."""
+    found = api.ask("GET", "/resource-groups")["resource_groups"]
+    return found[0] if found else None
+
+
+def test_bars_are_what_slurm_says_after_launches_and_ends(alice: Api, cluster: Cluster) -> None:
+    wait_for("nothing held", lambda: agree(alice, cluster) == (0, 0))
+    chance = random.Random(4)
+    live: list[str] = []
+    for _ in range(14):
+        if len(live) == 3 or (live and chance.random() < 0.45):
+            gone = live.pop(chance.randrange(len(live)))
+            alice.stop(gone)
+            alice.wait_state(gone, *OVER)
+        else:
+            session = alice.launch(resources=TINY)["id"]
+            alice.wait_state(session, "RUNNING")
+            live.append(session)
+        shown = wait_for("bars as squeue says", lambda: agree(alice, cluster), 15)
+        assert shown == (len(live), 300 * len(live))
+        found = alice.ask("GET", "/usage")["cpus"]
+        assert found["allowed"] == 3
+        assert found["available"] == 3 - len(live)
+    alice.clean()
+    wait_for("nothing held", lambda: agree(alice, cluster) == (0, 0), 15)
+
+
+def test_jobs_from_the_command_line_count_too(bob: Api, cluster: Cluster) -> None:
+    script = "#!/bin/sh\n#SBATCH --mem=700 --output=/dev/null --cpus-per-task=2\nsleep 300\n"
+    job = cluster.run("login", "sbatch", "--parsable", user="bob", stdin=script).strip()
+    try:
+        wait_for("the bars", lambda: bars(bob) == (2, 700))
+        assert held(cluster, "bob") == (2, 700)
+        assert bob.ask("GET", "/usage")["cpus"]["available"] == 1
+    finally:
+        cluster.run("login", "scancel", job, user="bob")
+    wait_for("the bars", lambda: bars(bob) == (0, 0))
+
+
+def test_a_request_beyond_the_qos_is_refused_by_name(alice: Api, cluster: Cluster) -> None:
+    jobs = set(cluster.queue())
+    with changed(cluster, "qos normal", "MaxTRESPerJob=cpu=1", "MaxTRESPerJob=cpu=-1"):
+        wait_for("the limit", lambda: (g := group(alice)) and g["max_cpus"] == 1, LEARNT, 1.0)
+        answer = alice("POST", "/sessions", json=SMALL | {"resources": {**TINY, "cpus": 2}})
+        assert answer.status_code == 422
+        assert answer.json()["errors"] == [
+            {
+                "field": "resources.cpus",
+                "message": "a session of yours may have 1 core at most (QOS normal, MaxTRESPerJob)",
+            }
+        ]
+    assert set(cluster.queue()) == jobs
+    answer = alice("POST", "/sessions", json=SMALL | {"resources": {"cpus": 1, "memory": "3200m"}})
+    assert answer.json()["errors"] == [
+        {
+            "field": "resources.memory",
+            "message": "you may use 3 GB at once (QOS normal, MaxTRESPerUser)",
+        }
+    ]
+    assert set(cluster.queue()) == jobs
+
+
+@pytest.mark.parametrize("word", ["DenyAccounts=research", "AllowAccounts=root"])
+def test_only_open_partitions_are_offered(alice: Api, cluster: Cluster, word: str) -> None:
+    cluster.run("ctl", "scontrol", "update", "PartitionName=main", word)
+    try:
+        wait_for("no group", lambda: group(alice) is None, LEARNT, 1.0)
+        answer = alice("POST", "/sessions", json=SMALL)
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["field"] == "resource_group"
+    finally:
+        back = "DenyAccounts=" if word.startswith("Deny") else "AllowAccounts=ALL"
+        cluster.run("ctl", "scontrol", "update", "PartitionName=main", back)
+    wait_for("the group again", lambda: group(alice) is not None, LEARNT, 1.0)

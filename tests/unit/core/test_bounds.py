@@ -1,0 +1,160 @@
+"""Slurm's limits: who is let in, which bound is the tightest, and whose it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from portal.core.bounds import Group, bounds, groups_for
+from portal.core.job import Partition
+from portal.core.launch import parse_launch
+from portal.core.limits import Amount, Association, Entry, Limits, Qos
+from portal.core.policy import decide
+from portal.errors import InvalidRequest
+from tests.fakes import CATALOG
+
+MAIN = Partition("main", True, True, 16, 64_000, 480)
+GPU = Partition("gpu", False, True, 64, 512_000, None)
+ALICE = Association("physics", "alice", qos=("normal",), default_qos="normal")
+PHYSICS = Association("physics", parent="science")
+SCIENCE = Association("science", parent="root")
+NORMAL = Qos("normal")
+LIMITS = Limits(
+    enforced=("associations", "limits", "qos"),
+    default_accounts={"alice": "physics"},
+    associations=(ALICE, PHYSICS, SCIENCE, Association("root")),
+    qos=(NORMAL, Qos("long", minutes=9000)),
+    partitions=(Entry("main"), Entry("gpu")),
+)
+
+
+def limits(
+    alice: Association = ALICE,
+    science: Association = SCIENCE,
+    qos: tuple[Qos, ...] = (NORMAL,),
+    main: Entry | None = None,
+) -> Limits:
+    """The same limits with some of them changed."""
+    return replace(
+        LIMITS,
+        associations=(alice, PHYSICS, science),
+        qos=qos,
+        partitions=(main or Entry("main"), Entry("gpu")),
+    )
+
+
+def cpus(found: Limits, partition: Partition = MAIN) -> tuple[int, str]:
+    """The bound on cores, and whose it is."""
+    bound = bounds("alice", partition, found).cpus
+    assert bound is not None
+    return bound.value, bound.why
+
+
+def test_without_limits_the_largest_node_bounds() -> None:
+    assert cpus(LIMITS) == (16, "the largest node here has 16 cores")
+    assert bounds("alice", MAIN, None).cpus == bounds("alice", MAIN, LIMITS).cpus
+    assert bounds("alice", GPU, LIMITS).minutes is None
+    assert bounds("alice", MAIN, LIMITS).jobs is None
+
+
+@pytest.mark.parametrize(
+    ("found", "value", "word"),
+    [
+        (limits(qos=(Qos("normal", user=Amount(cpus=3)),)), 3, "QOS normal, MaxTRESPerUser"),
+        (limits(qos=(Qos("normal", job=Amount(cpus=2)),)), 2, "QOS normal, MaxTRESPerJob"),
+        (limits(qos=(Qos("normal", node=Amount(cpus=2)),)), 2, "QOS normal, MaxTRESPerNode"),
+        (limits(qos=(Qos("normal", account=Amount(cpus=5)),)), 5, "account physics"),
+        (limits(qos=(Qos("normal", group=Amount(cpus=6)),)), 6, "everybody in QOS normal"),
+        (limits(replace(ALICE, job=Amount(cpus=4))), 4, "account physics, MaxTRES"),
+        (limits(replace(ALICE, group=Amount(cpus=7))), 7, "your association"),
+        (
+            limits(science=replace(SCIENCE, group=Amount(cpus=1))),
+            1,
+            "account science may use 1 core",
+        ),
+        (limits(main=Entry("main", node=Amount(cpus=8))), 8, "a session in main"),
+        (limits(replace(ALICE, job=Amount(cpus=0))), 0, "0 cores"),
+    ],
+)
+def test_every_kind_of_limit_bounds_and_says_whose(found: Limits, value: int, word: str) -> None:
+    bound, why = cpus(found)
+    assert bound == value
+    assert word in why
+
+
+def test_the_first_of_one_kind_counts_as_in_slurm() -> None:
+    alice = replace(ALICE, job=Amount(cpus=2), group=Amount(cpus=2))
+    normal = Qos("normal", job=Amount(cpus=9), group=Amount(cpus=12))
+    assert cpus(limits(alice, qos=(normal,)))[0] == 9  # the QOS goes before the association
+    own = Qos("main-qos", job=Amount(cpus=11))
+    entry = Entry("main", qos="main-qos")
+    assert cpus(limits(alice, qos=(normal, own), main=entry))[0] == 11
+    over = replace(normal, flags=("OverPartQOS",))
+    assert cpus(limits(alice, qos=(over, own), main=entry))[0] == 9
+
+
+def test_time_and_memory_and_jobs() -> None:
+    alice = replace(ALICE, minutes=60, jobs=4)
+    found = limits(alice, qos=(Qos("normal", user=Amount(memory_mb=3072)),))
+    own = bounds("alice", MAIN, found)
+    assert own.minutes and (own.minutes.value, own.jobs and own.jobs.value) == (60, 4)
+    assert own.memory_mb and "3 GB at once" in own.memory_mb.why
+    longer = limits(alice, qos=(Qos("normal", minutes=900, flags=("PartitionTimeLimit",)),))
+    minutes = bounds("alice", MAIN, longer).minutes
+    assert minutes and minutes.value == 900
+
+
+def test_limits_that_slurm_does_not_apply_bound_nothing() -> None:
+    found = replace(limits(qos=(Qos("normal", user=Amount(cpus=3)),)), enforced=())
+    assert cpus(found)[0] == 16
+    assert [g.name for g in groups_for("stranger", [MAIN, GPU], found)] == ["main", "gpu"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "open_"),
+    [
+        (Entry("main"), True),
+        (Entry("main", accounts=("physics", "chemistry")), True),
+        (Entry("main", accounts=("chemistry",)), False),
+        (Entry("main", not_accounts=("physics",)), False),
+        (Entry("main", allowed_qos=("long",)), False),
+        (Entry("main", not_qos=("normal",)), False),
+    ],
+)
+def test_only_partitions_that_let_one_in_are_offered(entry: Entry, open_: bool) -> None:
+    names = [group.name for group in groups_for("alice", [MAIN, GPU], limits(main=entry))]
+    assert names == (["main", "gpu"] if open_ else ["gpu"])
+
+
+def test_an_association_may_be_for_one_partition() -> None:
+    alice = replace(ALICE, partition="gpu", group=Amount(cpus=5))
+    (group,) = groups_for("alice", [MAIN, GPU], limits(alice))
+    assert (group.name, group.max_cpus) == ("gpu", 5)
+
+
+def test_strangers_are_offered_nothing_and_told_so() -> None:
+    assert groups_for("bob", [MAIN, GPU], LIMITS) == []
+    assert len(groups_for("bob", [MAIN, GPU], None)) == 2
+    request = parse_launch({"environment": "python", "resources": {"cpus": 1, "memory": "1g"}})
+    with pytest.raises(InvalidRequest) as caught:
+        decide(request, CATALOG, [])
+    assert caught.value.errors[0].field == "resource_group"
+
+
+def test_a_refusal_names_the_field_and_whose_limit_it_is() -> None:
+    own = limits(qos=(Qos("normal", user=Amount(3, 3072), minutes=30),))
+    groups: list[Group] = groups_for("alice", [MAIN], own)
+    wanted = {"environment": "python", "resources": {"cpus": 5, "memory": "4g"}, "time_limit": 31}
+    with pytest.raises(InvalidRequest) as caught:
+        decide(parse_launch(wanted), CATALOG, groups)
+    assert {e.field: e.message for e in caught.value.errors} == {
+        "resources.cpus": "you may use 3 cores at once (QOS normal, MaxTRESPerUser)",
+        "resources.memory": "you may use 3 GB at once (QOS normal, MaxTRESPerUser)",
+        "time_limit": "sessions of yours may run 30 minutes at most (QOS normal, MaxWall)",
+    }
+
+
+def test_circles_of_accounts_end() -> None:
+    around = replace(LIMITS, associations=(ALICE, PHYSICS, replace(SCIENCE, parent="physics")))
+    assert cpus(around)[0] == 16

@@ -1,0 +1,121 @@
+"""The two bars: what is mine, what I may have, what is free for me now."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portal.core.job import JobReport, JobState, Node, Partition
+from portal.core.limits import Amount, Association, Entry, Limits, Qos
+from portal.core.usage import Use, group_use, measure, meters
+
+NODES = [
+    Node("n1", "main", 4, 8000, True),
+    Node("n2", "main", 4, 8000, True),
+    Node("n3", "main", 64, 8000, False),
+    Node("n2", "gpu", 4, 8000, True),
+]
+LIMITS = Limits(
+    enforced=("associations", "limits"),
+    default_accounts={"alice": "lab", "bob": "lab"},
+    associations=(
+        Association("lab", "alice", default_qos="normal"),
+        Association("lab", "bob", default_qos="normal"),
+        Association("lab", group=Amount(cpus=6)),
+    ),
+    qos=(Qos("normal", user=Amount(3, 3072)),),
+    partitions=(Entry("main"), Entry("gpu")),
+)
+
+
+def job(
+    user: str = "alice",
+    node: str = "n1",
+    cpus: int = 1,
+    memory: int = 1024,
+    state: JobState = JobState.RUNNING,
+    partition: str = "main",
+) -> JobReport:
+    """A job of a user on a node."""
+    return JobReport(
+        "1", user, state, nodes=(node,), partition=partition, account="lab", qos="normal",
+        cpus=cpus, memory_mb=memory,
+    )  # fmt: skip
+
+
+def cpus(use: Use, user: str = "alice", limits: Limits | None = LIMITS) -> tuple[int, ...]:
+    """A person's cores in main: mine, allowed, available."""
+    meter = meters(user, "main", limits, use)[0]
+    assert meter.allowed is not None and meter.available is not None
+    return meter.mine, meter.allowed, meter.available
+
+
+def test_nothing_held() -> None:
+    assert cpus(measure([], NODES)) == (0, 3, 3)
+    assert cpus(measure([], NODES), limits=None) == (0, 8, 8)  # n3 takes no jobs
+
+
+def test_only_what_is_allocated_counts() -> None:
+    jobs = [job(), job(state=JobState.PENDING), job(state=JobState.COMPLETED)]
+    assert cpus(measure(jobs, NODES)) == (1, 3, 2)
+    assert cpus(measure([job(state=JobState.COMPLETING)], NODES))[0] == 1
+
+
+def test_memory_is_measured_like_cores() -> None:
+    memory = meters("alice", "main", LIMITS, measure([job(memory=2048)], NODES))[1]
+    assert (memory.mine, memory.allowed, memory.available) == (2048, 3072, 1024)
+    assert (round(memory.upper or 0), round(memory.lower or 0)) == (67, 67)
+
+
+def test_others_leave_less_of_what_is_shared() -> None:
+    busy = measure([job(), job("bob", cpus=4)], NODES)
+    assert cpus(busy) == (1, 3, 1)  # the account's six cores
+    full = measure([job("root", "n1", 4), job("root", "n2", 3)], NODES)
+    assert cpus(full, limits=None) == (0, 8, 1)
+
+
+def test_jobs_elsewhere_use_up_ones_own_limit_but_are_not_mine_here() -> None:
+    use = measure([job(), job(partition="gpu", node="n2")], NODES)
+    assert cpus(use) == (1, 3, 1)
+
+
+def test_no_room_known_and_no_limits_is_said_so() -> None:
+    meter = meters("alice", "main", None, measure([job()], []))[0]
+    assert (meter.mine, meter.allowed, meter.available) == (1, None, None)
+    assert (meter.upper, meter.lower) == (None, None)
+
+
+def test_the_group_must_be_open() -> None:
+    parts = [
+        Partition("main", True, True, 4, 8000, None),
+        Partition("gpu", False, True, 4, 8, None),
+    ]
+    use = measure([], NODES)
+    found = group_use("alice", None, parts, LIMITS, use)
+    assert found and (found.group, found.groups) == ("main", ("main", "gpu"))
+    assert (found := group_use("alice", "gpu", parts, LIMITS, use)) and found.group == "gpu"
+    assert group_use("alice", "nix", parts, LIMITS, use) is None
+    assert group_use("stranger", None, parts, LIMITS, use) is None
+
+
+sizes = st.tuples(
+    st.sampled_from(["alice", "bob"]), st.sampled_from(["n1", "n2"]), st.integers(1, 3)
+)
+
+
+@given(st.lists(sizes, max_size=12), sizes)
+def test_one_job_raises_and_its_end_lowers_by_the_same(
+    others: list[tuple[str, str, int]], mine: tuple[str, str, int]
+) -> None:
+    rest = [job(user, node, size) for user, node, size in others]
+    one = job("alice", mine[1], mine[2])
+    before, during = (
+        meters("alice", "main", LIMITS, measure(j, NODES)) for j in (rest, [*rest, one])
+    )
+    assert during[0].mine - before[0].mine == mine[2]
+    assert during[1].mine - before[1].mine == 1024
+    for meter in (*before, *during):
+        assert 0 <= (meter.upper or 0) <= 100
+        assert 0 <= (meter.lower or 0) <= 100
+        assert (meter.available or 0) >= 0
+    assert (during[0].available or 0) <= (before[0].available or 0)

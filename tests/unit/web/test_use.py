@@ -1,0 +1,112 @@
+"""The bars and the bounds on the pages and in the REST API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from portal.errors import Unavailable
+from portal.reconcile import Reconciler
+from tests.fakes import World
+from tests.unit.web.conftest import Api, Browser
+
+MakeApi = Callable[[str], Api]
+SMALL = {"environment": "python", "resources": {"cpus": 1, "memory": "1g"}}
+
+
+def learn(world: World) -> None:
+    """What the worker does before it looks at the queue."""
+    worker = Reconciler(world.sessions)
+    worker.read_partitions()
+    worker.read_limits()
+    assert worker.look()
+
+
+def test_usage_follows_the_queue(world: World, api: MakeApi) -> None:
+    learn(world)
+    alice, bob = api("alice"), api("bob")
+    nothing = {"mine": 0, "allowed": 3, "available": 3}
+    assert alice("GET", "/usage").json == {
+        "resource_group": "main",
+        "cpus": nothing,
+        "memory": {"mine": "0m", "allowed": "3g", "available": "3g"},
+    }
+    alice("POST", "/sessions", json=SMALL)
+    world.slurm.start(world.slurm.jobs[0])
+    learn(world)
+    found = alice("GET", "/usage?resource_group=main").json
+    assert found and found["cpus"] == {"mine": 1, "allowed": 3, "available": 2}
+    assert found["memory"] == {"mine": "1g", "allowed": "3g", "available": "2g"}
+    assert (other := bob("GET", "/usage").json) and other["cpus"] == nothing
+    world.slurm.finish(world.slurm.jobs[0], "COMPLETED")
+    learn(world)
+    assert (after := alice("GET", "/usage").json) and after["cpus"] == nothing
+
+
+def test_usage_before_slurm_was_asked(world: World, api: MakeApi) -> None:
+    assert world.slurm.jobs == []
+    assert api("alice")("GET", "/usage").status_code == 422
+    world.store.save_partitions(world.sessions.scheduler.partitions())
+    found = api("alice")("GET", "/usage").json
+    assert found and found["cpus"] == {"mine": 0, "allowed": None, "available": None}
+
+
+def test_a_group_that_is_not_open_is_refused(world: World, api: MakeApi) -> None:
+    world.slurm.entry = "AllowAccounts=chemistry"
+    learn(world)
+    alice = api("alice")
+    assert alice("GET", "/resource-groups").json == {"resource_groups": []}
+    answer = alice("GET", "/usage?resource_group=main")
+    assert answer.status_code == 422
+    assert answer.json and answer.json["errors"][0]["field"] == "resource_group"
+    refused = alice("POST", "/sessions", json=SMALL)
+    assert refused.json and refused.json["errors"][0]["field"] == "resource_group"
+    assert world.slurm.jobs == []
+
+
+def test_the_true_bound_and_whose_it_is(world: World, api: MakeApi) -> None:
+    learn(world)
+    alice = api("alice")
+    answer = alice("GET", "/resource-groups").json
+    assert answer is not None
+    (group,) = answer["resource_groups"]
+    assert (group["max_cpus"], group["max_memory"]) == (3, "3g")
+    assert "QOS normal" in group["bounded_by"]["cpus"]
+    refused = alice("POST", "/sessions", json={**SMALL, "resources": {"cpus": 4, "memory": "1g"}})
+    assert refused.json and refused.json["errors"] == [
+        {
+            "field": "resources.cpus",
+            "message": "you may use 3 cores at once (QOS normal, MaxTRESPerUser)",
+        }
+    ]
+
+
+def test_the_page_shows_bounds_and_bars(world: World, alice: Browser) -> None:
+    learn(world)
+    page = alice.get("/sessions").text
+    assert '<span data-bound="cpus">3</span>' in page
+    assert '<span data-bound="memory">3 GB</span>' in page
+    assert 'title="you may use 3 cores at once (QOS normal, MaxTRESPerUser)"' in page
+    bars = re.findall(r'data-meter="(\w+)" data-mine="(\d+)" data-allowed="(\d+)"', page)
+    assert bars == [("cpus", "0", "3"), ("memory", "0", "3072")]
+
+
+def test_a_page_without_knowledge_has_no_bars(world: World, alice: Browser) -> None:
+    assert world.slurm.jobs == []
+    assert "data-meter" not in alice.get("/sessions").text
+    assert alice.get("/sessions?group=nowhere").status_code == 200
+    learn(world)
+    assert "data-meter" in alice.get("/sessions?group=nowhere").text
+
+
+def test_limits_stay_while_accounting_is_silent(world: World) -> None:
+    learn(world)
+    before = world.store.limits()
+    world.slurm.accounting_down = True
+    worker = Reconciler(world.sessions)
+    with pytest.raises(Unavailable):
+        worker.read_limits()
+    assert before is not None
+    assert world.store.limits() == before
