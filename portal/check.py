@@ -41,6 +41,7 @@ def _slurm(services: Services) -> Iterator[Finding]:
     questions: list[tuple[str, Callable[[], object]]] = [
         (f"{login.reader}@{login.host} reads the queue (squeue)", scheduler.jobs),
         ("Slurm's partitions (sinfo)", scheduler.partitions),
+        ("Slurm's limits (sacctmgr, scontrol)", scheduler.limits),
         ("Slurm's accounting (sacct)", lambda: scheduler.ended(["1"])),
     ]
     for text, ask in questions:

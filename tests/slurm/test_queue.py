@@ -110,8 +110,8 @@ def test_bad_input_names_the_field_and_leaves_nothing(alice: Api, cluster: Clust
 
 
 def test_what_slurm_refuses_leaves_nothing(alice: Api, cluster: Cluster) -> None:
-    """A limit that only Slurm knows of: its refusal comes back as an answer to the request."""
-    limit = "MaxWall=00:10:00"
+    """A limit that only Slurm reckons with: its refusal comes back as an answer to the request."""
+    limit = "MaxTRESMins=cpu=10"
     cluster.run("ctl", "sacctmgr", "-i", "modify", "user", "alice", "set", limit)
     cluster.run("ctl", "sacctmgr", "-i", "modify", "qos", "normal", "set", "Flags=DenyOnLimit")
     jobs, rows = set(cluster.queue()), alice.list()
@@ -122,5 +122,5 @@ def test_what_slurm_refuses_leaves_nothing(alice: Api, cluster: Cluster) -> None
         assert set(cluster.queue()) == jobs
         assert alice.list() == rows
     finally:
-        cluster.run("ctl", "sacctmgr", "-i", "modify", "user", "alice", "set", "MaxWall=-1")
+        cluster.run("ctl", "sacctmgr", "-i", "modify", "user", "alice", "set", "MaxTRESMins=cpu=-1")
         cluster.run("ctl", "sacctmgr", "-i", "modify", "qos", "normal", "set", "Flags=-1")

@@ -101,6 +101,12 @@ def test_a_page_without_knowledge_has_no_bars(world: World, alice: Browser) -> N
     assert "data-meter" in alice.get("/sessions?group=nowhere").text
 
 
+def test_nobody_is_left_wondering_why_no_group_is_offered(world: World, alice: Browser) -> None:
+    world.slurm.entry = "DenyAccounts=research"
+    learn(world)
+    assert "Slurm lets your account use no resource group here" in alice.get("/sessions").text
+
+
 def test_limits_stay_while_accounting_is_silent(world: World) -> None:
     learn(world)
     before = world.store.limits()
