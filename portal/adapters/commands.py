@@ -174,18 +174,8 @@ def sinfo_parse(text: str) -> list[Partition]:
 
 
 _HOST_FIELDS = ("NodeHost", "Partition", "CPUs", "Memory", "StateComplete")
-_UNUSABLE = frozenset(
-    {
-        "down",
-        "drain",
-        "drained",
-        "draining",
-        "fail",
-        "failing",
-        "unknown",
-        "future",
-        "not_responding",
-    }
+_UNUSABLE = re.compile(
+    r"\b(down|drain\w*|fail\w*|maint\w*|reserved|unknown|future|not_responding)\b", re.IGNORECASE
 )
 
 
@@ -203,8 +193,7 @@ def nodes_parse(text: str) -> list[Node]:
         if len(fields) != len(_HOST_FIELDS) + 1:
             raise SurpriseError(f"sinfo: {len(fields)} fields in {line!r}")
         name, partition, cpus, memory, state = map(str.strip, fields[:-1])
-        words = set(re.split(r"[^a-z_]+", state.lower()))
-        usable = not words & _UNUSABLE
+        usable = not _UNUSABLE.search(state)
         found.append(Node(name, partition.rstrip("*"), int(cpus), int(memory), usable))
     return found
 

@@ -104,7 +104,7 @@ def test_nodes(version: str) -> None:
     [
         ("idle", True), ("mixed+planned", True), ("allocated", True), ("idle~", True),
         ("powered_down", True), ("down*", False), ("idle+drain", False), ("drained", False),
-        ("down*+not_responding", False), ("draining", False),
+        ("down*+not_responding", False), ("draining", False), ("idle+maintenance", False),
     ],
 )  # fmt: skip
 def test_nodes_that_take_no_jobs(state: str, usable: bool) -> None:
