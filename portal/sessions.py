@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 from portal.access import Access
 from portal.core.access import AppState, Person, gateway_name, hash_secret
 from portal.core.app import Catalog, Image
-from portal.core.bounds import Group, groups_for
 from portal.core.job import JobReport
 from portal.core.launch import LaunchRequest
 from portal.core.names import readable_name
+from portal.core.offer import groups_of
 from portal.core.policy import decide, group_for
 from portal.core.ports import (
     Certificates,
@@ -97,11 +97,6 @@ class Sessions:
 
     # Launch
 
-    def groups(self, person: Person) -> list[Group] | None:
-        """The partitions open to a person, with their bounds; None while none are known."""
-        known = self.status.partitions()
-        return groups_for(person.name, known, self.status.limits()) if known else None
-
     def launch(self, person: Person, request: LaunchRequest, key: str | None = None) -> Session:
         """Store a session, then submit its job; the same key again gives the same session.
 
@@ -109,7 +104,7 @@ class Sessions:
         Unavailable (nothing is stored). When Slurm's answer is lost, the session stays and
         reconcile finds out: a launch never makes two jobs and never loses one.
         """
-        partitions = self.groups(person)
+        partitions = groups_of(self.status, person.name)
         image = decide(request, self.catalog(), partitions)
         self._refuse_while_down()
         group = group_for(request.resource_group, partitions or [])

@@ -78,6 +78,15 @@ class Limits:
     qos: tuple[Qos, ...] = ()
     partitions: tuple[Entry, ...] = ()
 
+    @property
+    def shuts_out_strangers(self) -> bool:
+        """Whether nobody without an association is let in.
+
+        Where no people are seen at all, the site hides them (PrivateData): that shuts out nobody.
+        """
+        seen = any(a.user not in ("", "root") for a in self.associations)
+        return "associations" in self.enforced and seen
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -128,7 +137,7 @@ def standing(user: str, partition: str, limits: Limits) -> Standing | None:
     """Find them; None when Slurm would not let this person in at all."""
     entry = next((e for e in limits.partitions if e.name == partition), Entry(partition))
     found = _association(user, partition, limits)
-    if found is None and "associations" in limits.enforced:
+    if found is None and limits.shuts_out_strangers:
         return None
     account = found.account if found else ""
     job_qos = _job_qos(found)

@@ -10,6 +10,7 @@ from flask.typing import ResponseReturnValue
 from markupsafe import Markup
 
 from portal.core.launch import parse_launch
+from portal.core.offer import groups_of, use_of
 from portal.core.session import OVER
 from portal.errors import NotFound, PortalError, Unavailable
 from portal.web import form as launch_form
@@ -21,7 +22,6 @@ from portal.web.listing import FILTERS, listed
 from portal.web.logtext import decode
 from portal.web.paths import local_path
 from portal.web.show import rows_for
-from portal.web.use import use_of
 
 blueprint = Blueprint("pages", __name__)
 
@@ -57,14 +57,16 @@ def _filter() -> str:
 def _rows() -> tuple[str, str]:
     """The list as HTML, and a mark that changes when anything in it does."""
     which = _filter()
+    status = services().sessions.status
     found, cursor = listed(person(), FILTERS[which], PAGE, request.args.get("cursor"), None)
     html = render_template(
         "_rows.html",
         rows=rows_for(person(), found),
         which=which,
         cursor=cursor,
-        use=use_of(person(), request.args.get("group") or None) or use_of(person(), None),
-        status=services().sessions.status.slurm_status(),
+        use=use_of(status, person().name, request.args.get("group") or None)
+        or use_of(status, person().name, None),
+        status=status.slurm_status(),
         person=person(),
     )
     return html, hashlib.sha256(html.encode()).hexdigest()[:20]
@@ -85,7 +87,7 @@ def _page(form: LaunchForm, status: int = 200) -> Response:
 
 def _form(values: dict[str, str] | None = None) -> LaunchForm:
     catalog = services().sessions.catalog()
-    groups = services().sessions.groups(person())
+    groups = groups_of(services().sessions.status, person().name)
     return LaunchForm(catalog, groups, values or launch_form.first_values(catalog))
 
 

@@ -10,12 +10,12 @@ from pydantic import BaseModel, ConfigDict
 
 from portal.core.app import Catalog, Image
 from portal.core.launch import Word, format_size
+from portal.core.offer import groups_of, use_of
 from portal.core.usage import Meter
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
 from portal.web.body import read_query
 from portal.web.context import person, services
-from portal.web.use import use_of
 
 blueprint = guarded("site")
 
@@ -58,7 +58,7 @@ def resource_groups() -> ResponseReturnValue:
             "max_running": partition.max_jobs,
             "bounded_by": dict(partition.why),
         }
-        for partition in services().sessions.groups(person()) or []
+        for partition in groups_of(services().sessions.status, person().name) or []
     ]
     return {"resource_groups": groups}
 
@@ -75,7 +75,7 @@ class UseQuery(BaseModel):
 def usage() -> ResponseReturnValue:
     """What one holds in a resource group, may hold there, and could have at once."""
     wanted = read_query(UseQuery).resource_group
-    found = use_of(person(), wanted)
+    found = use_of(services().sessions.status, person().name, wanted)
     if found is None:
         text = "this resource group is not open to you"
         raise InvalidRequest([FieldError("resource_group", text)])

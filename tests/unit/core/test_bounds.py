@@ -155,6 +155,11 @@ def test_a_refusal_names_the_field_and_whose_limit_it_is() -> None:
     }
 
 
+def test_what_the_site_hides_shuts_out_nobody() -> None:
+    hidden = replace(LIMITS, associations=(Association("root", "root"),), default_accounts={})
+    assert len(groups_for("alice", [MAIN, GPU], hidden)) == 2
+
+
 def test_circles_of_accounts_end() -> None:
     around = replace(LIMITS, associations=(ALICE, PHYSICS, replace(SCIENCE, parent="physics")))
     assert cpus(around)[0] == 16
