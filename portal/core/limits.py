@@ -178,7 +178,9 @@ def _job_qos(association: Association | None) -> str:
 
 
 def _let_in(name: str, only: tuple[str, ...], never: tuple[str, ...]) -> bool:
-    return name in only if only else not name or name not in never
+    if not name:  # not known: Slurm itself will say
+        return True
+    return name in only if only else name not in never
 
 
 def _chain(association: Association, limits: Limits) -> Iterator[Association]:

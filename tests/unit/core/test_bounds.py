@@ -157,6 +157,7 @@ def test_a_refusal_names_the_field_and_whose_limit_it_is() -> None:
 
 def test_what_the_site_hides_shuts_out_nobody() -> None:
     hidden = replace(LIMITS, associations=(Association("root", "root"),), default_accounts={})
+    hidden = replace(hidden, partitions=(Entry("main", accounts=("physics",)), Entry("gpu")))
     assert len(groups_for("alice", [MAIN, GPU], hidden)) == 2
 
 
