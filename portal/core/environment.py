@@ -48,7 +48,7 @@ def refusal(name: str) -> str | None:
 
 
 def _check_name(name: str) -> str:
-    if not re.fullmatch(NAME, name, re.ASCII):
+    if not re.fullmatch(NAME, name):
         text = "a name is of letters, digits and _, does not begin with a digit, up to 128 of them"
         raise PydanticCustomError("variable_name", text)
     if problem := refusal(name):
@@ -57,7 +57,9 @@ def _check_name(name: str) -> str:
 
 
 def _check_value(value: str) -> str:
-    if "\0" in value or len(value.encode(errors="replace")) > MAX_VALUE:
+    # JSON can write halves of characters, which nothing can carry.
+    broken = any("\ud800" <= character <= "\udfff" for character in value)
+    if broken or "\0" in value or len(value.encode(errors="replace")) > MAX_VALUE:
         text = f"a value has up to {MAX_VALUE} bytes, and no NUL among them"
         raise PydanticCustomError("variable_value", text)
     return value

@@ -36,7 +36,8 @@ def resize(wanted: SharedMemory | None) -> None:
         return
     try:
         library = ctypes.CDLL(None, use_errno=True)
-        _enter_namespace(library)
+        _must(library.unshare(CLONE_NEWUSER | CLONE_NEWNS))
+        _map_identity()
         _mount(library, wanted.mb)
     except OSError as error:
         text = f"this node does not let {PLACE} have {wanted.mb} MB: {error}"
@@ -45,9 +46,8 @@ def resize(wanted: SharedMemory | None) -> None:
         say(f"{text}; it keeps the size it has")
 
 
-def _enter_namespace(library: ctypes.CDLL) -> None:
+def _map_identity() -> None:
     user, group = os.getuid(), os.getgid()
-    _must(library.unshare(CLONE_NEWUSER | CLONE_NEWNS))
     for file, text in (
         ("setgroups", "deny"),  # the kernel's condition for writing the next two
         ("uid_map", f"{user} {user} 1"),
