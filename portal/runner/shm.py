@@ -34,10 +34,11 @@ def resize(wanted: SharedMemory | None) -> None:
     """
     if wanted is None:
         return
+    user, group = os.getuid(), os.getgid()  # in the new namespace nobody has a number at first
     try:
         library = ctypes.CDLL(None, use_errno=True)
         _must(library.unshare(CLONE_NEWUSER | CLONE_NEWNS))
-        _map_identity()
+        _map_identity(user, group)
         _mount(library, wanted.mb)
     except OSError as error:
         text = f"this node does not let {PLACE} have {wanted.mb} MB: {error}"
@@ -46,8 +47,7 @@ def resize(wanted: SharedMemory | None) -> None:
         say(f"{text}; it keeps the size it has")
 
 
-def _map_identity() -> None:
-    user, group = os.getuid(), os.getgid()
+def _map_identity(user: int, group: int) -> None:
     for file, text in (
         ("setgroups", "deny"),  # the kernel's condition for writing the next two
         ("uid_map", f"{user} {user} 1"),

@@ -1,4 +1,4 @@
-"""The launcher's further options in a real browser: variables, number of sessions, shared memory."""
+"""The further options of a launch, in a real browser."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import LogIn, Picture
 from tests.client import Api
-from tests.cluster import ROOT
 from tests.slurm.conftest import MakeApi
 
 WHO = "alice"
 STARTS = 60_000
-AXE = ROOT / "portal" / "web" / "static" / "vendor" / "axe.min.js"
 
 
 @pytest.fixture

@@ -156,7 +156,8 @@ def test_shared_memory_has_its_size_and_is_charged(alice: Api, resources: Json, 
     assert session["resources"]["shared_memory"] == f"{size}m"
     kernel = Kernel(alice.open(session["id"], "jupyterlab"))
     mounted, written, error, used = kernel.value(SHM)
-    assert (mounted, written, error) == (size, size, 28)  # ENOSPC
+    assert (mounted, error) == (size, 28)  # ENOSPC
+    assert size - 2 < written <= size  # something of Jupyter's may be in there, too
     assert used > size
     window = Terminal(alice.open(session["id"], "terminal"))
     assert str(size * 1024) in window.run("df -k /dev/shm")

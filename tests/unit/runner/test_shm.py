@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 
 import pytest
 
@@ -33,7 +34,7 @@ class Kernel:
 def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Which maps were written."""
     files: list[str] = []
-    monkeypatch.setattr(shm, "_map_identity", lambda: files.append("maps"))
+    monkeypatch.setattr(shm, "_map_identity", lambda *ids: files.append(str(ids)))
     monkeypatch.setattr("ctypes.get_errno", lambda: errno.EPERM)
     return files
 
@@ -49,7 +50,7 @@ def test_it_has_the_size(monkeypatch: pytest.MonkeyPatch, written: list[str]) ->
     assert [call[0] for call in kernel.calls] == ["unshare", "mount"]
     assert kernel.calls[1][-1] == b"size=64m,mode=1777"
     assert kernel.calls[1][2] == b"/dev/shm"
-    assert written == ["maps"]
+    assert written == [str((os.getuid(), os.getgid()))]
 
 
 def test_nothing_wanted_nothing_done(monkeypatch: pytest.MonkeyPatch) -> None:
