@@ -85,7 +85,8 @@ def _render(settings: Settings, options: argparse.Namespace) -> int:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    print(environment.get_template(template[options.what]).render(settings=settings), end="")
+    values = {"settings": settings, "bin": Path(sys.executable).parent}
+    print(environment.get_template(template[options.what]).render(values), end="")
     return 0
 
 

@@ -95,6 +95,8 @@ class Reconciler:
                 report = jobs.get(job_id)
             if report is not None and report.user == session.owner and report.state.over:
                 self._end(session, report)
+            elif report is None and session.lost is None:
+                self._store.change(session.id, {session.state}, lost=self._clock())
 
     def _accounting_may_lag(self, queued: JobReport | None) -> bool:
         """Whether to wait a moment for accounting, which alone knows who cancelled a job."""

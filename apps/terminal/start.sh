@@ -23,6 +23,8 @@ setw -g aggressive-resize on
 source-file -q ~/.tmux.conf
 TMUX
 
+# Most monospaced letters are 0.6 em wide: at 15 pixels that is a whole number of pixels. With a
+# fraction, ttyd's drawing rounds down after it has counted columns, and the right edge stays empty.
 exec "$SLIPWAY_TOOLKIT/bin/ttyd" -i "$SLIPWAY_SOCKET" -W -O -P 30 -d 3 -T xterm-256color \
-    -t titleFixed=Terminal -t disableLeaveAlert=true -t disableResizeOverlay=true -t scrollback=0 \
+    -t titleFixed=Terminal -t disableLeaveAlert=true -t disableResizeOverlay=true -t scrollback=0 -t fontSize=15 \
     "$SLIPWAY_TOOLKIT/bin/tmux" -u -f "$SLIPWAY_RUN/tmux.conf" new-session -A -s main -c "$HOME"

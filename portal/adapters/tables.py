@@ -75,6 +75,7 @@ class SessionRow(SQLModel, table=True):
     pending_reason: str | None = None
     estimated_start: datetime | None = _time(default=None)
     ahead: int | None = None
+    lost: datetime | None = _time(default=None)
     node: str | None = None
     address: str | None = None
     port: int | None = None

@@ -80,6 +80,8 @@ class Session(BaseModel):
     estimated_start: datetime | None = None
     ahead: int | None = None
     """How many jobs stand before it in Slurm's queue, as far as anybody can tell."""
+    lost: datetime | None = None
+    """Since when neither the queue nor accounting has known the job: nobody knows its state."""
     node: str | None = None
     address: str | None = None
     port: int | None = None
@@ -118,7 +120,7 @@ def observe(session: Session, report: JobReport, now: datetime) -> Changes:
     """Say what Slurm's report of the job changes in a live session; nothing new gives {}."""
     if report.state.over:
         return _ended(session, report, now)
-    changes: Changes = {"job_id": report.job_id}
+    changes: Changes = {"job_id": report.job_id, "lost": None}
     if session.state is not State.ENDING:
         changes["state"] = _live_state(session, report.state)
     if report.state is JobState.PENDING:

@@ -25,7 +25,7 @@ def unknown_since(session: Session, status: SlurmStatus, now: datetime) -> datet
         return None
     if now - status.answered > SILENT_AFTER:
         return status.failing_since or status.answered
-    return None
+    return session.lost
 
 
 def shown_state(session: Session, status: SlurmStatus, now: datetime) -> str:
@@ -38,6 +38,12 @@ def shown_state(session: Session, status: SlurmStatus, now: datetime) -> str:
 def shown_reason(session: Session, status: SlurmStatus, now: datetime) -> Reason | None:
     """Why a session is not running yet, or why its state is not known."""
     since = unknown_since(session, status, now)
+    if since is not None and since == session.lost:
+        return Reason(
+            "JobUnknown",
+            "Slurm's queue no longer has the job, and its accounting does not answer.",
+            "Open apps go on if the job does; the state shows again with accounting.",
+        )
     if since is not None:
         return Reason(
             "SlurmDown",

@@ -84,6 +84,12 @@ def screen(terminal: Page) -> str:
     return str(text)
 
 
+def drawn_share(terminal: Page) -> float:
+    """How much of the window's width the terminal uses."""
+    wide = terminal.locator(".xterm-screen").bounding_box()
+    return wide["width"] / 1280 if wide else 0.0
+
+
 def type_line(terminal: Page, line: str) -> None:
     """Type a command."""
     terminal.locator(".xterm-helper-textarea").press_sequentially(line)
@@ -127,6 +133,7 @@ def test_an_ordinary_day(log_in: LogIn, api: Api, picture: Picture) -> None:
 
     terminal = open_app(page, row, "Terminal")
     expect(terminal.locator(".xterm-screen")).to_be_visible(timeout=STARTS)
+    assert drawn_share(terminal) > 0.95  # to the right edge, not only what was counted first
     type_line(terminal, "ls")
     shows(terminal, "Untitled.ipynb")
     type_line(terminal, "echo made-here > from-the-terminal.txt; seq 1000 1200")

@@ -79,9 +79,8 @@ def test_accounting_away_while_a_session_ends(alice: Api, cluster: Cluster) -> N
             cluster.run("login", "scancel", f"--name={session}", user="alice")
             wait_for("the queue to forget the job", lambda: session not in cluster.queue(), 150)
             cluster.daemon("start", "portal", "worker")
-            for _ in range(5):
-                assert alice.get(session)["state"] in ("RUNNING", "UNKNOWN")
-                threading.Event().wait(1.5)
+            unknown = alice.wait_state(session, "UNKNOWN")
+            assert unknown["reason"]["code"] == "JobUnknown"
         finally:
             cluster.daemon("start", "ctl", "slurmdbd")
             cluster.attempt("daemon", "start", "portal", "worker")

@@ -85,6 +85,11 @@ def test_not_found_is_not_ended(world: World) -> None:
     world.slurm.accounting_down = True
     look(world)
     assert get(world, session).state is State.RUNNING
+    now, status = world.clock.now, world.store.slurm_status()
+    assert shown_state(get(world, session), status, now) == UNKNOWN
+    reason = shown_reason(get(world, session), status, now)
+    assert reason is not None
+    assert reason.code == "JobUnknown"
     world.slurm.accounting_down = False
     world.slurm.finish(world.slurm.jobs[0], "NODE_FAIL")
     look(world)
@@ -270,3 +275,14 @@ def test_the_place_in_the_queue(world: World) -> None:
     world.slurm.start(world.slurm.jobs[0])
     look(world)
     assert (get(world, first).ahead, get(world, second).ahead) == (None, 0)
+
+
+def test_a_job_that_turns_up_again_is_known_again(world: World) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    world.slurm.forgotten.add(1)
+    world.slurm.accounting_down = True
+    look(world)
+    world.slurm.forgotten.clear()
+    look(world)
+    shown = shown_state(get(world, session), world.store.slurm_status(), world.clock.now)
+    assert shown == State.RUNNING

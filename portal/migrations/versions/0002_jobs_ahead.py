@@ -1,4 +1,4 @@
-"""Jobs ahead in the queue."""
+"""Jobs ahead in the queue, and jobs that nobody knows."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -11,9 +11,11 @@ def upgrade() -> None:
     """Apply."""
     with op.batch_alter_table("session") as table:
         table.add_column(sa.Column("ahead", sa.Integer(), nullable=True))
+        table.add_column(sa.Column("lost", sa.DateTime(timezone=True), nullable=True))
 
 
 def downgrade() -> None:
     """Take back."""
     with op.batch_alter_table("session") as table:
+        table.drop_column("lost")
         table.drop_column("ahead")

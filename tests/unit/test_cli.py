@@ -1,0 +1,61 @@
+"""The administrator's command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from portal.cli import main
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    """A site's settings in a folder of the test."""
+    file = tmp_path / "slipway.toml"
+    quoted = {name: json.dumps(str(tmp_path / name)) for name in ("state", "run", "images")}
+    file.write_text(
+        f"[sessions]\ntemplates = {json.dumps(str(ROOT / 'templates'))}\n"
+        f"images = {quoted['images']}\n"
+        f"[state]\ndirectory = {quoted['state']}\nrun = {quoted['run']}\n"
+        f"[login]\nhost = '127.0.0.1'\nport = 1\nknown_hosts = {json.dumps(str(file))}\n"
+    )
+    return str(file)
+
+
+def test_init_makes_everything_once(config: str, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert main(["--config", config, "init"]) == 0
+    state = tmp_path / "state"
+    assert (state / "slipway.db").stat().st_mode & 0o077 == 0
+    assert (state / "secret_key").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "run" / "routes.map").exists()
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [("haproxy", "routes.map"), ("systemd", "portal.wsgi:app")],
+)
+def test_render(config: str, capsys: pytest.CaptureFixture[str], what: str, words: str) -> None:
+    assert main(["--config", config, "render", what]) == 0
+    assert words in capsys.readouterr().out
+
+
+def test_check_says_what_is_missing(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--config", config, "check"]) == 1
+    assert "run `slipway init`" in capsys.readouterr().out
+    main(["--config", config, "init"])
+    assert main(["--config", config, "check"]) == 1
+    said = capsys.readouterr().out
+    assert "MISSING 0 images" in said
+    assert "The login node does not answer" in said
+
+
+def test_wrong_settings_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "slipway.toml"
+    file.write_text("[web]\ncolour = 'red'")
+    assert main(["--config", str(file), "init"]) == 2
+    assert "web.colour" in capsys.readouterr().err
