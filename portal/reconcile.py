@@ -156,6 +156,7 @@ class Reconciler:
         )
 
     def _give_up(self, session: Session, text: str) -> None:
+        self._sessions.end_batch(session)  # all of a launch or none, before this one's end is told
         self._store.change(
             session.id,
             LIVE,

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-import logging
-import secrets
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from portal.access import Access
 from portal.core.access import AppState, Person, gateway_name, hash_secret
-from portal.core.app import Catalog, Image
+from portal.core.app import Catalog
 from portal.core.job import JobReport
 from portal.core.launch import LaunchRequest
-from portal.core.names import readable_name
-from portal.core.offer import groups_of
-from portal.core.policy import decide, group_for
 from portal.core.ports import (
     Certificates,
     Clock,
@@ -28,15 +22,10 @@ from portal.core.ports import (
     StatusStore,
     UserFiles,
 )
-from portal.core.script import render
 from portal.core.session import LIVE, NOT_WAITING, OVER, WAITING, Session, State
-from portal.core.submission import Rules, build_job, runner_spec
-from portal.errors import Gone, InvalidRequest, NotFound, OutcomeUnknown, Unauthorized, Unavailable
-
-log = logging.getLogger(__name__)
-
-DOWN_AFTER = timedelta(seconds=5)
-"""How long Slurm may be silent before a launch is refused without asking it."""
+from portal.core.submission import Rules
+from portal.errors import Gone, NotFound, Unauthorized
+from portal.launches import Launches
 
 
 @dataclass(frozen=True)
@@ -93,92 +82,38 @@ class Sessions:
         self.clock = clock
         self._certificates = certificates
         self._resolve = resolve
-        self._rules = rules
+        self._launches = Launches(
+            store=store,
+            status=status,
+            scheduler=scheduler,
+            files=files,
+            certificates=certificates,
+            catalog=catalog,
+            clock=clock,
+            rules=rules,
+            shut=access.close_session,
+        )
 
     # Launch
 
+    def launch_all(
+        self, person: Person, request: LaunchRequest, key: str | None = None
+    ) -> list[Session]:
+        """Launch as many sessions as the request says: all of them, or none (see Launches)."""
+        return self._launches.launch(person, request, key)
+
     def launch(self, person: Person, request: LaunchRequest, key: str | None = None) -> Session:
-        """Store a session, then submit its job; the same key again gives the same session.
-
-        Raises InvalidRequest (nothing is stored), Conflict (the key was used for something else),
-        Unavailable (nothing is stored). When Slurm's answer is lost, the session stays and
-        reconcile finds out: a launch never makes two jobs and never loses one.
-        """
-        partitions = groups_of(self.status, person.name)
-        image = decide(request, self.catalog(), partitions)
-        self._refuse_while_down()
-        group = group_for(request.resource_group, partitions or [])
-        token = secrets.token_urlsafe(32)
-        now = self.clock()
-        session = Session(
-            id=uuid.uuid4().hex,
-            name=request.name or readable_name(secrets.randbits(32)),
-            owner=person.name,
-            environment=image.environment,
-            version=image.version,
-            cpus=request.resources.cpus,
-            memory_mb=request.resources.memory,
-            partition=group.name if group else request.resource_group,
-            time_limit=request.time_limit,
-            state=State.SUBMITTING,
-            created=now,
-            submitted=now,
-            token_hash=hash_secret(token),
-        )
-        stored, new = self.store.add(session, key, request.model_dump_json())
-        if not new:
-            return stored
-        try:
-            return self._submit(session, image, token)
-        except OutcomeUnknown as error:
-            log.warning("session %s: submission unclear: %s", session.id, error)
-            return session
-        except (InvalidRequest, Unavailable):
-            self.store.forget(session.id)
-            raise
-
-    def _refuse_while_down(self) -> None:
-        status = self.status.slurm_status()
-        if status.failing_since and self.clock() - status.failing_since > DOWN_AFTER:
-            raise Unavailable(
-                "Slurm has not answered since "
-                f"{status.failing_since:%H:%M:%S} UTC, so nothing can be launched right now. "
-                "Running sessions are not affected. Try again in a few minutes."
-            )
-
-    def _submit(self, session: Session, image: Image, token: str) -> Session:
-        spec = runner_spec(
-            session,
-            token,
-            self.catalog().apps_of(image.environment, image.version),
-            self._rules,
-            callback_ca=self._certificates.server_ca(),
-            client_ca=self._certificates.client_ca(),
-        )
-        script = render(build_job(session, image, self._rules), self._rules.template)
-        job_id = self.scheduler.submit(session.owner, session.id, spec, script)
-        changed = self.store.change(
-            session.id, {State.SUBMITTING}, state=State.PENDING, job_id=job_id
-        ) or self.store.change(session.id, LIVE, job_id=job_id)
-        if changed is not None and changed.state is State.ENDING:
-            self._cancel(changed)  # it was stopped while Slurm was taking it
-        return changed or session
+        """Launch, for those who ask for a single session."""
+        return self.launch_all(person, request, key)[0]
 
     def resubmit(self, session: Session) -> None:
-        """Submit a session whose job is known not to exist; a new secret replaces the old."""
-        image = self.catalog().image(session.environment, session.version)
-        token = secrets.token_urlsafe(32)
-        claimed = self.store.change(
-            session.id,
-            {State.SUBMITTING},
-            token_hash=hash_secret(token),
-            submitted=self.clock(),
-            attempts=session.attempts + 1,
-        )
-        if image is None or claimed is None:
-            return
-        self.files.remove_session(session.owner, session.id)
-        self._submit(claimed, image, token)
+        """Submit a session whose job is known not to exist."""
+        self._launches.resubmit(session)
+
+    def end_batch(self, session: Session) -> None:
+        """End all sessions that were launched together with this one, and this one, too."""
+        for other in self._launches.end_batch(session.batch or session.id):
+            self._launches.cancel(other)
 
     # The runner's calls
 
@@ -268,21 +203,13 @@ class Sessions:
         )
         if changed is None:
             return self.store.get(session.id) or session
-        self._cancel(changed)
+        self._launches.cancel(changed)
         self.access.close_session(session.id)
         return changed
 
-    def _cancel(self, session: Session) -> None:
-        if session.job_id is None:
-            return
-        try:
-            self.scheduler.cancel(session.owner, session.job_id)
-        except Unavailable as error:
-            log.warning("session %s: not cancelled yet: %s", session.id, error)
-
     def cancel_again(self, session: Session) -> None:
         """Repeat the wish of stop(), for reconcile."""
-        self._cancel(session)
+        self._launches.cancel(session)
 
     def read_log(self, person: Person, session_id: str, offset: int, limit: int = 1 << 20) -> bytes:
         """Part of a session's log, from a byte offset on."""

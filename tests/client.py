@@ -79,6 +79,13 @@ class Api:
         self.launched.append(session["id"])
         return session
 
+    def launch_all(self, **changes: Any) -> list[Json]:
+        """Launch several small sessions at once."""
+        answer = self.ask("POST", "/sessions", 201, json=SMALL | changes)
+        sessions: list[Json] = answer["sessions"]
+        self.launched += [session["id"] for session in sessions]
+        return sessions
+
     def get(self, session: str) -> Json:
         """One session."""
         return self.ask("GET", f"/sessions/{session}")

@@ -9,19 +9,19 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Engine, create_engine, event, func, tuple_
+from sqlalchemy import Engine, create_engine, event, func, or_, tuple_
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
-from portal.adapters.tables import ClusterRow, LaunchKeyRow, SessionRow
+from portal.adapters.tables import ClusterRow, LaunchKeyRow, SessionEnvRow, SessionRow
 from portal.core.job import Partition
 from portal.core.limits import Limits
 from portal.core.ports import SlurmStatus
@@ -64,37 +64,56 @@ class Store:
 
     # Sessions
 
-    def add(self, session: Session, key: str | None, fingerprint: str) -> tuple[Session, bool]:
-        """Store a new session, or return (earlier one, False) for the owner's same key."""
+    def add(
+        self,
+        sessions: Sequence[Session],
+        key: str | None,
+        fingerprint: str,
+        env: Mapping[str, str],
+    ) -> tuple[list[Session], bool]:
+        """Store all sessions of a launch, or return (earlier ones, False) for the same key."""
+        owner = sessions[0].owner
         try:
             with Database(self._engine) as db:
                 if key is not None:
                     db.add(
                         LaunchKeyRow(
-                            owner=session.owner,
+                            owner=owner,
                             key=key,
-                            session=session.id,
+                            session=sessions[0].id,
                             fingerprint=fingerprint,
                         )
                     )
                     db.flush()
-                db.add(SessionRow(**session.model_dump()))
+                for session in sessions:
+                    db.add(SessionRow(**session.model_dump()))
+                    if env:
+                        db.add(SessionEnvRow(session=session.id, variables=json.dumps(dict(env))))
                 db.commit()
         except IntegrityError:
             if key is None:
                 raise
-            return self._earlier(session.owner, key, fingerprint), False
-        return session, True
+            return self._earlier(owner, key, fingerprint), False
+        return list(sessions), True
 
-    def _earlier(self, owner: str, key: str, fingerprint: str) -> Session:
+    def _earlier(self, owner: str, key: str, fingerprint: str) -> list[Session]:
         with Database(self._readers) as db:
             row = db.get(LaunchKeyRow, (owner, key))
-            found = db.get(SessionRow, row.session) if row else None
-            if row is None or found is None:
+            batch = select(SessionRow).where(_of_batch(row.session if row else ""))
+            found = db.exec(batch).all()
+            if row is None or not found:
                 raise Conflict("A launch with this key was just refused. Use a new key.")
             if row.fingerprint != fingerprint:
                 raise Conflict("This Idempotency-Key was used for a different request.")
-            return _session(found)
+            # All of one launch have the same stem: this is name1, name2, … name10.
+            return [_session(r) for r in sorted(found, key=lambda r: (len(r.name), r.name))]
+
+    def env(self, session: str) -> dict[str, str]:
+        """A session's environment variables."""
+        with Database(self._readers) as db:
+            row = db.get(SessionEnvRow, session)
+            variables: dict[str, str] = json.loads(row.variables) if row else {}
+            return variables
 
     def get(self, session: str) -> Session | None:
         """One session."""
@@ -115,11 +134,23 @@ class Store:
             db.commit()
             return result
 
-    def forget(self, session: str) -> None:
-        """Remove a session that never came to be, and its key with it."""
+    def change_batch(self, batch: str, when: Collection[State], **changes: object) -> list[Session]:
+        """Change those sessions of a launch that are in one of these states."""
         with Database(self._engine) as db:
-            db.exec(delete(LaunchKeyRow).where(col(LaunchKeyRow.session) == session))
-            db.exec(delete(SessionRow).where(col(SessionRow.id) == session))
+            query = select(SessionRow).where(_of_batch(batch), col(SessionRow.state).in_(when))
+            rows = db.exec(query.with_for_update()).all()
+            for row in rows:
+                row.sqlmodel_update(changes)
+            changed = [_session(row) for row in rows]
+            db.commit()
+            return changed
+
+    def forget(self, batch: str, sessions: Collection[str]) -> None:
+        """Remove sessions of a launch that never came to be, and the launch's key."""
+        with Database(self._engine) as db:
+            db.exec(delete(LaunchKeyRow).where(col(LaunchKeyRow.session) == batch))
+            db.exec(delete(SessionEnvRow).where(col(SessionEnvRow.session).in_(sessions)))
+            db.exec(delete(SessionRow).where(col(SessionRow.id).in_(sessions)))
             db.commit()
 
     def live(self) -> list[Session]:
@@ -214,6 +245,11 @@ _USE = TypeAdapter(Use)
 def _limits(text: str) -> Limits:
     # Large sites have thousands of associations, and pages ask every two seconds.
     return _LIMITS.validate_json(text)
+
+
+def _of_batch(batch: str) -> Any:
+    # A session of before there were batches is one by itself.
+    return or_(col(SessionRow.batch) == batch, col(SessionRow.id) == batch)
 
 
 def _session(row: SessionRow) -> Session:

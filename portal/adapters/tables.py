@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import DateTime, Dialect, Index, UniqueConstraint
 from sqlalchemy.types import TypeDecorator
-from sqlmodel import Field, SQLModel
+from sqlmodel import AutoString, Field, SQLModel
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -29,6 +29,21 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value is not None else None
 
 
+class Words(TypeDecorator[tuple[str, ...]]):
+    """Keeps words that hold no space."""
+
+    impl = AutoString
+    cache_ok = True
+
+    def process_bind_param(self, value: tuple[str, ...] | None, dialect: Dialect) -> str:
+        """Join them."""
+        return " ".join(value or ())
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> tuple[str, ...]:
+        """Take them apart."""
+        return tuple(value.split()) if value else ()
+
+
 def _time(**options: Any) -> Any:
     return Field(sa_type=UtcDateTime, **options)
 
@@ -48,11 +63,14 @@ class SessionRow(SQLModel, table=True):
     memory_mb: int
     partition: str | None = None
     time_limit: int | None = None
+    shared_memory_mb: int | None = None
+    env_names: tuple[str, ...] = Field(default=(), sa_type=Words)
     state: str = Field(index=True)
     created: datetime = _time()
     token_hash: str
     submitted: datetime = _time()
     attempts: int
+    batch: str | None = Field(default=None, index=True)
     job_id: str | None = Field(default=None, index=True)
     pending_reason: str | None = None
     estimated_start: datetime | None = _time(default=None)
@@ -77,8 +95,17 @@ class SessionRow(SQLModel, table=True):
     oom_kills: int = 0
 
 
+class SessionEnvRow(SQLModel, table=True):
+    """Environment variables of a session, as JSON; apart, since no list or page needs them."""
+
+    __tablename__ = "session_env"
+
+    session: str = Field(primary_key=True)
+    variables: str
+
+
 class LaunchKeyRow(SQLModel, table=True):
-    """An Idempotency-Key that was used, and for what."""
+    """An Idempotency-Key that was used, and for what; `session` is the first of its batch."""
 
     __tablename__ = "launch_key"
 

@@ -13,9 +13,13 @@ from pydantic import (
     Field,
     PlainSerializer,
     ValidationError,
+    ValidationInfo,
     WithJsonSchema,
+    field_validator,
 )
+from pydantic_core import PydanticCustomError
 
+from portal.core.environment import MAX_VARIABLES, Variables
 from portal.errors import FieldError, InvalidRequest
 
 SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?([mgt])(?:i?b)?", re.IGNORECASE | re.ASCII)
@@ -23,6 +27,8 @@ MIB = {"m": 1, "g": 1024, "t": 1024 * 1024}
 
 MIN_MEMORY_MB = 256
 """Below this the gateway, the runner and one Jupyter server do not start at all."""
+MAX_COUNT = 20
+"""Sessions that one launch may make."""
 
 
 def parse_size(value: object) -> int:
@@ -40,12 +46,21 @@ def format_size(mb: int) -> str:
     return f"{mb}m"
 
 
+_SIZE_JSON = {"type": "string", "examples": ["600m", "2g"], "pattern": r"^[0-9.]+ ?[mgt]$"}
+MAX_MEMORY_MB = 64 * 1024 * 1024
 Memory = Annotated[
     int,
     BeforeValidator(parse_size),
-    Field(ge=MIN_MEMORY_MB, le=64 * 1024 * 1024),
+    Field(ge=MIN_MEMORY_MB, le=MAX_MEMORY_MB),
     PlainSerializer(format_size, return_type=str),
-    WithJsonSchema({"type": "string", "examples": ["600m", "2g"], "pattern": r"^[0-9.]+ ?[mgt]$"}),
+    WithJsonSchema(_SIZE_JSON),
+]
+SharedMemory = Annotated[
+    int,
+    BeforeValidator(parse_size),
+    Field(ge=1, le=MAX_MEMORY_MB),
+    PlainSerializer(format_size, return_type=str),
+    WithJsonSchema(_SIZE_JSON | {"description": "size of /dev/shm, a part of memory"}),
 ]
 Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 SessionName = Annotated[str, Field(pattern=r"^[A-Za-z0-9]{4,64}$")]
@@ -59,10 +74,21 @@ class Resources(BaseModel):
 
     cpus: Annotated[int, Field(ge=1, le=4096)] = 1
     memory: Memory
+    shared_memory: SharedMemory | None = None
+
+    @field_validator("shared_memory")
+    @classmethod
+    def _inside_memory(cls, size: int | None, info: ValidationInfo) -> int | None:
+        memory = info.data.get("memory")
+        if size is not None and memory is not None and size > memory:
+            raise PydanticCustomError(
+                "shared_memory", "shared memory is part of the memory and cannot be more than it"
+            )
+        return size
 
 
 class LaunchRequest(BaseModel):
-    """One session that somebody asks for; unknown keys are refused."""
+    """One session that somebody asks for, or several alike; unknown keys are refused."""
 
     model_config = STRICT
 
@@ -72,6 +98,18 @@ class LaunchRequest(BaseModel):
     resource_group: Word | None = None
     resources: Resources
     time_limit: Annotated[int, Field(ge=1, le=525_600, description="minutes")] | None = None
+    count: Annotated[int, Field(ge=1, le=MAX_COUNT, description="how many; all or none")] = 1
+    env: Variables = {}
+
+    @field_validator("count")
+    @classmethod
+    def _names_have_room(cls, count: int, info: ValidationInfo) -> int:
+        name = info.data.get("name")
+        if count > 1 and name is not None and len(f"{name}{count}") > 64:
+            raise PydanticCustomError(
+                "name_room", "the name is too long to have a number put behind it"
+            )
+        return count
 
 
 # Our own words for what pydantic reports; the rest keep pydantic's text.
@@ -84,6 +122,7 @@ MESSAGES = {
     "less_than_equal": "this must be at most {le}",
     "model_type": "this must be an object with its own fields",
     "model_attributes_type": "this must be an object with its own fields",
+    "dict_type": "this must be an object of names and values",
 }
 FIELD_MESSAGES = {
     "name": "use 4 to 64 letters and digits, without spaces",
@@ -110,11 +149,18 @@ def field_errors(error: ValidationError) -> list[FieldError]:
 
 
 def _field_error(detail: dict[str, Any]) -> FieldError:
-    field = ".".join(str(part) for part in detail["loc"])
+    # A wrong key of an object is at (…, key, "[key]"); it may be as long as the sender likes.
+    field = ".".join(str(part)[:128] for part in detail["loc"] if part != "[key]")
     if detail["type"] not in ("missing", "extra_forbidden") and field in FIELD_MESSAGES:
         return FieldError(field, FIELD_MESSAGES[field])
     if detail["type"] == "string_pattern_mismatch":
         return FieldError(field, "use letters, digits, dots, dashes and underscores")
+    if detail["type"] == "name_room":
+        field = "name"
+    if detail["type"] == "too_long":
+        return FieldError(field, f"these are too many; there may be {MAX_VARIABLES}")
+    if field == "resources.shared_memory" and detail["type"] != "shared_memory":
+        return FieldError(field, 'write a size such as "64m" or "1g"')
     template = MESSAGES.get(detail["type"])
     if template is None:
         return FieldError(field, str(detail["msg"]))

@@ -16,6 +16,16 @@ _SECOND = (
 
 def readable_name(number: int) -> str:
     """A name of two words and two digits; which one, the (random) number says."""
-    first = _FIRST[number % 32]
-    second = _SECOND[number // 32 % 32]
-    return f"{first}{second}{number // 1024 % 100:02}"
+    return f"{_words(number)}{number // 1024 % 100:02}"
+
+
+def names_for(name: str | None, count: int, number: int) -> list[str]:
+    """Names for the sessions of one launch; those of several are numbered from 1."""
+    if count == 1:
+        return [name or readable_name(number)]
+    stem = name or _words(number)
+    return [f"{stem}{place}" for place in range(1, count + 1)]
+
+
+def _words(number: int) -> str:
+    return _FIRST[number % 32] + _SECOND[number // 32 % 32]

@@ -142,11 +142,21 @@ class SlurmStatus:
 class SessionStore(Protocol):
     """The sessions' table. Every method is one transaction."""
 
-    def add(self, session: Session, key: str | None, fingerprint: str) -> tuple[Session, bool]:
-        """Store a new session, or return (earlier one, False) for the owner's same key.
+    def add(
+        self,
+        sessions: Sequence[Session],
+        key: str | None,
+        fingerprint: str,
+        env: Mapping[str, str],
+    ) -> tuple[list[Session], bool]:
+        """Store all sessions of a launch, or return (earlier ones, False) for the same key.
 
-        Raises Conflict when the key was used for another request.
+        Raises Conflict when the owner used the key for another request.
         """
+        ...
+
+    def env(self, session: str) -> dict[str, str]:
+        """A session's environment variables, values and all."""
         ...
 
     def get(self, session: str) -> Session | None:
@@ -157,8 +167,12 @@ class SessionStore(Protocol):
         """Change a session if it is in one of these states; None when it was not."""
         ...
 
-    def forget(self, session: str) -> None:
-        """Remove a session that never came to be."""
+    def change_batch(self, batch: str, when: Collection[State], **changes: object) -> list[Session]:
+        """Change those sessions of a launch that are in one of these states, and return them."""
+        ...
+
+    def forget(self, batch: str, sessions: Collection[str]) -> None:
+        """Remove sessions of a launch that never came to be, and the launch's key."""
         ...
 
     def live(self) -> list[Session]:

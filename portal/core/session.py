@@ -60,6 +60,10 @@ class Session(BaseModel):
     memory_mb: int
     partition: str | None = None
     time_limit: int | None = None
+    shared_memory_mb: int | None = None
+    """What was asked for; None is the usual share of the memory."""
+    env_names: tuple[str, ...] = ()
+    """Names of the environment variables; their values may be secret and stay in the store."""
 
     state: State
     created: datetime
@@ -68,6 +72,8 @@ class Session(BaseModel):
     submitted: datetime
     """When the latest attempt to submit began."""
     attempts: int = 1
+    batch: str | None = None
+    """The sessions of one launch carry the same: all of them reach the queue, or none."""
 
     job_id: str | None = None
     pending_reason: str | None = None
@@ -98,6 +104,11 @@ class Session(BaseModel):
     memory_used: int | None = None
     """Bytes in use by the job, without the page cache that can be given back."""
     oom_kills: int = 0
+
+    @property
+    def shm_mb(self) -> int:
+        """Size of /dev/shm: half of the memory unless somebody asked for another."""
+        return self.shared_memory_mb or self.memory_mb // 2
 
 
 Changes = dict[str, object]

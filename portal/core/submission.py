@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from portal.core.app import AppSpec, Image
@@ -44,11 +44,15 @@ def runner_spec(
     token: str,
     apps: Iterable[AppSpec],
     rules: Rules,
+    env: Mapping[str, str],
     *,
     callback_ca: str,
     client_ca: str,
 ) -> str:
-    """Write the runner's instructions as one line of JSON; secret, since the token is in it."""
+    """Write the runner's instructions as one line of JSON.
+
+    Secret: the token is in it, and environment variables often hold passwords.
+    """
     return json.dumps(
         {
             "session": session.id,
@@ -59,5 +63,8 @@ def runner_spec(
             "ports": list(rules.gateway_ports),
             "heartbeat_seconds": rules.heartbeat_seconds,
             "apps": sorted({app.server for app in apps}),
+            "env": dict(env),
+            # Only what was asked for by name is worth not starting for.
+            "shared_memory": {"mb": session.shm_mb, "must": session.shared_memory_mb is not None},
         }
     )

@@ -85,7 +85,12 @@ def as_json(
         "owner": session.owner,
         "environment": session.environment,
         "version": session.version,
-        "resources": {"cpus": session.cpus, "memory": format_size(session.memory_mb)},
+        "resources": {
+            "cpus": session.cpus,
+            "memory": format_size(session.memory_mb),
+            "shared_memory": format_size(session.shm_mb),
+        },
+        "env": list(session.env_names),
         "resource_group": session.partition,
         "time_limit": session.time_limit,
         "state": shown_state(session, status, now),

@@ -49,13 +49,15 @@ def main() -> int:
     # Late, so that a wrong spec is told without loading all of it.
     from .gateway import GatewayFailed, make_directory  # noqa: PLC0415
     from .session import Session  # noqa: PLC0415
+    from .shm import NotMounted, resize  # noqa: PLC0415
 
     try:
+        resize(spec.shared_memory)
         make_directory(values["directory"])
         code = Session(spec, values["directory"], values["toolkit"]).run(
             values["job-id"], values["node"]
         )
-    except GatewayFailed as error:
+    except (GatewayFailed, NotMounted) as error:
         say(f"The session cannot be opened: {error}")
         return 1
     # Threads that wait for the network would hold an ordinary exit up.

@@ -16,7 +16,7 @@ from .spec import AppStart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from io import BufferedReader
 
 LOG_LINES = 50
@@ -34,7 +34,12 @@ class App:
     """One app; `changed` is told of every change of state. Methods may be called by any thread."""
 
     def __init__(
-        self, name: str, directory: str, toolkit: str, changed: Callable[[App], None]
+        self,
+        name: str,
+        directory: str,
+        toolkit: str,
+        changed: Callable[[App], None],
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.state = STOPPED
@@ -43,6 +48,7 @@ class App:
         self._directory = directory
         self._toolkit = toolkit
         self._changed = changed
+        self._env = env or {}
         self._lines: deque[str] = deque(maxlen=LOG_LINES)
         self._lock = threading.RLock()
         # Starting and stopping take turns; the state is only held for a moment.
@@ -137,6 +143,10 @@ class App:
         # Apptainer's own prompt; the image's shell has a better one.
         for name in ("PS1", "PROMPT_COMMAND"):
             environment.pop(name, None)
+        environment |= self._env
+        if "PATH" in self._env:
+            # In front of the image's own, without which nothing of the image would be found.
+            environment["PATH"] = f"{self._env['PATH']}:{os.environ.get('PATH', os.defpath)}"
         environment["SLIPWAY_APP"] = self.name
         environment["SLIPWAY_SOCKET"] = self.socket_path
         environment["SLIPWAY_RUN"] = home

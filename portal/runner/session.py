@@ -27,7 +27,7 @@ class Session:
         self._toolkit = toolkit
         self._wake_reader, self._wake_writer = os.pipe()
         self._callback = Callback(spec)
-        self._supervisor = Supervisor(spec.apps, directory, toolkit, self._app_changed)
+        self._supervisor = Supervisor(spec.apps, directory, toolkit, self._app_changed, spec.env)
         self._reporter = Reporter(
             self._callback, spec.heartbeat_seconds, self._usage, lambda: self.end(0)
         )

@@ -7,6 +7,7 @@ import re
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 SESSION = re.compile(r"[0-9a-f]{32}")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 CONTROL = "control"
 
 
@@ -31,6 +32,16 @@ class AppStart:
         self.timeout = timeout
 
 
+class SharedMemory:
+    """Size of /dev/shm in MiB; `must` says that the session is not to run without it."""
+
+    __slots__ = ("mb", "must")
+
+    def __init__(self, mb: int, must: bool) -> None:
+        self.mb = mb
+        self.must = must
+
+
 class Spec:
     """The session as the portal described it; the token is held here and nowhere else."""
 
@@ -39,9 +50,11 @@ class Spec:
         "callback",
         "callback_ca",
         "client_ca",
+        "env",
         "heartbeat_seconds",
         "ports",
         "session",
+        "shared_memory",
         "start",
         "token",
     )
@@ -58,6 +71,8 @@ class Spec:
         heartbeat_seconds: float,
         apps: tuple[str, ...],
         start: tuple[AppStart, ...],
+        env: dict[str, str],
+        shared_memory: SharedMemory | None,
     ) -> None:
         self.session = session
         self.token = token
@@ -68,6 +83,8 @@ class Spec:
         self.heartbeat_seconds = heartbeat_seconds
         self.apps = apps
         self.start = start
+        self.env = env
+        self.shared_memory = shared_memory
 
 
 def parse_spec(text: str) -> Spec:
@@ -90,6 +107,8 @@ def parse_spec(text: str) -> Spec:
         heartbeat_seconds=_number(message, "heartbeat_seconds", 0.05, 3600),
         apps=apps,
         start=start,
+        env=_environment(message),
+        shared_memory=_shared_memory(message),
     )
 
 
@@ -140,6 +159,26 @@ def _list(message: dict[str, object], field: str, optional: bool = False) -> lis
     if not isinstance(value, list):
         raise SpecError(field, "must be a list")
     return value
+
+
+def _environment(message: dict[str, object]) -> dict[str, str]:
+    variables = message.get("env", {})
+    if not isinstance(variables, dict):
+        raise SpecError("env", "must be an object")
+    for name, value in variables.items():
+        # The value is secret, and so it is not named.
+        if not VARIABLE.fullmatch(name) or not isinstance(value, str) or "\0" in value:
+            raise SpecError("env", "holds a name or a value that cannot be set")
+    return variables
+
+
+def _shared_memory(message: dict[str, object]) -> SharedMemory | None:
+    value = message.get("shared_memory")
+    if value is None:
+        return None
+    if not isinstance(value, dict) or type(value.get("mb")) is not int or value["mb"] < 1:
+        raise SpecError("shared_memory", "must have a whole number of MiB")
+    return SharedMemory(value["mb"], value.get("must") is True)
 
 
 def _app_name(value: object) -> str:

@@ -10,7 +10,7 @@ from .spec import AppStart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 
 class UnknownApp(LookupError):
@@ -26,8 +26,9 @@ class Supervisor:
         directory: str,
         toolkit: str,
         changed: Callable[[App], None],
+        env: Mapping[str, str] | None = None,
     ) -> None:
-        self._apps = {name: App(name, directory, toolkit, changed) for name in names}
+        self._apps = {name: App(name, directory, toolkit, changed, env) for name in names}
         self._ending = False
 
     def start(self, description: AppStart) -> None:

@@ -24,9 +24,14 @@ def read_json(optional: bool = False) -> object:
     if request.mimetype != "application/json":
         raise UnsupportedMediaType("Send JSON, with Content-Type: application/json.")
     try:
-        return json.loads(raw, object_pairs_hook=_no_twins, parse_constant=_no_constant)
+        return decode_json(raw)
     except (ValueError, RecursionError):
         raise BadRequest("The body is not valid JSON.") from None
+
+
+def decode_json(raw: bytes | str) -> object:
+    """Decode JSON; raises ValueError for what is not, and for a key that occurs twice."""
+    return json.loads(raw, object_pairs_hook=_no_twins, parse_constant=_no_constant)
 
 
 def _no_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -9,8 +9,10 @@ from typing import Any
 
 from portal.core.app import Catalog
 from portal.core.job import Partition
+from portal.core.launch import MAX_COUNT
 from portal.core.policy import group_for
 from portal.errors import InvalidRequest, PortalError
+from portal.web.body import decode_json
 
 FIELDS = (
     "environment",
@@ -18,13 +20,18 @@ FIELDS = (
     "name",
     "resources.cpus",
     "resources.memory",
+    "resources.shared_memory",
     "resource_group",
     "time_limit",
+    "count",
+    "env",
 )
-NUMBERS = frozenset({"resources.cpus", "time_limit"})
+NUMBERS = frozenset({"resources.cpus", "time_limit", "count"})
+ENV = "env"
+"""Holds an object in JSON, which the page's dialog writes."""
 OURS = frozenset({"csrf_token", "key"})
 """Fields that are the form's own business and no part of the request."""
-ADVANCED = frozenset({"resource_group", "time_limit"})
+ADVANCED = frozenset({"resource_group", "time_limit", "count", "resources.shared_memory", ENV})
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,7 @@ class LaunchForm:
     values: dict[str, str]
     errors: dict[str, str] = field(default_factory=dict)
     problem: str = ""
+    max_count: int = MAX_COUNT
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
     """One launch for each page that was shown: a double click sends the same key twice."""
 
@@ -59,6 +67,12 @@ class LaunchForm:
     def advanced_open(self) -> bool:
         """Whether the folded part has something that must be seen."""
         return any(self.errors.get(name) or self.values.get(name) for name in ADVANCED)
+
+    @property
+    def variables(self) -> list[str]:
+        """Names of the environment variables that were entered."""
+        found = _object(self.values.get(ENV) or "{}")
+        return [str(name) for name in found] if isinstance(found, dict) else []
 
 
 def first_values(catalog: Catalog) -> dict[str, str]:
@@ -89,8 +103,21 @@ def to_request(form: Mapping[str, str]) -> dict[str, Any]:
             continue
         place, _, last = name.rpartition(".")
         target = data["resources"] if place == "resources" else data
-        target[last if target is not data else name] = _number(value) if name in NUMBERS else value
+        target[last if target is not data else name] = _value(name, value)
     return data
+
+
+def _value(name: str, text: str) -> object:
+    if name == ENV:
+        return _object(text)
+    return _number(text) if name in NUMBERS else text
+
+
+def _object(text: str) -> object:
+    try:
+        return decode_json(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _number(text: str) -> int | str:
@@ -101,7 +128,16 @@ def _number(text: str) -> int | str:
 def with_error(form: LaunchForm, error: PortalError) -> LaunchForm:
     """Return the same form with what was wrong beside its fields."""
     found = error.errors if isinstance(error, InvalidRequest) else ()
-    beside = {e.field: e.message for e in found if e.field in FIELDS}
-    rest = [f"{e.field}: {e.message}".removeprefix(": ") for e in found if e.field not in FIELDS]
+    beside: dict[str, str] = {}
+    rest = []
+    for e in found:
+        name, _, variable = e.field.partition(".")
+        if e.field in FIELDS:
+            beside[e.field] = e.message
+        elif name == ENV:
+            said = e.message if variable in e.message else f"{variable}: {e.message}"
+            beside[ENV] = "; ".join(filter(None, [beside.get(ENV), said]))
+        else:
+            rest.append(f"{e.field}: {e.message}".removeprefix(": "))
     problem = "; ".join(rest) or ("" if beside else error.text)
     return LaunchForm(form.catalog, form.open_to_me, form.values, beside, problem)

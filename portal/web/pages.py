@@ -114,14 +114,14 @@ def launch() -> ResponseReturnValue:
     form = _form(launch_form.entered(request.form))
     try:
         wanted = parse_launch(launch_form.to_request(request.form))
-        session = services().sessions.launch(person(), wanted, request.form.get("key") or None)
+        made = services().sessions.launch_all(person(), wanted, request.form.get("key") or None)
     except PortalError as error:
         form = launch_form.with_error(form, error)
         return _panel(form, error.status) if _by_htmx() else _page(form, error.status)
     if not _by_htmx():
         return redirect("/sessions", 303)
     response = _panel(_form(launch_form.entered(request.form) | {"name": ""}), 200)
-    response.headers["HX-Trigger"] = json.dumps({"launched": {"name": session.name}})
+    response.headers["HX-Trigger"] = json.dumps({"launched": {"name": made[0].name}})
     return response
 
 

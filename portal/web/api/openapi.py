@@ -23,7 +23,7 @@ APP = SESSION + "/apps/{app}"
 _KEY = {
     "name": "Idempotency-Key",
     "in": "header",
-    "description": "The same key with the same body launches one session, however often sent.",
+    "description": "The same key with the same body launches once, however often sent.",
     "schema": {"type": "string", "maxLength": 255},
 }
 
@@ -89,7 +89,13 @@ def _operations() -> dict[str, dict[str, Any]]:
             "get": _operation(
                 "List sessions, newest first", 200, sessions, None, _query(ListQuery)
             ),
-            "post": _operation("Launch a session", 201, launched, "LaunchRequest", [_KEY]),
+            "post": _operation(
+                "Launch sessions, all or none",
+                201,
+                launched,
+                "LaunchRequest",
+                [_KEY],
+            ),
         },
         SESSION: {
             "get": _operation("Show one session", 200, _ref("Session")),

@@ -65,10 +65,10 @@ def list_sessions() -> ResponseReturnValue:
 
 @blueprint.post("/sessions")
 def launch() -> ResponseReturnValue:
-    """Launch a session; the same Idempotency-Key again answers with the same one."""
+    """Launch sessions, all or none; the same Idempotency-Key again answers with the same ones."""
     wanted = parse_launch(read_json())
-    session = services().sessions.launch(person(), wanted, _idempotency_key())
-    return {"sessions": [in_full(session)]}, 201
+    launched = services().sessions.launch_all(person(), wanted, _idempotency_key())
+    return {"sessions": [in_full(session) for session in launched]}, 201
 
 
 def _idempotency_key() -> str | None:

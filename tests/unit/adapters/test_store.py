@@ -48,7 +48,7 @@ def store(tmp_path: Path) -> Store:
 def test_the_table_keeps_every_field_of_a_session(store: Store) -> None:
     assert set(SessionRow.model_fields) == set(Session.model_fields)
     full = session(1, started=NOON, port=1, cpu_percent=1.5, pending_reason="Priority")
-    store.add(full, None, "")
+    store.add([full], None, "", {})
     assert store.get(full.id) == full
 
 
@@ -77,7 +77,7 @@ def test_migrations_make_the_tables_that_the_code_uses(tmp_path: Path) -> None:
 
 
 def test_change_only_from_the_expected_state(store: Store) -> None:
-    store.add(session(1), None, "")
+    store.add([session(1)], None, "", {})
     assert store.change(session(1).id, {State.RUNNING}, node="n1") is None
     changed = store.change(session(1).id, LIVE, node="n1", state=State.RUNNING)
     assert changed is not None
@@ -85,7 +85,7 @@ def test_change_only_from_the_expected_state(store: Store) -> None:
 
 
 def test_of_many_at_once_one_wins(store: Store) -> None:
-    store.add(session(1), None, "")
+    store.add([session(1)], None, "", {})
     wins: list[object] = []
 
     def race() -> None:
@@ -104,7 +104,7 @@ def test_one_key_of_many_at_once_makes_one_session(store: Store) -> None:
     made: list[str] = []
 
     def race(number: int) -> None:
-        made.append(store.add(session(number), "key", "same")[0].id)
+        made.append(store.add([session(number)], "key", "same", {})[0][0].id)
 
     threads = [threading.Thread(target=race, args=(number,)) for number in range(12)]
     for thread in threads:
@@ -117,8 +117,8 @@ def test_one_key_of_many_at_once_makes_one_session(store: Store) -> None:
 
 def test_pages_hold_each_session_once(store: Store) -> None:
     for number in range(25):
-        store.add(session(number), None, "")
-    store.add(session(99, owner="bob"), None, "")
+        store.add([session(number)], None, "", {})
+    store.add([session(99, owner="bob")], None, "", {})
     seen: list[str] = []
     cursor: str | None = None
     while True:

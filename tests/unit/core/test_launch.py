@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portal.core.environment import NAME, refusal
 from portal.core.launch import MIN_MEMORY_MB, LaunchRequest, format_size, parse_launch, parse_size
-from portal.core.names import readable_name
+from portal.core.names import names_for, readable_name
 from portal.errors import InvalidRequest
 
 GOOD: dict[str, Any] = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
@@ -61,6 +63,38 @@ def wrong_fields(data: object) -> set[str]:
         ("resources.memory", "٣g"),
         ("resources.memory", "999999999t"),
         ("resources.gpu", 1),
+        ("resources.shared_memory", "601m"),
+        ("resources.shared_memory", "0m"),
+        ("resources.shared_memory", 64),
+        ("resources.shared_memory", "-1m"),
+        ("count", 0),
+        ("count", 21),
+        ("count", "2"),
+        ("count", True),
+        ("count", 1.0),
+        ("env", []),
+        ("env", "A=b"),
+        ("env", None),
+        ("env", {f"N{n}": "" for n in range(101)}),
+        ("env.A", {"A": 1}),
+        ("env.A", {"A": None}),
+        ("env.A", {"A": "\0"}),
+        ("env.A", {"A": "x" * 4097}),
+        ("env.A", {"A": "ä" * 2049}),
+        ("env.A", {"A": "\ud800"}),
+        ("env.1A", {"1A": "x"}),
+        ("env.", {"": "x"}),
+        ("env.A B", {"A B": "x"}),
+        ("env.A\n", {"A\n": "x"}),
+        ("env.Ä", {"Ä": "x"}),
+        ("env." + "A" * 128, {"A" * 129: "x"}),
+        ("env.HOME", {"HOME": "/"}),
+        ("env.LD_PRELOAD", {"LD_PRELOAD": "x.so"}),
+        ("env.SLIPWAY_SOCKET", {"SLIPWAY_SOCKET": "x"}),
+        ("env.APPTAINERENV_X", {"APPTAINERENV_X": "x"}),
+        ("env.SINGULARITY_BIND", {"SINGULARITY_BIND": "/"}),
+        ("env.SLURM_JOB_ID", {"SLURM_JOB_ID": "1"}),
+        ("env.BASH_ENV", {"BASH_ENV": "x"}),
         ("colour", "red"),
         ("__class__", "x"),
     ],
@@ -68,11 +102,57 @@ def wrong_fields(data: object) -> set[str]:
 def test_each_wrong_field_is_named(field: str, value: object) -> None:
     data: dict[str, Any] = {**GOOD, "resources": dict(GOOD["resources"])}
     outer, _, inner = field.partition(".")
-    if inner:
+    if outer == "env":
+        data[outer] = value
+    elif inner:
         data[outer][inner] = value
     else:
         data[outer] = value
     assert wrong_fields(data) == {field}
+
+
+def test_a_numbered_name_must_still_be_a_name() -> None:
+    assert wrong_fields({**GOOD, "name": "a" * 63, "count": 10}) == {"name"}
+    assert parse_launch({**GOOD, "name": "a" * 63, "count": 9}).count == 9
+    for count in range(1, 21):
+        for name in ("a" * 62, None):
+            for made in names_for(name, count, 12345):
+                assert parse_launch({**GOOD, "name": made}).name == made
+    assert names_for("many", 3, 0) == ["many1", "many2", "many3"]
+    assert len(set(names_for(None, 20, 77))) == 20
+
+
+WORDS = st.text(st.sampled_from("ABZaz_019"), min_size=1, max_size=130)
+
+
+@given(st.dictionaries(WORDS | st.text(max_size=5), st.text(max_size=5000), max_size=4))
+def test_variables_are_taken_as_they_are_or_named(env: dict[str, str]) -> None:
+    wrong = {
+        name
+        for name, value in env.items()
+        if not re.fullmatch(NAME, name)
+        or refusal(name)
+        or "\0" in value
+        or len(value.encode()) > 4096
+    }
+    if wrong:
+        assert wrong_fields({**GOOD, "env": env}) == {f"env.{name[:128]}" for name in wrong}
+    else:
+        assert parse_launch({**GOOD, "env": env}).env == env
+
+
+@pytest.mark.parametrize("name", ["PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "OMP_NUM_THREADS", "_"])
+def test_what_people_really_set_is_allowed(name: str) -> None:
+    assert parse_launch({**GOOD, "env": {name: ""}}).env == {name: ""}
+
+
+@given(st.integers(1, 700))
+def test_shared_memory_is_inside_memory(size: int) -> None:
+    asked = {**GOOD, "resources": {"memory": "600m", "shared_memory": f"{size}m"}}
+    if size > 600:
+        assert wrong_fields(asked) == {"resources.shared_memory"}
+    else:
+        assert parse_launch(asked).resources.shared_memory == size
 
 
 def test_all_wrong_fields_at_once() -> None:

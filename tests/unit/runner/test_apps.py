@@ -153,6 +153,21 @@ def test_environment_of_an_app(
     assert int(lines[-1]) <= 4
 
 
+def test_users_variables_reach_the_app_but_not_over_ours(
+    directory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", directory)
+    told: queue.Queue[dict[str, object]] = queue.Queue()
+    env = {"COLOUR": "two words", "PATH": "/mine", "SLIPWAY_APP": "other"}
+    app = App("demo", directory, "/opt/slipway", lambda app: told.put(app.report()), env)
+    app.start(order("env; exit 1"))
+    lines = str(told.get(timeout=10)["log"]).split("\n")
+    assert "COLOUR=two words" in lines
+    assert f"PATH=/mine:{os.environ['PATH']}" in lines
+    assert "SLIPWAY_APP=demo" in lines
+    assert "COLOUR" not in os.environ
+
+
 def test_script_that_cannot_be_started(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/nowhere/at/all")
     watched.app.start(order("true"))

@@ -32,6 +32,16 @@ def test_good_spec_is_read_whole() -> None:
     assert [app.name for app in spec.start] == ["jupyterlab"]
 
 
+def test_variables_and_shared_memory() -> None:
+    spec = parse_spec(json.dumps(GOOD))
+    assert (spec.env, spec.shared_memory) == ({}, None)
+    more = {"env": {"A": "b\nc"}, "shared_memory": {"mb": 64, "must": True}}
+    spec = parse_spec(json.dumps({**GOOD, **more}))
+    assert spec.env == {"A": "b\nc"}
+    assert spec.shared_memory is not None
+    assert (spec.shared_memory.mb, spec.shared_memory.must) == (64, True)
+
+
 def test_fields_of_a_later_portal_are_ignored() -> None:
     assert parse_spec(json.dumps({**GOOD, "colour": "blue"})).heartbeat_seconds == 10
 
@@ -63,6 +73,14 @@ def test_fields_of_a_later_portal_are_ignored() -> None:
         ("apps", ["../evil"]),
         ("start", [{**START, "name": "tensorboard"}]),
         ("start", {}),
+        ("env", []),
+        ("env", {"A": 1}),
+        ("env", {"A": "a-secret\0"}),
+        ("env", {"A=B": "a-secret"}),
+        ("shared_memory", 64),
+        ("shared_memory", {"mb": 0}),
+        ("shared_memory", {"mb": True}),
+        ("shared_memory", {"mb": "64"}),
     ],
 )
 def test_bad_spec_names_the_field(field: str, value: object) -> None:

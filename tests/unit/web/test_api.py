@@ -31,7 +31,7 @@ def test_a_launch_is_one_session_and_one_job(world: World, api: MakeApi) -> None
     assert answer.json is not None
     (session,) = answer.json["sessions"]
     assert session["state"] == "PENDING"
-    assert session["resources"] == {"cpus": 1, "memory": "600m"}
+    assert session["resources"] == {"cpus": 1, "memory": "600m", "shared_memory": "300m"}
     assert [job.name for job in world.slurm.jobs] == [session["id"]]
 
 
@@ -76,7 +76,9 @@ BAD = [
     ("time_limit", 0),
     ("time_limit", 481),
     ("time_limit", "1h"),
-    ("count", 2),
+    ("count", 0),
+    ("count", 21),
+    ("env", []),
     ("surprise", None),
 ]
 

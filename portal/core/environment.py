@@ -1,0 +1,83 @@
+"""Environment variables of a session: which names and values may be asked for."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+NAME = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
+MAX_VALUE = 4096
+"""Bytes of one value."""
+MAX_VARIABLES = 100
+
+# What begins like this belongs to somebody who would be confused by a user's value.
+_PREFIXES = {
+    "SLIPWAY_": "Slipway's own, which the apps are started with",
+    "SLURM": "Slurm's",
+    "SBATCH_": "Slurm's",
+    "APPTAINER": "the container's, and would change what is in it",
+    "SINGULARITY": "the container's, and would change what is in it",
+    "LD_": "the program loader's, and would stop the terminal and the apps",
+}
+_ALLOWED = frozenset({"LD_LIBRARY_PATH"})  # the toolkit's programs do not look at it
+
+_OURS = (
+    "HOME USER LOGNAME SHELL PWD OLDPWD TERM TMUX TMUX_TMPDIR TERMINFO_DIRS JUPYTER_RUNTIME_DIR"
+).split()
+_NAMES = (
+    dict.fromkeys(_OURS, "set by Slipway in every session")
+    | dict.fromkeys(
+        ("IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS"),
+        "the shell's, and would break the scripts that start the apps",
+    )
+    | {"PYTHONHOME": "Python's, and would keep Jupyter from starting"}
+)
+
+
+def refusal(name: str) -> str | None:
+    """Why a well-formed name may not be set; None when it may."""
+    if name in _ALLOWED:
+        return None
+    whose = _NAMES.get(name) or next(
+        (text for prefix, text in _PREFIXES.items() if name.startswith(prefix)), None
+    )
+    return whose and f"{name} cannot be set: it is {whose}"
+
+
+def _check_name(name: str) -> str:
+    if not re.fullmatch(NAME, name):
+        text = "a name is of letters, digits and _, does not begin with a digit, up to 128 of them"
+        raise PydanticCustomError("variable_name", text)
+    if problem := refusal(name):
+        raise PydanticCustomError("variable_refused", "{problem}", {"problem": problem})
+    return name
+
+
+def _check_value(value: str) -> str:
+    # JSON can write halves of characters, which nothing can carry.
+    broken = any("\ud800" <= character <= "\udfff" for character in value)
+    if broken or "\0" in value or len(value.encode(errors="replace")) > MAX_VALUE:
+        text = f"a value has up to {MAX_VALUE} bytes, and no NUL among them"
+        raise PydanticCustomError("variable_value", text)
+    return value
+
+
+Variables = Annotated[
+    dict[
+        Annotated[str, AfterValidator(_check_name)],
+        Annotated[str, AfterValidator(_check_value)],
+    ],
+    Field(max_length=MAX_VARIABLES),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "description": "environment variables for the apps; answers show their names only",
+            "propertyNames": {"pattern": f"^{NAME}$"},
+            "additionalProperties": {"type": "string", "maxLength": MAX_VALUE},
+            "maxProperties": MAX_VARIABLES,
+        }
+    ),
+]

@@ -1,0 +1,235 @@
+"""How sessions come to be: stored first, then submitted; of those launched together all or none."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+
+from portal.core.access import Person, hash_secret
+from portal.core.app import Catalog, Image
+from portal.core.launch import LaunchRequest
+from portal.core.names import names_for
+from portal.core.offer import groups_of
+from portal.core.policy import decide, group_for
+from portal.core.ports import (
+    Certificates,
+    Clock,
+    Scheduler,
+    SessionStore,
+    StatusStore,
+    UserFiles,
+)
+from portal.core.script import render
+from portal.core.session import LIVE, WAITING, Session, State
+from portal.core.submission import Rules, build_job, runner_spec
+from portal.errors import InvalidRequest, OutcomeUnknown, Unavailable
+
+log = logging.getLogger(__name__)
+
+DOWN_AFTER = timedelta(seconds=5)
+"""How long Slurm may be silent before a launch is refused without asking it."""
+PATIENCE = timedelta(seconds=12)
+"""How long one request goes on handing sessions to Slurm; reconcile hands over the rest. With the
+longest submission (22 s) it ends before reconcile looks for lost ones (40 s)."""
+TAKEN_BACK = "Slipway, since Slurm did not take all sessions of this launch"
+
+
+class Launches:
+    """Makes sessions and hands them to Slurm."""
+
+    def __init__(
+        self,
+        *,
+        store: SessionStore,
+        status: StatusStore,
+        scheduler: Scheduler,
+        files: UserFiles,
+        certificates: Certificates,
+        catalog: Callable[[], Catalog],
+        clock: Clock,
+        rules: Rules,
+        shut: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._status = status
+        self._scheduler = scheduler
+        self._files = files
+        self._certificates = certificates
+        self._catalog = catalog
+        self._clock = clock
+        self._rules = rules
+        self._shut = shut
+
+    def launch(self, person: Person, request: LaunchRequest, key: str | None) -> list[Session]:
+        """Store the sessions, then submit their jobs; the same key again gives the same sessions.
+
+        Raises InvalidRequest (nothing is stored), Conflict (the key was used for something else),
+        Unavailable (nothing is stored). When Slurm's answer is lost, the session stays and
+        reconcile finds out: a launch never makes two jobs and never loses one.
+        """
+        partitions = groups_of(self._status, person.name)
+        image = decide(request, self._catalog(), partitions)
+        self._refuse_while_down()
+        group = group_for(request.resource_group, partitions or [])
+        partition = group.name if group else request.resource_group
+        tokens = [secrets.token_urlsafe(32) for _ in range(request.count)]
+        made = self._make(person, request, image, partition, tokens)
+        # The request may hold passwords; its hash tells two requests apart as well.
+        fingerprint = hash_secret(request.model_dump_json())
+        stored, new = self._store.add(made, key, fingerprint, request.env)
+        if not new:
+            return stored
+        return self._submit_all(list(zip(made, tokens, strict=True)), image, request.env)
+
+    def _make(
+        self,
+        person: Person,
+        request: LaunchRequest,
+        image: Image,
+        partition: str | None,
+        tokens: Sequence[str],
+    ) -> list[Session]:
+        now = self._clock()
+        ids = [uuid.uuid4().hex for _ in tokens]
+        names = names_for(request.name, request.count, secrets.randbits(32))
+        return [
+            Session(
+                id=identifier,
+                batch=ids[0],
+                name=name,
+                owner=person.name,
+                environment=image.environment,
+                version=image.version,
+                cpus=request.resources.cpus,
+                memory_mb=request.resources.memory,
+                shared_memory_mb=request.resources.shared_memory,
+                env_names=tuple(request.env),
+                partition=partition,
+                time_limit=request.time_limit,
+                state=State.SUBMITTING,
+                created=now,
+                submitted=now,
+                token_hash=hash_secret(token),
+            )
+            for identifier, name, token in zip(ids, names, tokens, strict=True)
+        ]
+
+    def _refuse_while_down(self) -> None:
+        status = self._status.slurm_status()
+        if status.failing_since and self._clock() - status.failing_since > DOWN_AFTER:
+            raise Unavailable(
+                "Slurm has not answered since "
+                f"{status.failing_since:%H:%M:%S} UTC, so nothing can be launched right now. "
+                "Running sessions are not affected. Try again in a few minutes."
+            )
+
+    # Submission
+
+    def _submit_all(
+        self, made: list[tuple[Session, str]], image: Image, env: Mapping[str, str]
+    ) -> list[Session]:
+        begun = self._clock()
+        known: list[Session] = []
+        unclear: set[str] = set()
+        for session, token in made:
+            if self._clock() - begun > PATIENCE:
+                known.append(session)
+                continue
+            try:
+                known.append(self._submit(session, image, token, env))
+            except OutcomeUnknown as error:
+                log.warning("session %s: submission unclear: %s", session.id, error)
+                known.append(session)
+                unclear.add(session.id)
+            except (InvalidRequest, Unavailable):
+                self._take_back(made[0][0].id, unclear)
+                raise
+        return known
+
+    def _submit(
+        self, session: Session, image: Image, token: str, env: Mapping[str, str]
+    ) -> Session:
+        spec = runner_spec(
+            session,
+            token,
+            self._catalog().apps_of(image.environment, image.version),
+            self._rules,
+            env,
+            callback_ca=self._certificates.server_ca(),
+            client_ca=self._certificates.client_ca(),
+        )
+        script = render(build_job(session, image, self._rules), self._rules.template)
+        job_id = self._scheduler.submit(session.owner, session.id, spec, script)
+        changed = self._store.change(
+            session.id, {State.SUBMITTING}, state=State.PENDING, job_id=job_id
+        ) or self._store.change(session.id, LIVE, job_id=job_id)
+        if changed is not None and changed.state is State.ENDING:
+            self.cancel(changed)  # it was stopped while Slurm was taking it
+        return changed or session
+
+    def resubmit(self, session: Session) -> None:
+        """Submit a session whose job is known not to exist; a new secret replaces the old."""
+        image = self._catalog().image(session.environment, session.version)
+        token = secrets.token_urlsafe(32)
+        claimed = self._store.change(
+            session.id,
+            {State.SUBMITTING},
+            token_hash=hash_secret(token),
+            submitted=self._clock(),
+            attempts=session.attempts + 1,
+        )
+        if image is None or claimed is None:
+            return
+        self._files.remove_session(session.owner, session.id)
+        self._submit(claimed, image, token, self._store.env(session.id))
+
+    # All or none
+
+    def end_batch(self, batch: str) -> list[Session]:
+        """End whatever lives of a launch that did not come to be as a whole.
+
+        One transaction marks all of them, so that no crash leaves some; reconcile repeats what
+        Slurm does not hear now.
+        """
+        ended = self._store.change_batch(
+            batch,
+            WAITING | {State.RUNNING},
+            state=State.ENDING,
+            stop_requested=self._clock(),
+            stopped_by=TAKEN_BACK,
+        )
+        for session in ended:
+            self._shut(session.id)
+        return ended
+
+    def _take_back(self, batch: str, unclear: Iterable[str]) -> None:
+        """Leave no trace of a refused launch, but for what Slurm may still hold."""
+        gone = []
+        for session in self.end_batch(batch):
+            if session.id not in unclear and self._is_gone(session):
+                gone.append(session.id)
+        self._store.forget(batch, gone)
+
+    def _is_gone(self, session: Session) -> bool:
+        if session.job_id is None:
+            return True
+        try:
+            self._scheduler.cancel(session.owner, session.job_id)
+            # A job that never ran does not delete its folder, and secrets are in there.
+            self._files.remove_session(session.owner, session.id)
+        except Unavailable as error:
+            log.warning("session %s: not taken back yet: %s", session.id, error)
+            return False
+        return True
+
+    def cancel(self, session: Session) -> None:
+        """Cancel a session's job; when Slurm does not answer, reconcile asks again."""
+        if session.job_id is None:
+            return
+        try:
+            self._scheduler.cancel(session.owner, session.job_id)
+        except Unavailable as error:
+            log.warning("session %s: not cancelled yet: %s", session.id, error)

@@ -1,0 +1,72 @@
+"""The launch form's further fields: kept, named when wrong, and sent as one object."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+
+import pytest
+
+from tests.fakes import World
+from tests.unit.web.conftest import Browser
+
+FORM = {
+    "environment": "python",
+    "version": "3.13",
+    "resources.cpus": "1",
+    "resources.memory": "600 MB",
+}
+HTMX = {"HX-Request": "true"}
+
+
+def test_they_reach_the_job(world: World, alice: Browser) -> None:
+    more = {"count": "3", "env": '{"A": "b c"}', "resources.shared_memory": "64 MB"}
+    answer = alice.post("/sessions", FORM | more | {"name": "many"}, headers=HTMX)
+    assert answer.status_code == 200
+    assert len(world.slurm.jobs) == 3
+    assert json.loads(world.slurm.jobs[2].spec)["env"] == {"A": "b c"}
+    assert "64 MB shared" in alice.get("/sessions").text
+    assert "b c" not in alice.get("/sessions/rows").text
+
+
+BAD = [
+    ("count", "0"),
+    ("count", "21"),
+    ("count", "two"),
+    ("resources.shared_memory", "601 MB"),
+    ("resources.shared_memory", "much"),
+    ("env", "A=b"),
+    ("env", "[1]"),
+    ("env", '{"A": "x", "A": "y"}'),
+    ("env", "[" * 5000),
+    ("env", '{"HOME": "/root"}'),
+    ("env", '{"A B": "x"}'),
+    ("env", '{"A": 7}'),
+]
+
+
+@pytest.mark.parametrize("headers", [{}, HTMX])
+@pytest.mark.parametrize(("field", "value"), BAD)
+def test_what_is_wrong_is_said_beside_it_and_kept(
+    world: World, alice: Browser, field: str, value: str, headers: dict[str, str]
+) -> None:
+    answer = alice.post("/sessions", FORM | {field: value}, headers=headers)
+    assert answer.status_code == 422
+    mark = field.replace(".", "-")
+    assert f'id="error-{mark}"' in answer.text
+    assert f'aria-describedby="error-{mark}"' in answer.text
+    assert "<details open>" in answer.text
+    assert value in html.unescape(answer.text)
+    assert world.slurm.jobs == []
+    assert world.store.live() == []
+
+
+def test_a_refused_variable_is_named(alice: Browser) -> None:
+    env = json.dumps({"HOME": "/", "GOOD": "x", "1ST": "y"})
+    answer = alice.post("/sessions", FORM | {"env": env}, headers=HTMX)
+    said = re.search(r'id="error-env">.*?</i> (.*?)</p>', answer.text, re.DOTALL)
+    assert said
+    assert "HOME cannot be set: it is set by Slipway" in said[1]
+    assert "1ST: " in said[1]
+    assert "HOME, GOOD, 1ST" in answer.text
