@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+import requests
 
 from tests.apps import Kernel, Terminal
 from tests.client import SMALL, Api, Json
-from tests.cluster import Cluster, wait_for
+from tests.cluster import Cluster, healthy, wait_for
+from tests.slurm.test_crashes import Killer
 
 TINY: Json = {"cpus": 1, "memory": "300m"}
 SECRET = f"sesame-{uuid.uuid4().hex}"
@@ -117,6 +121,31 @@ def test_the_same_key_is_the_same_sessions(alice: Api, cluster: Cluster) -> None
     other = alice("POST", "/sessions", json=body | {"count": 4}, headers=headers)
     assert other.status_code == 409
     assert len([name for name in cluster.queue("alice") if name in first]) == 3
+
+
+@pytest.mark.parametrize("delay", [0.05, 0.15])
+def test_killed_in_the_middle_all_come_or_none(alice: Api, cluster: Cluster, delay: float) -> None:
+    killer = Killer(cluster, "web", "worker")
+    blow = threading.Timer(delay, killer.strike)
+    body = SMALL | {"count": 20, "name": "chop", "resources": TINY}
+    earlier = {session["id"] for session in alice.list()}
+    blow.start()
+    with contextlib.suppress(requests.RequestException):
+        answer = alice("POST", "/sessions", json=body)
+        assert answer.status_code in (201, 502, 503, 504), answer.text
+    blow.join()
+    wait_for("the portal again", lambda: healthy(cluster), 60)
+    made = [session["id"] for session in alice.list() if session["id"] not in earlier]
+    alice.launched += made
+    assert len(made) in (0, 20)
+
+    def all_queued() -> bool:
+        jobs = [alice.get(session)["job_id"] for session in made]
+        return all(jobs) and len(set(jobs)) == len(made)
+
+    wait_for("a job for each of them", all_queued, 100)
+    known = [job.name for job in cluster.accounted("now-10minutes") if job.name in made]
+    assert sorted(known) == sorted(made), "one job each, and none twice"
 
 
 def test_none_is_left_when_slurm_refuses_one(bob: Api, cluster: Cluster) -> None:
