@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from portal.access import Access
-from portal.core.access import AppState, Person, gateway_name, hash_secret
+from portal.core.access import AppState, Person, hash_secret
 from portal.core.app import Catalog
 from portal.core.job import JobReport
 from portal.core.launch import LaunchRequest
@@ -215,10 +215,6 @@ class Sessions:
         """Part of a session's log, from a byte offset on."""
         session = self.visible(person, session_id)
         return self.files.read_log(session.owner, session.id, offset, limit)
-
-    def control_name(self, session: Session) -> str:
-        """The name under which a session's runner takes orders."""
-        return gateway_name("control", session.id)
 
 
 def _cpu_percent(session: Session, cpu_seconds: float, now: datetime) -> float | None:
