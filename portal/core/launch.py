@@ -149,8 +149,10 @@ def field_errors(error: ValidationError) -> list[FieldError]:
 
 
 def _field_error(detail: dict[str, Any]) -> FieldError:
-    # A wrong key of an object is at (…, key, "[key]"); it may be as long as the sender likes.
-    field = ".".join(str(part)[:128] for part in detail["loc"] if part != "[key]")
+    # A variable's wrong name is at ("env", name, "[key]"), and the name itself may be "[key]", too.
+    # It may also be as long as the sender likes.
+    place = detail["loc"][:2] if detail["loc"][2:] == ("[key]",) else detail["loc"]
+    field = ".".join(str(part)[:128] for part in place)
     if detail["type"] not in ("missing", "extra_forbidden") and field in FIELD_MESSAGES:
         return FieldError(field, FIELD_MESSAGES[field])
     if detail["type"] == "string_pattern_mismatch":

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from portal.core.environment import NAME, refusal
@@ -126,6 +126,8 @@ WORDS = st.text(st.sampled_from("ABZaz_019"), min_size=1, max_size=130)
 
 
 @given(st.dictionaries(WORDS | st.text(max_size=5), st.text(max_size=5000), max_size=4))
+@example({"[key]": ""})
+@example({"[key]": "\0"})
 def test_variables_are_taken_as_they_are_or_named(env: dict[str, str]) -> None:
     wrong = {
         name
