@@ -142,6 +142,10 @@ run_browser() {
     have_cluster
     title "Tests in a real browser"
     need chromium chromium fonts-dejavu-core
+    if [ ! -e portal/web/static/vendor/axe.min.js ]; then
+        need npm npm
+        bash portal/web/assets/build.sh tests > /dev/null
+    fi
     pytest_on tests/browser --timeout 240
 }
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, StorageState, sync_playwright
 
 from tests.cluster import ROOT, Cluster
 from tests.slurm.conftest import cluster, make_api, tokens
@@ -40,20 +40,29 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
+@pytest.fixture(scope="session")
+def cookies() -> dict[str, StorageState]:
+    """Who has logged in already: how often passwords may be tried is limited."""
+    return {}
+
+
 @pytest.fixture
-def log_in(browser: Browser, cluster: Cluster) -> Iterator[LogIn]:
-    """Logs somebody in, in a browser of their own, and returns the Sessions page."""
+def log_in(browser: Browser, cluster: Cluster, cookies: dict[str, StorageState]) -> Iterator[LogIn]:
+    """Gives somebody a browser of their own, logged in, and returns the Sessions page."""
     contexts: list[BrowserContext] = []
 
     def enter(user: str, **options: object) -> Page:
-        context = browser.new_context(**{"viewport": SIZE, **options})  # type: ignore[arg-type]
+        options = {"viewport": SIZE, "storage_state": cookies.get(user), **options}
+        context = browser.new_context(**options)  # type: ignore[arg-type]
         contexts.append(context)
         page = context.new_page()
-        page.goto(f"{cluster.url}/login")
-        page.get_by_label("User name").fill(user)
-        page.get_by_label("Password").fill(cluster.password(user))
-        page.get_by_role("button", name="Log in").click()
-        page.wait_for_url("**/sessions")
+        page.goto(f"{cluster.url}/sessions")
+        if user not in cookies:
+            page.get_by_label("User name").fill(user)
+            page.get_by_label("Password").fill(cluster.password(user))
+            page.get_by_role("button", name="Log in").click()
+            page.wait_for_url("**/sessions")
+            cookies[user] = context.storage_state()
         return page
 
     yield enter
