@@ -1,5 +1,5 @@
 # What people type. PORT=9090 make up takes another port; SLURM=26.05 make up another Slurm.
-.PHONY: help up down logs shell test clean assets
+.PHONY: help up down logs shell test check clean assets
 
 help:
 	@echo "make up     install, build and start everything; prints the address"
@@ -7,6 +7,7 @@ help:
 	@echo "make logs   follow what all services say"
 	@echo "make shell  a shell on the login node as alice"
 	@echo "make test   all tests, on a cluster of their own"
+	@echo "make check  the static checks alone: ruff, mypy, import rules, shellcheck"
 	@echo "make assets the browser's libraries, for work on the pages outside the cluster"
 	@echo "make clean  stop it and delete its data"
 
@@ -24,6 +25,9 @@ shell:
 
 test:
 	@bash tests/run.sh
+
+check:
+	@bash tests/run.sh check
 
 assets:
 	@bash portal/web/assets/build.sh
