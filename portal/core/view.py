@@ -76,7 +76,6 @@ def as_json(
     now: datetime,
 ) -> dict[str, Any]:
     """The session of the REST API, version 1."""
-    reason = shown_reason(session, status, now)
     since = unknown_since(session, status, now)
     states = {app.app: app.state for app in opened}
     return {
@@ -95,14 +94,7 @@ def as_json(
         "time_limit": session.time_limit,
         "state": shown_state(session, status, now),
         "unknown_since": _time(since),
-        "reason": reason
-        and {
-            "code": reason.code,
-            "text": reason.text,
-            "advice": reason.advice,
-            "ahead": session.ahead,
-            "estimated_start": _time(session.estimated_start),
-        },
+        "reason": _reason(session, shown_reason(session, status, now)),
         "end": session.cause
         and {"cause": session.cause, "text": session.end_text, "exit_code": session.exit_code},
         "usage": session.usage_at
@@ -120,6 +112,18 @@ def as_json(
             {"name": app.name, "title": app.title, "state": states.get(app.server)}
             for app in offered
         ],
+    }
+
+
+def _reason(session: Session, reason: Reason | None) -> dict[str, Any] | None:
+    if reason is None:
+        return None
+    return {
+        "code": reason.code,
+        "text": reason.text,
+        "advice": reason.advice,
+        "ahead": session.ahead,
+        "estimated_start": _time(session.estimated_start),
     }
 
 
