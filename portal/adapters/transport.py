@@ -7,7 +7,6 @@ import logging
 import re
 import shlex
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Sequence
@@ -46,24 +45,6 @@ class Transport(Protocol):
     ) -> Completed:
         """Run to the end. Raises Unavailable when nothing was run, OutcomeUnknown after that."""
         ...
-
-
-class LocalTransport:
-    """Plain processes with our own identity; for the command wrapper and for tests."""
-
-    def run(
-        self, user: str, argv: Sequence[str], stdin: bytes = b"", seconds: float = 20.0
-    ) -> Completed:
-        """Run to the end; the user is who we are already."""
-        try:
-            done = subprocess.run(
-                list(argv), input=stdin, capture_output=True, timeout=seconds, check=False
-            )
-        except OSError as error:
-            raise Unavailable(f"{argv[0]}: {error.strerror}") from error
-        except subprocess.TimeoutExpired as error:
-            raise OutcomeUnknown(f"{argv[0]} took more than {seconds:.0f} s") from error
-        return Completed(done.returncode, done.stdout, done.stderr.decode(errors="replace"))
 
 
 @dataclass
