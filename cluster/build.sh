@@ -69,7 +69,7 @@ remove_old_images() { engine image prune --force --filter label=slipway.inputs >
 build_portal_image() {
     # Named, so that its layers survive remove_old_images and need not be built again.
     build_image assets localhost/slipway-assets:latest cluster/Containerfile cluster/build portal/web/assets
-    build_image portal localhost/slipway-portal:latest cluster/Containerfile cluster/build \
+    build_image portal "localhost/slipway-portal:$SLIPWAY_CLONE" cluster/Containerfile cluster/build \
         cluster/bin/start-portal cluster/supervisor/portal.conf cluster/etc/slipway.toml \
         pyproject.toml requirements.txt portal templates apps
 }

@@ -9,6 +9,9 @@ CACHE_DIR=$CLUSTER_DIR/.cache
 export COMPOSE_PROJECT_NAME=${COMPOSE_PROJECT_NAME:-slipway}
 export PORT=${PORT:-8080}
 export SLURM=${SLURM:-24.11}
+# The portal's image is tagged by the clone it was built from, so that two clones do not share one.
+SLIPWAY_CLONE=$(printf %s "$REPO_DIR" | sha256sum | cut -c1-8)
+export SLIPWAY_CLONE
 PROJECT_DIR=$CACHE_DIR/projects/$COMPOSE_PROJECT_NAME
 export CLUSTER_SOFTWARE=$CACHE_DIR/software
 if [ "$COMPOSE_PROJECT_NAME" = slipway ]; then

@@ -16,7 +16,7 @@ OLDEST_PYTHON=3.11
 resolve() {
     # shellcheck disable=SC2016  # expanded in the container
     engine run --rm --network=host --volume "$work:/wanted:ro" --volume "$SITE_DIR:/run/site:ro" \
-        localhost/slipway-portal:latest with-site sh -c '
+        "localhost/slipway-portal:$SLIPWAY_CLONE" with-site sh -c '
             set -e
             python3 -m venv /tmp/venv
             /tmp/venv/bin/pip install --quiet --dry-run --ignore-installed --only-binary :all: \

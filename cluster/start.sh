@@ -63,7 +63,7 @@ is_current() {
     is_running "$1" || return 1
     container=$(container_of "$1")
     case $1 in
-        portal) tag=localhost/slipway-portal:latest ;;
+        portal) tag=localhost/slipway-portal:$SLIPWAY_CLONE ;;
         n1 | n2) tag=localhost/slipway-node:$SLURM ;;
         *) tag=localhost/slipway-$1:$SLURM ;;
     esac

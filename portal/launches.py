@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 
+from portal.administration import Administration
 from portal.core.access import Person, hash_secret
 from portal.core.app import Catalog, Image
 from portal.core.launch import LaunchRequest
@@ -51,6 +52,7 @@ class Launches:
         catalog: Callable[[], Catalog],
         clock: Clock,
         rules: Rules,
+        administration: Administration,
         shut: Callable[[str], None],
     ) -> None:
         self._store = store
@@ -61,6 +63,7 @@ class Launches:
         self._catalog = catalog
         self._clock = clock
         self._rules = rules
+        self._administration = administration
         self._shut = shut
 
     def launch(self, person: Person, request: LaunchRequest, key: str | None) -> list[Session]:
@@ -71,7 +74,8 @@ class Launches:
         reconcile finds out: a launch never makes two jobs and never loses one.
         """
         partitions = groups_of(self._status, person.name)
-        image = decide(request, self._catalog(), partitions)
+        catalog = self._administration.seen_by(person, self._catalog())
+        image = decide(request, catalog, partitions)
         self._refuse_while_down()
         group = group_for(request.resource_group, partitions or [])
         partition = group.name if group else request.resource_group

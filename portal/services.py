@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from portal.access import Access
+from portal.administration import Administration
 from portal.config import Settings
 from portal.core.ports import Authenticator, Clock, LoginStore
+from portal.folders import Folders
+from portal.presets import Presets
 from portal.sessions import Sessions
 
 
@@ -20,3 +23,6 @@ class Services:
     logins: LoginStore
     authenticate: Authenticator
     clock: Clock
+    folders: Folders
+    presets: Presets
+    administration: Administration

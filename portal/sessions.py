@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from portal.access import Access
+from portal.administration import Administration
 from portal.core.access import AppState, Person, hash_secret
 from portal.core.app import Catalog
 from portal.core.job import JobReport
@@ -72,6 +73,7 @@ class Sessions:
         catalog: Callable[[], Catalog],
         clock: Clock,
         rules: Rules,
+        administration: Administration,
     ) -> None:
         self.store = store
         self.status = status
@@ -91,6 +93,7 @@ class Sessions:
             catalog=catalog,
             clock=clock,
             rules=rules,
+            administration=administration,
             shut=access.close_session,
         )
 

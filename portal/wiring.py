@@ -9,13 +9,18 @@ from portal.access import Access
 from portal.adapters.access_store import Doors
 from portal.adapters.catalog import FolderCatalog
 from portal.adapters.certificates import CertificateAuthority
+from portal.adapters.preset_store import PresetTable
 from portal.adapters.routes import HaproxyRoutes
+from portal.adapters.rules_store import RulesTable
 from portal.adapters.runners import GatewayRunners, resolve
 from portal.adapters.slurm import HomeFiles, Slurm
 from portal.adapters.store import Store, open_database
 from portal.adapters.transport import PasswordCheck, SshTransport
+from portal.administration import Administration
 from portal.config import Settings
 from portal.core.submission import Rules
+from portal.folders import Folders
+from portal.presets import Presets
 from portal.services import Services
 from portal.sessions import Sessions
 
@@ -40,22 +45,35 @@ def wire(settings: Settings) -> Services:
         catalog=catalog,
         clock=now,
     )
+    administration = Administration(RulesTable(engine), store, now)
     directory = settings.sessions.directory
+    files = HomeFiles(transport, directory)
     sessions = Sessions(
         store=store,
         status=store,
         scheduler=Slurm(
             transport, settings.login.reader, directory, settings.slurm.command_seconds
         ),
-        files=HomeFiles(transport, directory),
+        files=files,
         certificates=authority,
         access=access,
         resolve=resolve,
         catalog=catalog,
         clock=now,
         rules=_rules(settings),
+        administration=administration,
     )
-    return Services(settings, sessions, access, doors, PasswordCheck(settings.login), now)
+    return Services(
+        settings=settings,
+        sessions=sessions,
+        access=access,
+        logins=doors,
+        authenticate=PasswordCheck(settings.login),
+        clock=now,
+        folders=Folders(files),
+        presets=Presets(PresetTable(engine), now),
+        administration=administration,
+    )
 
 
 def _rules(settings: Settings) -> Rules:

@@ -13,15 +13,20 @@ from datetime import UTC, datetime, timedelta
 
 from portal.access import Access
 from portal.adapters.access_store import Doors
+from portal.adapters.preset_store import PresetTable
+from portal.adapters.rules_store import RulesTable
 from portal.adapters.slurm import HomeFiles, Slurm
 from portal.adapters.store import Store, open_database
 from portal.adapters.tables import SessionRow
 from portal.adapters.transport import Completed
+from portal.administration import Administration
 from portal.config import Settings
 from portal.core.app import AppSpec, Catalog, Image
 from portal.core.session import Session
 from portal.core.submission import Rules
 from portal.errors import OutcomeUnknown, Unavailable
+from portal.folders import Folders
+from portal.presets import Presets
 from portal.services import Services
 from portal.sessions import Sessions
 
@@ -322,19 +327,30 @@ def make_world(settings: Settings) -> World:
         catalog=lambda: CATALOG,
         clock=clock,
     )
+    administration = Administration(RulesTable(engine), store, clock)
+    files = HomeFiles(slurm, ".slipway")
     sessions = Sessions(
         store=store,
         status=store,
         scheduler=Slurm(slurm, "slipway", ".slipway", 20),
-        files=HomeFiles(slurm, ".slipway"),
+        files=files,
         certificates=FakeCertificates(),
         access=access,
         resolve=lambda node: {"n1": "10.0.0.1", "n2": "10.0.0.2"}.get(node, "127.0.0.1"),
         catalog=lambda: CATALOG,
         clock=clock,
         rules=Rules(TEMPLATE, "/srv/toolkit.sqsh", ".slipway", "https://portal:8443", (0, 0), 10),
+        administration=administration,
     )
     services = Services(
-        settings, sessions, access, doors, lambda u, p: PASSWORDS.get(u) == p, clock
+        settings=settings,
+        sessions=sessions,
+        access=access,
+        logins=doors,
+        authenticate=lambda u, p: PASSWORDS.get(u) == p,
+        clock=clock,
+        folders=Folders(files),
+        presets=Presets(PresetTable(engine), clock),
+        administration=administration,
     )
     return World(clock, slurm, routes, runners, store, doors, services)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import DateTime, Dialect, Index, UniqueConstraint
 from sqlalchemy.types import TypeDecorator
 from sqlmodel import AutoString, Field, SQLModel
+
+from portal.core.folders import Mount
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -44,6 +47,21 @@ class Words(TypeDecorator[tuple[str, ...]]):
         return tuple(value.split()) if value else ()
 
 
+class MountList(TypeDecorator[tuple[Mount, ...]]):
+    """Keeps mounts as JSON."""
+
+    impl = AutoString
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str:
+        """Write them; a row made from a session's dump has them as dictionaries."""
+        return json.dumps([dict(mount) for mount in value or ()])
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> tuple[Mount, ...]:
+        """Read them."""
+        return tuple(Mount(**mount) for mount in json.loads(value or "[]"))
+
+
 def _time(**options: Any) -> Any:
     return Field(sa_type=UtcDateTime, **options)
 
@@ -52,7 +70,10 @@ class SessionRow(SQLModel, table=True):
     """One session; the fields are those of core.session.Session."""
 
     __tablename__ = "session"
-    __table_args__ = (Index("session_newest", "owner", "created", "id"),)
+    __table_args__ = (
+        Index("session_newest", "owner", "created", "id"),
+        Index("session_newest_of_all", "created", "id"),
+    )
 
     id: str = Field(primary_key=True)
     name: str
@@ -65,6 +86,7 @@ class SessionRow(SQLModel, table=True):
     time_limit: int | None = None
     shared_memory_mb: int | None = None
     env_names: tuple[str, ...] = Field(default=(), sa_type=Words)
+    mounts: tuple[Mount, ...] = Field(default=(), sa_type=MountList)
     state: str = Field(index=True)
     created: datetime = _time()
     token_hash: str
@@ -81,11 +103,15 @@ class SessionRow(SQLModel, table=True):
     port: int | None = None
     started: datetime | None = _time(default=None)
     ready: datetime | None = _time(default=None)
+    deadline: datetime | None = _time(default=None)
+    restarts: int = 0
+    requeued: datetime | None = _time(default=None)
     stop_requested: datetime | None = _time(default=None)
     stopped_by: str | None = None
     ended: datetime | None = _time(default=None)
     cause: str | None = None
     end_text: str | None = None
+    end_log: str = ""
     exit_code: int | None = None
     cleaned: bool = Field(default=False, index=True)
     usage_at: datetime | None = _time(default=None)
@@ -179,3 +205,66 @@ class ClusterRow(SQLModel, table=True):
     partitions: str = "[]"
     limits: str = ""
     use: str = ""
+
+
+class PresetRow(SQLModel, table=True):
+    """What somebody launches again and again: a launch's request as JSON, values and all."""
+
+    __tablename__ = "preset"
+
+    owner: str = Field(primary_key=True)
+    name: str = Field(primary_key=True)
+    request: str
+    saved: datetime = _time()
+
+
+class TemplateRow(SQLModel, table=True):
+    """A resource template; the fields are those of core.administration.Template."""
+
+    __tablename__ = "template"
+
+    name: str = Field(primary_key=True)
+    title: str
+    description: str = ""
+    cpus: int
+    memory_mb: int
+    shared_memory_mb: int | None = None
+    time_limit: int | None = None
+    resource_group: str | None = None
+    place: int = 0
+
+
+class ImageRuleRow(SQLModel, table=True):
+    """Who sees an image; the fields are those of core.administration.ImageRule."""
+
+    __tablename__ = "image_rule"
+
+    environment: str = Field(primary_key=True)
+    version: str = Field(primary_key=True)
+    seen_by: str
+    accounts: tuple[str, ...] = Field(default=(), sa_type=Words)
+    users: tuple[str, ...] = Field(default=(), sa_type=Words)
+
+
+class SiteRuleRow(SQLModel, table=True):
+    """One cap of core.administration.SiteRules, as JSON."""
+
+    __tablename__ = "site_rule"
+
+    name: str = Field(primary_key=True)
+    value: str
+
+
+class JournalRow(SQLModel, table=True):
+    """One line of the journal; the fields are those of core.administration.Entry."""
+
+    __tablename__ = "journal"
+    __table_args__ = (Index("journal_who", "who", "id"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    time: datetime = _time(index=True)
+    who: str
+    action: str
+    target: str = ""
+    detail: str = ""
+    address: str = ""

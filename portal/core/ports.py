@@ -314,6 +314,14 @@ class LoginStore(Protocol):
         ...
 
 
+class PresetStore(Protocol):
+    """The presets' table. Every method is one transaction."""
+
+
+class RulesStore(Protocol):
+    """What administrators decide, and the journal. Every method is one transaction."""
+
+
 class Authenticator(Protocol):
     """Checks passwords against the cluster."""
 

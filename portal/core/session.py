@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
+from portal.core.folders import Mount
 from portal.core.job import JobReport, JobState
 
 
@@ -64,6 +65,7 @@ class Session(BaseModel):
     """What was asked for; None is the usual share of the memory."""
     env_names: tuple[str, ...] = ()
     """Names of the environment variables; their values may be secret and stay in the store."""
+    mounts: tuple[Mount, ...] = ()
 
     state: State
     created: datetime
@@ -88,12 +90,20 @@ class Session(BaseModel):
     started: datetime | None = None
     ready: datetime | None = None
     """When the session's gateway called back; without it no app can be reached."""
+    deadline: datetime | None = None
+    """When Slurm ends it for its time limit."""
+    restarts: int = 0
+    """How often Slurm has put it back into the queue after it had started."""
+    requeued: datetime | None = None
+    """When that happened last."""
 
     stop_requested: datetime | None = None
     stopped_by: str | None = None
     ended: datetime | None = None
     cause: Cause | None = None
     end_text: str | None = None
+    end_log: str = ""
+    """The last lines of its log, where the end needs explaining."""
     exit_code: int | None = None
     cleaned: bool = False
     """Whether the session's files are gone from the user's home."""

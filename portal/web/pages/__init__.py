@@ -1,0 +1,8 @@
+"""The pages: what people see and press. One file for each page; all hang on one blueprint."""
+
+from __future__ import annotations
+
+from portal.web.pages import apps, launch, log, sessions
+from portal.web.pages.blueprint import blueprint
+
+__all__ = ["apps", "blueprint", "launch", "log", "sessions"]
