@@ -77,7 +77,7 @@ class LaunchForm:
 
 def first_values(catalog: Catalog) -> dict[str, str]:
     """What a new form proposes: small, so that it starts at once."""
-    image = catalog.images[0] if catalog.images else None
+    image = catalog.proposed
     return {
         "environment": image.environment if image else "",
         "version": image.version if image else "",
