@@ -82,6 +82,11 @@ class SessionSettings(BaseModel):
     templates: str = Field("/usr/share/slipway/templates", description="Folder of job templates.")
     toolkit: str = Field("/srv/slipway/toolkit.sqsh", description="The toolkit, on the nodes.")
     directory: str = Field(".slipway", description="Folder in users' homes for scratch and logs.")
+    storage: str = Field(
+        "storage",
+        pattern=r"^(\{user\}|[A-Za-z0-9._/@%+=-])+$",
+        description="Folder of a user's storage folders, in the home; or absolute with {user}.",
+    )
     callback: str = Field("https://portal:8443", description="Address that runners call back.")
     gateway_ports: tuple[int, int] = Field((0, 0), description="Port range on nodes; 0: any.")
     heartbeat_seconds: int = Field(10, ge=1, description="Time between two usage reports.")

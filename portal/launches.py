@@ -11,7 +11,8 @@ from datetime import timedelta
 from portal.administration import Administration
 from portal.core.access import Person, hash_secret
 from portal.core.app import Catalog, Image
-from portal.core.launch import LaunchRequest
+from portal.core.folders import HOME, Mount
+from portal.core.launch import MOUNTS, LaunchRequest
 from portal.core.names import names_for
 from portal.core.offer import groups_of
 from portal.core.policy import decide, group_for
@@ -26,7 +27,7 @@ from portal.core.ports import (
 from portal.core.script import render
 from portal.core.session import LIVE, WAITING, Session, State
 from portal.core.submission import Rules, build_job, runner_spec
-from portal.errors import InvalidRequest, OutcomeUnknown, Unavailable
+from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -73,12 +74,9 @@ class Launches:
         Unavailable (nothing is stored). When Slurm's answer is lost, the session stays and
         reconcile finds out: a launch never makes two jobs and never loses one.
         """
-        partitions = groups_of(self._status, person.name)
-        catalog = self._administration.seen_by(person, self._catalog())
-        image = decide(request, catalog, partitions)
+        image, partition = self._decide(person, request)
         self._refuse_while_down()
-        group = group_for(request.resource_group, partitions or [])
-        partition = group.name if group else request.resource_group
+        self._find_folders(person, request.mounts)
         tokens = [secrets.token_urlsafe(32) for _ in range(request.count)]
         made = self._make(person, request, image, partition, tokens)
         # The request may hold passwords; its hash tells two requests apart as well.
@@ -87,6 +85,35 @@ class Launches:
         if not new:
             return stored
         return self._submit_all(list(zip(made, tokens, strict=True)), image, request.env)
+
+    def draft(self, person: Person, request: LaunchRequest) -> tuple[Session, str]:
+        """A session as such a launch would make it, and its batch script; nothing is stored.
+
+        Raises InvalidRequest as a launch does.
+        """
+        image, partition = self._decide(person, request)
+        session = self._make(person, request, image, partition, [""])[0]
+        return session, render(build_job(session, image, self._rules), self._rules.template)
+
+    def _decide(self, person: Person, request: LaunchRequest) -> tuple[Image, str | None]:
+        """The image and the partition that a request comes to; raises InvalidRequest."""
+        partitions = groups_of(self._status, person.name)
+        catalog = self._administration.seen_by(person, self._catalog())
+        image = decide(request, catalog, partitions)
+        group = group_for(request.resource_group, partitions or [])
+        return image, group.name if group else request.resource_group
+
+    def _find_folders(self, person: Person, mounts: Sequence[Mount]) -> None:
+        """Refuse mounts of storage folders that do not exist; asks only where some are named."""
+        wanted = [mount.folder for mount in mounts if mount.folder != HOME]
+        missing = self._files.missing_folders(person.name, wanted) if wanted else set()
+        problems = [
+            FieldError(f"{MOUNTS}.{place}", f"you have no folder named {mount.folder}")
+            for place, mount in enumerate(mounts)
+            if mount.folder in missing
+        ]
+        if problems:
+            raise InvalidRequest(problems)
 
     def _make(
         self,
@@ -111,6 +138,7 @@ class Launches:
                 memory_mb=request.resources.memory,
                 shared_memory_mb=request.resources.shared_memory,
                 env_names=tuple(request.env),
+                mounts=request.mounts,
                 partition=partition,
                 time_limit=request.time_limit,
                 state=State.SUBMITTING,

@@ -12,8 +12,8 @@ from portal.access import Access
 from portal.administration import Administration
 from portal.core.access import AppState, Person, hash_secret
 from portal.core.app import Catalog
-from portal.core.job import JobReport
-from portal.core.launch import LaunchRequest
+from portal.core.job import Estimate, JobReport
+from portal.core.launch import LaunchRequest, parse_launch
 from portal.core.ports import (
     Certificates,
     Clock,
@@ -25,7 +25,9 @@ from portal.core.ports import (
 )
 from portal.core.session import LIVE, NOT_WAITING, OVER, WAITING, Session, State
 from portal.core.submission import Rules
+from portal.core.template import fill
 from portal.errors import Gone, NotFound, Unauthorized
+from portal.estimates import Estimates
 from portal.launches import Launches
 
 
@@ -84,6 +86,7 @@ class Sessions:
         self.clock = clock
         self._certificates = certificates
         self._resolve = resolve
+        self._administration = administration
         self._launches = Launches(
             store=store,
             status=status,
@@ -96,8 +99,17 @@ class Sessions:
             administration=administration,
             shut=access.close_session,
         )
+        self._estimates = Estimates(scheduler, status, clock, self._launches.draft)
 
     # Launch
+
+    def parse(self, data: object) -> LaunchRequest:
+        """Check untrusted input, a template's name in it included; raises InvalidRequest."""
+        return parse_launch(fill(data, self._administration.templates()))
+
+    def estimate(self, person: Person, request: LaunchRequest) -> Estimate | None:
+        """Slurm's guess when such a session would start (see Estimates)."""
+        return self._estimates.of(person, request)
 
     def launch_all(
         self, person: Person, request: LaunchRequest, key: str | None = None

@@ -47,7 +47,7 @@ def wire(settings: Settings) -> Services:
     )
     administration = Administration(RulesTable(engine), store, now)
     directory = settings.sessions.directory
-    files = HomeFiles(transport, directory)
+    files = HomeFiles(transport, directory, settings.sessions.storage)
     sessions = Sessions(
         store=store,
         status=store,
@@ -85,4 +85,5 @@ def _rules(settings: Settings) -> Rules:
         callback=settings.sessions.callback,
         gateway_ports=settings.sessions.gateway_ports,
         heartbeat_seconds=settings.sessions.heartbeat_seconds,
+        storage=settings.sessions.storage,
     )

@@ -31,6 +31,7 @@ from portal.services import Services
 from portal.sessions import Sessions
 
 US = "\x1f"
+GUESS = "sbatch: Job 7 to start at 1795186800 using 1 processors on nodes n1 in partition main\n"
 CONTACT = "sbatch: error: Batch job submission failed: Unable to contact slurm controller\n"
 
 
@@ -80,6 +81,10 @@ class FakeSlurm:
     refuse: str = ""
     commands: list[str] = field(default_factory=list)
     log: bytes = b""
+    storage: dict[str, set[str]] = field(default_factory=dict)
+    """Names of each user's storage folders."""
+    guess: Completed = field(default_factory=lambda: Completed(0, b"", GUESS))
+    """What sbatch --test-only says."""
     per_user: str = "cpu=3,mem=3G"
     """The QOS's MaxTRESPerUser."""
     entry: str = "AllowAccounts=ALL AllowQos=ALL QoS=N/A"
@@ -93,6 +98,10 @@ class FakeSlurm:
             words = [word for word in words[1:] if not re.match(r"[A-Z_]+=", word)]
         line = " ".join(words)
         self.commands.append(f"{user}: {line}")
+        if "--test-only" in line:
+            return Completed(1, b"", CONTACT) if self.down else self.guess
+        if "storage" in line:
+            return self._folders(self.storage.setdefault(user, set()), user, words)
         if "sbatch" in line:
             return self._sbatch(user, line, stdin.decode())
         if words[0] == "rm":
@@ -131,6 +140,19 @@ class FakeSlurm:
         if self.lose_answer:
             raise OutcomeUnknown("the connection was cut")
         return Completed(0, f"{job.id}\n".encode(), "")
+
+    def _folders(self, mine: set[str], user: str, words: list[str]) -> Completed:
+        script = words[-1]
+        if match := re.search(r"mkdir -- storage/(\S+)", script):
+            if match[1] in mine:
+                return Completed(4, b"", "mkdir: cannot create directory 'x': File exists\n")
+            mine.add(match[1])
+            return Completed(0, f"\0/home/{user}/storage\0".encode(), "")
+        if match := re.search(r"for name in (.*); do", script):
+            names = ["", *(name for name in match[1].split() if name not in mine)]
+        else:
+            names = ["", f"/home/{user}", f"/home/{user}/storage", *sorted(mine)]
+        return Completed(0, "".join(f"{name}\0" for name in names).encode(), "")
 
     def _selected(self, words: list[str]) -> list[FakeJob]:
         options = dict(word.partition("=")[::2] for word in words if word.startswith("--"))
@@ -328,7 +350,7 @@ def make_world(settings: Settings) -> World:
         clock=clock,
     )
     administration = Administration(RulesTable(engine), store, clock)
-    files = HomeFiles(slurm, ".slipway")
+    files = HomeFiles(slurm, ".slipway", "storage")
     sessions = Sessions(
         store=store,
         status=store,
@@ -339,7 +361,9 @@ def make_world(settings: Settings) -> World:
         resolve=lambda node: {"n1": "10.0.0.1", "n2": "10.0.0.2"}.get(node, "127.0.0.1"),
         catalog=lambda: CATALOG,
         clock=clock,
-        rules=Rules(TEMPLATE, "/srv/toolkit.sqsh", ".slipway", "https://portal:8443", (0, 0), 10),
+        rules=Rules(
+            TEMPLATE, "/srv/toolkit.sqsh", ".slipway", "https://portal:8443", (0, 0), 10, "storage"
+        ),
         administration=administration,
     )
     services = Services(

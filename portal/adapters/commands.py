@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 
-from portal.core.job import JobReport, JobState, Node, Partition, job_state
+from portal.core.job import Estimate, JobReport, JobState, Node, Partition, job_state
 from portal.core.limits import Amount
 
 SEPARATOR = "\x1f"
@@ -209,6 +209,34 @@ def sbatch_parse(text: str) -> str:
     if not job_id.isdigit():
         raise SurpriseError(f"sbatch: no job id in {text!r}")
     return job_id
+
+
+def estimate_argv() -> list[str]:
+    """Ask when the script on standard input would start, without submitting it."""
+    return ["sbatch", "--test-only"]
+
+
+_ESTIMATE = re.compile(
+    r"^sbatch: Job \d+ to start at (?P<start>\S+) using \d+ processors on (?:nodes )?(?P<node>\S+)",
+    re.MULTILINE,
+)
+
+
+def estimate_parse(text: str) -> Estimate:
+    """Read what sbatch --test-only wrote to standard error."""
+    match = _ESTIMATE.search(text)
+    start = _time(match["start"]) or _written_time(match["start"]) if match else None
+    if match is None or start is None:
+        raise SurpriseError(f"sbatch --test-only: no start in {text!r}")
+    return Estimate(start, match["node"], "")
+
+
+def _written_time(text: str) -> datetime | None:
+    """A time as Slurm writes it by default, in UTC since that is what it runs with."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None
 
 
 def scancel_argv(job_id: str) -> list[str]:

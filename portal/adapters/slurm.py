@@ -7,9 +7,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from portal.adapters import accounting, commands
+from portal.adapters import accounting, commands, folder_commands
 from portal.adapters.transport import Completed, Transport
-from portal.core.job import JobReport, Node, Partition
+from portal.core.folders import Folder, storage_of
+from portal.core.job import Estimate, JobReport, Node, Partition
 from portal.core.limits import Limits
 from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
 
@@ -25,6 +26,9 @@ _DOWN = (
     "slurm_persist_conn",
     "Problem talking to the database",
 )
+
+ESTIMATE_SECONDS = 5.0
+"""How long Slurm may think about a mere estimate."""
 
 # Which field of the request Slurm's refusal is about, where its words say so.
 _FIELDS = (
@@ -79,6 +83,22 @@ class Slurm:
             self._transport.run(user, ["rm", "-rf", "--", folder], seconds=self._seconds)
             raise _refusal(done)
         return commands.sbatch_parse(done.stdout.decode(errors="replace"))
+
+    def estimate(self, user: str, script: str) -> Estimate:
+        """Slurm's guess when it would start this script's job; nothing is submitted."""
+        seconds = min(self._seconds, ESTIMATE_SECONDS)
+        argv = ["env", *commands.ENVIRONMENT, "timeout", "--kill-after=1", f"{seconds:.0f}"]
+        done = self._transport.run(
+            user, [*argv, *commands.estimate_argv()], script.encode(), seconds + 2
+        )
+        if done.code in (124, 137):
+            raise Unavailable("Slurm took too long to estimate a start.")
+        if done.code == 0:
+            return commands.estimate_parse(done.stderr)
+        refusal = _refusal(done)
+        if not isinstance(refusal, InvalidRequest):
+            raise refusal
+        return Estimate(None, "", f"Slurm would not take it: {_words(done)}")
 
     def cancel(self, user: str, job_id: str) -> None:
         """Cancel as the user; a job that is over already is fine."""
@@ -150,9 +170,10 @@ class Slurm:
 class HomeFiles:
     """UserFiles over the same transport."""
 
-    def __init__(self, transport: Transport, directory: str) -> None:
+    def __init__(self, transport: Transport, directory: str, storage: str) -> None:
         self._transport = transport
         self._directory = directory
+        self._storage = storage
 
     def remove_session(self, user: str, session: str) -> None:
         """Delete all that a session left; nothing there is fine."""
@@ -167,10 +188,37 @@ class HomeFiles:
         script = f"[ ! -e {file} ] || tail -c +{offset + 1} {file} | head -c {limit}"
         return self._transport.run(user, ["/bin/sh", "-c", script]).stdout
 
+    def folders(self, user: str) -> list[Folder]:
+        """What could be mounted: the home directory, then storage folders by name."""
+        done = self._ask(user, folder_commands.list_argv(storage_of(user, self._storage)))
+        return folder_commands.list_parse(done.stdout)
+
+    def missing_folders(self, user: str, names: Collection[str]) -> set[str]:
+        """Those of these names of storage folders that the user has none of."""
+        argv = folder_commands.missing_argv(storage_of(user, self._storage), names)
+        return folder_commands.missing_parse(self._ask(user, argv).stdout)
+
+    def make_folder(self, user: str, name: str) -> Folder:
+        """Make a storage folder."""
+        argv = folder_commands.make_argv(storage_of(user, self._storage), name)
+        done = self._transport.run(user, argv)
+        if refusal := folder_commands.make_refusal(done):
+            raise InvalidRequest([FieldError("folder", refusal)])
+        if done.code != 0:
+            raise Unavailable(f"The folder could not be made: {_words(done)}")
+        return folder_commands.make_parse(done.stdout, name)
+
+    def _ask(self, user: str, argv: Sequence[str]) -> Completed:
+        done = self._transport.run(user, argv)
+        if done.code != 0:
+            raise Unavailable(f"Your folders cannot be looked at right now: {_words(done)}")
+        return done
+
 
 def _words(done: Completed) -> str:
     lines = [line for line in done.stderr.splitlines() if line.strip()]
-    return lines[-1].removeprefix("sbatch: error: ") if lines else f"exit code {done.code}"
+    said = lines[-1] if lines else f"exit code {done.code}"
+    return said.removeprefix("sbatch: error: ").removeprefix("allocation failure: ")
 
 
 def _refusal(done: Completed) -> Exception:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from portal.core.folders import MountPoint
 from portal.core.launch import format_size
 
 
@@ -23,6 +24,7 @@ class JobDescription:
     toolkit: str
     directory: str
     """Where sessions and logs live, relative to the user's home."""
+    mounts: tuple[MountPoint, ...] = ()
 
 
 class JobState(StrEnum):
@@ -110,6 +112,16 @@ class JobReport:
     """Cores and memory that Slurm gave it, or that it waits for."""
     cancelled_by: str | None = None
     """Who cancelled it, where accounting says so: a user's name, or number when nameless."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """When and where Slurm would start a job that nobody has submitted, as it guesses now."""
+
+    start: datetime | None
+    node: str
+    reason: str
+    """Why there is no start, in words; empty where there is one."""
 
 
 @dataclass(frozen=True)

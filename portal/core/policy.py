@@ -21,7 +21,7 @@ def decide(
     """
     image = catalog.image(request.environment, request.version)
     problems = [] if image else [_missing_image(request, catalog)]
-    problems += _resource_problems(request, partitions) if partitions is not None else []
+    problems += resource_problems(request, partitions) if partitions is not None else []
     if image is None or problems:
         raise InvalidRequest(problems)
     return image
@@ -40,7 +40,8 @@ def group_for(name: str | None, partitions: Sequence[Partition]) -> Partition | 
     return next((p for p in partitions if p.name == name), None)
 
 
-def _resource_problems(request: LaunchRequest, partitions: Sequence[Partition]) -> list[FieldError]:
+def resource_problems(request: LaunchRequest, partitions: Sequence[Partition]) -> list[FieldError]:
+    """What of a request goes against the bounds of these partitions."""
     group = group_for(request.resource_group, partitions)
     if not partitions:
         text = "Slurm lets your account use no resource group here; ask an administrator"

@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Protocol
 
 from portal.core.access import AppState, Grant, OpenApp, Ticket
-from portal.core.job import JobReport, Node, Partition
+from portal.core.folders import Folder
+from portal.core.job import Estimate, JobReport, Node, Partition
 from portal.core.limits import Limits
 from portal.core.session import Session, State
 from portal.core.usage import Use
@@ -31,6 +32,10 @@ class Scheduler(Protocol):
         `spec` is secret: it reaches the job without passing through Slurm. Raises InvalidRequest
         with Slurm's own words when Slurm refuses, OutcomeUnknown when the answer was lost.
         """
+        ...
+
+    def estimate(self, user: str, script: str) -> Estimate:
+        """Slurm's guess when it would start this script's job; nothing is submitted."""
         ...
 
     def cancel(self, user: str, job_id: str) -> None:
@@ -75,6 +80,18 @@ class UserFiles(Protocol):
 
     def read_log(self, user: str, session: str, offset: int, limit: int) -> bytes:
         """Up to `limit` bytes of the session's log from `offset` on; b"" when there is none."""
+        ...
+
+    def folders(self, user: str) -> list[Folder]:
+        """What could be mounted: the home directory, then storage folders by name (500 at most)."""
+        ...
+
+    def missing_folders(self, user: str, names: Collection[str]) -> set[str]:
+        """Those of these names of storage folders that the user has none of."""
+        ...
+
+    def make_folder(self, user: str, name: str) -> Folder:
+        """Make a storage folder; raises InvalidRequest for the field "folder"."""
         ...
 
 

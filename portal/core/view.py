@@ -89,6 +89,10 @@ def as_json(
             "memory": format_size(session.memory_mb),
             "shared_memory": format_size(session.shm_mb),
         },
+        "mounts": [
+            {"folder": mount.folder, "read_only": mount.read_only, "path": mount.path}
+            for mount in session.mounts
+        ],
         "env": list(session.env_names),
         "resource_group": session.partition,
         "time_limit": session.time_limit,

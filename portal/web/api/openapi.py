@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from portal.core.launch import LaunchRequest
 from portal.web.api import PREFIX, open_to_all
+from portal.web.api.folders import FolderRequest
 from portal.web.api.schemas import SCHEMAS
 from portal.web.api.sessions import AppRequest, ListQuery, LogQuery
 from portal.web.api.site import UseQuery
@@ -97,6 +98,14 @@ def _operations() -> dict[str, dict[str, Any]]:
                 [_KEY],
             ),
         },
+        "/sessions/estimate": {
+            "post": _operation(
+                "When such a session would start, by Slurm's own guess; nothing is launched",
+                200,
+                _ref("Estimate"),
+                "LaunchRequest",
+            )
+        },
         SESSION: {
             "get": _operation("Show one session", 200, _ref("Session")),
             "delete": _operation("End a session; again is fine", 202, _ref("Session")),
@@ -109,6 +118,13 @@ def _operations() -> dict[str, dict[str, Any]]:
             "delete": _operation("Shut all ways into an app", 204, None),
         },
         "/environments": {"get": _operation("What can be launched", 200, environments)},
+        "/folders": {
+            "get": _operation("What can be mounted", 200, _list_of("folders", "Folder")),
+            "post": _operation("Make a storage folder", 201, _ref("Folder"), "FolderRequest"),
+        },
+        "/templates": {
+            "get": _operation("Resources with a name", 200, _list_of("templates", "Template"))
+        },
         "/resource-groups": {"get": _operation("Where it can run", 200, groups)},
         "/usage": {"get": _operation("What you hold", 200, _ref("Usage"), None, _query(UseQuery))},
         "/me": {"get": _operation("Whom the token stands for", 200, me)},
@@ -129,8 +145,10 @@ def document(public_url: str) -> dict[str, Any]:
         security=[{"token": []}],
     )
     spec.components.security_scheme("token", {"type": "http", "scheme": "bearer"})
-    for model in (LaunchRequest, TokenRequest, AppRequest):
+    for model in (LaunchRequest, TokenRequest, AppRequest, FolderRequest):
         schema = _schema(model)
+        if model is LaunchRequest:
+            _allow_template(schema)
         for name, part in schema.pop("$defs", {}).items():
             spec.components.schema(name, part)
         spec.components.schema(model.__name__, schema)
@@ -141,6 +159,14 @@ def document(public_url: str) -> dict[str, Any]:
     for path, operations in _operations().items():
         spec.path(path, operations=operations, parameters=_in_path(path))
     return spec.to_dict()
+
+
+def _allow_template(schema: dict[str, Any]) -> None:
+    """A launch names its resources, or a template that stands for them."""
+    text = "one of /templates, in place of resources"
+    schema["properties"]["template"] = {"type": ["string", "null"], "description": text}
+    schema["required"].remove("resources")
+    schema["anyOf"] = [{"required": ["resources"]}, {"required": ["template"]}]
 
 
 def _in_path(path: str) -> list[dict[str, Any]]:

@@ -52,6 +52,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "environment": TEXT,
             "version": TEXT,
             "resources": _object({"cpus": NUMBER, "memory": TEXT, "shared_memory": TEXT}),
+            "mounts": _list(_object({"folder": TEXT, "read_only": YES_NO, "path": TEXT})),
             "env": _list(TEXT),
             "resource_group": MAYBE_TEXT,
             "time_limit": {"type": ["integer", "null"], "description": "minutes"},
@@ -82,6 +83,26 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                     }
                 )
             ),
+        }
+    ),
+    "Folder": _object({"name": TEXT, "path": TEXT, "mountable": YES_NO}),
+    "Template": _object(
+        {
+            "name": TEXT,
+            "title": TEXT,
+            "description": TEXT,
+            "resources": _object({"cpus": NUMBER, "memory": TEXT, "shared_memory": MAYBE_TEXT}),
+            "time_limit": MAYBE_NUMBER | {"description": "minutes"},
+            "resource_group": MAYBE_TEXT,
+            "fits": YES_NO | {"description": "whether one's limits allow it"},
+            "why": TEXT | {"description": "why it does not fit"},
+        }
+    ),
+    "Estimate": _object(
+        {
+            "estimated_start": MAYBE_TIME,
+            "reason": TEXT | {"description": "why there is no estimate"},
+            "free": _object({"cpus": MAYBE_NUMBER, "memory": MAYBE_TEXT}),
         }
     ),
     "ResourceGroup": _object(

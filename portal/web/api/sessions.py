@@ -9,7 +9,7 @@ from flask import request
 from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, ConfigDict, Field
 
-from portal.core.launch import STRICT, parse_launch
+from portal.core.launch import STRICT
 from portal.core.session import State
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
@@ -66,7 +66,7 @@ def list_sessions() -> ResponseReturnValue:
 @blueprint.post("/sessions")
 def launch() -> ResponseReturnValue:
     """Launch sessions, all or none; the same Idempotency-Key again answers with the same ones."""
-    wanted = parse_launch(read_json())
+    wanted = services().sessions.parse(read_json())
     launched = services().sessions.launch_all(person(), wanted, _idempotency_key())
     return {"sessions": [in_full(session) for session in launched]}, 201
 

@@ -8,9 +8,11 @@ from typing import Any
 from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, ConfigDict
 
+from portal.core.administration import Template
 from portal.core.app import Catalog, Image
 from portal.core.launch import Word, format_size
 from portal.core.offer import groups_of, use_of
+from portal.core.template import misfit
 from portal.core.usage import Meter
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
@@ -61,6 +63,32 @@ def resource_groups() -> ResponseReturnValue:
         for partition in groups_of(services().sessions.status, person().name) or []
     ]
     return {"resource_groups": groups}
+
+
+@blueprint.get("/templates")
+def templates() -> ResponseReturnValue:
+    """The resource templates, and whether one may launch with them."""
+    groups = groups_of(services().sessions.status, person().name)
+    found = services().administration.templates()
+    return {"templates": [_template(template, misfit(template, groups)) for template in found]}
+
+
+def _template(template: Template, why: str) -> dict[str, Any]:
+    shared = template.shared_memory_mb
+    return {
+        "name": template.name,
+        "title": template.title,
+        "description": template.description,
+        "resources": {
+            "cpus": template.cpus,
+            "memory": format_size(template.memory_mb),
+            "shared_memory": None if shared is None else format_size(shared),
+        },
+        "time_limit": template.time_limit,
+        "resource_group": template.resource_group,
+        "fits": not why,
+        "why": why,
+    }
 
 
 class UseQuery(BaseModel):
