@@ -10,7 +10,9 @@ from datetime import timedelta
 
 from portal.administration import Administration
 from portal.core.access import Person, hash_secret
+from portal.core.administration import SiteRules
 from portal.core.app import Catalog, Image
+from portal.core.journal import describe_launch
 from portal.core.launch import LaunchRequest
 from portal.core.names import names_for
 from portal.core.offer import groups_of
@@ -75,18 +77,28 @@ class Launches:
         """
         partitions = groups_of(self._status, person.name)
         catalog = self._administration.seen_by(person, self._catalog())
-        image = decide(request, catalog, partitions)
+        caps = self._administration.rules()
+        image = decide(request, catalog, partitions, caps)
         self._refuse_while_down()
         group = group_for(request.resource_group, partitions or [])
         partition = group.name if group else request.resource_group
         tokens = [secrets.token_urlsafe(32) for _ in range(request.count)]
-        made = self._make(person, request, image, partition, tokens)
+        made = self._make(person, request, image, partition, tokens, caps)
         # The request may hold passwords; its hash tells two requests apart as well.
         fingerprint = hash_secret(request.model_dump_json())
         stored, new = self._store.add(made, key, fingerprint, request.env)
         if not new:
             return stored
-        return self._submit_all(list(zip(made, tokens, strict=True)), image, request.env)
+        self._note(person, "session.launch", made)
+        try:
+            return self._submit_all(list(zip(made, tokens, strict=True)), image, request.env)
+        except (InvalidRequest, Unavailable) as error:
+            self._note(person, "session.refused", made, error.text)
+            raise
+
+    def _note(self, person: Person, action: str, made: Sequence[Session], why: str = "") -> None:
+        lines = [(session.id, why or describe_launch(session)) for session in made]
+        self._administration.note_all(person.name, action, lines)
 
     def _make(
         self,
@@ -95,6 +107,7 @@ class Launches:
         image: Image,
         partition: str | None,
         tokens: Sequence[str],
+        caps: SiteRules,
     ) -> list[Session]:
         now = self._clock()
         ids = [uuid.uuid4().hex for _ in tokens]
@@ -110,6 +123,7 @@ class Launches:
                 cpus=request.resources.cpus,
                 memory_mb=request.resources.memory,
                 shared_memory_mb=request.resources.shared_memory,
+                shared_memory_cap_mb=caps.max_shared_memory_mb,
                 env_names=tuple(request.env),
                 partition=partition,
                 time_limit=request.time_limit,

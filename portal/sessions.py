@@ -84,6 +84,7 @@ class Sessions:
         self.clock = clock
         self._certificates = certificates
         self._resolve = resolve
+        self._administration = administration
         self._launches = Launches(
             store=store,
             status=status,
@@ -206,6 +207,8 @@ class Sessions:
         )
         if changed is None:
             return self.store.get(session.id) or session
+        whose = "" if session.owner == person.name else f" of {session.owner}"
+        self._administration.note(person.name, "session.end", session.id, session.name + whose)
         self._launches.cancel(changed)
         self.access.close_session(session.id)
         return changed
