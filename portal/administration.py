@@ -111,6 +111,8 @@ class Administration:
         names = [t.name for t in self._store.templates()]
         place = names.index(name)
         names.insert(max(place + by, 0), names.pop(place))
+        if names.index(name) == place:
+            return
         detail = f"now at place {names.index(name) + 1}"
         entry = self._entry(person, "template.order", name, detail)
         self._store.order_templates(names, entry)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from portal.core.app import Catalog, Image
+from portal.core.bounds import cores, exact_size
 from portal.core.launch import (
     MAX_MEMORY_MB,
     MIN_MEMORY_MB,
@@ -18,7 +19,6 @@ from portal.core.launch import (
     SharedMemory,
     Word,
     field_errors,
-    format_size,
 )
 from portal.core.limits import Limits
 from portal.errors import FieldError, InvalidRequest
@@ -246,10 +246,9 @@ def _unknown(field: str, word: str, names: Iterable[str], known: set[str]) -> li
 
 def describe_template(template: Template) -> str:
     """A template in a line of the journal."""
-    size = "core" if template.cpus == 1 else "cores"
-    parts = [f"{template.cpus} {size}", format_size(template.memory_mb)]
+    parts = [cores(template.cpus), exact_size(template.memory_mb)]
     if template.shared_memory_mb is not None:
-        parts.append(f"shared memory {format_size(template.shared_memory_mb)}")
+        parts.append(f"shared memory {exact_size(template.shared_memory_mb)}")
     if template.time_limit is not None:
         parts.append(f"{template.time_limit} minutes")
     if template.resource_group is not None:
@@ -268,4 +267,4 @@ def describe_rule(rule: ImageRule) -> str:
 def describe_caps(rules: SiteRules) -> str:
     """The caps, in a line of the journal."""
     cap = rules.max_shared_memory_mb
-    return f"shared memory at most {format_size(cap)}" if cap else "no cap on shared memory"
+    return f"shared memory at most {exact_size(cap)}" if cap else "no cap on shared memory"

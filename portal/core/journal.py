@@ -9,8 +9,7 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from portal.core.bounds import cores
-from portal.core.launch import format_size
+from portal.core.bounds import cores, exact_size
 from portal.core.session import Session
 from portal.errors import FieldError, InvalidRequest
 
@@ -70,8 +69,8 @@ def describe_launch(session: Session) -> str:
     parts = [
         f"{session.environment} {session.version}",
         cores(session.cpus),
-        format_size(session.memory_mb),
-        f"shared memory {format_size(session.shm_mb)}",
+        exact_size(session.memory_mb),
+        f"shared memory {exact_size(session.shm_mb)}",
     ]
     if session.partition:
         parts.append(f"group {session.partition}")

@@ -22,8 +22,8 @@ blueprint = guarded("site")
 
 @blueprint.get("/environments")
 def environments() -> ResponseReturnValue:
-    """All environments with their versions, newest first."""
-    catalog = services().sessions.catalog()
+    """The environments that whoever asks may launch, with their versions, newest first."""
+    catalog = services().administration.seen_by(person(), services().sessions.catalog())
     names = dict.fromkeys(image.environment for image in catalog.images)
     return {"environments": [_environment(catalog, name) for name in names]}
 
@@ -47,6 +47,7 @@ def _version(catalog: Catalog, image: Image) -> dict[str, Any]:
 @blueprint.get("/resource-groups")
 def resource_groups() -> ResponseReturnValue:
     """The partitions open to whoever asks, and how large their sessions may be; minutes."""
+    cap = services().administration.rules().max_shared_memory_mb
     groups = [
         {
             "name": partition.name,
@@ -56,6 +57,7 @@ def resource_groups() -> ResponseReturnValue:
             "max_memory": format_size(partition.max_memory_mb),
             "max_time_limit": partition.max_minutes,
             "max_running": partition.max_jobs,
+            "max_shared_memory": cap and format_size(cap),
             "bounded_by": dict(partition.why),
         }
         for partition in groups_of(services().sessions.status, person().name) or []
