@@ -81,6 +81,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                         "title": TEXT,
                         "description": TEXT,
                         "default_app": MAYBE_TEXT,
+                        "seen_by": TEXT | {"description": "for administrators only"},
                         "apps": _list(_object({"name": TEXT, "title": TEXT})),
                     }
                 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from flask.typing import ResponseReturnValue
@@ -25,12 +25,22 @@ def environments() -> ResponseReturnValue:
     """The environments that whoever asks may launch, with their versions, newest first."""
     catalog = services().administration.seen_by(person(), services().sessions.catalog())
     names = dict.fromkeys(image.environment for image in catalog.images)
-    return {"environments": [_environment(catalog, name) for name in names]}
+    marks = _marks(catalog) if person().admin else {}
+    return {"environments": [_environment(catalog, name, marks) for name in names]}
 
 
-def _environment(catalog: Catalog, name: str) -> dict[str, Any]:
+def _marks(catalog: Catalog) -> dict[str, dict[str, str]]:
+    """Administrators see all images, so theirs say who else does."""
+    rules = services().administration.rules_of(person(), catalog)
+    return {image.path: {"seen_by": rule.seen_by} for image, rule in rules}
+
+
+def _environment(
+    catalog: Catalog, name: str, marks: Mapping[str, dict[str, str]]
+) -> dict[str, Any]:
     images: Iterable[Image] = (i for i in catalog.images if i.environment == name)
-    return {"name": name, "versions": [_version(catalog, image) for image in images]}
+    versions = [_version(catalog, image) | marks.get(image.path, {}) for image in images]
+    return {"name": name, "versions": versions}
 
 
 def _version(catalog: Catalog, image: Image) -> dict[str, Any]:

@@ -95,6 +95,9 @@ def test_a_hidden_image_is_in_no_answer(api: MakeApi, world: World) -> None:
     missing = bob("POST", "/sessions", json=LAUNCH | {"version": "9.99"})
     assert hidden.text.replace("3.13", "9.99") == missing.text
     assert fields(hidden) == ["version"]
+    (found,) = admin("GET", "/environments").json["environments"]  # type: ignore[index]
+    assert [version["seen_by"] for version in found["versions"]] == ["some", "everybody"]
+    assert "seen_by" not in alice("GET", "/environments").text
     listed = admin("GET", "/admin/images").json["images"]  # type: ignore[index]
     assert [image["seen_by"] for image in listed] == ["some", "everybody"]
 
