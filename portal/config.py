@@ -100,6 +100,7 @@ class StateSettings(BaseModel):
     directory: str = Field("/var/lib/slipway", description="Database, keys and certificates.")
     run: str = Field("/run/slipway", description="Sockets between the portal and HAProxy.")
     database: str = Field("", description="SQLAlchemy address; empty: SQLite in the directory.")
+    journal_days: int = Field(365, ge=1, description="Days that the journal's lines are kept.")
 
     @property
     def database_url(self) -> str:

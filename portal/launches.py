@@ -10,8 +10,10 @@ from datetime import timedelta
 
 from portal.administration import Administration
 from portal.core.access import Person, hash_secret
+from portal.core.administration import SiteRules
 from portal.core.app import Catalog, Image
 from portal.core.folders import HOME, Mount
+from portal.core.journal import describe_launch
 from portal.core.launch import MOUNTS, LaunchRequest
 from portal.core.names import names_for
 from portal.core.offer import groups_of
@@ -74,32 +76,45 @@ class Launches:
         Unavailable (nothing is stored). When Slurm's answer is lost, the session stays and
         reconcile finds out: a launch never makes two jobs and never loses one.
         """
-        image, partition = self._decide(person, request)
+        caps = self._administration.rules()
+        image, partition = self._decide(person, request, caps)
         self._refuse_while_down()
         self._find_folders(person, request.mounts)
         tokens = [secrets.token_urlsafe(32) for _ in range(request.count)]
-        made = self._make(person, request, image, partition, tokens)
+        made = self._make(person, request, image, partition, tokens, caps)
         # The request may hold passwords; its hash tells two requests apart as well.
         fingerprint = hash_secret(request.model_dump_json())
         stored, new = self._store.add(made, key, fingerprint, request.env)
         if not new:
             return stored
-        return self._submit_all(list(zip(made, tokens, strict=True)), image, request.env)
+        self._note(person, "session.launch", made)
+        try:
+            return self._submit_all(list(zip(made, tokens, strict=True)), image, request.env)
+        except (InvalidRequest, Unavailable) as error:
+            self._note(person, "session.refused", made, error.text)
+            raise
+
+    def _note(self, person: Person, action: str, made: Sequence[Session], why: str = "") -> None:
+        lines = [(session.id, why or describe_launch(session)) for session in made]
+        self._administration.note_all(person.name, action, lines)
 
     def draft(self, person: Person, request: LaunchRequest) -> tuple[Session, str]:
         """A session as such a launch would make it, and its batch script; nothing is stored.
 
         Raises InvalidRequest as a launch does.
         """
-        image, partition = self._decide(person, request)
-        session = self._make(person, request, image, partition, [""])[0]
+        caps = self._administration.rules()
+        image, partition = self._decide(person, request, caps)
+        session = self._make(person, request, image, partition, [""], caps)[0]
         return session, render(build_job(session, image, self._rules), self._rules.template)
 
-    def _decide(self, person: Person, request: LaunchRequest) -> tuple[Image, str | None]:
+    def _decide(
+        self, person: Person, request: LaunchRequest, caps: SiteRules
+    ) -> tuple[Image, str | None]:
         """The image and the partition that a request comes to; raises InvalidRequest."""
         partitions = groups_of(self._status, person.name)
         catalog = self._administration.seen_by(person, self._catalog())
-        image = decide(request, catalog, partitions)
+        image = decide(request, catalog, partitions, caps)
         group = group_for(request.resource_group, partitions or [])
         return image, group.name if group else request.resource_group
 
@@ -122,6 +137,7 @@ class Launches:
         image: Image,
         partition: str | None,
         tokens: Sequence[str],
+        caps: SiteRules,
     ) -> list[Session]:
         now = self._clock()
         ids = [uuid.uuid4().hex for _ in tokens]
@@ -137,6 +153,7 @@ class Launches:
                 cpus=request.resources.cpus,
                 memory_mb=request.resources.memory,
                 shared_memory_mb=request.resources.shared_memory,
+                shared_memory_cap_mb=caps.max_shared_memory_mb,
                 env_names=tuple(request.env),
                 mounts=request.mounts,
                 partition=partition,

@@ -218,6 +218,8 @@ class Sessions:
         )
         if changed is None:
             return self.store.get(session.id) or session
+        whose = "" if session.owner == person.name else f" of {session.owner}"
+        self._administration.note(person.name, "session.end", session.id, session.name + whose)
         self._launches.cancel(changed)
         self.access.close_session(session.id)
         return changed

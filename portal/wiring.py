@@ -37,6 +37,7 @@ def wire(settings: Settings) -> Services:
     engine = open_database(settings.state.database_url)
     store, doors = Store(engine), Doors(engine)
     catalog = FolderCatalog(settings.sessions.apps, settings.sessions.images)
+    administration = Administration(RulesTable(engine), store, now, settings.state.journal_days)
     access = Access(
         sessions=store,
         store=doors,
@@ -44,8 +45,8 @@ def wire(settings: Settings) -> Services:
         runners=GatewayRunners(settings.state.ca_file("")),
         catalog=catalog,
         clock=now,
+        note=administration.note,
     )
-    administration = Administration(RulesTable(engine), store, now)
     directory = settings.sessions.directory
     files = HomeFiles(transport, directory, settings.sessions.storage)
     sessions = Sessions(

@@ -48,6 +48,7 @@ class Worker:
                 Chore("clean", 1.0, reconciler.clean),
                 Chore("orders", 5.0, reconciler.order_again),
                 Chore("expire", 60.0, lambda: services.logins.expire(services.clock())),
+                Chore("journal", 3600.0, services.administration.expire),
             ],
         ]
 

@@ -341,6 +341,7 @@ def make_world(settings: Settings) -> World:
     engine = open_database(settings.state.database_url)
     SessionRow.metadata.create_all(engine)
     store, doors = Store(engine), Doors(engine)
+    administration = Administration(RulesTable(engine), store, clock)
     access = Access(
         sessions=store,
         store=doors,
@@ -348,8 +349,8 @@ def make_world(settings: Settings) -> World:
         runners=runners,
         catalog=lambda: CATALOG,
         clock=clock,
+        note=administration.note,
     )
-    administration = Administration(RulesTable(engine), store, clock)
     files = HomeFiles(slurm, ".slipway", "storage")
     sessions = Sessions(
         store=store,

@@ -8,8 +8,10 @@ from datetime import datetime
 from typing import Protocol
 
 from portal.core.access import AppState, Grant, OpenApp, Ticket
+from portal.core.administration import Entry, ImageRule, SiteRules, Template
 from portal.core.folders import Folder
 from portal.core.job import Estimate, JobReport, Node, Partition
+from portal.core.journal import JournalFilter
 from portal.core.limits import Limits
 from portal.core.session import Session, State
 from portal.core.usage import Use
@@ -335,8 +337,65 @@ class PresetStore(Protocol):
     """The presets' table. Every method is one transaction."""
 
 
+class Note(Protocol):
+    """Writes the journal; never raises, since what is noted has happened already."""
+
+    def __call__(self, who: str, action: str, target: str = "", detail: str = "") -> None:
+        """Write down who did what; never secrets."""
+        ...
+
+
 class RulesStore(Protocol):
-    """What administrators decide, and the journal. Every method is one transaction."""
+    """What administrators decide, and the journal. Every method is one transaction.
+
+    A change and its line in the journal are stored together or not at all. `seen` is the mark
+    (core/administration.py) of what the author of a change had before their eyes; where something
+    else is stored by now, Conflict is raised. None does not ask.
+    """
+
+    def templates(self) -> list[Template]:
+        """All templates in their order."""
+        ...
+
+    def save_template(self, template: Template, seen: str | None, entry: Entry) -> None:
+        """Make or replace a template."""
+        ...
+
+    def drop_template(self, name: str, entry: Entry) -> bool:
+        """Delete a template; False when there is none."""
+        ...
+
+    def order_templates(self, names: Sequence[str], entry: Entry) -> None:
+        """Put the templates into this order; names that are gone do not matter."""
+        ...
+
+    def image_rules(self) -> list[ImageRule]:
+        """All rules about images."""
+        ...
+
+    def save_image_rule(self, rule: ImageRule, seen: str | None, entry: Entry) -> None:
+        """Make or replace the rule about an image."""
+        ...
+
+    def site_rules(self) -> SiteRules:
+        """The caps."""
+        ...
+
+    def save_site_rules(self, rules: SiteRules, seen: str | None, entry: Entry) -> None:
+        """Replace the caps."""
+        ...
+
+    def note(self, entries: Sequence[Entry]) -> None:
+        """Add lines to the journal; nothing ever changes one."""
+        ...
+
+    def journal(self, wanted: JournalFilter, limit: int, before: int | None) -> list[Entry]:
+        """Lines, newest first, from those on whose id is below `before`."""
+        ...
+
+    def forget_journal(self, before: datetime) -> None:
+        """Drop the lines of before a time."""
+        ...
 
 
 class Authenticator(Protocol):

@@ -63,6 +63,8 @@ class Session(BaseModel):
     time_limit: int | None = None
     shared_memory_mb: int | None = None
     """What was asked for; None is the usual share of the memory."""
+    shared_memory_cap_mb: int | None = None
+    """The administrator's cap when it was launched; the usual share stays below it."""
     env_names: tuple[str, ...] = ()
     """Names of the environment variables; their values may be secret and stay in the store."""
     mounts: tuple[Mount, ...] = ()
@@ -117,8 +119,13 @@ class Session(BaseModel):
 
     @property
     def shm_mb(self) -> int:
-        """Size of /dev/shm: half of the memory unless somebody asked for another."""
-        return self.shared_memory_mb or self.memory_mb // 2
+        """Size of /dev/shm: what was asked for, else the usual share."""
+        return self.shared_memory_mb or usual_shm(self.memory_mb, self.shared_memory_cap_mb)
+
+
+def usual_shm(memory_mb: int, cap_mb: int | None) -> int:
+    """Size of /dev/shm when nobody asked for one: half of the memory, within the cap."""
+    return min(memory_mb // 2, cap_mb or memory_mb)
 
 
 Changes = dict[str, object]

@@ -68,7 +68,11 @@ def runner_spec(
             "heartbeat_seconds": rules.heartbeat_seconds,
             "apps": sorted({app.server for app in apps}),
             "env": dict(env),
-            # Only what was asked for by name is worth not starting for.
-            "shared_memory": {"mb": session.shm_mb, "must": session.shared_memory_mb is not None},
+            # Only what was asked for by name, or capped, is worth not starting for.
+            "shared_memory": {"mb": session.shm_mb, "must": _must_have_shm(session)},
         }
     )
+
+
+def _must_have_shm(session: Session) -> bool:
+    return session.shared_memory_mb is not None or session.shared_memory_cap_mb is not None

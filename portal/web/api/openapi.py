@@ -8,6 +8,8 @@ from apispec import APISpec
 from flask.typing import ResponseReturnValue
 from pydantic import BaseModel
 
+from portal.core.administration import CapsRequest, ImageRequest, TemplateRequest
+from portal.core.journal import JournalQuery
 from portal.core.launch import LaunchRequest
 from portal.web.api import PREFIX, open_to_all
 from portal.web.api.folders import FolderRequest
@@ -21,12 +23,29 @@ blueprint = open_to_all("openapi")
 
 SESSION = "/sessions/{session_id}"
 APP = SESSION + "/apps/{app}"
+_SEEN = {
+    "name": "If-Match",
+    "in": "header",
+    "description": "The ETag of what was read: refused with 409 when it has changed since.",
+    "schema": {"type": "string"},
+}
 _KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "description": "The same key with the same body launches once, however often sent.",
     "schema": {"type": "string", "maxLength": 255},
 }
+
+
+BODIES: tuple[type[BaseModel], ...] = (
+    LaunchRequest,
+    TokenRequest,
+    AppRequest,
+    FolderRequest,
+    TemplateRequest,
+    ImageRequest,
+    CapsRequest,
+)
 
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -123,13 +142,45 @@ def _operations() -> dict[str, dict[str, Any]]:
             "post": _operation("Make a storage folder", 201, _ref("Folder"), "FolderRequest"),
         },
         "/templates": {
-            "get": _operation("Resources with a name", 200, _list_of("templates", "Template"))
+            "get": _operation("Resources with a name", 200, _list_of("templates", "OfferedTemplate"))
         },
         "/resource-groups": {"get": _operation("Where it can run", 200, groups)},
         "/usage": {"get": _operation("What you hold", 200, _ref("Usage"), None, _query(UseQuery))},
         "/me": {"get": _operation("Whom the token stands for", 200, me)},
+        **_for_administrators(),
         "/openapi.json": {
             "get": _operation("This document", 200, {"type": "object"}, None, None, True)
+        },
+    }
+
+
+def _for_administrators() -> dict[str, dict[str, Any]]:
+    template, rule, caps = _ref("Template"), _ref("ImageRule"), _ref("Caps")
+    entries = _list_of("entries", "JournalEntry", next_cursor={"type": ["string", "null"]})
+    return {
+        "/admin/templates/{name}": {
+            "get": _operation("Show a resource template", 200, template),
+            "put": _operation(
+                "Make or replace a resource template", 200, template, "TemplateRequest", [_SEEN]
+            ),
+            "delete": _operation("Delete a resource template", 204, None),
+        },
+        "/admin/images": {
+            "get": _operation("All images, and who sees each", 200, _list_of("images", "ImageRule"))
+        },
+        "/admin/images/{environment}/{version}": {
+            "get": _operation("Who sees an image", 200, rule),
+            "put": _operation("Decide who sees an image", 200, rule, "ImageRequest", [_SEEN]),
+        },
+        "/admin/caps": {
+            "get": _operation("The caps", 200, caps),
+            "put": _operation("Replace the caps", 200, caps, "CapsRequest", [_SEEN]),
+        },
+        "/admin/limits": {"get": _operation("Slurm's limits, in words", 200, _ref("Limits"))},
+        "/journal": {
+            "get": _operation(
+                "Who did what, newest first", 200, entries, None, _query(JournalQuery)
+            )
         },
     }
 
@@ -145,12 +196,13 @@ def document(public_url: str) -> dict[str, Any]:
         security=[{"token": []}],
     )
     spec.components.security_scheme("token", {"type": "http", "scheme": "bearer"})
-    for model in (LaunchRequest, TokenRequest, AppRequest, FolderRequest):
+    for model in BODIES:
         schema = _schema(model)
         if model is LaunchRequest:
             _allow_template(schema)
         for name, part in schema.pop("$defs", {}).items():
-            spec.components.schema(name, part)
+            if name not in spec.components.schemas:  # launches and templates share some
+                spec.components.schema(name, part)
         spec.components.schema(model.__name__, schema)
     for name, schema in SCHEMAS.items():
         spec.components.schema(name, schema)

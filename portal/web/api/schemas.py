@@ -43,6 +43,9 @@ _USAGE = _object(
     nullable=True,
 )
 
+_LIMIT = _object({"what": TEXT, "value": TEXT, "command": TEXT, "set": YES_NO})
+_LIMITED = _list(_object({"name": TEXT, "about": TEXT, "limits": _list(_LIMIT)}))
+
 SCHEMAS: dict[str, dict[str, Any]] = {
     "Session": _object(
         {
@@ -79,6 +82,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                         "title": TEXT,
                         "description": TEXT,
                         "default_app": MAYBE_TEXT,
+                        "seen_by": TEXT | {"description": "for administrators only"},
                         "apps": _list(_object({"name": TEXT, "title": TEXT})),
                     }
                 )
@@ -86,7 +90,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         }
     ),
     "Folder": _object({"name": TEXT, "path": TEXT, "mountable": YES_NO}),
-    "Template": _object(
+    "OfferedTemplate": _object(
         {
             "name": TEXT,
             "title": TEXT,
@@ -114,6 +118,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "max_memory": TEXT,
             "max_time_limit": MAYBE_NUMBER,
             "max_running": MAYBE_NUMBER,
+            "max_shared_memory": MAYBE_TEXT | {"description": "the administrators' cap"},
             "bounded_by": _object({"cpus": TEXT, "memory": TEXT, "time": TEXT}),
         }
     ),
@@ -128,6 +133,48 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "Token": _object({"token": TEXT, "scopes": _list(TEXT), "expires": MAYBE_TIME}),
     "Log": _object({"log": TEXT, "offset": NUMBER, "next_offset": NUMBER}),
     "OpenApp": _object({"url": TEXT, "port": NUMBER, "public": YES_NO, "state": TEXT}),
+    "Template": _object(
+        {
+            "name": TEXT,
+            "title": TEXT,
+            "description": TEXT,
+            "resources": _object({"cpus": NUMBER, "memory": TEXT, "shared_memory": MAYBE_TEXT}),
+            "time_limit": MAYBE_NUMBER,
+            "resource_group": MAYBE_TEXT,
+            "place": NUMBER,
+        }
+    ),
+    "ImageRule": _object(
+        {
+            "environment": TEXT,
+            "version": TEXT,
+            "title": TEXT,
+            "seen_by": TEXT | {"enum": ["everybody", "some", "nobody"]},
+            "accounts": _list(TEXT),
+            "users": _list(TEXT),
+        }
+    ),
+    "Caps": _object({"max_shared_memory": MAYBE_TEXT}),
+    "Limits": _object(
+        {
+            "applied": YES_NO,
+            "resource_groups": _LIMITED,
+            "qos": _LIMITED,
+            "accounts": _LIMITED,
+            "users": _LIMITED,
+        }
+    ),
+    "JournalEntry": _object(
+        {
+            "id": NUMBER,
+            "time": TEXT | {"format": "date-time"},
+            "who": TEXT,
+            "action": TEXT,
+            "target": TEXT,
+            "detail": TEXT,
+            "address": TEXT,
+        }
+    ),
     "Problem": _object(
         {
             "type": TEXT,

@@ -57,7 +57,7 @@ def page_with(form: LaunchForm, status: int = 200) -> Response:
 
 
 def new_form(values: dict[str, str] | None = None) -> LaunchForm:
-    catalog = services().sessions.catalog()
+    catalog = services().administration.seen_by(person(), services().sessions.catalog())
     groups = groups_of(services().sessions.status, person().name)
     return LaunchForm(catalog, groups, values or launch_form.first_values(catalog))
 
