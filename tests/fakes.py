@@ -63,6 +63,14 @@ class FakeJob:
     start: int = 0
     end: int = 0
     code: int = 0
+    limit: str = "1:00:00"
+    restarts: int = 0
+
+    @property
+    def deadline(self) -> int:
+        """What squeue shows as the end of a job that runs."""
+        hours, minutes, _ = map(int, self.limit.split(":"))
+        return self.start + hours * 3600 + minutes * 60 if self.start else 0
 
 
 @dataclass
@@ -148,9 +156,10 @@ class FakeSlurm:
             US.join(
                 map(
                     str,
-                    [job.id, job.user, job.state, job.reason, job.node, 1, job.start, job.end,
-                     job.code, "main", 4_000_000_000 - job.id, "research", "normal",
-                     "cpu=1,mem=1G,node=1,billing=1", ""],
+                    [job.id, job.user, job.state, job.reason, job.node, 1, job.start,
+                     job.end or job.deadline, job.code, "main", 4_000_000_000 - job.id,
+                     "research", "normal",
+                     "cpu=1,mem=1G,node=1,billing=1", job.limit, job.restarts, ""],
                 )
             )
             for job in self._selected(words)
@@ -332,7 +341,7 @@ def make_world(settings: Settings) -> World:
     sessions = Sessions(
         store=store,
         status=store,
-        scheduler=Slurm(slurm, "slipway", ".slipway", 20),
+        scheduler=Slurm(slurm, "slipway", ".slipway", 20, settings.slurm.operator),
         files=files,
         certificates=FakeCertificates(),
         access=access,
@@ -341,6 +350,7 @@ def make_world(settings: Settings) -> World:
         clock=clock,
         rules=Rules(TEMPLATE, "/srv/toolkit.sqsh", ".slipway", "https://portal:8443", (0, 0), 10),
         administration=administration,
+        extend_minutes=settings.slurm.extend_minutes,
     )
     services = Services(
         settings=settings,

@@ -13,6 +13,7 @@ from portal.web.api import PREFIX, open_to_all
 from portal.web.api.schemas import SCHEMAS
 from portal.web.api.sessions import AppRequest, ListQuery, LogQuery
 from portal.web.api.site import UseQuery
+from portal.web.api.tending import ExtendRequest
 from portal.web.api.tokens import TokenRequest
 from portal.web.context import services
 
@@ -26,6 +27,9 @@ _KEY = {
     "description": "The same key with the same body launches once, however often sent.",
     "schema": {"type": "string", "maxLength": 255},
 }
+
+
+_OPTIONAL = ("AppRequest", "ExtendRequest")
 
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -64,7 +68,7 @@ def _operation(
         "responses": {str(status): done, "default": {"$ref": "#/components/responses/Problem"}},
     }
     if body:
-        operation["requestBody"] = _json(_ref(body), "") | {"required": body != "AppRequest"}
+        operation["requestBody"] = _json(_ref(body), "") | {"required": body not in _OPTIONAL}
     if parameters:
         operation["parameters"] = parameters
     if public:
@@ -104,6 +108,14 @@ def _operations() -> dict[str, dict[str, Any]]:
         SESSION + "/log": {
             "get": _operation("Read a session's log", 200, _ref("Log"), None, _query(LogQuery))
         },
+        SESSION + "/extend": {
+            "post": _operation(
+                "Give a running session more time", 200, _ref("Session"), "ExtendRequest"
+            )
+        },
+        SESSION + "/release": {
+            "post": _operation("Release a session that its owner holds", 200, _ref("Session"))
+        },
         APP: {
             "post": _operation("Open an app", 200, app, "AppRequest"),
             "delete": _operation("Shut all ways into an app", 204, None),
@@ -129,7 +141,7 @@ def document(public_url: str) -> dict[str, Any]:
         security=[{"token": []}],
     )
     spec.components.security_scheme("token", {"type": "http", "scheme": "bearer"})
-    for model in (LaunchRequest, TokenRequest, AppRequest):
+    for model in (LaunchRequest, TokenRequest, AppRequest, ExtendRequest):
         schema = _schema(model)
         for name, part in schema.pop("$defs", {}).items():
             spec.components.schema(name, part)
