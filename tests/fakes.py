@@ -88,6 +88,7 @@ class FakeSlurm:
     refuse: str = ""
     commands: list[str] = field(default_factory=list)
     log: bytes = b""
+    homes_away: bool = False
     per_user: str = "cpu=3,mem=3G"
     """The QOS's MaxTRESPerUser."""
     entry: str = "AllowAccounts=ALL AllowQos=ALL QoS=N/A"
@@ -106,8 +107,14 @@ class FakeSlurm:
         if words[0] == "rm":
             self.folders.discard(words[-1])
             return Completed(0, b"", "")
+        if "spec.new" in line:
+            return self._prepare(line, stdin.decode())
         if words[0] == "/bin/sh":
-            return Completed(0, self.log, "")
+            return (
+                Completed(1, b"", "no such home\n")
+                if self.homes_away
+                else Completed(0, self.log, "")
+            )
         if self.down or (self.accounting_down and words[0] in ("sacct", "sacctmgr")):
             return Completed(1, b"", "error: Unable to contact slurm controller\n")
         act: dict[str, Callable[[list[str]], Completed]] = {
@@ -139,6 +146,15 @@ class FakeSlurm:
         if self.lose_answer:
             raise OutcomeUnknown("the connection was cut")
         return Completed(0, f"{job.id}\n".encode(), "")
+
+    def _prepare(self, line: str, spec: str) -> Completed:
+        if self.homes_away:
+            return Completed(1, b"", "no such home\n")
+        match = re.search(r"(\S+/sessions/([0-9a-f]{32}))", line)
+        assert match is not None
+        self.folders.add(match[1])
+        next(job for job in self.jobs if job.name == match[2]).spec = spec
+        return Completed(0, b"", "")
 
     def _selected(self, words: list[str]) -> list[FakeJob]:
         options = dict(word.partition("=")[::2] for word in words if word.startswith("--"))
@@ -202,6 +218,15 @@ class FakeSlurm:
         return Completed(0, "\n".join([*map("|".join, found), ""]).encode(), "")
 
     def _scontrol(self, words: list[str]) -> Completed:
+        if words[1] == "release":
+            for job in self.jobs:
+                job.reason = "None" if str(job.id) == words[-1] else job.reason
+            return Completed(0, b"", "")
+        if words[1] == "update":
+            job = next(job for job in self.jobs if f"JobId={job.id}" in words)
+            minutes = int(words[-1].removeprefix("TimeLimit="))
+            job.limit = f"{minutes // 60}:{minutes % 60:02}:00"
+            return Completed(0, b"", "")
         if words[-1] == "partition":
             return Completed(0, f"PartitionName=main {self.entry}\n".encode(), "")
         text = "AccountingStorageEnforce = associations,limits,qos\nClusterName = slipway\n"
@@ -216,6 +241,11 @@ class FakeSlurm:
     def start(self, job: FakeJob, node: str = "n1") -> None:
         """The job gets its node."""
         job.state, job.node, job.start = "RUNNING", node, int(self.clock().timestamp())
+
+    def requeue(self, job: FakeJob) -> None:
+        """An administrator puts the job back into the queue."""
+        job.state, job.reason, job.node, job.start = "PENDING", "BeginTime", "", 0
+        job.restarts += 1
 
     def finish(self, job: FakeJob, state: str, code: int = 0) -> None:
         """The job ends."""

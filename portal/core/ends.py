@@ -104,9 +104,8 @@ _SAID = re.compile(
 )
 _FATAL = re.compile(r"FATAL: +(?P<what>.+)")
 _REFUSED = re.compile(r"(?:\d\d:\d\d:\d\d )?The portal does not know this session \(any more\)")
-_CONTROL = re.compile(
-    r"[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\x80-\x9f]"
-)
+# Of terminals and of writing directions, but for tab and line feed.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
 
 _AGAIN = "Launch it again; if that does not help, tell the administrators."

@@ -29,9 +29,9 @@ hash apptainer 2>/dev/null || . /etc/profile
 hash apptainer 2>/dev/null ||
     fail "Apptainer was not found on $SLURMD_NODENAME. Tell the administrators."
 [[ -r /srv/slipway/toolkit.sqsh ]] ||
-    fail "Slipway's own programs are missing on $SLURMD_NODENAME (/srv/slipway/toolkit.sqsh). Tell the administrators."
+    fail "Slipway's own programs cannot be read on $SLURMD_NODENAME (/srv/slipway/toolkit.sqsh). Tell the administrators."
 [[ -r /srv/slipway/images/python/3.13/image.sif ]] ||
-    fail "its image is missing on $SLURMD_NODENAME (/srv/slipway/images/python/3.13/image.sif). Tell the administrators."
+    fail "its image cannot be read on $SLURMD_NODENAME (/srv/slipway/images/python/3.13/image.sif). Tell the administrators."
 
 # --- the job's own cgroup, shown in the container under /sys/fs/cgroup -------------------------------
 binds=()
