@@ -157,7 +157,10 @@ class Access:
     ) -> None:
         """Take in what the runner says of an app, and open or shut its routes accordingly."""
         known = {opened.app: opened for opened in self._store.apps(session.id)}
-        if app not in known or known[app].state == state:
+        if app not in known:
+            return
+        # A heartbeat may tell of a failure before the report that says why.
+        if known[app].state == state and (known[app].message or not message):
             return
         self._store.set_app(session.id, app, state, message, tail)
         for grant in self._store.grants(session=session.id):

@@ -70,6 +70,10 @@ class SlurmSettings(BaseModel):
     limits_seconds: float = Field(60.0, gt=0, description="Time between two looks at limits.")
     command_seconds: float = Field(20.0, gt=0, description="Time limit of one Slurm command.")
     admins: list[str] = Field([], description="Users who see and end everybody's sessions.")
+    operator: str = Field(
+        "", description="Account with AdminLevel=Operator that extends time; empty: nobody does."
+    )
+    extend_minutes: int = Field(60, ge=1, description="How much one extension gives.")
 
 
 class SessionSettings(BaseModel):

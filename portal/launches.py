@@ -201,15 +201,7 @@ class Launches:
     def _submit(
         self, session: Session, image: Image, token: str, env: Mapping[str, str]
     ) -> Session:
-        spec = runner_spec(
-            session,
-            token,
-            self._catalog().apps_of(image.environment, image.version),
-            self._rules,
-            env,
-            callback_ca=self._certificates.server_ca(),
-            client_ca=self._certificates.client_ca(),
-        )
+        spec = self._spec(session, token, env)
         script = render(build_job(session, image, self._rules), self._rules.template)
         job_id = self._scheduler.submit(session.owner, session.id, spec, script)
         changed = self._store.change(
@@ -218,6 +210,28 @@ class Launches:
         if changed is not None and changed.state is State.ENDING:
             self.cancel(changed)  # it was stopped while Slurm was taking it
         return changed or session
+
+    def _spec(self, session: Session, token: str, env: Mapping[str, str]) -> str:
+        return runner_spec(
+            session,
+            token,
+            self._catalog().apps_of(session.environment, session.version),
+            self._rules,
+            env,
+            callback_ca=self._certificates.server_ca(),
+            client_ca=self._certificates.client_ca(),
+        )
+
+    def prepare_again(self, session: Session) -> None:
+        """Give a session that Slurm has put back into the queue an empty folder and a new secret.
+
+        Slurm has its job and its script, so nothing is submitted. The secret counts once it has
+        been written: after a crash before that all of it is done again.
+        """
+        token = secrets.token_urlsafe(32)
+        spec = self._spec(session, token, self._store.env(session.id))
+        self._scheduler.prepare(session.owner, session.id, spec)
+        self._store.change(session.id, {State.PENDING}, token_hash=hash_secret(token))
 
     def resubmit(self, session: Session) -> None:
         """Submit a session whose job is known not to exist; a new secret replaces the old."""

@@ -53,7 +53,11 @@ def wire(settings: Settings) -> Services:
         store=store,
         status=store,
         scheduler=Slurm(
-            transport, settings.login.reader, directory, settings.slurm.command_seconds
+            transport,
+            settings.login.reader,
+            directory,
+            settings.slurm.command_seconds,
+            settings.slurm.operator,
         ),
         files=files,
         certificates=authority,
@@ -63,6 +67,7 @@ def wire(settings: Settings) -> Services:
         clock=now,
         rules=_rules(settings),
         administration=administration,
+        extend_minutes=settings.slurm.extend_minutes,
     )
     return Services(
         settings=settings,

@@ -43,9 +43,17 @@ _FIELDS = (
 class Slurm:
     """Scheduler over Slurm's command line tools."""
 
-    def __init__(self, transport: Transport, reader: str, directory: str, seconds: float) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        reader: str,
+        directory: str,
+        seconds: float,
+        operator: str = "",
+    ) -> None:
         self._transport = transport
         self._reader = reader
+        self._operator = operator
         self._directory = directory
         self._seconds = seconds
         self._names: dict[str, str] = {}
@@ -106,6 +114,41 @@ class Slurm:
         gone = "Invalid job id" in done.stderr or "already completing" in done.stderr
         if done.code != 0 and not gone:
             raise Unavailable(f"Slurm did not cancel the job: {_words(done)}")
+
+    def prepare(self, user: str, session: str, spec: str) -> None:
+        """Make the session's folder anew, with new instructions, for a job that Slurm has."""
+        folder = f"{self._directory}/sessions/{session}"
+        steps = (
+            "cd && umask 077",
+            f"rm -rf -- {folder}",
+            f"mkdir -p {self._directory}/logs {folder}",
+            f"cat > {folder}/spec.new",
+            f"mv {folder}/spec.new {folder}/spec.json",
+        )
+        argv = ["/bin/sh", "-c", " && ".join(steps)]
+        done = self._transport.run(user, argv, f"{spec}\n".encode(), self._seconds)
+        if done.code != 0:
+            raise Unavailable(f"The session's folder could not be made: {_words(done)}")
+
+    def release(self, user: str, job_id: str) -> None:
+        """Take a hold of the user's own away; a job that is not held is fine."""
+        done = self._transport.run(user, commands.release_argv(job_id), seconds=self._seconds)
+        if done.code != 0:
+            raise Unavailable(f"Slurm did not release the job: {_words(done)}")
+
+    # As the operator
+
+    @property
+    def may_extend(self) -> bool:
+        """Whether the site has an account for this."""
+        return bool(self._operator)
+
+    def extend(self, job_id: str, minutes: int) -> None:
+        """Let a running job run so many minutes in all."""
+        argv = commands.extend_argv(job_id, minutes)
+        done = self._transport.run(self._operator, argv, seconds=self._seconds)
+        if done.code != 0:
+            raise Unavailable(f"Slurm did not extend the time: {_words(done)}")
 
     # As the reader
 
@@ -213,6 +256,15 @@ class HomeFiles:
         if done.code != 0:
             raise Unavailable(f"Your folders cannot be looked at right now: {_words(done)}")
         return done
+
+    def log_tail(self, user: str, session: str, lines: int, limit: int) -> bytes:
+        """The last lines of the session's log; b"" when there is none."""
+        file = f"{self._directory}/logs/{session}.log"
+        script = f"[ ! -e {file} ] || tail -n {lines} {file} | tail -c {limit}"
+        done = self._transport.run(user, ["/bin/sh", "-c", script])
+        if done.code != 0:
+            raise Unavailable(f"The session's log could not be read: {_words(done)}")
+        return done.stdout
 
 
 def _words(done: Completed) -> str:

@@ -100,6 +100,12 @@ class JobReport:
     start: datetime | None = None
     """The real start, or Slurm's own estimate while the job is pending."""
     end: datetime | None = None
+    deadline: datetime | None = None
+    """When a running job's time is up."""
+    time_limit: int | None = None
+    """Minutes that it may run; None for no limit."""
+    restarts: int = 0
+    """How often Slurm has put it back into the queue."""
     exit_code: int | None = None
     partition: str = ""
     priority: int = 0

@@ -44,6 +44,26 @@ class Scheduler(Protocol):
         """Cancel as the user; a job that is over already is fine."""
         ...
 
+    def prepare(self, user: str, session: str, spec: str) -> None:
+        """Make the session's folder anew, with new instructions, for a job that Slurm has.
+
+        For a job that was put back into the queue and whose first run is over. Again is fine.
+        """
+        ...
+
+    def release(self, user: str, job_id: str) -> None:
+        """Take a hold of the user's own away; a job that is not held is fine."""
+        ...
+
+    @property
+    def may_extend(self) -> bool:
+        """Whether the site has given the portal an account that may extend time limits."""
+        ...
+
+    def extend(self, job_id: str, minutes: int) -> None:
+        """Let a running job run so many minutes in all; doing it twice changes nothing."""
+        ...
+
     def jobs(self) -> dict[str, JobReport]:
         """All jobs that Slurm remembers, by job id: one query for everybody."""
         ...
@@ -94,6 +114,13 @@ class UserFiles(Protocol):
 
     def make_folder(self, user: str, name: str) -> Folder:
         """Make a storage folder; raises InvalidRequest for the field "folder"."""
+        ...
+
+    def log_tail(self, user: str, session: str, lines: int, limit: int) -> bytes:
+        """The last lines of the session's log, `limit` bytes at most; b"" when there is none.
+
+        Raises Unavailable.
+        """
         ...
 
 
@@ -200,6 +227,14 @@ class SessionStore(Protocol):
 
     def unclean(self) -> list[Session]:
         """All that are over and still have files."""
+        ...
+
+    def unexplained(self, text: str, since: datetime) -> list[Session]:
+        """All that ended since then with this text as their explanation."""
+        ...
+
+    def ending(self, owner: str, before: datetime) -> list[Session]:
+        """One owner's running sessions whose time is up before then, the next one first."""
         ...
 
     def listing(

@@ -9,8 +9,8 @@ from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from portal.services import Services
-from portal.web import callbacks, context, errors, gate, pages, security
-from portal.web.api import admin, estimate, folders, openapi, sessions, site, tokens
+from portal.web import callbacks, context, ending, errors, gate, pages, security
+from portal.web.api import admin, estimate, folders, openapi, sessions, site, tending, tokens
 from portal.web.auth import browser
 from portal.web.context import EXTENSION
 from portal.web.limits import limiter
@@ -55,13 +55,14 @@ def _portal(services: Services) -> Flask:
     context.install(app)
     errors.install(app)
     install_filters(app)
+    ending.install(app)
     security.install(app, services.settings.web)
     limiter.init_app(app)
     browser.install(app)
     app.register_blueprint(pages.blueprint)
     app.register_blueprint(pages.admin.blueprint)
     app.register_blueprint(callbacks.blueprint)
-    for part in (tokens, sessions, estimate, folders, site, admin, openapi):
+    for part in (tokens, sessions, tending, estimate, folders, site, admin, openapi):
         app.register_blueprint(part.blueprint)
     security.csrf.init_app(app)
     return app

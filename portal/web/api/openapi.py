@@ -16,6 +16,7 @@ from portal.web.api.folders import FolderRequest
 from portal.web.api.schemas import SCHEMAS
 from portal.web.api.sessions import AppRequest, ListQuery, LogQuery
 from portal.web.api.site import UseQuery
+from portal.web.api.tending import ExtendRequest
 from portal.web.api.tokens import TokenRequest
 from portal.web.context import services
 
@@ -41,11 +42,13 @@ BODIES: tuple[type[BaseModel], ...] = (
     LaunchRequest,
     TokenRequest,
     AppRequest,
+    ExtendRequest,
     FolderRequest,
     TemplateRequest,
     ImageRequest,
     CapsRequest,
 )
+_OPTIONAL = ("AppRequest", "ExtendRequest")
 
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -84,7 +87,7 @@ def _operation(
         "responses": {str(status): done, "default": {"$ref": "#/components/responses/Problem"}},
     }
     if body:
-        operation["requestBody"] = _json(_ref(body), "") | {"required": body != "AppRequest"}
+        operation["requestBody"] = _json(_ref(body), "") | {"required": body not in _OPTIONAL}
     if parameters:
         operation["parameters"] = parameters
     if public:
@@ -98,6 +101,7 @@ def _operations() -> dict[str, dict[str, Any]]:
     launched = _list_of("sessions", "Session")
     environments = _list_of("environments", "Environment")
     groups = _list_of("resource_groups", "ResourceGroup")
+    templates = _list_of("templates", "OfferedTemplate")
     me, token, app = _ref("Me"), _ref("Token"), _ref("OpenApp")
     return {
         "/tokens": {
@@ -132,6 +136,14 @@ def _operations() -> dict[str, dict[str, Any]]:
         SESSION + "/log": {
             "get": _operation("Read a session's log", 200, _ref("Log"), None, _query(LogQuery))
         },
+        SESSION + "/extend": {
+            "post": _operation(
+                "Give a running session more time", 200, _ref("Session"), "ExtendRequest"
+            )
+        },
+        SESSION + "/release": {
+            "post": _operation("Release a session that its owner holds", 200, _ref("Session"))
+        },
         APP: {
             "post": _operation("Open an app", 200, app, "AppRequest"),
             "delete": _operation("Shut all ways into an app", 204, None),
@@ -142,7 +154,9 @@ def _operations() -> dict[str, dict[str, Any]]:
             "post": _operation("Make a storage folder", 201, _ref("Folder"), "FolderRequest"),
         },
         "/templates": {
-            "get": _operation("Resources with a name", 200, _list_of("templates", "OfferedTemplate"))
+            "get": _operation(
+                "Resources with a name", 200, _list_of("templates", "OfferedTemplate")
+            )
         },
         "/resource-groups": {"get": _operation("Where it can run", 200, groups)},
         "/usage": {"get": _operation("What you hold", 200, _ref("Usage"), None, _query(UseQuery))},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from portal.core.session import Cause
+
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}
 MAYBE_TEXT = {"type": ["string", "null"]}
@@ -33,7 +35,15 @@ _REASON = _object(
     },
     nullable=True,
 )
-_END = _object({"cause": TEXT, "text": TEXT, "exit_code": MAYBE_NUMBER}, nullable=True)
+_END = _object(
+    {
+        "cause": TEXT | {"enum": [cause.value for cause in Cause]},
+        "text": TEXT,
+        "exit_code": MAYBE_NUMBER,
+        "log": TEXT | {"description": "the last lines of its log, where the end needs explaining"},
+    },
+    nullable=True,
+)
 _USAGE = _object(
     {
         "cpu_percent": {"type": ["number", "null"], "description": "percent of one core"},
@@ -68,8 +78,21 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "node": MAYBE_TEXT,
             "created": MAYBE_TIME,
             "started": MAYBE_TIME,
+            "deadline": MAYBE_TIME | {"description": "when its time is up"},
             "ended": MAYBE_TIME,
-            "apps": _list(_object({"name": TEXT, "title": TEXT, "state": MAYBE_TEXT})),
+            "restarts": NUMBER | {"description": "how often Slurm has started it anew"},
+            "requeued": MAYBE_TIME,
+            "apps": _list(
+                _object(
+                    {
+                        "name": TEXT,
+                        "title": TEXT,
+                        "state": MAYBE_TEXT,
+                        "message": TEXT | {"description": "why it failed"},
+                        "log": TEXT | {"description": "its last lines, when it failed"},
+                    }
+                )
+            ),
         }
     ),
     "Environment": _object(
