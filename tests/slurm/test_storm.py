@@ -9,6 +9,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
@@ -38,10 +39,8 @@ class Launcher:
         """Send, hang up, and send again at once, as a program does that heard nothing."""
         barrier.wait(PATIENCE)
         begun = time.monotonic()
-        try:
+        with suppress(requests.RequestException):  # nobody heard the answer, if there was one
             self._note(self.send(patience))
-        except requests.RequestException:
-            pass  # nobody heard the answer, if there was one
         self._note(self.send(PATIENCE))
         self.seconds = time.monotonic() - begun
 
