@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
@@ -71,8 +73,9 @@ def test_the_running_portal_answers_as_its_document_says(alice: Api, cluster: Cl
         # Logins are left out: one address may try only so many passwords a minute.
         for found in api.exclude(path="/tokens").get_all_operations():
             assert isinstance(found, Ok)
-            for mode in GenerationMode:
-                try_it(operation=found.ok(), mode=mode)
+            try_it(operation=found.ok(), mode=GenerationMode.POSITIVE)
+            with suppress(Unsatisfiable):  # where nothing is sent, nothing can be wrong
+                try_it(operation=found.ok(), mode=GenerationMode.NEGATIVE)
     finally:
         alice.launched += [other["id"] for other in alice.list(state="running")]
     print(dict(statuses))
