@@ -21,7 +21,7 @@ from portal.core.ends import (
 )
 from portal.core.follow import never_called, observe, was_requeued
 from portal.core.job import JobReport, Node
-from portal.core.queue import ahead
+from portal.core.queue import places
 from portal.core.session import LIVE, OVER, Cause, Changes, Session, State
 from portal.core.usage import measure
 from portal.errors import InvalidRequest, PortalError, Unavailable
@@ -68,11 +68,12 @@ class Reconciler:
             return False
         self._sessions.status.note_answer(self._clock())
         self._sessions.status.save_use(measure(jobs.values(), self._nodes))
-        over = [session for session in live if self._follow(session, jobs)]
+        ahead = places(jobs.values())
+        over = [session for session in live if self._follow(session, jobs, ahead)]
         self._conclude(over, jobs)
         return True
 
-    def _follow(self, session: Session, jobs: dict[str, JobReport]) -> bool:
+    def _follow(self, session: Session, jobs: dict[str, JobReport], ahead: dict[str, int]) -> bool:
         """Bring one session up to date; True when its job is over or not in the queue."""
         report = jobs.get(session.job_id or "")
         try:
@@ -81,7 +82,7 @@ class Reconciler:
             elif report is None or report.user != session.owner or report.state.over:
                 return True
             else:
-                self._apply(session, replace(report, ahead=ahead(report, jobs.values())))
+                self._apply(session, replace(report, ahead=ahead.get(report.job_id)))
         except Exception:  # one odd session must not hold up everybody's
             log.exception("session %s", session.id)
         return False

@@ -96,15 +96,19 @@ def to_request(form: Mapping[str, str]) -> dict[str, Any]:
 
     Empty fields count as not given; unknown ones stay, so that they are refused by name.
     """
-    data: dict[str, Any] = {"resources": {}}
+    data: dict[str, Any] = {}
+    resources: dict[str, Any] = {}
     for name, text in form.items():
         value = text.strip()
         if name in OURS or not value:
             continue
         place, _, last = name.rpartition(".")
-        target = data["resources"] if place == "resources" else data
-        target[last if target is not data else name] = _value(name, value)
-    return data
+        if place == "resources":
+            resources[last] = _value(name, value)
+        else:
+            data[name] = _value(name, value)
+    # A field that is itself called "resources" must not stand in for those that make it up.
+    return {"resources": resources} | data
 
 
 def _value(name: str, text: str) -> object:

@@ -153,11 +153,7 @@ def _operations() -> dict[str, dict[str, Any]]:
             "get": _operation("What can be mounted", 200, _list_of("folders", "Folder")),
             "post": _operation("Make a storage folder", 201, _ref("Folder"), "FolderRequest"),
         },
-        "/templates": {
-            "get": _operation(
-                "Resources with a name", 200, _list_of("templates", "OfferedTemplate")
-            )
-        },
+        "/templates": {"get": _operation("Resources with a name", 200, templates)},
         "/resource-groups": {"get": _operation("Where it can run", 200, groups)},
         "/usage": {"get": _operation("What you hold", 200, _ref("Usage"), None, _query(UseQuery))},
         "/me": {"get": _operation("Whom the token stands for", 200, me)},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from portal.core.session import Cause
@@ -14,9 +15,12 @@ MAYBE_TIME = {"type": ["string", "null"], "format": "date-time"}
 YES_NO = {"type": "boolean"}
 
 
-def _object(properties: dict[str, Any], nullable: bool = False) -> dict[str, Any]:
+def _object(
+    properties: dict[str, Any], nullable: bool = False, optional: Sequence[str] = ()
+) -> dict[str, Any]:
     kind = ["object", "null"] if nullable else "object"
-    return {"type": kind, "properties": properties}
+    required = [name for name in properties if name not in optional]
+    return {"type": kind, "properties": properties, "required": required}
 
 
 def _list(items: dict[str, Any]) -> dict[str, Any]:
@@ -205,6 +209,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "status": NUMBER,
             "detail": TEXT,
             "errors": _list(_object({"field": TEXT, "message": TEXT})),
-        }
+        },
+        optional=["errors"],
     ),
 }

@@ -121,6 +121,11 @@ def test_nothing_that_a_shell_would_read_gets_in(part: str, value: str) -> None:
         render(dataclasses.replace(PLAIN, mounts=(bad,)), TEMPLATE)
 
 
+def readable(script: str) -> str:
+    """The script with an image and a toolkit that are there."""
+    return script.replace(PLAIN.image, "/dev/null").replace(PLAIN.toolkit, "/dev/null")
+
+
 class Node:
     """A compute node on which the whole script runs; its container is a script that looks round."""
 
@@ -145,8 +150,7 @@ class Node:
         apptainer.chmod(0o755)
         text = render(dataclasses.replace(PLAIN, mounts=points), TEMPLATE)
         text = text.replace("export PATH=", f"export PATH={self.bin}:")
-        for file in (PLAIN.image, PLAIN.toolkit):  # anything that can be read
-            text = text.replace(file, "/dev/null")
+        text = readable(text)
         done = subprocess.run(
             ["bash", "-c", text],
             cwd=self.home,
@@ -223,7 +227,7 @@ def test_what_is_mounted_in_the_session_outside_the_container_is_left(node: Node
     mount = 'mount --bind "$PWD/storage/data" "$session/home/data"'
     points = (MountPoint("data", "storage/data", False),)
     script = node.home.parent / "script"
-    text = render(dataclasses.replace(PLAIN, mounts=points), TEMPLATE)
+    text = readable(render(dataclasses.replace(PLAIN, mounts=points), TEMPLATE))
     script.write_text(text.replace("read_cgroups\nif", f"read_cgroups\n{mount}\nif"))
     # The folder is made later by the script itself: make it here for the mount to land on.
     (node.session / "home" / "data").mkdir(parents=True)
