@@ -78,7 +78,8 @@ build_sandbox() {
         export APPTAINERENV_PIP_CERT=$SITE_CA APPTAINERENV_SSL_CERT_FILE=$SITE_CA
     fi
     export APPTAINER_TMPDIR=$work APPTAINER_CACHEDIR=$work/cache
-    apptainer build --fakeroot --sandbox \
+    # A recipe uses of these what it needs.
+    apptainer build --fakeroot --sandbox --warn-unused-build-args \
         --build-arg "base=$work/base" --build-arg "recipe=$recipe" \
         "$work/image" "$recipe/image.def"
 }
