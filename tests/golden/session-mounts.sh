@@ -14,12 +14,8 @@ export PATH=/usr/local/bin:/usr/bin:/bin
 session=$PWD/.slipway/sessions/0123456789abcdef0123456789abcdef
 # Should anything ever be mounted below it out here, deleting it would reach into what is mounted.
 trap 'grep -qE "^([^ ]+ ){4}[^ ]*/0123456789abcdef0123456789abcdef/" /proc/self/mountinfo || rm -rf -- "$session"' EXIT
-
-# What went wrong, as the last line of the log, which the portal shows.
-fail() {
-    echo "Slipway: $*"
-    exit 70
-}
+# The portal looks for this line at the end of the log and shows it.
+fail() { printf 'Slipway: %s\n' "$1"; exit 70; }
 
 # From here on the secret is only in the open file.
 exec 3< "$session/spec.json" || exit 2
@@ -96,9 +92,9 @@ fi
 mount_folder() {
     local name=$1 source=$2 mode=$3
     [[ $source == /* ]] || source=$PWD/$source
-    [[ -d $source ]] || fail "The folder \"$name\" is not there any more, so the session was not started."
-    [[ -r $source && -x $source ]] || fail "You may not read the folder \"$name\", so the session was not started."
-    mkdir -p -- "$session/home/$name" || fail "There was no room for the session's own home directory."
+    [[ -d $source ]] || fail "the folder \"$name\" is not there any more. Launch without it, or make it again."
+    [[ -r $source && -x $source ]] || fail "you may not read the folder \"$name\". Launch without it."
+    mkdir -p -- "$session/home/$name" || fail "its home could not be made; your home directory may be full."
     bind_folder "$source" "$name" "$mode"
     [[ -z $mode ]] || freeze_below "$source" "$name"
 }

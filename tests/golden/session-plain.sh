@@ -14,12 +14,8 @@ export PATH=/usr/local/bin:/usr/bin:/bin
 session=$PWD/.slipway/sessions/0123456789abcdef0123456789abcdef
 # Should anything ever be mounted below it out here, deleting it would reach into what is mounted.
 trap 'grep -qE "^([^ ]+ ){4}[^ ]*/0123456789abcdef0123456789abcdef/" /proc/self/mountinfo || rm -rf -- "$session"' EXIT
-
-# What went wrong, as the last line of the log, which the portal shows.
-fail() {
-    echo "Slipway: $*"
-    exit 70
-}
+# The portal looks for this line at the end of the log and shows it.
+fail() { printf 'Slipway: %s\n' "$1"; exit 70; }
 
 # From here on the secret is only in the open file.
 exec 3< "$session/spec.json" || exit 2

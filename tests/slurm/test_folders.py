@@ -87,6 +87,22 @@ def test_read_only_and_home_and_links(alice: Api, cluster: Cluster) -> None:
     ]
 
 
+def test_what_is_deleted_in_jupyter_is_not_hidden_in_the_session(
+    alice: Api, cluster: Cluster
+) -> None:
+    make(alice)
+    session = alice.running(mounts=["trial"])
+    lab = alice.open(session["id"], "jupyterlab")
+    kernel = Kernel(lab)
+    kernel.run("for name in 'ab': open(f'trial/{name}', 'w').write(name)")
+    assert lab.send("DELETE", "/api/contents/trial/a").status_code == 204
+    # The mounted folder as a whole does not go by a slip.
+    assert lab.send("DELETE", "/api/contents/trial").status_code == 400
+    trash = "import os; print(os.path.exists(os.path.expanduser('~/.local/share/Trash')))"
+    assert kernel.run(trash).text == "False\n"
+    assert cluster.shell("login", f"ls {STORAGE}/trial", user="alice").split() == ["b"]
+
+
 @pytest.fixture
 def below(cluster: Cluster) -> Iterator[None]:
     """Something else is mounted below a storage folder, as big sites have it."""
@@ -225,7 +241,7 @@ def test_a_folder_that_is_gone_at_the_start_is_named(
     assert ended["end"]["exit_code"] == 70
     log = alice.ask("GET", f"/sessions/{session['id']}/log")["log"]
     assert log.splitlines()[-1] == (
-        'Slipway: The folder "maps" is not there any more, so the session was not started.'
+        'Slipway: the folder "maps" is not there any more. Launch without it, or make it again.'
     )
     assert not cluster.shell("login", f"ls -d {_folder(session)}", check=False)
 

@@ -134,6 +134,8 @@ class Node:
         self.bin = root / "bin"
         self.bin.mkdir()
         self.seen = root / "seen"
+        self.image = root / "image.sif"
+        self.image.touch()
 
     def run(
         self, points: tuple[MountPoint, ...], container: str = "", namespace: str = ""
@@ -148,7 +150,10 @@ class Node:
             f"session={shlex.quote(str(self.session))}\n{container}\n"
         )
         apptainer.chmod(0o755)
-        text = render(dataclasses.replace(PLAIN, mounts=points), TEMPLATE)
+        job = dataclasses.replace(
+            PLAIN, mounts=points, image=str(self.image), toolkit=str(self.image)
+        )
+        text = render(job, TEMPLATE)
         text = text.replace("export PATH=", f"export PATH={self.bin}:")
         argv = ["bash", "-c", text]
         if namespace:
@@ -206,7 +211,7 @@ def test_a_folder_that_is_gone_is_named_and_nothing_starts(node: Node, what: str
     code, log = node.run((MountPoint("maps", "storage/maps", False),))
     assert code == 70
     assert log.splitlines()[-1] == (
-        'Slipway: The folder "maps" is not there any more, so the session was not started.'
+        'Slipway: the folder "maps" is not there any more. Launch without it, or make it again.'
     )
     assert not node.seen.exists()
     assert not node.session.exists()
