@@ -99,13 +99,14 @@ class Launches:
         self._administration.note_all(person.name, action, lines)
 
     def draft(self, person: Person, request: LaunchRequest) -> tuple[Session, str]:
-        """A session as such a launch would make it, and its batch script; nothing is stored.
+        """The first session that a launch would make, and its batch script; nothing is stored.
 
         Raises InvalidRequest as a launch does.
         """
         caps = self._administration.rules()
         image, partition = self._decide(person, request, caps)
-        session = self._make(person, request, image, partition, [""], caps)[0]
+        one = request.model_copy(update={"count": 1})
+        session = self._make(person, one, image, partition, [""], caps)[0]
         return session, render(build_job(session, image, self._rules), self._rules.template)
 
     def _decide(

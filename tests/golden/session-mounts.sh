@@ -100,11 +100,26 @@ fi
 mount_folder() {
     local name=$1 source=$2 mode=$3
     [[ $source == /* ]] || source=$PWD/$source
-    [[ -d $source ]] || fail "The folder \"$name\" is not there any more, so the session was not started."
-    [[ -r $source && -x $source ]] || fail "You may not read the folder \"$name\", so the session was not started."
-    mkdir -p -- "$session/home/$name" || fail "There was no room for the session's own home directory."
-    source=${source//\"/\"\"}
-    binds+=(--mount "type=bind,\"src=$source\",\"dst=/home/alice/$name\"$mode")
+    [[ -d $source ]] || fail "the folder \"$name\" is not there any more. Launch without it, or make it again."
+    [[ -r $source && -x $source ]] || fail "you may not read the folder \"$name\". Launch without it."
+    mkdir -p -- "$session/home/$name" || fail "its home could not be made; your home directory may be full."
+    bind_folder "$source" "$name" "$mode"
+    [[ -z $mode ]] || freeze_below "$source" "$name"
+}
+
+bind_folder() {
+    local source=${1//\"/\"\"} place=${2//\"/\"\"}
+    binds+=(--mount "type=bind,\"src=$source\",\"dst=/home/alice/$place\"$3")
+}
+
+# Read-only does not reach what else is mounted below a folder: each of those is made so by itself.
+freeze_below() {
+    local real point
+    real=$(cd -P -- "$1" && pwd -P)
+    while read -r _ _ _ _ point _; do
+        printf -v point %b "$point"
+        [[ $point == "$real"/* && -e $point ]] && bind_folder "$point" "$2/${point#"$real"/}" ,ro
+    done < /proc/self/mountinfo
 }
 
 mount_folder home . ,ro

@@ -51,6 +51,12 @@ def test_the_script_is_the_real_one(world: World, monkeypatch: pytest.MonkeyPatc
     assert launched.id not in sent[0]
 
 
+def test_of_several_sessions_the_first_counts(world: World) -> None:
+    found = world.sessions.estimate(ALICE, asked(count=3))
+    assert found is not None
+    assert found.start == START
+
+
 def test_slurm_is_asked_every_five_seconds_at_most(world: World) -> None:
     first = world.sessions.estimate(ALICE, asked())
     assert world.sessions.estimate(ALICE, asked()) == first

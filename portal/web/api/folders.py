@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Annotated
 
 from flask.typing import ResponseReturnValue
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
+from portal.core.folders import NAME
 from portal.core.launch import STRICT
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
@@ -21,7 +23,7 @@ class FolderRequest(BaseModel):
 
     model_config = STRICT
 
-    name: str
+    name: Annotated[str, Field(json_schema_extra={"pattern": f"^{NAME}$"})]
 
 
 @blueprint.get("/folders")
