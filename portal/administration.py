@@ -103,8 +103,8 @@ class Administration:
 
     def drop_template(self, person: Person, name: str) -> None:
         """Delete a template; sessions that were launched with it do not care."""
-        self.admit(person)
-        if not self._store.drop_template(name, self._entry(person, "template.delete", name)):
+        said = describe_template(self.template(person, name))
+        if not self._store.drop_template(name, self._entry(person, "template.delete", name, said)):
             raise NotFound("There is no such template.")
 
     def move_template(self, person: Person, name: str, by: int) -> None:
