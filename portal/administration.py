@@ -16,11 +16,11 @@ from portal.core.administration import (
     SiteRules,
     Template,
     TemplateRequest,
-    check_name,
     check_people,
     describe_caps,
     describe_rule,
     describe_template,
+    name_problems,
     rule_of,
     visible,
 )
@@ -79,7 +79,8 @@ class Administration:
         `seen` is the mark of what was edited, "" for a new one; without it the last one wins.
         """
         self.admit(person)
-        check_name(name)
+        if problems := name_problems(name):
+            raise InvalidRequest(problems)
         self._check_group(asked.resource_group)
         known = self._store.templates()
         before = next((t for t in known if t.name == name), None)
@@ -89,7 +90,8 @@ class Administration:
         place = asked.place if asked.place is not None else before.place if before else last
         template = asked.named(name, place)
         action = "template.change" if before else "template.make"
-        entry = self._entry(person, action, name, describe_template(template))
+        said = _changed(describe_template(template), describe_template(before) if before else None)
+        entry = self._entry(person, action, name, said)
         self._store.save_template(template, seen, entry)
         return template
 
@@ -101,8 +103,8 @@ class Administration:
 
     def drop_template(self, person: Person, name: str) -> None:
         """Delete a template; sessions that were launched with it do not care."""
-        self.admit(person)
-        if not self._store.drop_template(name, self._entry(person, "template.delete", name)):
+        said = describe_template(self.template(person, name))
+        if not self._store.drop_template(name, self._entry(person, "template.delete", name, said)):
             raise NotFound("There is no such template.")
 
     def move_template(self, person: Person, name: str, by: int) -> None:
@@ -151,12 +153,13 @@ class Administration:
         seen: str | None = None,
     ) -> ImageRule:
         """Decide who sees an image; running sessions keep it whatever is decided."""
-        self.rule(person, catalog, environment, version)
+        _, before = self.rule(person, catalog, environment, version)
         check_people(asked, self._status.limits())
         named = asked.model_dump() if asked.seen_by == "some" else {"seen_by": asked.seen_by}
         rule = ImageRule(environment=environment, version=version, **named)
         target = f"{environment} {version}"
-        entry = self._entry(person, "image.show", target, describe_rule(rule))
+        said = _changed(describe_rule(rule), describe_rule(before))
+        entry = self._entry(person, "image.show", target, said)
         self._store.save_image_rule(rule, seen, entry)
         return rule
 
@@ -178,7 +181,8 @@ class Administration:
         """Replace the caps; sessions that are there already keep what they have."""
         self.admit(person)
         rules = SiteRules(max_shared_memory_mb=asked.max_shared_memory)
-        entry = self._entry(person, "caps.change", detail=describe_caps(rules))
+        said = _changed(describe_caps(rules), describe_caps(self.rules()))
+        entry = self._entry(person, "caps.change", detail=said)
         self._store.save_site_rules(rules, seen, entry)
         return rules
 
@@ -232,3 +236,7 @@ class Administration:
     def expire(self) -> None:
         """Drop the journal's lines that are older than the site keeps them."""
         self._store.forget_journal(self._clock() - self._keep)
+
+
+def _changed(now: str, before: str | None) -> str:
+    return now if before in (None, now) else f"{now}; before: {before}"

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from portal.core.app import Catalog, Image
 from portal.core.bounds import cores, exact_size
@@ -25,10 +34,19 @@ from portal.errors import FieldError, InvalidRequest
 
 _CHECKED = ConfigDict(extra="forbid", frozen=True, strict=True, from_attributes=True)
 
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 Minutes = Annotated[int, Field(ge=1, le=525_600, description="minutes")]
 Place = Annotated[int, Field(ge=0, le=100_000)]
-Title = Annotated[str, Field(min_length=1, max_length=60)]
-Description = Annotated[str, Field(max_length=200)]
+
+
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        raise PydanticCustomError("one_line", "use printable characters, in one line")
+    return text
+
+
+Title = Annotated[str, Field(min_length=1, max_length=60), AfterValidator(_one_line)]
+Description = Annotated[str, Field(max_length=200), AfterValidator(_one_line)]
 Principal = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$")]
 """Name of a user or of a Slurm account."""
 SeenBy = Literal["everybody", "some", "nobody"]
@@ -169,17 +187,23 @@ def parse(model: type[Asked], data: Mapping[str, Any]) -> Asked:
         raise InvalidRequest(field_errors(error)) from None
 
 
-def check_name(name: str) -> None:
-    """Refuse a template's name that cannot be part of an address."""
+def name_problems(name: str) -> list[FieldError]:
+    """What is wrong with a template's name, which is a part of its address."""
+    if NAME.fullmatch(name):
+        return []
+    return [FieldError("name", "use letters, digits, dots, dashes and underscores, at most 64")]
+
+
+def parse_template(name: str, data: Mapping[str, Any]) -> TemplateRequest:
+    """Check a template with its name; raises InvalidRequest that names every wrong field."""
+    problems = name_problems(name)
     try:
-        _Named.model_validate({"name": name})
-    except ValidationError:
-        text = "use letters, digits, dots, dashes and underscores, at most 64"
-        raise InvalidRequest([FieldError("name", text)]) from None
-
-
-class _Named(BaseModel):
-    name: Word
+        asked = parse(TemplateRequest, data)
+    except InvalidRequest as error:
+        raise InvalidRequest([*problems, *error.errors]) from None
+    if problems:
+        raise InvalidRequest(problems)
+    return asked
 
 
 def mark(value: BaseModel | None) -> str:

@@ -23,6 +23,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "session.refused": "Launch refused by Slurm",
         "session.end": "Ended a session",
         "session.extend": "Extended a session",
+        "session.release": "Released a held session",
         "app.open": "Opened an app",
         "app.close": "Closed an app",
         "folder.make": "Made a folder",
@@ -38,7 +39,8 @@ WORDS: Mapping[str, str] = MappingProxyType(
 
 MAX_DETAIL = 500
 _FIRST, _LAST = 1, 2**63 - 1
-_Short = Annotated[str, Field(max_length=200)]
+# Databases store no NUL, so nothing contains one.
+_Short = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
 
 
 class JournalFilter(BaseModel):

@@ -216,6 +216,20 @@ def test_the_cap_reaches_new_sessions_only_and_is_kept_with_them(world: World) -
     assert '"shared_memory": {"mb": 300, "must": true}' in spec(world)
 
 
+def test_the_journal_says_what_it_was_before(world: World) -> None:
+    for title in ("Small", "Tiny", "Tiny"):
+        save(world, "small", title=title)
+    cap(world, "1g")
+    hide(world, users=("bob",))
+    assert [entry.detail for entry in lines(world)] == [
+        "Small: 1 core, 2 GB",
+        "Tiny: 1 core, 2 GB; before: Small: 1 core, 2 GB",
+        "Tiny: 1 core, 2 GB",
+        "shared memory at most 1 GB; before: no cap on shared memory",
+        "users bob; before: everybody",
+    ]
+
+
 # Who may
 
 

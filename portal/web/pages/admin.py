@@ -13,9 +13,9 @@ from portal.core.administration import (
     CapsRequest,
     Entry,
     ImageRequest,
-    TemplateRequest,
     mark,
     parse,
+    parse_template,
 )
 from portal.core.journal import WORDS, JournalFilter, of_day, read_cursor
 from portal.errors import InvalidRequest, PortalError
@@ -100,10 +100,9 @@ def change_template(name: str) -> ResponseReturnValue:
 def _save_template(name: str | None, seen: str) -> ResponseReturnValue:
     values = _entered(admin_form.TEMPLATE_FIELDS) | ({"name": name} if name else {})
     try:
-        asked = parse(TemplateRequest, admin_form.template_request(values))
-        saved = services().administration.save_template(
-            person(), values["name"].strip(), asked, seen
-        )
+        chosen = values["name"].strip()
+        asked = parse_template(chosen, admin_form.template_request(values))
+        saved = services().administration.save_template(person(), chosen, asked, seen)
     except PortalError as error:
         return _template_page(admin_form.refused(values, seen, error), name, error.status)
     return _saved(f"Saved “{saved.title}”.", "/admin/templates")
@@ -129,7 +128,7 @@ def move_template(name: str) -> ResponseReturnValue:
     """Move a template up or down."""
     by = -1 if request.form.get("to") == "up" else 1
     services().administration.move_template(person(), name, by)
-    return redirect("/admin/templates", 303)
+    return redirect(f"/admin/templates#t-{name}", 303)  # where the keyboard goes on
 
 
 # Images

@@ -112,6 +112,8 @@ def test_names_that_slurm_does_not_show_are_taken_on_trust() -> None:
     [
         ({"title": ""}, "title"),
         ({"title": "x" * 61}, "title"),
+        ({"title": "a\nb"}, "title"),
+        ({"description": "a\0b"}, "description"),
         ({"description": "x" * 201}, "description"),
         ({"resources": {"cpus": 0, "memory": "1g"}}, "resources.cpus"),
         ({"resources": {"cpus": 1, "memory": "lots"}}, "resources.memory"),

@@ -85,6 +85,13 @@ def test_a_wrong_field_keeps_the_rest(admin: Browser, field: str, value: str) ->
     assert order(admin) == []
 
 
+def test_all_wrong_fields_are_named_at_once(admin: Browser) -> None:
+    wrong = SMALL | {"name": "two words", "title": "", "resources.cpus": "0"}
+    answer = admin.post("/admin/templates", wrong)
+    named = re.findall(r'id="error-([^"]+)"', answer.text)
+    assert named == ["title", "name", "resources-cpus"]
+
+
 def test_the_second_of_two_editors_is_told_and_loses_nothing(admin: Browser) -> None:
     admin.post("/admin/templates", SMALL)
     mark = seen(admin.get("/admin/templates/small/edit").text)
