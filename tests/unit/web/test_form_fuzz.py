@@ -34,7 +34,7 @@ NAMES = sorted(
     | {f"resources.{name}" for name in Resources.model_fields}
 )
 FUZZ = settings(
-    max_examples=150,
+    max_examples=100,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -186,7 +186,7 @@ def _forms(app: Flask) -> Iterator[str]:
             yield re.sub(r"<[^>]*>", "0" * 32, rule.rule)
 
 
-@settings(FUZZ, max_examples=40)
+@settings(FUZZ, max_examples=25)
 @given(fields=changed(), body=BODY, kind=KIND, htmx=st.booleans())
 def test_no_form_breaks(
     fields: Fields, body: bytes, kind: str, htmx: bool, world: World, alice: Browser, app: Flask
@@ -203,7 +203,7 @@ def test_no_form_breaks(
 WORDS = st.sampled_from(["running", "nothing", "0", "-1", "9" * 30, "main", "%00", "<b>", "\0"])
 
 
-@settings(FUZZ, max_examples=60)
+@settings(FUZZ, max_examples=30)
 @given(query=st.lists(st.tuples(st.text(max_size=12), WORDS | st.text(max_size=40)), max_size=4))
 def test_no_query_breaks_a_page(query: Fields, alice: Browser, app: Flask) -> None:
     names = ["state", "cursor", "group", "offset", "owner", "q", "limit", "sort", "next"]

