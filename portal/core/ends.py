@@ -11,6 +11,8 @@ from portal.core.session import NEVER_CALLED, Cause, Session, State
 
 LOG_LINES = 50
 LOG_BYTES = 16 * 1024
+SCRIPT_FAILED = 70
+"""The batch script ends with it after its own words; without words no log could be written."""
 LEEWAY = timedelta(seconds=2)
 """By how much Slurm's clock and the portal's may differ."""
 BY_NOBODY_KNOWN = "Cancelled with Slurm's own commands."
@@ -135,6 +137,8 @@ def start_failure(exit_code: int | None, log: str) -> str:
             return f"{_FAILED_TO_START}: Apptainer could not open its environment ({why}). {_TELL}"
     if any(_REFUSED.fullmatch(line.strip()) for line in lines):
         return f"{_FAILED_TO_START}: the portal did not accept its call. {_AGAIN}"
+    if exit_code == SCRIPT_FAILED:
+        return f"{_FAILED_TO_START}: it could not write into your home, which may be full. {_AGAIN}"
     if exit_code:
         return f"{_FAILED_TO_START}: its script ended with exit code {exit_code}. {_AGAIN}"
     return f"{_FAILED_TO_START}: it ended before it was ready. {_AGAIN}"
