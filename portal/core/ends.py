@@ -11,6 +11,8 @@ from portal.core.session import NEVER_CALLED, Cause, Session, State
 
 LOG_LINES = 50
 LOG_BYTES = 16 * 1024
+SCRIPT_FAILED = 70
+"""The batch script ends with it after its own words; without words no log could be written."""
 LEEWAY = timedelta(seconds=2)
 """By how much Slurm's clock and the portal's may differ."""
 BY_NOBODY_KNOWN = "Cancelled with Slurm's own commands."
@@ -110,7 +112,6 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 
 _AGAIN = "Launch it again; if that does not help, tell the administrators."
 _TELL = "Tell the administrators."
-_IMAGE = "Apptainer could not start the environment's image"
 
 
 def tail(data: bytes) -> str:
@@ -131,9 +132,13 @@ def start_failure(exit_code: int | None, log: str) -> str:
             return f"{_FAILED_TO_START}: {what}{'' if what.endswith('.') else '.'}"
     for line in reversed(lines):
         if (fatal := _FATAL.search(line)) is not None:
-            return f"{_FAILED_TO_START}. {_IMAGE}: {fatal['what'].strip().rstrip('.')}. {_TELL}"
+            # Apptainer says what it was doing, and only then what went wrong.
+            why = fatal["what"].strip().rstrip(".").rpartition(": ")[2]
+            return f"{_FAILED_TO_START}: Apptainer could not open its environment ({why}). {_TELL}"
     if any(_REFUSED.fullmatch(line.strip()) for line in lines):
         return f"{_FAILED_TO_START}: the portal did not accept its call. {_AGAIN}"
+    if exit_code == SCRIPT_FAILED:
+        return f"{_FAILED_TO_START}: it could not write into your home, which may be full. {_AGAIN}"
     if exit_code:
         return f"{_FAILED_TO_START}: its script ended with exit code {exit_code}. {_AGAIN}"
     return f"{_FAILED_TO_START}: it ended before it was ready. {_AGAIN}"

@@ -58,7 +58,7 @@ def test_a_log_that_cannot_be_read_holds_nothing_up(world: World) -> None:
     assert not get(world, session).cleaned
     world.slurm.homes_away, world.slurm.log = False, b"FATAL:   no\n"
     reconciler.clean()
-    assert "Apptainer could not start" in (get(world, session).end_text or "")
+    assert "Apptainer could not open its environment (no)" in (get(world, session).end_text or "")
     asked = len(world.slurm.commands)
     reconciler.clean()
     assert len(world.slurm.commands) == asked, "nothing is asked twice"

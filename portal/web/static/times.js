@@ -38,7 +38,7 @@
     }
     for (const element of document.querySelectorAll(".remaining")) {
       const left = Date.parse(element.dataset.until) - Date.now() + ahead;
-      element.textContent = left > 0 ? `(in ${span(left)})` : "(now)";
+      element.textContent = left > 0 ? `in ${span(left)}` : "now";
     }
   }
 

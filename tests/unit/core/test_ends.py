@@ -103,10 +103,11 @@ def test_a_session_that_never_called_did_not_start() -> None:
         (2, "12:00:01 The runner cannot start: token: is missing",
          "The session did not start: token: is missing."),
         (255, "INFO: hm\nFATAL:   could not open image /i.sif: not a SIF\n",
-         "The session did not start. Apptainer could not start the environment's image: could not "
-         "open image /i.sif: not a SIF. Tell the administrators."),
+         "The session did not start: Apptainer could not open its environment (not a SIF). Tell "
+         "the administrators."),
         (0, "12:00:01 The portal does not know this session (any more)",
          "The session did not start: the portal did not accept its call. Launch it again;"),
+        (70, "", "it could not write into your home, which may be full."),
         (3, "bash: oops", "its script ended with exit code 3."),
         (0, "", "it ended before it was ready."),
         (None, "", "it ended before it was ready."),
