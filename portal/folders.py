@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from portal.core.access import Person
 from portal.core.folders import HOME, NAME, Folder
@@ -13,8 +14,9 @@ from portal.errors import FieldError, InvalidRequest
 class Folders:
     """A person's home directory and storage folders, looked at as that person."""
 
-    def __init__(self, files: UserFiles) -> None:
+    def __init__(self, files: UserFiles, note: Callable[[str, str, str], None]) -> None:
         self._files = files
+        self._note = note
 
     def list(self, person: Person) -> list[Folder]:
         """All that could be mounted, the home directory first. Raises Unavailable."""
@@ -24,7 +26,9 @@ class Folders:
         """Make a storage folder; raises InvalidRequest for the field "folder", or Unavailable."""
         if problem := _problem(name):
             raise InvalidRequest([FieldError("folder", problem)])
-        return self._files.make_folder(person.name, name)
+        made = self._files.make_folder(person.name, name)
+        self._note(person.name, "folder.make", name)
+        return made
 
 
 def _problem(name: str) -> str:

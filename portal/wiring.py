@@ -76,7 +76,7 @@ def wire(settings: Settings) -> Services:
         logins=doors,
         authenticate=PasswordCheck(settings.login),
         clock=now,
-        folders=Folders(files),
+        folders=Folders(files, administration.note),
         presets=Presets(PresetTable(engine), now),
         administration=administration,
     )

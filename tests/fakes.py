@@ -414,7 +414,7 @@ def make_world(settings: Settings) -> World:
         logins=doors,
         authenticate=lambda u, p: PASSWORDS.get(u) == p,
         clock=clock,
-        folders=Folders(files),
+        folders=Folders(files, administration.note),
         presets=Presets(PresetTable(engine), clock),
         administration=administration,
     )

@@ -28,13 +28,14 @@ def decide(
     image = catalog.image(request.environment, request.version)
     problems = [] if image else [_missing_image(request, catalog)]
     problems += resource_problems(request, partitions) if partitions is not None else []
-    problems += _cap_problems(request, rules)
+    problems += cap_problems(request, rules)
     if image is None or problems:
         raise InvalidRequest(problems)
     return image
 
 
-def _cap_problems(request: LaunchRequest, rules: SiteRules) -> list[FieldError]:
+def cap_problems(request: LaunchRequest, rules: SiteRules) -> list[FieldError]:
+    """What goes beyond the administrators' caps."""
     cap, asked = rules.max_shared_memory_mb, request.resources.shared_memory
     if cap is None or asked is None or asked <= cap:
         return []

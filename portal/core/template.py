@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from portal.core.administration import Template
+from portal.core.administration import SiteRules, Template
 from portal.core.job import Partition
 from portal.core.launch import format_size, parse_launch
-from portal.core.policy import resource_problems
+from portal.core.policy import cap_problems, resource_problems
 from portal.errors import FieldError, InvalidRequest
 
 FIELD = "template"
@@ -48,7 +48,10 @@ def _resources(template: Template) -> dict[str, Any]:
 
 
 def misfit(
-    template: Template, partitions: Sequence[Partition] | None, group: str | None = None
+    template: Template,
+    partitions: Sequence[Partition] | None,
+    rules: SiteRules,
+    group: str | None = None,
 ) -> str:
     """Why a person with these partitions could not launch with a template; "" where they could.
 
@@ -60,5 +63,6 @@ def misfit(
     except InvalidRequest as error:
         problems: Sequence[FieldError] = error.errors
     else:
-        problems = [] if partitions is None else resource_problems(request, partitions)
+        problems = cap_problems(request, rules)
+        problems += resource_problems(request, partitions) if partitions is not None else []
     return "; ".join(problem.message for problem in problems)

@@ -82,7 +82,8 @@ def templates() -> ResponseReturnValue:
     """The resource templates, and whether one may launch with them."""
     groups = groups_of(services().sessions.status, person().name)
     found = services().administration.templates()
-    return {"templates": [_template(template, misfit(template, groups)) for template in found]}
+    rules = services().administration.rules()
+    return {"templates": [_template(one, misfit(one, groups, rules)) for one in found]}
 
 
 def _template(template: Template, why: str) -> dict[str, Any]:
