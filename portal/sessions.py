@@ -175,6 +175,7 @@ class Sessions:
             **NOT_WAITING,
             started=report.start or self.clock(),
             ready=session.ready or self.clock(),
+            deadline=report.deadline,
         )
         if changed is None:
             raise Gone("The session is over.")

@@ -69,6 +69,8 @@ def both(page: Page, picture: Picture, name: str) -> None:
         picture(page, f"{name}-{theme}")
     size = page.viewport_size
     page.set_viewport_size({"width": 390, "height": 900})
+    page.locator("table.rows").scroll_into_view_if_needed()
+    page.mouse.wheel(0, 900)
     picture(page, f"{name}-390")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert size

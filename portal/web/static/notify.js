@@ -69,7 +69,7 @@
       const times = row.querySelector("[data-own]");
       if (!times) continue;
       const { session, name, state } = row.dataset;
-      found.set(session, { name, state, deadline: Date.parse(times.dataset.deadline) });
+      found.set(session, { name, state, deadline: Date.parse(times.dataset.deadline), restarts: times.dataset.restarts });
     }
     return found;
   }
@@ -101,7 +101,7 @@
     for (const [id, one] of now) {
       const was = before.get(id)?.state;
       if (was === "PENDING" || was === "STARTING") {
-        if (one.state === "RUNNING") tell(id, `runs ${one.deadline}`, `${one.name} is running`, "Its apps can be opened.");
+        if (one.state === "RUNNING") tell(id, `runs ${one.restarts}`, `${one.name} is running`, "Its apps can be opened.");
       }
       warn(id, one);
     }
