@@ -9,9 +9,10 @@ from flask.typing import ResponseReturnValue
 from pydantic import BaseModel
 
 from portal.core.launch import LaunchRequest
+from portal.core.listing import ListQuery
 from portal.web.api import PREFIX, open_to_all
 from portal.web.api.schemas import SCHEMAS
-from portal.web.api.sessions import AppRequest, ListQuery, LogQuery
+from portal.web.api.sessions import AppRequest, EndRequest, LogQuery
 from portal.web.api.site import UseQuery
 from portal.web.api.tokens import TokenRequest
 from portal.web.context import services
@@ -87,7 +88,7 @@ def _operations() -> dict[str, dict[str, Any]]:
         },
         "/sessions": {
             "get": _operation(
-                "List sessions, newest first", 200, sessions, None, _query(ListQuery)
+                "List sessions, a page at a time", 200, sessions, None, _query(ListQuery)
             ),
             "post": _operation(
                 "Launch sessions, all or none",
@@ -96,6 +97,9 @@ def _operations() -> dict[str, dict[str, Any]]:
                 "LaunchRequest",
                 [_KEY],
             ),
+        },
+        "/sessions/end": {
+            "post": _operation("End many sessions, all or none", 202, launched, "EndRequest")
         },
         SESSION: {
             "get": _operation("Show one session", 200, _ref("Session")),
@@ -129,11 +133,13 @@ def document(public_url: str) -> dict[str, Any]:
         security=[{"token": []}],
     )
     spec.components.security_scheme("token", {"type": "http", "scheme": "bearer"})
-    for model in (LaunchRequest, TokenRequest, AppRequest):
+    for model in (LaunchRequest, TokenRequest, AppRequest, EndRequest):
         schema = _schema(model)
         for name, part in schema.pop("$defs", {}).items():
             spec.components.schema(name, part)
         spec.components.schema(model.__name__, schema)
+    for name, part in _schema(ListQuery).get("$defs", {}).items():
+        spec.components.schema(name, part)
     for name, schema in SCHEMAS.items():
         spec.components.schema(name, schema)
     content = {"application/problem+json": {"schema": _ref("Problem")}}
