@@ -3,7 +3,7 @@
 (() => {
   const PIECE = 20_000; // letters, about
   const LINE = 21; // pixels; a guess for pieces that were never in sight
-  const MANY = 5000; // matches that are marked
+  const MANY = 5000; // matches that are marked at once, around those in sight
 
   class LogText {
     constructor(box) {
@@ -112,7 +112,9 @@
 
     mark(all = this.#all()) {
       if (!("highlights" in CSS)) return; // an older browser goes to matches and marks none
-      const ranges = all.slice(0, MANY).map(range);
+      const middle = this.current < 0 ? this.#firstInSight(all) : this.current;
+      const from = Math.max(0, middle - MANY / 2);
+      const ranges = all.slice(from, from + MANY).map(range);
       CSS.highlights.set("log-found", new Highlight(...ranges));
       const here = all[this.current];
       const current = new Highlight(...(here ? [range(here)] : []));

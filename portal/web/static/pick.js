@@ -80,7 +80,7 @@
       event.preventDefault();
       ask([target.dataset.end]);
     } else if (event.target.closest?.("[data-end-picked]")) {
-      ask([...picked]);
+      ask(boxes().map((box) => box.value).filter((id) => picked.has(id)));
     } else if (event.target.closest?.("[data-pick-all]")) {
       pick(true);
     } else if (event.target.closest?.("[data-pick-none]")) {
