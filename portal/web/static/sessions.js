@@ -126,6 +126,13 @@
     return found;
   }
 
+  // Whether a session that is no longer shown has ended: on other tabs, and where there are more
+  // pages than this one, it may just have moved on.
+  function lives() {
+    const tab = new URLSearchParams(location.search).get("state") ?? "running";
+    return tab === "running" && !rows.querySelector(".pages");
+  }
+
   // What changed is said; what merely came into view by another filter is not news.
   let before = states();
   let shown = location.search;
@@ -137,7 +144,7 @@
         if (before.get(id)?.state !== state) news.push(`${name} ${WORDS[state] ?? "has ended"}`);
       }
       for (const [id, { name }] of before) {
-        if (!now.has(id)) news.push(`${name} has ended`);
+        if (!now.has(id) && lives()) news.push(`${name} has ended`);
       }
     } else {
       news.push(now.size === 1 ? "1 session shown" : `${now.size || "No"} sessions shown`);
