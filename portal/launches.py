@@ -37,7 +37,7 @@ DOWN_AFTER = timedelta(seconds=5)
 """How long Slurm may be silent before a launch is refused without asking it."""
 PATIENCE = timedelta(seconds=12)
 """How long one request goes on handing sessions to Slurm; reconcile hands over the rest. With the
-longest submission (22 s) it ends before reconcile looks for lost ones (40 s)."""
+longest submission (22 s) it ends before reconcile looks for lost ones (60 s)."""
 TAKEN_BACK = "Slipway, since Slurm did not take all sessions of this launch"
 
 
@@ -289,11 +289,14 @@ class Launches:
             return False
         return True
 
-    def cancel(self, session: Session) -> None:
-        """Cancel a session's job; when Slurm does not answer, reconcile asks again."""
-        if session.job_id is None:
-            return
-        try:
-            self._scheduler.cancel(session.owner, session.job_id)
-        except Unavailable as error:
-            log.warning("session %s: not cancelled yet: %s", session.id, error)
+    def cancel(self, *sessions: Session) -> None:
+        """Cancel the jobs, with one command for each owner; reconcile repeats what is not heard."""
+        jobs: dict[str, list[str]] = {}
+        for session in sessions:
+            if session.job_id is not None:
+                jobs.setdefault(session.owner, []).append(session.job_id)
+        for owner, job_ids in jobs.items():
+            try:
+                self._scheduler.cancel(owner, *job_ids)
+            except Unavailable as error:
+                log.warning("jobs %s: not cancelled yet: %s", ", ".join(job_ids), error)

@@ -29,7 +29,7 @@ from portal.sessions import Sessions
 
 log = logging.getLogger(__name__)
 
-SUBMISSION_SETTLED = timedelta(seconds=40)
+SUBMISSION_SETTLED = timedelta(seconds=60)
 """After this no sbatch of an earlier attempt can still be under way (it is ended after 20 s)."""
 MAX_ATTEMPTS = 3
 CANCEL_AGAIN = timedelta(seconds=6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,6 +14,7 @@ from portal.core.access import AppState, Person, hash_secret
 from portal.core.app import Catalog
 from portal.core.job import Estimate, JobReport
 from portal.core.launch import LaunchRequest, parse_launch
+from portal.core.listing import ListQuery, Page, count_tabs
 from portal.core.ports import (
     Certificates,
     Clock,
@@ -209,6 +210,22 @@ class Sessions:
         for app, state in usage.apps.items():
             self.access.note_app(session, app, state)
 
+    # The list
+
+    def listing(self, person: Person, query: ListQuery) -> Page:
+        """One page of the sessions that this person may see."""
+        if not person.admin and query.owner not in (None, person.name):
+            return Page()  # the same answer whether or not such a person has sessions
+        return self.store.listing(query.model_copy(update={"owner": _whose(person, query)}))
+
+    def counts(self, person: Person, query: ListQuery) -> dict[str, int]:
+        """How many sessions each tab of this person's page has."""
+        return count_tabs(self.store.counts(_whose(person, query)))
+
+    def owners(self, person: Person) -> list[str]:
+        """Whose sessions this person may look at, where there is a choice."""
+        return self.store.owners() if person.admin else []
+
     # Stop
 
     def visible(self, person: Person, session_id: str) -> Session:
@@ -219,25 +236,38 @@ class Sessions:
         return session
 
     def stop(self, person: Person, session_id: str) -> Session:
-        """End a session in any state; one that is over stays as it is.
+        """End a session in any state; one that is over stays as it is."""
+        return self.stop_all(person, [session_id])[0]
 
-        When Slurm does not answer, the wish is stored and reconcile carries it out.
+    def some(self, person: Person, session_ids: Iterable[str]) -> list[Session]:
+        """These sessions in this order, if this person may see all of them; else NotFound."""
+        wanted = list(dict.fromkeys(session_ids))
+        found = {s.id: s for s in self.store.some(wanted) if person.may_see(s)}
+        if len(found) < len(wanted):
+            one = "There is no such session."
+            raise NotFound(one if len(wanted) == 1 else "Not all of these sessions exist.")
+        return [found[session] for session in wanted]
+
+    def stop_all(self, person: Person, session_ids: Iterable[str]) -> list[Session]:
+        """End sessions in any state; those that are over stay as they are.
+
+        They are marked in one transaction, before Slurm hears of it: when Slurm does not answer
+        or we crash, reconcile carries the wish out.
         """
-        session = self.visible(person, session_id)
-        changed = self.store.change(
-            session.id,
+        wanted = [session.id for session in self.some(person, session_ids)]
+        changed = self.store.change_all(
+            wanted,
             WAITING | {State.RUNNING},
             state=State.ENDING,
             stop_requested=self.clock(),
             stopped_by=person.name,
         )
-        if changed is None:
-            return self.store.get(session.id) or session
-        whose = "" if session.owner == person.name else f" of {session.owner}"
-        self._administration.note(person.name, "session.end", session.id, session.name + whose)
-        self._launches.cancel(changed)
-        self.access.close_session(session.id)
-        return changed
+        self._launches.cancel(*changed)
+        for session in changed:
+            whose = "" if session.owner == person.name else f" of {session.owner}"
+            self._administration.note(person.name, "session.end", session.id, session.name + whose)
+            self.access.close_session(session.id)
+        return self.some(person, wanted)
 
     def give_up(self, session: Session) -> None:
         """End a session that started and was never heard of."""
@@ -268,10 +298,19 @@ class Sessions:
         """Take a waiting session's hold away, if it is its owner's own."""
         return self._tending.release(person, self.visible(person, session_id))
 
+    def log_size(self, person: Person, session_id: str) -> int:
+        """Bytes in a session's log."""
+        session = self.visible(person, session_id)
+        return self.files.log_size(session.owner, session.id)
+
     def read_log(self, person: Person, session_id: str, offset: int, limit: int = 1 << 20) -> bytes:
         """Part of a session's log, from a byte offset on."""
         session = self.visible(person, session_id)
         return self.files.read_log(session.owner, session.id, offset, limit)
+
+
+def _whose(person: Person, query: ListQuery) -> str | None:
+    return query.owner if person.admin else person.name
 
 
 def _cpu_percent(session: Session, cpu_seconds: float, now: datetime) -> float | None:

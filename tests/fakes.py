@@ -119,11 +119,9 @@ class FakeSlurm:
         if "spec.new" in line:
             return self._prepare(line, stdin.decode())
         if words[0] == "/bin/sh":
-            return (
-                Completed(1, b"", "no such home\n")
-                if self.homes_away
-                else Completed(0, self.log, "")
-            )
+            if self.homes_away:
+                return Completed(1, b"", "no such home\n")
+            return Completed(0, self._piece(line), "")
         if self.down or (self.accounting_down and words[0] in ("sacct", "sacctmgr")):
             return Completed(1, b"", "error: Unable to contact slurm controller\n")
         act: dict[str, Callable[[list[str]], Completed]] = {
@@ -134,8 +132,15 @@ class FakeSlurm:
             "scontrol": self._scontrol,
             "scancel": self._scancel,
             "id": lambda _words: Completed(0, b"carol\n", ""),
+            "stat": lambda _words: Completed(0, b"%d\n" % len(self.log), ""),
         }
         return act[words[0]](words)
+
+    def _piece(self, line: str) -> bytes:
+        """What the pipe of tail and head prints of the log."""
+        found = re.search(r"tail -c \+(\d+) .* head -c (\d+)", line)
+        start, length = (int(found[1]) - 1, int(found[2])) if found else (0, None)
+        return self.log[start:][:length]
 
     def _sbatch(self, user: str, line: str, text: str) -> Completed:
         match = re.search(r"mkdir (\S+/sessions/[0-9a-f]{32})", line)
@@ -256,7 +261,7 @@ class FakeSlurm:
 
     def _scancel(self, words: list[str]) -> Completed:
         for job in self.jobs:
-            if str(job.id) == words[-1] and job.state in ("PENDING", "RUNNING"):
+            if str(job.id) in words and job.state in ("PENDING", "RUNNING"):
                 self.finish(job, "CANCELLED")
         return Completed(0, b"", "")
 

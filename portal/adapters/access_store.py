@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from sqlalchemy import Engine
@@ -50,6 +50,12 @@ class Doors:
         """All open apps of a session."""
         with Database(self._readers) as db:
             rows = db.exec(select(AppRow).where(col(AppRow.session) == session))
+            return [_app(row) for row in rows]
+
+    def apps_of(self, sessions: Collection[str]) -> list[OpenApp]:
+        """All open apps of these sessions."""
+        with Database(self._readers) as db:
+            rows = db.exec(select(AppRow).where(col(AppRow.session).in_(sessions)))
             return [_app(row) for row in rows]
 
     def app_by_label(self, label: str) -> OpenApp | None:

@@ -255,9 +255,9 @@ def extend_argv(job_id: str, minutes: int) -> list[str]:
     return ["scontrol", "update", f"JobId={job_id}", f"TimeLimit={minutes}"]
 
 
-def scancel_argv(job_id: str) -> list[str]:
-    """Cancel one job; silent when it is over already."""
-    return ["scancel", "--quiet", job_id]
+def scancel_argv(*job_ids: str) -> list[str]:
+    """Cancel jobs; silent of those that are over already."""
+    return ["scancel", "--quiet", *job_ids]
 
 
 _UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}

@@ -30,6 +30,9 @@ _DOWN = (
 ESTIMATE_SECONDS = 5.0
 """How long Slurm may think about a mere estimate."""
 
+# What scancel says of jobs that are over; it goes on with the others.
+_OVER_ALREADY = ("Invalid job id", "already completing")
+
 # Which field of the request Slurm's refusal is about, where its words say so.
 _FIELDS = (
     ("memory", "resources.memory"),
@@ -108,11 +111,12 @@ class Slurm:
             raise refusal
         return Estimate(None, "", f"Slurm would not take it: {_words(done)}")
 
-    def cancel(self, user: str, job_id: str) -> None:
-        """Cancel as the user; a job that is over already is fine."""
-        done = self._transport.run(user, commands.scancel_argv(job_id), seconds=self._seconds)
-        gone = "Invalid job id" in done.stderr or "already completing" in done.stderr
-        if done.code != 0 and not gone:
+    def cancel(self, user: str, *job_ids: str) -> None:
+        """Cancel as the user, all with one command; a job that is over already is fine."""
+        done = self._transport.run(user, commands.scancel_argv(*job_ids), seconds=self._seconds)
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        wrong = [line for line in said if not any(word in line for word in _OVER_ALREADY)]
+        if done.code != 0 and (wrong or not said):
             raise Unavailable(f"Slurm did not cancel the job: {_words(done)}")
 
     def prepare(self, user: str, session: str, spec: str) -> None:
@@ -265,6 +269,12 @@ class HomeFiles:
         if done.code != 0:
             raise Unavailable(f"The session's log could not be read: {_words(done)}")
         return done.stdout
+
+    def log_size(self, user: str, session: str) -> int:
+        """Bytes in the session's log; 0 when there is none."""
+        file = f"{self._directory}/logs/{session}.log"
+        done = self._transport.run(user, ["stat", "--format=%s", "--", file])
+        return int(done.stdout) if done.code == 0 else 0
 
 
 def _words(done: Completed) -> str:

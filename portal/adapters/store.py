@@ -6,8 +6,6 @@ worker and a runner's call may all touch one row in the same second, and none ov
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
@@ -16,18 +14,20 @@ from functools import lru_cache
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Engine, create_engine, event, func, or_, tuple_
+from sqlalchemy import Engine, create_engine, event, func, or_
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
+from portal.adapters.listing import read_page
 from portal.adapters.tables import ClusterRow, LaunchKeyRow, SessionEnvRow, SessionRow
 from portal.core.job import Partition
 from portal.core.limits import Limits
+from portal.core.listing import ListQuery, Page
 from portal.core.ports import SlurmStatus
 from portal.core.session import LIVE, OVER, Session, State
 from portal.core.usage import Use
-from portal.errors import Conflict, FieldError, InvalidRequest
+from portal.errors import Conflict
 
 
 def open_database(url: str) -> Engine:
@@ -136,11 +136,16 @@ class Store:
 
     def change_batch(self, batch: str, when: Collection[State], **changes: object) -> list[Session]:
         """Change those sessions of a launch that are in one of these states."""
+        return self._change(_of_batch(batch), when, changes)
+
+    def _change(
+        self, which: Any, when: Collection[State], changes: Mapping[str, object]
+    ) -> list[Session]:
         with Database(self._engine) as db:
-            query = select(SessionRow).where(_of_batch(batch), col(SessionRow.state).in_(when))
+            query = select(SessionRow).where(which, col(SessionRow.state).in_(when))
             rows = db.exec(query.with_for_update()).all()
             for row in rows:
-                row.sqlmodel_update(changes)
+                row.sqlmodel_update(dict(changes))
             changed = [_session(row) for row in rows]
             db.commit()
             return changed
@@ -182,21 +187,33 @@ class Store:
         with Database(self._readers) as db:
             return [_session(row) for row in db.exec(select(SessionRow).where(*conditions))]
 
-    def listing(
-        self, owner: str | None, states: Collection[State], limit: int, cursor: str | None
-    ) -> tuple[list[Session], str | None]:
-        """Newest first, a page at a time; the second value is the next page's cursor."""
-        query = select(SessionRow).where(col(SessionRow.state).in_(states))
+    def some(self, sessions: Collection[str]) -> list[Session]:
+        """Those of these sessions that exist."""
+        return self._where(col(SessionRow.id).in_(sessions))
+
+    def change_all(
+        self, sessions: Collection[str], when: Collection[State], **changes: object
+    ) -> list[Session]:
+        """Change those of these sessions that are in one of these states, and return them."""
+        return self._change(col(SessionRow.id).in_(sessions), when, changes)
+
+    def listing(self, query: ListQuery) -> Page:
+        """One page of the list."""
+        with Database(self._readers) as db:
+            return read_page(db, query)
+
+    def counts(self, owner: str | None) -> dict[State, int]:
+        """How many sessions there are in each state, of one person or of all."""
+        query = select(SessionRow.state, func.count()).group_by(col(SessionRow.state))
         if owner is not None:
             query = query.where(col(SessionRow.owner) == owner)
-        if cursor is not None:
-            position = tuple_(col(SessionRow.created), col(SessionRow.id))
-            query = query.where(position < tuple_(*_read_cursor(cursor)))
-        order = (col(SessionRow.created).desc(), col(SessionRow.id).desc())
         with Database(self._readers) as db:
-            rows = db.exec(query.order_by(*order).limit(limit + 1)).all()
-            page = [_session(row) for row in rows[:limit]]
-        return page, _cursor(page[-1]) if len(rows) > limit else None
+            return {State(state): number for state, number in db.exec(query)}
+
+    def owners(self) -> list[str]:
+        """Everybody who has ever had a session."""
+        with Database(self._readers) as db:
+            return list(db.exec(select(SessionRow.owner).distinct().order_by(SessionRow.owner)))
 
     # Status
 
@@ -271,16 +288,3 @@ def _of_batch(batch: str) -> Any:
 
 def _session(row: SessionRow) -> Session:
     return Session.model_validate(row, from_attributes=True)
-
-
-def _cursor(last: Session) -> str:
-    return base64.urlsafe_b64encode(f"{last.created.isoformat()} {last.id}".encode()).decode()
-
-
-def _read_cursor(cursor: str) -> tuple[datetime, str]:
-    try:
-        created, _, identifier = base64.urlsafe_b64decode(cursor.encode()).decode().partition(" ")
-        return datetime.fromisoformat(created), identifier
-    except (ValueError, binascii.Error):
-        problem = FieldError("cursor", "use the cursor of an earlier answer")
-        raise InvalidRequest([problem]) from None

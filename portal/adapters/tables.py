@@ -71,8 +71,10 @@ class SessionRow(SQLModel, table=True):
 
     __tablename__ = "session"
     __table_args__ = (
-        Index("session_newest", "owner", "created", "id"),
+        Index("session_newest", "owner", "created", "id", "state"),
         Index("session_newest_of_all", "created", "id"),
+        Index("session_tab", "owner", "state", "created", "id"),
+        Index("session_tab_of_all", "state", "created", "id"),
     )
 
     id: str = Field(primary_key=True)
@@ -88,7 +90,7 @@ class SessionRow(SQLModel, table=True):
     shared_memory_cap_mb: int | None = None
     env_names: tuple[str, ...] = Field(default=(), sa_type=Words)
     mounts: tuple[Mount, ...] = Field(default=(), sa_type=MountList)
-    state: str = Field(index=True)
+    state: str
     created: datetime = _time()
     token_hash: str
     submitted: datetime = _time()

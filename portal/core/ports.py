@@ -13,6 +13,7 @@ from portal.core.folders import Folder
 from portal.core.job import Estimate, JobReport, Node, Partition
 from portal.core.journal import JournalFilter
 from portal.core.limits import Limits
+from portal.core.listing import ListQuery, Page
 from portal.core.session import Session, State
 from portal.core.usage import Use
 
@@ -40,8 +41,8 @@ class Scheduler(Protocol):
         """Slurm's guess when it would start this script's job; nothing is submitted."""
         ...
 
-    def cancel(self, user: str, job_id: str) -> None:
-        """Cancel as the user; a job that is over already is fine."""
+    def cancel(self, user: str, *job_ids: str) -> None:
+        """Cancel as the user, all with one command; a job that is over already is fine."""
         ...
 
     def prepare(self, user: str, session: str, spec: str) -> None:
@@ -121,6 +122,10 @@ class UserFiles(Protocol):
 
         Raises Unavailable.
         """
+        ...
+
+    def log_size(self, user: str, session: str) -> int:
+        """Bytes in the session's log; 0 when there is none."""
         ...
 
 
@@ -237,10 +242,26 @@ class SessionStore(Protocol):
         """One owner's running sessions whose time is up before then, the next one first."""
         ...
 
-    def listing(
-        self, owner: str | None, states: Collection[State], limit: int, cursor: str | None
-    ) -> tuple[list[Session], str | None]:
-        """Newest first, a page at a time; the second value is the next page's cursor."""
+    def some(self, sessions: Collection[str]) -> list[Session]:
+        """Those of these sessions that exist, in any order."""
+        ...
+
+    def change_all(
+        self, sessions: Collection[str], when: Collection[State], **changes: object
+    ) -> list[Session]:
+        """Change those of these sessions that are in one of these states, and return them."""
+        ...
+
+    def listing(self, query: ListQuery) -> Page:
+        """One page of the list."""
+        ...
+
+    def counts(self, owner: str | None) -> dict[State, int]:
+        """How many sessions there are in each state, of one person or of all."""
+        ...
+
+    def owners(self) -> list[str]:
+        """Everybody who has ever had a session."""
         ...
 
 
@@ -257,6 +278,10 @@ class AccessStore(Protocol):
 
     def apps(self, session: str) -> list[OpenApp]:
         """All open apps of a session."""
+        ...
+
+    def apps_of(self, sessions: Collection[str]) -> list[OpenApp]:
+        """All open apps of these sessions."""
         ...
 
     def app_by_label(self, label: str) -> OpenApp | None:

@@ -1,40 +1,46 @@
-"""Sessions as views need them: filtered by state, with their apps."""
+"""Sessions as views need them: with their apps, in the words of the REST API."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
-from portal.core.access import Person
+from portal.core.access import OpenApp
 from portal.core.ports import SlurmStatus
-from portal.core.session import LIVE, Session, State
+from portal.core.session import LIVE, Session
 from portal.core.view import as_json
 from portal.web.context import services
 
-FILTERS = {
-    "running": LIVE,
-    "finished": frozenset({State.FINISHED}),
-    "other": frozenset({State.FAILED}),
-}
-
-
-def listed(
-    person: Person, states: frozenset[State], limit: int, cursor: str | None, owner: str | None
-) -> tuple[list[Session], str | None]:
-    """One page of the sessions that this person may see, newest first."""
-    if not person.admin and owner not in (None, person.name):
-        return [], None  # the same answer whether or not such a person has sessions
-    whose = owner if person.admin else person.name
-    return services().sessions.store.listing(whose, states, limit, cursor)
-
 
 def in_full(session: Session, status: SlurmStatus | None = None) -> dict[str, Any]:
-    """The session in the words of the REST API."""
-    sessions = services().sessions
-    offered = sessions.catalog().apps_of(session.environment, session.version)
-    return as_json(
-        session,
-        status or sessions.status.slurm_status(),
-        offered,
-        services().access.opened(session.id),
-        services().clock(),
-    )
+    """One session in the words of the REST API."""
+    return all_in_full([session], status)[0]
+
+
+def all_in_full(
+    sessions: Sequence[Session], status: SlurmStatus | None = None
+) -> list[dict[str, Any]]:
+    """Sessions in the words of the REST API; however many, the database is asked once."""
+    catalog = services().sessions.catalog()
+    status = status or services().sessions.status.slurm_status()
+    now = services().clock()
+    opened = _opened([session.id for session in sessions if session.state in LIVE])
+    return [
+        as_json(
+            session,
+            status,
+            catalog.apps_of(session.environment, session.version),
+            opened[session.id],
+            now,
+        )
+        for session in sessions
+    ]
+
+
+def _opened(live: Sequence[str]) -> defaultdict[str, list[OpenApp]]:
+    """The open apps of these sessions; those that are over have none."""
+    opened: defaultdict[str, list[OpenApp]] = defaultdict(list)
+    for app in services().access.opened_in(live) if live else ():
+        opened[app.session].append(app)
+    return opened

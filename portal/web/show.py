@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,9 +15,10 @@ from markupsafe import Markup
 from portal.core.access import Person
 from portal.core.app import AppSpec, Image
 from portal.core.bounds import size as bound
+from portal.core.ports import SlurmStatus
 from portal.core.session import HELD, LIVE, SUSPENDED, Session, State
 from portal.web.context import services
-from portal.web.listing import in_full
+from portal.web.listing import all_in_full
 
 TERMINAL = "terminal"
 
@@ -103,19 +105,20 @@ class Row:
         return None if used is None else min(used / 2**20 / self.session.memory_mb * 100, 100.0)
 
 
-def rows_for(person: Person, sessions: list[Session]) -> list[Row]:
+def rows_for(
+    person: Person, sessions: Sequence[Session], status: SlurmStatus | None = None
+) -> list[Row]:
     """Dress sessions for the page."""
     catalog = services().sessions.catalog()
-    status = services().sessions.status.slurm_status()
     return [
         Row(
             session,
-            in_full(session, status),
+            data,
             catalog.image(session.environment, session.version),
             catalog.apps_of(session.environment, session.version),
             session.owner == person.name,
         )
-        for session in sessions
+        for session, data in zip(sessions, all_in_full(sessions, status), strict=True)
     ]
 
 

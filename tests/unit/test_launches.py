@@ -8,6 +8,7 @@ import pytest
 
 from portal.adapters.transport import Completed
 from portal.core.launch import LaunchRequest, parse_launch
+from portal.core.listing import ListQuery, Page
 from portal.core.session import Session, State
 from portal.core.view import as_json
 from portal.errors import Conflict, InvalidRequest, OutcomeUnknown, Unavailable
@@ -53,7 +54,7 @@ def live_jobs(world: World) -> list[str]:
 def settle(world: World) -> None:
     """Let the worker look until all is settled."""
     for _ in range(6):
-        world.clock.pass_(seconds=45)
+        world.clock.pass_(seconds=65)
         Reconciler(world.sessions).look()
 
 
@@ -88,7 +89,7 @@ def test_one_refused_none_left(world: World, monkeypatch: pytest.MonkeyPatch, nu
             world.sessions.launch_all(ALICE, asked(3, env={"KEY": SECRET}), key="k")
     assert live_jobs(world) == []
     assert world.slurm.folders == set()
-    assert world.store.listing(None, frozenset(State), 9, None) == ([], None)
+    assert world.store.listing(ListQuery()) == Page()
     assert len(world.sessions.launch_all(ALICE, asked(3), key="k")) == 3
 
 

@@ -22,7 +22,13 @@ def upgrade() -> None:
         table.add_column(sa.Column("deadline", _TIME, nullable=True))
         table.add_column(sa.Column("restarts", sa.Integer(), nullable=False, server_default="0"))
         table.add_column(sa.Column("requeued", _TIME, nullable=True))
+    # The state at its end: whoever has many sessions, few of which live, finds those at once.
+    op.drop_index("session_newest", "session")
+    op.create_index("session_newest", "session", ["owner", "created", "id", "state"])
     op.create_index("session_newest_of_all", "session", ["created", "id"])
+    op.create_index("session_tab", "session", ["owner", "state", "created", "id"])
+    op.create_index("session_tab_of_all", "session", ["state", "created", "id"])
+    op.drop_index("ix_session_state", "session")  # the one above begins with it
     op.create_table(
         "preset",
         sa.Column("owner", sa.String(), primary_key=True),
@@ -72,7 +78,11 @@ def downgrade() -> None:
     """Take back."""
     for name in ("journal", "site_rule", "image_rule", "template", "preset"):
         op.drop_table(name)
-    op.drop_index("session_newest_of_all", "session")
+    op.create_index("ix_session_state", "session", ["state"])
+    for name in ("session_tab_of_all", "session_tab", "session_newest_of_all"):
+        op.drop_index(name, "session")
+    op.drop_index("session_newest", "session")
+    op.create_index("session_newest", "session", ["owner", "created", "id"])
     with op.batch_alter_table("session") as table:
         for name in ("requeued", "restarts", "deadline", "end_log", "mounts"):
             table.drop_column(name)

@@ -11,10 +11,11 @@ from pydantic import BaseModel
 from portal.core.administration import CapsRequest, ImageRequest, TemplateRequest
 from portal.core.journal import JournalQuery
 from portal.core.launch import LaunchRequest
+from portal.core.listing import ListQuery
 from portal.web.api import PREFIX, open_to_all
 from portal.web.api.folders import FolderRequest
 from portal.web.api.schemas import SCHEMAS
-from portal.web.api.sessions import AppRequest, ListQuery, LogQuery
+from portal.web.api.sessions import AppRequest, EndRequest, LogQuery
 from portal.web.api.site import UseQuery
 from portal.web.api.tending import ExtendRequest
 from portal.web.api.tokens import TokenRequest
@@ -43,6 +44,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     TokenRequest,
     AppRequest,
     ExtendRequest,
+    EndRequest,
     FolderRequest,
     TemplateRequest,
     ImageRequest,
@@ -111,7 +113,7 @@ def _operations() -> dict[str, dict[str, Any]]:
         },
         "/sessions": {
             "get": _operation(
-                "List sessions, newest first", 200, sessions, None, _query(ListQuery)
+                "List sessions, a page at a time", 200, sessions, None, _query(ListQuery)
             ),
             "post": _operation(
                 "Launch sessions, all or none",
@@ -128,6 +130,9 @@ def _operations() -> dict[str, dict[str, Any]]:
                 _ref("Estimate"),
                 "LaunchRequest",
             )
+        },
+        "/sessions/end": {
+            "post": _operation("End many sessions, all or none", 202, launched, "EndRequest")
         },
         SESSION: {
             "get": _operation("Show one session", 200, _ref("Session")),
@@ -214,6 +219,8 @@ def document(public_url: str) -> dict[str, Any]:
             if name not in spec.components.schemas:  # launches and templates share some
                 spec.components.schema(name, part)
         spec.components.schema(model.__name__, schema)
+    for name, part in _schema(ListQuery).get("$defs", {}).items():
+        spec.components.schema(name, part)
     for name, schema in SCHEMAS.items():
         spec.components.schema(name, schema)
     content = {"application/problem+json": {"schema": _ref("Problem")}}

@@ -111,7 +111,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                         "default_app": MAYBE_TEXT,
                         "seen_by": TEXT | {"description": "for administrators only"},
                         "apps": _list(_object({"name": TEXT, "title": TEXT})),
-                    }
+                    },
+                    optional=["seen_by"],
                 )
             ),
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from flask import request
@@ -11,13 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from portal.core.launch import STRICT
-from portal.core.session import State
+from portal.core.listing import MAX_AT_ONCE, ListQuery
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
 from portal.web.body import read_json, read_model, read_query
 from portal.web.context import person, services
 from portal.web.enter import enter_url
-from portal.web.listing import FILTERS, in_full, listed
+from portal.web.listing import all_in_full, in_full
 from portal.web.logtext import decode
 
 blueprint = guarded("sessions")
@@ -26,23 +26,27 @@ _QUERY = ConfigDict(extra="forbid", frozen=True)
 _MAX_KEY = 255
 
 
-class ListQuery(BaseModel):
-    """Which sessions, and how many at a time."""
-
-    model_config = _QUERY
-
-    state: Literal["running", "finished", "other"] | None = None
-    owner: str | None = None
-    limit: Annotated[int, Field(ge=1, le=500)] = 100
-    cursor: str | None = None
-
-
 class LogQuery(BaseModel):
     """From which byte on."""
 
     model_config = _QUERY
 
     offset: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+
+class EndRequest(BaseModel):
+    """Which sessions to end."""
+
+    model_config = STRICT
+
+    ids: list[str]
+
+    @field_validator("ids")
+    @classmethod
+    def _some(cls, ids: list[str]) -> list[str]:
+        if not 0 < len(ids) <= MAX_AT_ONCE:
+            raise PydanticCustomError("ids", f"name 1 to {MAX_AT_ONCE} sessions")
+        return ids
 
 
 class AppRequest(BaseModel):
@@ -64,12 +68,9 @@ class AppRequest(BaseModel):
 
 @blueprint.get("/sessions")
 def list_sessions() -> ResponseReturnValue:
-    """Sessions, newest first; an administrator sees everybody's."""
-    query = read_query(ListQuery)
-    states = FILTERS[query.state] if query.state else frozenset(State)
-    found, cursor = listed(person(), states, query.limit, query.cursor, query.owner)
-    status = services().sessions.status.slurm_status()
-    return {"sessions": [in_full(s, status) for s in found], "next_cursor": cursor}
+    """Sessions, newest first unless sorted; an administrator sees everybody's."""
+    page = services().sessions.listing(person(), read_query(ListQuery))
+    return {"sessions": all_in_full(page.sessions), "next_cursor": page.following}
 
 
 @blueprint.post("/sessions")
@@ -77,7 +78,7 @@ def launch() -> ResponseReturnValue:
     """Launch sessions, all or none; the same Idempotency-Key again answers with the same ones."""
     wanted = services().sessions.parse(read_json())
     launched = services().sessions.launch_all(person(), wanted, _idempotency_key())
-    return {"sessions": [in_full(session) for session in launched]}, 201
+    return {"sessions": all_in_full(launched)}, 201
 
 
 def _idempotency_key() -> str | None:
@@ -98,6 +99,13 @@ def show(session_id: str) -> ResponseReturnValue:
 def stop(session_id: str) -> ResponseReturnValue:
     """End a session; one that is over stays as it is."""
     return in_full(services().sessions.stop(person(), session_id)), 202
+
+
+@blueprint.post("/sessions/end")
+def stop_all() -> ResponseReturnValue:
+    """End many sessions; when one of them is not there or not yours, none is touched."""
+    ended = services().sessions.stop_all(person(), read_model(EndRequest).ids)
+    return {"sessions": all_in_full(ended)}, 202
 
 
 @blueprint.get("/sessions/<session_id>/log")

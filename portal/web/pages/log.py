@@ -1,14 +1,14 @@
-"""A session's log: its page, and its text in pieces."""
+"""A session's log: its page, its text in pieces, and the whole of it as a file."""
 
 from __future__ import annotations
 
-from flask import render_template, request
+from flask import Response, render_template, request
 from flask.typing import ResponseReturnValue
 
-from portal.core.session import OVER
+from portal.core.session import OVER, Session
 from portal.errors import Unavailable
 from portal.web.context import person, services
-from portal.web.logtext import decode
+from portal.web.logtext import PIECE, TAIL, decode, stream, whole_lines
 from portal.web.pages.blueprint import blueprint
 from portal.web.show import rows_for
 
@@ -23,17 +23,45 @@ def log(session_id: str) -> ResponseReturnValue:
 
 @blueprint.get("/sessions/<session_id>/log/text")
 def log_text(session_id: str) -> ResponseReturnValue:
-    """A piece of the log, and where to read on."""
-    offset = max(request.args.get("offset", 0, type=int), 0)
+    """A piece of the log, where it is, and where to read on.
+
+    From `offset` on; or what stands before `before`; or, of neither, the end of the log.
+    """
     session = services().sessions.visible(person(), session_id)
     try:
-        data = services().sessions.read_log(person(), session_id, offset)
+        data, offset = _piece(session)
     except Unavailable as error:
         return error.text, 503, {"Content-Type": "text/plain; charset=utf-8"}
     text, following = decode(data, offset)
     headers = {
         "Content-Type": "text/plain; charset=utf-8",
+        "X-Offset": str(offset),
         "X-Next-Offset": str(following),
         "X-Session-Over": "yes" if session.state in OVER else "no",
     }
     return text, 200, headers
+
+
+def _piece(session: Session) -> tuple[bytes, int]:
+    story, offset = services().sessions, request.args.get("offset", type=int)
+    if offset is not None:
+        offset = max(offset, 0)
+        return story.read_log(person(), session.id, offset, PIECE), offset
+    end = request.args.get("before", type=int)
+    if end is None:
+        end = story.log_size(person(), session.id)
+    start = max(end - TAIL, 0)
+    return whole_lines(story.read_log(person(), session.id, start, max(end - start, 0)), start)
+
+
+@blueprint.get("/sessions/<session_id>/log/download")
+def log_download(session_id: str) -> ResponseReturnValue:
+    """The whole log as it is now, as a file; it passes through in pieces."""
+    session = services().sessions.visible(person(), session_id)
+    size = services().sessions.log_size(person(), session_id)
+    pieces = stream(services().sessions, person(), session_id, size)
+    response = Response(pieces, content_type="text/plain; charset=utf-8")
+    response.content_length = size
+    name = f"{session.name}-{session.id[:8]}.log"
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response

@@ -3,84 +3,113 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 
 from flask import Response, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 from markupsafe import Markup
 
-from portal.core.offer import groups_of, use_of
+from portal.core.listing import MAX_AT_ONCE
+from portal.core.offer import groups_of
+from portal.errors import FieldError, InvalidRequest
 from portal.web import form as launch_form
+from portal.web.board import Board, asked_for
 from portal.web.context import person, services
 from portal.web.form import LaunchForm
-from portal.web.listing import FILTERS, listed
 from portal.web.pages.blueprint import blueprint, by_htmx
-from portal.web.show import rows_for
+from portal.web.paths import here, local_path
 
-PAGE = 100
-"""Sessions on one page."""
-
-
-def which() -> str:
-    wanted = request.args.get("state", "running")
-    return wanted if wanted in FILTERS else "running"
+PARTS = ("_bars.html", "_tabs.html", "_rows.html")
+"""What changes by itself; each has an element of its own on the page."""
 
 
-def _rows() -> tuple[str, str]:
-    """The list as HTML, and a mark that changes when anything in it does."""
-    picked = which()
-    status = services().sessions.status
-    found, cursor = listed(person(), FILTERS[picked], PAGE, request.args.get("cursor"), None)
-    html = render_template(
-        "_rows.html",
-        rows=rows_for(person(), found),
-        which=picked,
-        cursor=cursor,
-        use=use_of(status, person().name, request.args.get("group") or None)
-        or use_of(status, person().name, None),
-        status=status.slurm_status(),
-        person=person(),
+def _parts(board: Board) -> tuple[dict[str, Markup], str]:
+    """The parts that change by themselves, and a mark that changes when anything in them does."""
+    parts = {
+        name[1:-5]: Markup(  # noqa: S704 - rendered by our own template just now
+            render_template(
+                name,
+                board=board,
+                rows=board.rows,
+                use=board.use,
+                status=board.status,
+                person=board.person,
+            )
+        )
+        for name in PARTS
+    }
+    return parts, hashlib.sha256("".join(parts.values()).encode()).hexdigest()[:20]
+
+
+@blueprint.get("/sessions")
+def sessions() -> ResponseReturnValue:
+    """The page with the list."""
+    board = asked_for()
+    parts, mark = _parts(board)
+    fresh = set(request.args.get("new", "").split(","))
+    return render_template(
+        "sessions.html",
+        board=board,
+        parts=parts,
+        mark=mark,
+        fresh=[row.session.id for row in board.rows if row.session.id in fresh],
+        key=secrets.token_urlsafe(16),
+        back=here(),
+        person=board.person,
     )
-    return html, hashlib.sha256(html.encode()).hexdigest()[:20]
+
+
+@blueprint.get("/sessions/rows")
+def rows() -> ResponseReturnValue:
+    """What changes by itself; nothing when the browser has it already."""
+    parts, mark = _parts(asked_for())
+    if request.headers.get("If-None-Match", "").strip('"') == mark:
+        return "", 204
+    response = make_response("".join(parts.values()))
+    response.headers["ETag"] = f'"{mark}"'
+    return response
+
+
+@blueprint.get("/sessions/end")
+def ask_end_all() -> ResponseReturnValue:
+    """Ask before ending the sessions that were picked."""
+    return _ask(request.args.getlist("ids"))
+
+
+@blueprint.get("/sessions/<session_id>/end")
+def ask_end(session_id: str) -> ResponseReturnValue:
+    """Ask before ending a session, where no script can."""
+    return _ask([session_id])
+
+
+def _ask(ids: list[str]) -> ResponseReturnValue:
+    back = local_path(request.args.get("back")) or "/sessions"
+    if not ids:
+        return redirect(back, 303)
+    found = services().sessions.some(person(), ids[:MAX_AT_ONCE])
+    return render_template("end.html", sessions=found, back=back, person=person())
+
+
+@blueprint.post("/sessions/end")
+def end() -> ResponseReturnValue:
+    """End sessions; again is fine."""
+    ids = request.form.getlist("ids")
+    if not 0 < len(ids) <= MAX_AT_ONCE:
+        raise InvalidRequest([FieldError("ids", f"name 1 to {MAX_AT_ONCE} sessions")])
+    services().sessions.stop_all(person(), ids)
+    return (
+        rows() if by_htmx() else redirect(local_path(request.form.get("back")) or "/sessions", 303)
+    )
+
+
+# Launching still borrows these until its own page is here.
 
 
 def page_with(form: LaunchForm, status: int = 200) -> Response:
-    html, mark = _rows()
-    page = render_template(
-        "sessions.html",
-        form=form,
-        rows_html=Markup(html),  # noqa: S704 - rendered by our own template just now
-        mark=mark,
-        which=which(),
-        person=person(),
-    )
-    return make_response(page, status)
+    return make_response(render_template("_launch.html", form=form), status)
 
 
 def new_form(values: dict[str, str] | None = None) -> LaunchForm:
     catalog = services().administration.seen_by(person(), services().sessions.catalog())
     groups = groups_of(services().sessions.status, person().name)
     return LaunchForm(catalog, groups, values or launch_form.first_values(catalog))
-
-
-@blueprint.get("/sessions")
-def sessions() -> ResponseReturnValue:
-    """The launch panel and the list."""
-    return page_with(new_form())
-
-
-@blueprint.get("/sessions/rows")
-def rows() -> ResponseReturnValue:
-    """The list alone; nothing when the browser has it already."""
-    html, mark = _rows()
-    if request.headers.get("If-None-Match", "").strip('"') == mark:
-        return "", 204
-    response = make_response(html)
-    response.headers["ETag"] = f'"{mark}"'
-    return response
-
-
-@blueprint.post("/sessions/<session_id>/stop")
-def stop(session_id: str) -> ResponseReturnValue:
-    """End a session; again is fine."""
-    services().sessions.stop(person(), session_id)
-    return rows() if by_htmx() else redirect(f"/sessions?state={which()}", 303)

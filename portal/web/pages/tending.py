@@ -44,8 +44,8 @@ def _refused(error: PortalError) -> ResponseReturnValue:
     return error.text.removeprefix("minutes: "), error.status, _TEXT
 
 
-@blueprint.get("/sessions/<session_id>/end")
-def end(session_id: str) -> ResponseReturnValue:
+@blueprint.get("/sessions/<session_id>/outcome")
+def outcome(session_id: str) -> ResponseReturnValue:
     """Whether a session is over, and whether its owner should be told."""
     session = services().sessions.visible(person(), session_id)
     over = session.state in OVER

@@ -1,27 +1,45 @@
-// A session's log: reads on from where it was, and follows while the session lives.
+// A session's log: its end first, earlier parts when asked for; follows while the session lives.
 (() => {
-  const log = document.getElementById("log");
+  const box = document.getElementById("log");
   const state = document.getElementById("log-state");
-  const follow = document.querySelector("[data-follow]");
+  const follow = document.getElementById("follow");
+  const wrap = document.getElementById("wrap");
+  const earlier = document.getElementById("earlier");
+  const find = document.getElementById("find");
+  const text = new SlipwayLogText(box);
   const EVERY = 2000;
-  let offset = 0;
+  let start = null; // the part that is here, in bytes of the log
+  let next = null;
+
+  async function ask(query) {
+    const answer = await fetch(`${box.dataset.url}${query}`, { redirect: "error" });
+    const body = await answer.text();
+    if (!answer.ok) throw new Error(answer.status === 503 ? body : "The log cannot be read.");
+    const number = (name) => Number(answer.headers.get(name));
+    return {
+      text: body,
+      offset: number("X-Offset"),
+      next: number("X-Next-Offset"),
+      over: answer.headers.get("X-Session-Over") === "yes",
+    };
+  }
 
   async function read() {
     let wait = EVERY;
     try {
-      const answer = await fetch(`${log.dataset.url}?offset=${offset}`, { redirect: "error" });
-      const text = await answer.text();
-      if (!answer.ok) throw new Error(answer.status === 503 ? text : "The log cannot be read.");
-      const next = Number(answer.headers.get("X-Next-Offset"));
-      const over = answer.headers.get("X-Session-Over") === "yes";
-      log.append(text);
-      if (text && follow.checked) log.scrollTop = log.scrollHeight;
-      if (next > offset) wait = text.length > 100_000 ? 0 : EVERY;
-      else if (over) wait = null;
-      offset = next;
-      state.textContent = over && wait === null
-        ? (offset ? "This is all; the session is over." : "The session is over and left no log.")
-        : (offset ? "Following." : "Nothing has been written yet.");
+      const piece = await ask(next === null ? "" : `?offset=${next}`);
+      const first = next === null;
+      if (first) begin(piece.offset);
+      if (piece.text) {
+        text.append(piece.text);
+        counted();
+        if (follow.checked) toEnd();
+      }
+      if (piece.next > next && !first) wait = piece.text.length > 100_000 ? 0 : EVERY;
+      else if (piece.over && !first) wait = null;
+      else if (first) wait = 0;
+      next = piece.next;
+      state.textContent = says(piece.over && wait === null);
     } catch (error) {
       const lost = error instanceof TypeError; // the browser's own words mean little to people
       state.textContent = `${lost ? "Connection lost." : error.message} Trying again…`;
@@ -30,8 +48,99 @@
     if (wait !== null) setTimeout(read, wait);
   }
 
-  follow.addEventListener("change", () => {
-    if (follow.checked) log.scrollTop = log.scrollHeight;
+  function says(over) {
+    if (over) return next ? "This is all; the session is over." : "The session is over and left no log.";
+    return next ? "Goes on while the session runs." : "Nothing has been written yet.";
+  }
+
+  function toEnd() {
+    box.scrollTop = box.scrollHeight;
+    requestAnimationFrame(() => { box.scrollTop = box.scrollHeight; }); // its lines are laid out by now
+  }
+
+  // Earlier parts
+
+  function begin(offset) {
+    start = offset;
+    earlier.hidden = start === 0;
+    const size = start > 1e6 ? `${(start / 1e6).toFixed(1)} MB` : `${Math.ceil(start / 1000)} KB`;
+    earlier.firstElementChild.textContent = `Load earlier lines (${size} more)`;
+  }
+  earlier.firstElementChild.addEventListener("click", async (event) => {
+    const button = event.target;
+    button.disabled = true;
+    try {
+      const piece = await ask(`?before=${start}`);
+      follow.checked = false;
+      text.prepend(piece.text);
+      counted();
+      begin(piece.offset);
+    } catch {
+      button.textContent = "That did not work. Try again";
+    }
+    button.disabled = false;
   });
+
+  // Whoever scrolls away wants to read, whoever scrolls to the end wants to follow.
+  let touched = -Infinity;
+  for (const kind of ["wheel", "touchmove", "pointerdown", "keydown"]) {
+    box.addEventListener(kind, () => { touched = performance.now(); }, { passive: true });
+  }
+  box.addEventListener("scroll", () => {
+    if (performance.now() - touched > 1000) return;
+    follow.checked = box.scrollHeight - box.scrollTop - box.clientHeight < 30;
+  }, { passive: true });
+  follow.addEventListener("change", () => {
+    if (follow.checked) toEnd();
+  });
+  wrap.addEventListener("change", () => {
+    box.classList.toggle("unwrapped", !wrap.checked);
+    if (follow.checked) toEnd();
+  });
+
+  // Search
+
+  const wanted = document.getElementById("find-text");
+  const count = document.getElementById("find-count");
+  let typing;
+
+  function counted() {
+    const found = text.count;
+    const part = start ? " in this part" : "";
+    if (!wanted.value) count.textContent = "";
+    else if (!found) count.textContent = `Not found${part}`;
+    else count.textContent = text.current < 0 ? `${found} found${part}` : `${text.current + 1} of ${found}`;
+    for (const button of find.querySelectorAll("[data-find]")) button.disabled = !found;
+    if (wanted.value) text.mark();
+  }
+
+  function search(by) {
+    clearTimeout(typing);
+    if (searched !== wanted.value) {
+      searched = wanted.value;
+      text.find(searched);
+    }
+    if (by && text.count) {
+      follow.checked = false;
+      text.step(by);
+    }
+    counted();
+  }
+  let searched = "";
+  wanted.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(search, 200, 0);
+  });
+  wanted.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && event.shiftKey) {
+      event.preventDefault();
+      search(-1);
+    }
+  });
+  find.addEventListener("submit", (event) => {
+    event.preventDefault();
+    search(1);
+  });
+  find.querySelector("[data-find='-1']").addEventListener("click", () => search(-1));
   read();
 })();

@@ -87,7 +87,7 @@
 
   async function ask(id) {
     try {
-      const answer = await fetch(`/sessions/${id}/end`);
+      const answer = await fetch(`/sessions/${id}/outcome`);
       const end = answer.ok ? await answer.json() : {};
       if (end.tell) tell(id, "ended", `${end.name} has ended`, end.text);
     } catch {

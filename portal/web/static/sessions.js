@@ -1,27 +1,39 @@
-// The list of sessions: keeps itself up to date, says what changed, asks before it ends anything.
+// The list of sessions: keeps itself up to date, follows the filters, says what changed.
+// The address is the one truth of what is shown: polls, filters and the back button go by it.
 (() => {
   const rows = document.getElementById("rows");
   const link = document.getElementById("link");
   const announce = document.getElementById("announce");
-  const dialog = document.getElementById("stop");
+  const filters = document.getElementById("filters");
   const HIDDEN_EVERY = 5; // a page that nobody looks at asks less often
+  const TYPING = 300; // milliseconds that a search waits for the next letter
+  const FRESH = 6000; // milliseconds that new rows stand out
   let skipped = 0;
   let failures = 0;
 
   const isPoll = (event) => event.detail.elt === rows;
 
   document.addEventListener("htmx:configRequest", (event) => {
-    if (isPoll(event) && event.detail.verb === "get") {
-      event.detail.headers["If-None-Match"] = rows.dataset.mark;
-    }
+    if (!isPoll(event)) return;
+    event.detail.path = `/sessions/rows${location.search}`;
+    event.detail.headers["If-None-Match"] = rows.dataset.mark;
   });
   document.addEventListener("htmx:beforeRequest", (event) => {
     if (!isPoll(event) || !document.hidden) return;
     skipped = (skipped + 1) % HIDDEN_EVERY;
     if (skipped) event.preventDefault();
   });
+  // The filters may have changed while the answer was under way: the next one is the right one.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (!isPoll(event)) return;
+    if (new URL(event.detail.xhr.responseURL).search !== location.search) event.detail.shouldSwap = false;
+  });
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) refresh();
+  });
+  // A page that comes back from the browser's memory is old, and so is its key for launching.
+  addEventListener("pageshow", (event) => {
+    if (event.persisted) location.reload();
   });
 
   function refresh() {
@@ -47,6 +59,57 @@
     if (mark) rows.dataset.mark = mark.replaceAll('"', "");
   });
 
+  // Filters, tabs, heads of columns and pages: another address, and the rows that belong to it.
+  function show() {
+    rows.dataset.mark = "";
+    refresh();
+  }
+
+  function asked() {
+    const query = new URLSearchParams();
+    for (const [name, value] of new FormData(filters)) {
+      const usual = name === "sort" && value === "-created";
+      if (value.trim() && !usual) query.set(name, value.trim());
+    }
+    return `?${query}`;
+  }
+
+  function filter() {
+    clearTimeout(typing);
+    const search = asked();
+    if (search === location.search) return;
+    history.replaceState(null, "", search);
+    show();
+  }
+
+  let typing;
+  filters.addEventListener("input", (event) => {
+    clearTimeout(typing);
+    typing = setTimeout(filter, event.target.type === "search" ? TYPING : 0);
+  });
+  filters.addEventListener("submit", (event) => {
+    event.preventDefault();
+    filter();
+  });
+
+  document.addEventListener("click", (event) => {
+    const target = event.target.closest?.("a[data-live]");
+    if (!target || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    history.pushState(null, "", target.href);
+    follow();
+  });
+  addEventListener("popstate", follow);
+
+  // The form shows what the address says.
+  function follow() {
+    const query = new URLSearchParams(location.search);
+    for (const field of filters.elements) {
+      if (field.name) field.value = query.get(field.name) ?? { state: "running", sort: "-created" }[field.name] ?? "";
+    }
+    show();
+  }
+
   const WORDS = {
     PENDING: "is pending",
     STARTING: "is starting",
@@ -63,73 +126,59 @@
     return found;
   }
 
+  // Whether a session that is no longer shown has ended: on other tabs, and where there are more
+  // pages than this one, it may just have moved on.
+  function lives() {
+    const tab = new URLSearchParams(location.search).get("state") ?? "running";
+    return tab === "running" && !rows.querySelector(".pages");
+  }
+
+  // What changed is said; what merely came into view by another filter is not news.
   let before = states();
+  let shown = location.search;
   function tell() {
     const now = states();
     const news = [];
-    for (const [id, { name, state }] of now) {
-      if (before.get(id)?.state !== state) news.push(`${name} ${WORDS[state] ?? "has ended"}`);
-    }
-    for (const [id, { name }] of before) {
-      if (!now.has(id)) news.push(`${name} has ended`);
+    if (shown === location.search) {
+      for (const [id, { name, state }] of now) {
+        if (before.get(id)?.state !== state) news.push(`${name} ${WORDS[state] ?? "has ended"}`);
+      }
+      for (const [id, { name }] of before) {
+        if (!now.has(id) && lives()) news.push(`${name} has ended`);
+      }
+    } else {
+      news.push(now.size === 1 ? "1 session shown" : `${now.size || "No"} sessions shown`);
     }
     before = now;
+    shown = location.search;
     if (news.length) announce.textContent = `${news.join(". ")}.`;
   }
 
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target !== rows) return;
     slipwayTimes.refresh();
+    light();
     tell();
   });
-  document.addEventListener("launched", () => {
-    if (rows.dataset.which === "running") refresh();
-    else location.assign("/sessions");
-  });
 
-  // Ending a session: one dialog for all rows.
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest?.("[data-stop]");
-    if (button) {
-      dialog.querySelector("form").action = button.dataset.stop;
-      dialog.querySelector("[data-stop-name]").textContent = button.dataset.name;
-      dialog.showModal();
-    } else if (event.target.closest?.("[data-stop-cancel]") || event.target === dialog) {
-      dialog.close();
-    }
-  });
-  dialog.querySelector("form").addEventListener("submit", (event) => {
-    event.preventDefault();
-    const form = event.target;
-    const values = Object.fromEntries(new FormData(form));
-    dialog.close();
-    htmx.ajax("POST", form.action, { source: rows, target: rows, swap: "morph:innerHTML", values });
-  });
-
-  // App menus stay beside their button, on whichever side there is room.
-  // A rule in a sheet of our own: an attribute of the menu would be lost at the next update.
-  const place = new CSSStyleSheet();
-  document.adoptedStyleSheets.push(place);
-
-  function placeMenu() {
-    const menu = document.querySelector(".menu:popover-open");
-    if (!menu) return;
-    const button = document.querySelector(`[popovertarget="${menu.id}"]`).getBoundingClientRect();
-    const { width, height } = menu.getBoundingClientRect();
-    const below = button.bottom + 6 + height < innerHeight;
-    const top = below ? button.bottom + 6 : Math.max(8, button.top - height - 6);
-    const left = Math.max(12, Math.min(button.right - width, innerWidth - width - 12));
-    place.replaceSync(`.menu:popover-open { top: ${top}px; left: ${left}px; }`);
+  // What was launched just now stands out for a moment. The address forgets it at once: a page
+  // that is loaded again has nothing new.
+  let fresh = rows.dataset.fresh.split(" ").filter(Boolean);
+  function light() {
+    for (const id of fresh) document.getElementById(`s-${id}`)?.classList.add("fresh");
   }
-  document.addEventListener("toggle", (event) => {
-    if (!event.target.matches?.(".menu") || event.newState !== "open") return;
-    placeMenu();
-    event.target.querySelector("button").focus({ preventScroll: true });
-  }, true);
-  addEventListener("scroll", placeMenu, { capture: true, passive: true });
-  addEventListener("resize", placeMenu);
-  document.addEventListener("htmx:afterSwap", placeMenu);
-  document.addEventListener("click", (event) => {
-    event.target.closest?.(".menu-item")?.closest(".menu").hidePopover();
-  });
+  function dim() {
+    for (const id of fresh) document.getElementById(`s-${id}`)?.classList.remove("fresh");
+    fresh = [];
+  }
+  const query = new URLSearchParams(location.search);
+  if (query.has("new")) {
+    query.delete("new");
+    history.replaceState(null, "", query.size ? `?${query}` : location.pathname);
+    shown = location.search;
+    const names = fresh.map((id) => before.get(id)?.name).filter(Boolean);
+    if (names.length) setTimeout(() => { announce.textContent = `Launched: ${names.join(", ")}.`; }, 300);
+    light();
+    setTimeout(dim, FRESH);
+  }
 })();

@@ -202,24 +202,26 @@ def test_people_see_their_own_and_administrators_all(
     assert session.name not in bob.get("/sessions").text
     page = admin.get("/sessions").text
     assert session.name in page
-    assert f"/sessions/{session.id}/stop" in page
+    assert f"/sessions/{session.id}/end" in page
+    assert f"/sessions/{session.id}/relaunch" not in page
     assert f"/sessions/{session.id}/apps/" not in page
 
 
 def test_ending_is_fine_in_every_state_and_twice(alice: Browser, launched: Launched) -> None:
     session = launched("alice").session.id
     for _ in range(2):
-        answer = alice.post(f"/sessions/{session}/stop?state=running")
-        assert answer.headers["Location"] == "/sessions?state=running"
-    assert 'data-state="ENDING"' in alice.post(f"/sessions/{session}/stop", headers=HTMX).text
+        answer = alice.post("/sessions/end", {"ids": session, "back": "/sessions?q=x"})
+        assert answer.headers["Location"] == "/sessions?q=x"
+    answer = alice.post("/sessions/end", {"ids": session}, headers=HTMX)
+    assert 'data-state="ENDING"' in answer.text
 
 
 def test_what_is_bobs_is_not_found(bob: Browser, launched: Launched) -> None:
     session = launched("alice").session.id
-    for path in ("log", "log/text"):
+    for path in ("log", "log/text", "log/download", "end"):
         assert bob.get(f"/sessions/{session}/{path}").status_code == 404
-    for path in ("stop", "apps/terminal/open"):
-        assert bob.post(f"/sessions/{session}/{path}").status_code == 404
+    assert bob.post(f"/sessions/{session}/apps/terminal/open").status_code == 404
+    assert bob.post("/sessions/end", {"ids": session}).status_code == 404
 
 
 def test_the_log_is_read_on_from_where_it_was(

@@ -160,7 +160,7 @@ def test_what_the_notifier_is_told(
     world: World, alice: Browser, bob: Browser, launched: Launched
 ) -> None:
     runner = launched(name="mine1")
-    path = f"/sessions/{runner.session.id}/end"
+    path = f"/sessions/{runner.session.id}/outcome"
     runner.ready()
     look(world)
     assert alice.get(path).json == {"over": False, "tell": False, "name": "mine1", "text": ""}
@@ -175,9 +175,9 @@ def test_what_the_notifier_is_told(
 
 def test_ones_own_end_is_no_news(world: World, alice: Browser, launched: Launched) -> None:
     runner = launched()
-    alice.post(f"/sessions/{runner.session.id}/stop")
+    alice.post("/sessions/end", {"ids": runner.session.id})
     look(world)
-    answer = alice.get(f"/sessions/{runner.session.id}/end").json
+    answer = alice.get(f"/sessions/{runner.session.id}/outcome").json
     assert answer is not None
     assert (answer["over"], answer["tell"]) == (True, False)
 

@@ -1,0 +1,39 @@
+"""axe-core, put into a page as a browser's inspector would: the page's own rules forbid it."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page
+
+from tests.cluster import ROOT
+
+AXE = ROOT / "portal" / "web" / "static" / "vendor" / "axe.min.js"
+
+_RUN = """async (where) => (await axe.run(where)).violations.map(
+    (v) => `${v.id}: ${v.nodes.map((n) => n.html).join(' | ').slice(0, 600)}`)"""
+
+
+def violations(page: Page, where: str = "body") -> list[str]:
+    """What axe-core finds wrong in a part of a page."""
+    page.evaluate(AXE.read_text())
+    found: list[str] = page.evaluate(_RUN, where)
+    return found
+
+
+def clean_in_both_themes(page: Page, where: str = "body") -> None:
+    """Nothing is wrong by light and by dark."""
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        page.wait_for_timeout(900)  # colours fade over
+        assert violations(page, where) == [], theme
+    page.emulate_media(color_scheme="light")
+
+
+def fits(page: Page, *widths: int) -> None:
+    """Nothing has to be scrolled sideways in windows of these widths."""
+    before = page.viewport_size
+    for width in widths:
+        page.set_viewport_size({"width": width, "height": 844})
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, f"{wide} at {width}"
+    if before:
+        page.set_viewport_size(before)

@@ -1,0 +1,238 @@
+"""The list out of the database: each row once, in order, quick and literal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import event
+from sqlmodel import delete
+
+from portal.adapters.migrate import upgrade
+from portal.adapters.store import Store, open_database
+from portal.adapters.tables import SessionRow
+from portal.core.listing import ListQuery, Page, Sort
+from portal.core.session import Session, State
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+def session(number: int, **changes: object) -> Session:
+    """A session that differs from others by its number."""
+    values = {
+        "id": f"{number:032x}",
+        "name": f"session{number}",
+        "owner": "alice",
+        "environment": "python",
+        "version": "3.13",
+        "cpus": 1,
+        "memory_mb": 600,
+        "state": State.PENDING,
+        "created": NOON,
+        "submitted": NOON,
+        "token_hash": "x",
+    }
+    return Session.model_validate({**values, **changes})
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A store whose tables the migrations made."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('listing')}/test.db"
+    upgrade(url)
+    return Store(open_database(url))
+
+
+@pytest.fixture(autouse=True)
+def empty(store: Store) -> Iterator[None]:
+    """Each test begins with an empty list."""
+    yield
+    clear(store)
+
+
+def clear(store: Store) -> None:
+    """Forget all sessions."""
+    with store._engine.begin() as connection:
+        connection.execute(delete(SessionRow))
+
+
+def fill(store: Store, sessions: list[Session]) -> None:
+    """Store sessions of whoever."""
+    if sessions:
+        store.add(sessions, None, "", {})
+
+
+seconds = st.integers(0, 3).map(lambda s: NOON + timedelta(seconds=s))  # many share one
+made = st.fixed_dictionaries(
+    {
+        "name": st.sampled_from(["beta", "Alpha", "gamma", "Beta"]),
+        "owner": st.sampled_from(["alice", "bob"]),
+        "state": st.sampled_from(list(State)),
+        "created": seconds,
+        "started": st.none() | seconds,
+        "cpus": st.integers(1, 2),
+        "memory_mb": st.sampled_from([600, 1024]),
+    }
+)
+
+
+def shown_key(sort: Sort, row: Session) -> Any:
+    """What a person would sort by."""
+    far = datetime.max.replace(tzinfo=UTC)
+    return {
+        "created": row.created,
+        "name": row.name.lower(),
+        "state": row.state,
+        "owner": row.owner,
+        "started": row.started or far,
+        "cpus": row.cpus,
+        "memory": row.memory_mb,
+    }[sort.key]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    rows=st.lists(made, max_size=14),
+    late=st.lists(made, max_size=5),
+    sort=st.sampled_from(Sort),
+    limit=st.integers(1, 4),
+)
+def test_paging_shows_each_row_once_even_while_rows_come_in(
+    store: Store, rows: list[dict[str, Any]], late: list[dict[str, Any]], sort: Sort, limit: int
+) -> None:
+    clear(store)
+    before = [session(number, **values) for number, values in enumerate(rows)]
+    coming = [session(100 + number, **values) for number, values in enumerate(late)]
+    fill(store, before)
+    pages: list[Page] = []
+    cursor: str | None = None
+    while cursor or not pages:
+        pages.append(store.listing(ListQuery(sort=sort, limit=limit, cursor=cursor)))
+        cursor = pages[-1].following
+        if coming:
+            fill(store, [coming.pop()])
+    seen = [row for page in pages for row in page.sessions]
+    ids = [row.id for row in seen]
+    assert len(ids) == len(set(ids))
+    assert {row.id for row in before} <= set(ids)
+    keys = [shown_key(sort, row) for row in seen]
+    assert keys == sorted(keys, reverse=sort.falling)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(rows=st.lists(made, max_size=14), sort=st.sampled_from(Sort), limit=st.integers(1, 4))
+def test_the_way_back_shows_the_same_pages(
+    store: Store, rows: list[dict[str, Any]], sort: Sort, limit: int
+) -> None:
+    clear(store)
+    fill(store, [session(number, **values) for number, values in enumerate(rows)])
+    there = [store.listing(ListQuery(sort=sort, limit=limit))]
+    assert there[0].previous is None
+    while there[-1].following:
+        query = ListQuery(sort=sort, limit=limit, cursor=there[-1].following)
+        there.append(store.listing(query))
+    back = [there[-1]]
+    while back[-1].previous:
+        query = ListQuery(sort=sort, limit=limit, cursor=back[-1].previous)
+        back.append(store.listing(query))
+    assert [page.sessions for page in reversed(back)] == [page.sessions for page in there]
+
+
+FOUND = session(
+    0xABCDEF, name="training", node="n7", job_id="4711", partition="gpu_fast", version="2.2"
+)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["train", "TRAIN", "n7", "4711", "471", "gpu_fast", "python", "2.2", "0000000", "train gpu 47"],
+)
+def test_the_search_finds(store: Store, words: str) -> None:
+    fill(store, [FOUND])
+    assert store.listing(ListQuery(q=words, owner="alice")).sessions == (FOUND,)
+
+
+@pytest.mark.parametrize(
+    "words", ["tr%ng", "gpu-fast", "_raining", "711", "abcdef", "alice", "train cobol", "\\", "/"]
+)
+def test_the_search_does_not_find(store: Store, words: str) -> None:
+    fill(store, [FOUND])
+    assert store.listing(ListQuery(q=words, owner="alice")).sessions == ()
+
+
+def test_owners_are_found_among_everybodys_only(store: Store) -> None:
+    fill(store, [FOUND, session(2, owner="bob")])
+    assert store.listing(ListQuery(q="ali")).sessions == (FOUND,)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names"),
+    [
+        ({"environment": "julia"}, {"session2"}),
+        ({"resource_group": "gpu"}, {"session3"}),
+        ({"owner": "bob"}, {"session4"}),
+        ({"state": "other"}, {"session5"}),
+        ({"environment": "jul"}, set()),
+    ],
+)
+def test_filters(store: Store, wanted: dict[str, Any], names: set[str]) -> None:
+    fill(
+        store,
+        [
+            session(1),
+            session(2, environment="julia"),
+            session(3, partition="gpu"),
+            session(4, owner="bob"),
+            session(5, state=State.FAILED),
+        ],
+    )
+    assert {row.name for row in store.listing(ListQuery(**wanted)).sessions} == names
+
+
+def test_counts_and_owners(store: Store) -> None:
+    fill(store, [session(1), session(2, state=State.FAILED), session(3, owner="bob")])
+    assert store.counts("alice") == {State.PENDING: 1, State.FAILED: 1}
+    assert store.counts(None) == {State.PENDING: 2, State.FAILED: 1}
+    assert store.owners() == ["alice", "bob"]
+
+
+def plans(store: Store, ask: Callable[[], object]) -> list[list[str]]:
+    """How the database goes about each query."""
+    asked: list[tuple[str, Any]] = []
+
+    def note(_c: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        asked.append((statement, parameters))
+
+    event.listen(store._engine, "before_cursor_execute", note)
+    try:
+        ask()
+    finally:
+        event.remove(store._engine, "before_cursor_execute", note)
+    with store._engine.connect() as connection:
+        return [
+            [str(row[-1]) for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {s}", p)]
+            for s, p in asked
+            if s.startswith("SELECT")
+        ]
+
+
+@pytest.mark.parametrize("owner", ["alice", None])
+@pytest.mark.parametrize("state", ["running", "finished", "other"])
+def test_open_pages_read_only_what_they_show(store: Store, owner: str | None, state: str) -> None:
+    query = ListQuery.model_validate({"state": state, "owner": owner})
+    (page,) = plans(store, lambda: store.listing(query))
+    assert page[0].startswith("SEARCH session USING INDEX")
+    if owner and state == "running":  # of many states; this index has them and the order
+        assert page == ["SEARCH session USING INDEX session_newest (owner=?)"]
+    elif state == "running":
+        assert "session_tab_of_all (state=?)" in page[0]
+    else:  # of one state the index has the order, too
+        assert len(page) == 1
+        assert "session_tab" in page[0]
+    (counts,) = plans(store, lambda: store.counts(owner))
+    assert len(counts) == 1
+    assert "COVERING INDEX" in counts[0]

@@ -1,0 +1,110 @@
+"""Ending many sessions: all are marked first, Slurm hears of each owner's once, or again later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from portal.adapters.transport import Completed
+from portal.core.access import Person
+from portal.core.launch import parse_launch
+from portal.core.listing import ListQuery
+from portal.core.session import Session, State
+from portal.errors import NotFound
+from portal.reconcile import Reconciler
+from tests.fakes import World, make_world
+from tests.unit.web.conftest import make_settings
+
+ALICE = Person("alice", admin=False, login="a")
+BOB = Person("bob", admin=False, login="b")
+ADMIN = Person("admin", admin=True, login="c")
+REQUEST = parse_launch({"environment": "python", "resources": {"cpus": 1, "memory": "600m"}})
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A portal over the stand-ins."""
+    return make_world(make_settings(tmp_path))
+
+
+def launch(world: World, *people: Person) -> list[Session]:
+    """One session for each of these people."""
+    return [world.sessions.launch(person, REQUEST) for person in people]
+
+
+def states(world: World) -> set[State]:
+    """The states of all sessions."""
+    return {s.state for s in world.store.listing(ListQuery()).sessions}
+
+
+def cancels(world: World) -> list[tuple[str, set[str]]]:
+    """Whose jobs Slurm was told to cancel, command for command."""
+    told = [line.split() for line in world.slurm.commands if "scancel" in line]
+    return sorted((words[0].rstrip(":"), set(words[3:])) for words in told)
+
+
+def test_one_command_for_each_owner(world: World) -> None:
+    made = launch(world, ALICE, BOB, ALICE)
+    ended = world.sessions.stop_all(ADMIN, [s.id for s in made])
+    assert [s.id for s in ended] == [s.id for s in made]
+    assert {s.stopped_by for s in ended} == {"admin"}
+    assert states(world) == {State.ENDING}
+    assert cancels(world) == [("alice", {"1", "3"}), ("bob", {"2"})]
+
+
+@pytest.mark.parametrize("strange", ["of bob", "0" * 32, "", "x\0", "' OR 1=1 --"])
+def test_one_that_is_not_there_and_none_is_touched(world: World, strange: str) -> None:
+    mine, bobs = launch(world, ALICE, BOB)
+    wanted = [mine.id, bobs.id if strange == "of bob" else strange]
+    with pytest.raises(NotFound) as caught:
+        world.sessions.stop_all(ALICE, wanted)
+    assert not any(session.id in str(caught.value) for session in (mine, bobs))
+    assert states(world) == {State.PENDING}
+    assert cancels(world) == []
+
+
+def test_the_same_twice_and_what_is_over_are_fine(world: World) -> None:
+    first, second = launch(world, ALICE, ALICE)
+    world.sessions.stop(ALICE, first.id)
+    Reconciler(world.sessions).look()
+    ended = world.sessions.stop_all(ALICE, [first.id, second.id, second.id])
+    assert [s.id for s in ended] == [first.id, second.id]
+    assert cancels(world) == [("alice", {"1"}), ("alice", {"2"})]
+
+
+def test_what_slurm_did_not_hear_is_repeated(world: World) -> None:
+    made = launch(world, ALICE, ALICE)
+    world.slurm.down = True
+    world.sessions.stop_all(ALICE, [s.id for s in made])
+    assert states(world) == {State.ENDING}
+    world.slurm.down = False
+    world.clock.pass_(seconds=10)
+    Reconciler(world.sessions).look()
+    assert [job.state for job in world.slurm.jobs] == ["CANCELLED", "CANCELLED"]
+
+
+def test_one_job_that_is_gone_hides_no_other_trouble(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = "scancel: error: Kill job error on job id 1: Invalid job id specified\n"
+    lost = "scancel: error: Kill job error on job id 2: Unable to contact slurm controller\n"
+    for text, heard in ((gone, True), (gone + lost, False), ("", False)):
+        monkeypatch.setattr(world.slurm, "_scancel", lambda _w, t=text: Completed(1, b"", t))
+        try:
+            world.sessions.scheduler.cancel("alice", "1", "2")
+        except Exception as error:
+            assert not heard, error
+        else:
+            assert heard
+
+
+def test_a_full_list_is_ended_at_once(world: World) -> None:
+    template = launch(world, ALICE)[0]
+    many = [
+        template.model_copy(update={"id": f"{number:032x}", "job_id": str(1000 + number)})
+        for number in range(500)
+    ]
+    world.store.add(many, None, "", {})
+    assert len(world.sessions.stop_all(ALICE, [s.id for s in many])) == 500
+    assert len(cancels(world)) == 1

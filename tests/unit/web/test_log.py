@@ -1,0 +1,85 @@
+"""A session's log: its end first, earlier parts, and the whole of it as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portal.web.logtext import PIECE, TAIL, whole_lines
+from tests.fakes import World
+from tests.unit.web.conftest import Browser, Runner
+
+Launched = Callable[..., Runner]
+
+
+def lines(count: int) -> bytes:
+    """A log whose lines are numbered."""
+    return b"".join(b"line %07d of a long log\n" % n for n in range(count))
+
+
+@given(st.binary(max_size=30), st.integers(0, 3))
+def test_a_piece_begins_with_a_line(data: bytes, offset: int) -> None:
+    kept, moved = whole_lines(data, offset)
+    assert data.endswith(kept)
+    assert moved - offset == len(data) - len(kept)
+    if offset == 0:
+        assert kept == data
+    elif kept != data:
+        assert data[: len(data) - len(kept)].count(b"\n") == 1
+
+
+def test_the_end_comes_first_and_the_rest_when_asked_for(
+    world: World, alice: Browser, launched: Launched
+) -> None:
+    session = launched("alice").session.id
+    world.slurm.log = lines(60_000)
+    piece = alice.get(f"/sessions/{session}/log/text")
+    got = piece.text
+    start, following = int(piece.headers["X-Offset"]), int(piece.headers["X-Next-Offset"])
+    assert following == len(world.slurm.log)
+    assert got.startswith("line ")
+    assert len(got) <= TAIL
+    while start:
+        piece = alice.get(f"/sessions/{session}/log/text?before={start}")
+        start = int(piece.headers["X-Offset"])
+        got = piece.text + got
+    assert got.encode() == world.slurm.log
+    more = alice.get(f"/sessions/{session}/log/text?offset={following}")
+    assert (more.text, more.headers["X-Next-Offset"]) == ("", str(following))
+
+
+@pytest.mark.parametrize("query", ["", "offset=-5", "before=-5", "before=0", "before=x"])
+def test_a_log_of_nothing(alice: Browser, launched: Launched, query: str) -> None:
+    session = launched("alice").session.id
+    answer = alice.get(f"/sessions/{session}/log/text?{query}")
+    assert (answer.status_code, answer.text, answer.headers["X-Next-Offset"]) == (200, "", "0")
+
+
+def test_the_whole_log_is_a_file(world: World, alice: Browser, launched: Launched) -> None:
+    session = launched("alice", name="training1").session
+    world.slurm.log = lines(100_000)
+    answer = alice.get(f"/sessions/{session.id}/log/download")
+    assert answer.data == world.slurm.log
+    assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+    name = f"training1-{session.id[:8]}.log"
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{name}"'
+    reads = [line for line in world.slurm.commands if "tail -c" in line]
+    assert len(reads) == -(-len(world.slurm.log) // PIECE)  # in pieces, never all at once
+
+
+def test_a_download_ends_where_the_log_ended_when_it_began(
+    world: World, alice: Browser, launched: Launched
+) -> None:
+    session = launched("alice").session.id
+    world.slurm.log = lines(100_000)
+    size = len(world.slurm.log)
+    answer = alice.get(f"/sessions/{session}/log/download", buffered=False)
+    pieces = answer.iter_encoded()
+    got = next(iter(pieces))
+    world.slurm.log += lines(50_000)
+    got += b"".join(pieces)
+    assert answer.headers["Content-Length"] == str(size)
+    assert got == world.slurm.log[:size]
