@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from portal.core.access import Person
-from portal.core.folders import Folder
+from portal.core.folders import HOME, Folder
 from portal.core.ports import UserFiles
+from portal.errors import FieldError, InvalidRequest
 
 
 class Folders:
@@ -15,4 +16,8 @@ class Folders:
 
     def list(self, person: Person) -> list[Folder]:
         """All that could be mounted, the home directory first. Raises Unavailable."""
-        raise NotImplementedError
+        return [Folder(HOME, "~")]
+
+    def make(self, person: Person, name: str) -> Folder:
+        """A new storage folder. Raises InvalidRequest (field "folder"), Unavailable."""
+        raise InvalidRequest([FieldError("folder", "folders cannot be made yet")])

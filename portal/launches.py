@@ -11,6 +11,7 @@ from datetime import timedelta
 from portal.administration import Administration
 from portal.core.access import Person, hash_secret
 from portal.core.app import Catalog, Image
+from portal.core.bounds import Group
 from portal.core.launch import LaunchRequest
 from portal.core.names import names_for
 from portal.core.offer import groups_of
@@ -73,11 +74,8 @@ class Launches:
         Unavailable (nothing is stored). When Slurm's answer is lost, the session stays and
         reconcile finds out: a launch never makes two jobs and never loses one.
         """
-        partitions = groups_of(self._status, person.name)
-        catalog = self._administration.seen_by(person, self._catalog())
-        image = decide(request, catalog, partitions)
+        image, group = self.plan(person, request)
         self._refuse_while_down()
-        group = group_for(request.resource_group, partitions or [])
         partition = group.name if group else request.resource_group
         tokens = [secrets.token_urlsafe(32) for _ in range(request.count)]
         made = self._make(person, request, image, partition, tokens)
@@ -87,6 +85,16 @@ class Launches:
         if not new:
             return stored
         return self._submit_all(list(zip(made, tokens, strict=True)), image, request.env)
+
+    def plan(self, person: Person, request: LaunchRequest) -> tuple[Image, Group | None]:
+        """The image and the group that a request leads to; None while no group is known.
+
+        Raises InvalidRequest for what can never be granted.
+        """
+        partitions = groups_of(self._status, person.name)
+        catalog = self._administration.seen_by(person, self._catalog())
+        image = decide(request, catalog, partitions)
+        return image, group_for(request.resource_group, partitions or [])
 
     def _make(
         self,
@@ -111,6 +119,7 @@ class Launches:
                 memory_mb=request.resources.memory,
                 shared_memory_mb=request.resources.shared_memory,
                 env_names=tuple(request.env),
+                mounts=request.mounts,
                 partition=partition,
                 time_limit=request.time_limit,
                 state=State.SUBMITTING,

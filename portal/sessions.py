@@ -7,13 +7,17 @@ import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from portal.access import Access
 from portal.administration import Administration
 from portal.core.access import AppState, Person, hash_secret
-from portal.core.app import Catalog
+from portal.core.again import body_of_session
+from portal.core.app import Catalog, Image
+from portal.core.bounds import Group
+from portal.core.estimate import Estimate
 from portal.core.job import JobReport
-from portal.core.launch import LaunchRequest
+from portal.core.launch import LaunchRequest, parse_launch
 from portal.core.ports import (
     Certificates,
     Clock,
@@ -25,6 +29,7 @@ from portal.core.ports import (
 )
 from portal.core.session import LIVE, NOT_WAITING, OVER, WAITING, Session, State
 from portal.core.submission import Rules
+from portal.core.template import fill
 from portal.errors import Gone, NotFound, Unauthorized
 from portal.launches import Launches
 
@@ -82,6 +87,7 @@ class Sessions:
         self.access = access
         self.catalog = catalog
         self.clock = clock
+        self._administration = administration
         self._certificates = certificates
         self._resolve = resolve
         self._launches = Launches(
@@ -108,6 +114,28 @@ class Sessions:
     def launch(self, person: Person, request: LaunchRequest, key: str | None = None) -> Session:
         """Launch, for those who ask for a single session."""
         return self.launch_all(person, request, key)[0]
+
+    def parse(self, data: object) -> LaunchRequest:
+        """Check untrusted input, with the template that it may name. Raises InvalidRequest."""
+        return parse_launch(fill(data, self._administration.templates()))
+
+    def plan(self, person: Person, request: LaunchRequest) -> tuple[Image, Group | None]:
+        """What a launch would take, without launching (see Launches)."""
+        return self._launches.plan(person, request)
+
+    def estimate(self, person: Person, request: LaunchRequest) -> Estimate | None:
+        """When Slurm thinks that it would start; None when nobody can tell now."""
+        return None
+
+    def again(self, person: Person, session_id: str) -> dict[str, Any]:
+        """A launch's body that makes a session like one of one's own; raises NotFound.
+
+        The owner's alone: values of environment variables are in it.
+        """
+        session = self.store.get(session_id)
+        if session is None or session.owner != person.name:
+            raise NotFound("There is no such session of yours.")
+        return body_of_session(session, self.store.env(session.id))
 
     def resubmit(self, session: Session) -> None:
         """Submit a session whose job is known not to exist."""

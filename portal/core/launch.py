@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from portal.core.environment import MAX_VARIABLES, Variables
+from portal.core.folders import Mounts
 from portal.errors import FieldError, InvalidRequest
 
 SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?([mgt])(?:i?b)?", re.IGNORECASE | re.ASCII)
@@ -100,6 +101,7 @@ class LaunchRequest(BaseModel):
     time_limit: Annotated[int, Field(ge=1, le=525_600, description="minutes")] | None = None
     count: Annotated[int, Field(ge=1, le=MAX_COUNT, description="how many; all or none")] = 1
     env: Variables = {}
+    mounts: Mounts = ()
 
     @field_validator("count")
     @classmethod

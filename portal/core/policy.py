@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from portal.core.app import Catalog, Image
 from portal.core.job import Partition
 from portal.core.launch import LaunchRequest
 from portal.errors import FieldError, InvalidRequest
+
+AnyPartition = TypeVar("AnyPartition", bound=Partition)
 
 
 def decide(
@@ -33,7 +36,7 @@ def _missing_image(request: LaunchRequest, catalog: Catalog) -> FieldError:
     return FieldError("version", f"{request.environment} has no version {request.version}")
 
 
-def group_for(name: str | None, partitions: Sequence[Partition]) -> Partition | None:
+def group_for(name: str | None, partitions: Sequence[AnyPartition]) -> AnyPartition | None:
     """The partition that a request goes to: the named one, else the default."""
     if name is None:
         return next((p for p in partitions if p.default), partitions[0] if partitions else None)

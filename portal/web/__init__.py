@@ -10,7 +10,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from portal.services import Services
 from portal.web import callbacks, errors, gate, pages, security
-from portal.web.api import openapi, sessions, site, tokens
+from portal.web.api import openapi, presets, sessions, site, tokens
 from portal.web.auth import browser
 from portal.web.context import EXTENSION
 from portal.web.limits import limiter
@@ -59,7 +59,7 @@ def _portal(services: Services) -> Flask:
     browser.install(app)
     app.register_blueprint(pages.blueprint)
     app.register_blueprint(callbacks.blueprint)
-    for part in (tokens.blueprint, sessions.blueprint, site.blueprint, openapi.blueprint):
-        app.register_blueprint(part)
+    for part in (tokens, sessions, presets, site, openapi):
+        app.register_blueprint(part.blueprint)
     security.csrf.init_app(app)
     return app

@@ -20,6 +20,7 @@ blueprint = open_to_all("openapi")
 
 SESSION = "/sessions/{session_id}"
 APP = SESSION + "/apps/{app}"
+PRESET = "/presets/{name}"
 _KEY = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -78,6 +79,7 @@ def _operations() -> dict[str, dict[str, Any]]:
     launched = _list_of("sessions", "Session")
     environments = _list_of("environments", "Environment")
     groups = _list_of("resource_groups", "ResourceGroup")
+    presets = _list_of("presets", "Preset")
     me, token, app = _ref("Me"), _ref("Token"), _ref("OpenApp")
     return {
         "/tokens": {
@@ -101,6 +103,15 @@ def _operations() -> dict[str, dict[str, Any]]:
             "get": _operation("Show one session", 200, _ref("Session")),
             "delete": _operation("End a session; again is fine", 202, _ref("Session")),
         },
+        SESSION + "/relaunch": {
+            "post": _operation("Launch one like it", 201, launched, None, [_KEY])
+        },
+        "/presets": {"get": _operation("List presets", 200, presets)},
+        PRESET: {
+            "put": _operation("Keep a launch under a name", 200, _ref("Preset"), "LaunchRequest"),
+            "delete": _operation("Forget a preset", 204, None),
+        },
+        PRESET + "/launch": {"post": _operation("Launch a preset", 201, launched, None, [_KEY])},
         SESSION + "/log": {
             "get": _operation("Read a session's log", 200, _ref("Log"), None, _query(LogQuery))
         },

@@ -9,8 +9,8 @@ from flask import request
 from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, ConfigDict, Field
 
-from portal.core.launch import STRICT, parse_launch
-from portal.core.session import State
+from portal.core.launch import STRICT
+from portal.core.session import Session, State
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
 from portal.web.body import read_json, read_model, read_query
@@ -66,12 +66,17 @@ def list_sessions() -> ResponseReturnValue:
 @blueprint.post("/sessions")
 def launch() -> ResponseReturnValue:
     """Launch sessions, all or none; the same Idempotency-Key again answers with the same ones."""
-    wanted = parse_launch(read_json())
-    launched = services().sessions.launch_all(person(), wanted, _idempotency_key())
-    return {"sessions": [in_full(session) for session in launched]}, 201
+    wanted = services().sessions.parse(read_json())
+    return launched(services().sessions.launch_all(person(), wanted, idempotency_key()))
 
 
-def _idempotency_key() -> str | None:
+def launched(made: list[Session]) -> ResponseReturnValue:
+    """The answer to every kind of launch."""
+    return {"sessions": [in_full(session) for session in made]}, 201
+
+
+def idempotency_key() -> str | None:
+    """The request's key, which makes it count once."""
     key = request.headers.get("Idempotency-Key")
     if key is not None and not (0 < len(key) <= _MAX_KEY and key.isascii() and key.isprintable()):
         problem = FieldError("Idempotency-Key", f"use up to {_MAX_KEY} printable characters")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 
-from flask import Response, make_response, redirect, render_template, request
+from flask import make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 from markupsafe import Markup
 
-from portal.core.offer import groups_of, use_of
-from portal.web import form as launch_form
+from portal.core.offer import use_of
 from portal.web.context import person, services
-from portal.web.form import LaunchForm
 from portal.web.listing import FILTERS, listed
 from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.show import rows_for
@@ -43,29 +41,18 @@ def _rows() -> tuple[str, str]:
     return html, hashlib.sha256(html.encode()).hexdigest()[:20]
 
 
-def page_with(form: LaunchForm, status: int = 200) -> Response:
+@blueprint.get("/sessions")
+def sessions() -> ResponseReturnValue:
+    """The list, and the way to a new session."""
     html, mark = _rows()
     page = render_template(
         "sessions.html",
-        form=form,
         rows_html=Markup(html),  # noqa: S704 - rendered by our own template just now
         mark=mark,
         which=which(),
         person=person(),
     )
-    return make_response(page, status)
-
-
-def new_form(values: dict[str, str] | None = None) -> LaunchForm:
-    catalog = services().sessions.catalog()
-    groups = groups_of(services().sessions.status, person().name)
-    return LaunchForm(catalog, groups, values or launch_form.first_values(catalog))
-
-
-@blueprint.get("/sessions")
-def sessions() -> ResponseReturnValue:
-    """The launch panel and the list."""
-    return page_with(new_form())
+    return make_response(page)
 
 
 @blueprint.get("/sessions/rows")

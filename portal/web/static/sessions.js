@@ -82,10 +82,6 @@
     slipwayTimes.refresh();
     tell();
   });
-  document.addEventListener("launched", () => {
-    if (rows.dataset.which === "running") refresh();
-    else location.assign("/sessions");
-  });
 
   // Ending a session: one dialog for all rows.
   document.addEventListener("click", (event) => {
