@@ -5,7 +5,6 @@ from __future__ import annotations
 from portal.core.access import Person
 from portal.core.folders import HOME, Folder
 from portal.core.ports import UserFiles
-from portal.errors import FieldError, InvalidRequest
 
 
 class Folders:
@@ -19,5 +18,5 @@ class Folders:
         return [Folder(HOME, "~")]
 
     def make(self, person: Person, name: str) -> Folder:
-        """A new storage folder. Raises InvalidRequest (field "folder"), Unavailable."""
-        raise InvalidRequest([FieldError("folder", "folders cannot be made yet")])
+        """Make a storage folder; raises InvalidRequest for the field "folder", or Unavailable."""
+        raise NotImplementedError

@@ -11,7 +11,6 @@ from datetime import timedelta
 from portal.administration import Administration
 from portal.core.access import Person, hash_secret
 from portal.core.app import Catalog, Image
-from portal.core.bounds import Group
 from portal.core.launch import LaunchRequest
 from portal.core.names import names_for
 from portal.core.offer import groups_of
@@ -74,9 +73,8 @@ class Launches:
         Unavailable (nothing is stored). When Slurm's answer is lost, the session stays and
         reconcile finds out: a launch never makes two jobs and never loses one.
         """
-        image, group = self.plan(person, request)
+        image, partition = self._decide(person, request)
         self._refuse_while_down()
-        partition = group.name if group else request.resource_group
         tokens = [secrets.token_urlsafe(32) for _ in range(request.count)]
         made = self._make(person, request, image, partition, tokens)
         # The request may hold passwords; its hash tells two requests apart as well.
@@ -86,15 +84,22 @@ class Launches:
             return stored
         return self._submit_all(list(zip(made, tokens, strict=True)), image, request.env)
 
-    def plan(self, person: Person, request: LaunchRequest) -> tuple[Image, Group | None]:
-        """The image and the group that a request leads to; None while no group is known.
+    def draft(self, person: Person, request: LaunchRequest) -> tuple[Session, str]:
+        """A session as such a launch would make it, and its batch script; nothing is stored.
 
-        Raises InvalidRequest for what can never be granted.
+        Raises InvalidRequest as a launch does.
         """
+        image, partition = self._decide(person, request)
+        session = self._make(person, request, image, partition, [""])[0]
+        return session, render(build_job(session, image, self._rules), self._rules.template)
+
+    def _decide(self, person: Person, request: LaunchRequest) -> tuple[Image, str | None]:
+        """The image and the partition that a request comes to; raises InvalidRequest."""
         partitions = groups_of(self._status, person.name)
         catalog = self._administration.seen_by(person, self._catalog())
         image = decide(request, catalog, partitions)
-        return image, group_for(request.resource_group, partitions or [])
+        group = group_for(request.resource_group, partitions or [])
+        return image, group.name if group else request.resource_group
 
     def _make(
         self,

@@ -13,10 +13,8 @@ from portal.access import Access
 from portal.administration import Administration
 from portal.core.access import AppState, Person, hash_secret
 from portal.core.again import body_of_session
-from portal.core.app import Catalog, Image
-from portal.core.bounds import Group
-from portal.core.estimate import Estimate
-from portal.core.job import JobReport
+from portal.core.app import Catalog
+from portal.core.job import Estimate, JobReport
 from portal.core.launch import LaunchRequest, parse_launch
 from portal.core.ports import (
     Certificates,
@@ -87,9 +85,9 @@ class Sessions:
         self.access = access
         self.catalog = catalog
         self.clock = clock
-        self._administration = administration
         self._certificates = certificates
         self._resolve = resolve
+        self._administration = administration
         self._launches = Launches(
             store=store,
             status=status,
@@ -105,6 +103,14 @@ class Sessions:
 
     # Launch
 
+    def parse(self, data: object) -> LaunchRequest:
+        """Check untrusted input, a template's name in it included; raises InvalidRequest."""
+        return parse_launch(fill(data, self._administration.templates()))
+
+    def estimate(self, person: Person, request: LaunchRequest) -> Estimate | None:
+        """Slurm's guess when such a session would start (see Estimates)."""
+        return None
+
     def launch_all(
         self, person: Person, request: LaunchRequest, key: str | None = None
     ) -> list[Session]:
@@ -115,17 +121,9 @@ class Sessions:
         """Launch, for those who ask for a single session."""
         return self.launch_all(person, request, key)[0]
 
-    def parse(self, data: object) -> LaunchRequest:
-        """Check untrusted input, with the template that it may name. Raises InvalidRequest."""
-        return parse_launch(fill(data, self._administration.templates()))
-
-    def plan(self, person: Person, request: LaunchRequest) -> tuple[Image, Group | None]:
-        """What a launch would take, without launching (see Launches)."""
-        return self._launches.plan(person, request)
-
-    def estimate(self, person: Person, request: LaunchRequest) -> Estimate | None:
-        """When Slurm thinks that it would start; None when nobody can tell now."""
-        return None
+    def draft(self, person: Person, request: LaunchRequest) -> Session:
+        """A session as such a launch would make it; nothing is stored. Raises InvalidRequest."""
+        return self._launches.draft(person, request.model_copy(update={"count": 1}))[0]
 
     def again(self, person: Person, session_id: str) -> dict[str, Any]:
         """A launch's body that makes a session like one of one's own; raises NotFound.

@@ -113,6 +113,16 @@ class JobReport:
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """When and where Slurm would start a job that nobody has submitted, as it guesses now."""
+
+    start: datetime | None
+    node: str
+    reason: str
+    """Why there is no start, in words; empty where there is one."""
+
+
+@dataclass(frozen=True)
 class Partition:
     """One Slurm partition (to users: a resource group) and its largest node."""
 

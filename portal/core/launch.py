@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from portal.core.environment import MAX_VARIABLES, Variables
+from portal.core.environment import Variables
 from portal.core.folders import Mounts
 from portal.errors import FieldError, InvalidRequest
 
@@ -100,8 +100,8 @@ class LaunchRequest(BaseModel):
     resources: Resources
     time_limit: Annotated[int, Field(ge=1, le=525_600, description="minutes")] | None = None
     count: Annotated[int, Field(ge=1, le=MAX_COUNT, description="how many; all or none")] = 1
-    env: Variables = {}
     mounts: Mounts = ()
+    env: Variables = {}
 
     @field_validator("count")
     @classmethod
@@ -113,6 +113,17 @@ class LaunchRequest(BaseModel):
             )
         return count
 
+    @field_validator("mounts")
+    @classmethod
+    def _each_once(cls, mounts: Mounts) -> Mounts:
+        names = [mount.folder for mount in mounts]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise PydanticCustomError("twice", "{name} is named twice", {"name": twice})
+        return mounts
+
+
+MOUNTS = "mounts"
 
 # Our own words for what pydantic reports; the rest keep pydantic's text.
 MESSAGES = {
@@ -125,6 +136,9 @@ MESSAGES = {
     "model_type": "this must be an object with its own fields",
     "model_attributes_type": "this must be an object with its own fields",
     "dict_type": "this must be an object of names and values",
+    "tuple_type": "this must be a list",
+    "bool_type": "this must be true or false",
+    "too_long": "these are too many; there may be {max_length}",
 }
 FIELD_MESSAGES = {
     "name": "use 4 to 64 letters and digits, without spaces",
@@ -155,17 +169,31 @@ def _field_error(detail: dict[str, Any]) -> FieldError:
     # It may also be as long as the sender likes.
     place = detail["loc"][:2] if detail["loc"][2:] == ("[key]",) else detail["loc"]
     field = ".".join(str(part)[:128] for part in place)
+    if len(place) > 2 and place[0] == MOUNTS:
+        return _mount_error(detail)
     if detail["type"] not in ("missing", "extra_forbidden") and field in FIELD_MESSAGES:
         return FieldError(field, FIELD_MESSAGES[field])
     if detail["type"] == "string_pattern_mismatch":
         return FieldError(field, "use letters, digits, dots, dashes and underscores")
     if detail["type"] == "name_room":
         field = "name"
-    if detail["type"] == "too_long":
-        return FieldError(field, f"these are too many; there may be {MAX_VARIABLES}")
     if field == "resources.shared_memory" and detail["type"] != "shared_memory":
         return FieldError(field, 'write a size such as "64m" or "1g"')
+    return FieldError(field, _message(detail))
+
+
+def _mount_error(detail: dict[str, Any]) -> FieldError:
+    """What is wrong with one mount is said of the mount as a whole, with its part named."""
+    _, number, part = detail["loc"][:3]
+    if part == "folder" and detail["type"] == "string_pattern_mismatch":
+        message = "a folder's name is of letters, digits, dots, dashes and underscores"
+    else:
+        message = f"{str(part)[:128]}: {_message(detail)}"
+    return FieldError(f"{MOUNTS}.{number}", message)
+
+
+def _message(detail: dict[str, Any]) -> str:
     template = MESSAGES.get(detail["type"])
     if template is None:
-        return FieldError(field, str(detail["msg"]))
-    return FieldError(field, template.format(**detail.get("ctx", {})))
+        return str(detail["msg"])
+    return template.format(**detail.get("ctx", {}))

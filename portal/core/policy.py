@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
 
 from portal.core.app import Catalog, Image
 from portal.core.job import Partition
 from portal.core.launch import LaunchRequest
 from portal.errors import FieldError, InvalidRequest
-
-AnyPartition = TypeVar("AnyPartition", bound=Partition)
 
 
 def decide(
@@ -24,7 +21,7 @@ def decide(
     """
     image = catalog.image(request.environment, request.version)
     problems = [] if image else [_missing_image(request, catalog)]
-    problems += _resource_problems(request, partitions) if partitions is not None else []
+    problems += resource_problems(request, partitions) if partitions is not None else []
     if image is None or problems:
         raise InvalidRequest(problems)
     return image
@@ -36,14 +33,15 @@ def _missing_image(request: LaunchRequest, catalog: Catalog) -> FieldError:
     return FieldError("version", f"{request.environment} has no version {request.version}")
 
 
-def group_for(name: str | None, partitions: Sequence[AnyPartition]) -> AnyPartition | None:
+def group_for(name: str | None, partitions: Sequence[Partition]) -> Partition | None:
     """The partition that a request goes to: the named one, else the default."""
     if name is None:
         return next((p for p in partitions if p.default), partitions[0] if partitions else None)
     return next((p for p in partitions if p.name == name), None)
 
 
-def _resource_problems(request: LaunchRequest, partitions: Sequence[Partition]) -> list[FieldError]:
+def resource_problems(request: LaunchRequest, partitions: Sequence[Partition]) -> list[FieldError]:
+    """What of a request goes against the bounds of these partitions."""
     group = group_for(request.resource_group, partitions)
     if not partitions:
         text = "Slurm lets your account use no resource group here; ask an administrator"

@@ -1,47 +1,64 @@
-"""Resource templates in a launch: the name stands for what it holds."""
+"""Resource templates: filled into a request before it is checked, and whether they fit somebody."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from portal.core.administration import Template
-from portal.core.bounds import Group
-from portal.core.launch import format_size
-from portal.core.policy import group_for
+from portal.core.job import Partition
+from portal.core.launch import format_size, parse_launch
+from portal.core.policy import resource_problems
 from portal.errors import FieldError, InvalidRequest
 
+FIELD = "template"
 
-def fill(data: object, templates: Sequence[Template]) -> object:
-    """Put a template's resources in the place of its name. Raises InvalidRequest."""
-    if not isinstance(data, Mapping) or "template" not in data:
+
+def fill(data: object, templates: Iterable[Template]) -> object:
+    """Replace the name of a template in untrusted input by what it stands for.
+
+    What was given beside it wins, except for the resources: those come from the template or from
+    the request, never from both. Raises InvalidRequest for the field "template".
+    """
+    if not isinstance(data, Mapping) or FIELD not in data:
         return data
-    rest: dict[str, Any] = {name: value for name, value in data.items() if name != "template"}
-    found = next((t for t in templates if t.name == data["template"]), None)
-    if found is None:
-        raise InvalidRequest([FieldError("template", "there is no such template")])
-    if "resources" in rest:
-        raise InvalidRequest([FieldError("template", "ask for a template or for resources")])
-    rest["resources"] = {"cpus": found.cpus, "memory": format_size(found.memory_mb)}
-    if found.shared_memory_mb is not None:
-        rest["resources"]["shared_memory"] = format_size(found.shared_memory_mb)
-    for name, value in (("time_limit", found.time_limit), ("resource_group", found.resource_group)):
-        if value is not None:
-            rest.setdefault(name, value)
-    return rest
+    rest = {key: value for key, value in data.items() if key != FIELD}
+    name = data[FIELD]
+    if name is None:
+        return rest
+    template = next((t for t in templates if t.name == name), None)
+    if template is None:
+        text = "there is no template of this name"
+        raise _refusal(text if isinstance(name, str) else "this must be text")
+    if rest.get("resources", {}) != {}:
+        raise _refusal("name a template or resources, not both")
+    defaults = {"resource_group": template.resource_group, "time_limit": template.time_limit}
+    given = {key: value for key, value in rest.items() if value is not None}
+    return rest | defaults | given | {"resources": _resources(template)}
 
 
-def misfit(template: Template, groups: Sequence[Group] | None, wanted: str | None) -> str:
-    """Why a template can never be granted in a group; nothing when it can."""
-    group = group_for(template.resource_group or wanted, groups or [])
-    if groups is None:
-        return ""
-    if group is None:
-        return f"it runs in {template.resource_group}, which is not open to you"
-    if template.cpus > group.max_cpus:
-        return group.too_much("cpus")
-    if template.memory_mb > group.max_memory_mb:
-        return group.too_much("memory")
-    if group.max_minutes is not None and (template.time_limit or 0) > group.max_minutes:
-        return group.too_much("time")
-    return ""
+def _refusal(text: str) -> InvalidRequest:
+    return InvalidRequest([FieldError(FIELD, text)])
+
+
+def _resources(template: Template) -> dict[str, Any]:
+    sizes = {"memory": template.memory_mb, "shared_memory": template.shared_memory_mb}
+    written = {key: format_size(mb) for key, mb in sizes.items() if mb is not None}
+    return {"cpus": template.cpus, **written}
+
+
+def misfit(
+    template: Template, partitions: Sequence[Partition] | None, group: str | None = None
+) -> str:
+    """Why a person with these partitions could not launch with a template; "" where they could.
+
+    `group` is the resource group that was chosen beside it, if any.
+    """
+    asked = {"environment": "any", "resource_group": group, FIELD: template.name}
+    try:
+        request = parse_launch(fill(asked, [template]))
+    except InvalidRequest as error:
+        problems: Sequence[FieldError] = error.errors
+    else:
+        problems = [] if partitions is None else resource_problems(request, partitions)
+    return "; ".join(problem.message for problem in problems)

@@ -99,8 +99,9 @@ class LaunchForm:
     @property
     def group(self) -> Group | None:
         """The group whose bounds are shown: the chosen one, if it is open to this person."""
-        wanted = self.values.get("resource_group") or None
-        return group_for(wanted, self.groups) or group_for(None, self.groups)
+        usual = group_for(None, self.groups)
+        names = [self.values.get("resource_group"), usual and usual.name]
+        return next((g for name in names for g in self.groups if g.name == name), None)
 
     @property
     def cards(self) -> list[Card]:

@@ -35,7 +35,7 @@ def filled(body: dict[str, object]) -> LaunchForm:
     """The wizard with a launch in it, and what of that is no longer there."""
     form = new_form(person(), fields.from_body(body))
     try:
-        services().sessions.plan(person(), services().sessions.parse(body))
+        services().sessions.draft(person(), services().sessions.parse(body))
     except InvalidRequest as error:
         return with_error(form, error)
     return form
@@ -128,7 +128,7 @@ def review() -> ResponseReturnValue:
     form = entered_form()
     try:
         wanted = asked_for()
-        image, group = services().sessions.plan(person(), wanted)
+        draft = services().sessions.draft(person(), wanted)
     except InvalidRequest as error:
         form = with_error(form, error)
         html = render_template("_review.html", form=form, wanted=None)
@@ -137,9 +137,9 @@ def review() -> ResponseReturnValue:
             "_review.html",
             form=form,
             wanted=wanted,
-            image=image,
-            group=group,
-            free=form.uses.get(group.name) if group else None,
+            draft=draft,
+            group=next((g for g in form.groups if g.name == draft.partition), None),
+            free=form.uses.get(draft.partition or ""),
         )
     return html if by_htmx() else wizard(replace(form, step="review"), review=html)
 
