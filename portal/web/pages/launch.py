@@ -122,6 +122,12 @@ def make_folder() -> ResponseReturnValue:
     )
 
 
+@blueprint.post("/sessions/new/templates")
+def templates() -> ResponseReturnValue:
+    """The resource templates, as they fit the resource group that was just chosen."""
+    return render_template("_templates.html", form=entered_form())
+
+
 @blueprint.post("/sessions/new/review")
 def review() -> ResponseReturnValue:
     """Everything as it would be submitted, or what is wrong with it."""

@@ -87,13 +87,22 @@
   }
 
   // More and less: whole numbers by one, sizes by a quarter of a GB, half a GB or a GB.
-  function stepped(text, direction) {
-    const size = /^\s*([0-9.]+)\s*([mgt])/i.exec(text);
-    if (!size) return "1 GB";
-    const mb = Number(size[1]) * { m: 1, g: 1024, t: 1048576 }[size[2].toLowerCase()];
+  function megabytes(text) {
+    const size = /^\s*([0-9.]+)\s*([mgt])/i.exec(text ?? "");
+    return size ? Number(size[1]) * { m: 1, g: 1024, t: 1048576 }[size[2].toLowerCase()] : 0;
+  }
+
+  const written = (mb) => (mb % 1024 ? `${mb} MB` : `${mb / 1024} GB`);
+
+  function stepped(name, direction) {
+    const memory = megabytes(named("resources.memory").value) || 1024;
+    const mb = megabytes(named(name).value);
+    if (!mb) return written(name === "resources.memory" ? memory : Math.floor(memory / 2));
     const by = mb + direction < 1024 ? 256 : mb + direction < 4096 ? 512 : 1024;
-    const value = Math.max(256, (direction > 0 ? Math.floor(mb / by) + 1 : Math.ceil(mb / by) - 1) * by);
-    return value % 1024 ? `${value} MB` : `${value / 1024} GB`;
+    const value = (direction > 0 ? Math.floor(mb / by) + 1 : Math.ceil(mb / by) - 1) * by;
+    const bound = megabytes(wizard().querySelector("[data-bound=memory]")?.textContent);
+    const most = name === "resources.memory" ? bound : memory;
+    return written(Math.min(Math.max(256, value), Math.floor(most) || Infinity));
   }
 
   function change(name, direction) {
@@ -104,7 +113,7 @@
       field.value = Math.min(most, Math.max(1, Number(from) + direction));
       if (name === "count" && direction > 0 && from === "0") field.value = Math.min(most, 2);
     } else {
-      field.value = stepped(field.value || named("resources.memory").value, direction);
+      field.value = stepped(name, direction);
     }
     field.dispatchEvent(new Event("input", { bubbles: true }));
   }
@@ -192,7 +201,7 @@
   });
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr, target } = event.detail;
-    if (target.id === "folders") {
+    if (target.id === "folder-list") {
       left = new Map([...target.querySelectorAll("[type=checkbox]")].map(
         (box) => [`${box.name} ${box.value}`, box.checked]));
     }
@@ -203,7 +212,7 @@
   });
   document.addEventListener("htmx:afterSwap", () => {
     if (!left || !wizard()) return;
-    for (const box of wizard().querySelectorAll("#folders [type=checkbox]:not(:disabled)")) {
+    for (const box of wizard().querySelectorAll("#folder-list [type=checkbox]:not(:disabled)")) {
       box.checked = left.get(`${box.name} ${box.value}`) ?? box.checked;
     }
     left = null;
