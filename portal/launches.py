@@ -85,12 +85,13 @@ class Launches:
         return self._submit_all(list(zip(made, tokens, strict=True)), image, request.env)
 
     def draft(self, person: Person, request: LaunchRequest) -> tuple[Session, str]:
-        """A session as such a launch would make it, and its batch script; nothing is stored.
+        """The first session that a launch would make, and its batch script; nothing is stored.
 
         Raises InvalidRequest as a launch does.
         """
         image, partition = self._decide(person, request)
-        session = self._make(person, request, image, partition, [""])[0]
+        one = request.model_copy(update={"count": 1})
+        session = self._make(person, one, image, partition, [""])[0]
         return session, render(build_job(session, image, self._rules), self._rules.template)
 
     def _decide(self, person: Person, request: LaunchRequest) -> tuple[Image, str | None]:

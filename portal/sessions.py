@@ -122,8 +122,8 @@ class Sessions:
         return self.launch_all(person, request, key)[0]
 
     def draft(self, person: Person, request: LaunchRequest) -> Session:
-        """A session as such a launch would make it; nothing is stored. Raises InvalidRequest."""
-        return self._launches.draft(person, request.model_copy(update={"count": 1}))[0]
+        """The first session that a launch would make; nothing is stored. Raises InvalidRequest."""
+        return self._launches.draft(person, request)[0]
 
     def again(self, person: Person, session_id: str) -> dict[str, Any]:
         """A launch's body that makes a session like one of one's own; raises NotFound.

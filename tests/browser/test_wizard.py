@@ -285,7 +285,8 @@ def test_l12_free_capacity_and_an_estimate(page: Page, api: Api) -> None:
     step(page, "review")
     outlook = page.locator(".outlook")
     expect(outlook).to_contain_text("Free for you in")
-    expect(outlook).to_contain_text("estimate", timeout=20_000)
+    expect(outlook).to_contain_text("The cluster estimates a start at", timeout=20_000)
+    expect(outlook).not_to_contain_text("UTC")
     expect(outlook).not_to_contain_text("Asking the cluster", timeout=20_000)
 
 

@@ -218,13 +218,23 @@
     left = null;
     summary();
   });
-  const lost = (shown) => (event) => {
-    if (event.detail.elt === wizard()) wizard().querySelector("[data-lost]").hidden = !shown;
+  document.addEventListener("htmx:afterSettle", () => slipwayTimes.refresh());
+
+  function trouble(lost, refused) {
+    wizard().querySelector("[data-lost]").hidden = !lost;
+    wizard().querySelector("[data-refused]").hidden = !refused;
+    if (lost || refused) scrollTo({ top: 0 });
+  }
+  const launching = (then) => (event) => {
+    if (event.detail.elt === wizard()) then(event.detail);
   };
-  document.addEventListener("htmx:sendError", lost(true));
-  document.addEventListener("htmx:timeout", lost(true));
-  document.addEventListener("htmx:responseError", lost(true));
-  document.addEventListener("htmx:beforeRequest", lost(false));
+  document.addEventListener("htmx:beforeRequest", launching(() => trouble(false, false)));
+  document.addEventListener("htmx:sendError", launching(() => trouble(true, false)));
+  document.addEventListener("htmx:timeout", launching(() => trouble(true, false)));
+  document.addEventListener("htmx:responseError", launching(({ xhr }) => {
+    const away = xhr.status > 500; // HAProxy says that the portal is away
+    trouble(away, !away);
+  }));
 
   addEventListener("popstate", () => {
     const step = location.hash.slice(1);
