@@ -30,6 +30,7 @@ def page(log_in: LogIn) -> Page:
     """The wizard."""
     found = log_in(WHO)
     found.get_by_role("link", name="Start a session").click()
+    expect(found.get_by_role("button", name="Next")).to_be_visible()  # its script has run
     return found
 
 

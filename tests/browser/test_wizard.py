@@ -35,6 +35,7 @@ def page(log_in: LogIn, api: Api) -> Page:
     """The wizard's first step."""
     found = log_in(WHO)
     found.get_by_role("link", name="Start a session").click()
+    expect(found.get_by_role("button", name="Next")).to_be_visible()  # its script has run
     on_step(found, "environment")
     return found
 
@@ -179,6 +180,36 @@ def test_l4_only_permitted_groups_with_what_is_free(page: Page, api: Api) -> Non
         len(groups) if len(groups) > 1 else 0
     )
     expect(place).to_contain_text(f"free now: {free} core")
+
+
+def test_l5_a_template_stands_for_its_resources(
+    page: Page, api: Api, make_api: MakeApi, picture: Picture
+) -> None:
+    admin = make_api("admin")
+    small = {"cpus": 1, "memory": "700m", "shared_memory": "64m"}
+    large = {"cpus": 64, "memory": "700m"}
+    try:
+        for name, title, asked in (("fits", "Trying out", small), ("huge", "Whole rack", large)):
+            body = {"title": title, "resources": asked, "time_limit": 30}
+            admin.ask("PUT", f"/admin/templates/{name}", json=body)
+        page.reload()
+        step(page, "resources")
+        expect(page.get_by_label("CPU cores", exact=True)).to_be_visible()
+        expect(page.get_by_label("Whole rack")).to_be_disabled()
+        expect(page.locator(".templates")).to_contain_text("Not for you: ")
+        page.get_by_label("Trying out").check()
+        expect(page.get_by_label("CPU cores", exact=True)).to_be_hidden()
+        fine(page)
+        picture(page, "wizard-templates")
+        step(page, "review")
+        expect(page.locator(".review-list")).to_contain_text("700 MB")
+        press(page, "Confirm and launch")
+        press(page, "Launch without a folder")
+        made = api.get(launched(page)[0])
+        assert (made["resources"], made["time_limit"]) == (small, 30)
+    finally:
+        for name in ("fits", "huge"):
+            admin("DELETE", f"/admin/templates/{name}")
 
 
 def test_l6_bounds_and_whose_they_are(page: Page, api: Api, picture: Picture) -> None:
