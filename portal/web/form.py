@@ -80,13 +80,15 @@ def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
             resources[last] = _value(name, value)
         else:
             body[name] = _value(name, value)
+    made: dict[str, Any] = {}
     # A template is chosen instead: what the folded fields still hold does not count.
     if TEMPLATE not in body:
-        body["resources"] = resources
+        made["resources"] = resources
     mounts = entered(form).mounts
     if mounts:
-        body["mounts"] = [{"folder": name, "read_only": ro} for name, ro in mounts.items()]
-    return body
+        made["mounts"] = [{"folder": name, "read_only": ro} for name, ro in mounts.items()]
+    # Fields that are themselves called so must not stand in for those that make them up.
+    return made | body
 
 
 def _value(name: str, text: str) -> object:
