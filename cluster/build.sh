@@ -22,7 +22,9 @@ make_base() {
     debootstrap --variant=minbase trixie "$root/rootfs" ${mirror:+"$mirror"}
     find "$root/rootfs/dev" -mindepth 1 -delete
     rm -rf "$root/rootfs/var/cache/apt/archives" "$root/rootfs/var/lib/apt/lists"
-    mkdir -p "$root/rootfs/var/lib/apt/lists/partial" "$root/rootfs/var/cache/apt/archives/partial"
+    mkdir -p "$root/rootfs/var/lib/apt/lists/partial" "$root/rootfs/var/cache/apt/archives/partial" "$BASES_DIR"
+    # The session images start from the same.
+    tar -C "$root/rootfs" -cf "$BASES_DIR/trixie.tar" .
     local uri
     uri=$(sed -nE 's/^deb +([^ ]+).*/\1/p' "$root/rootfs/etc/apt/sources.list" | head -n 1)
     rm -f "$root/rootfs/etc/apt/sources.list"
@@ -59,7 +61,7 @@ SLURM_INPUTS=(cluster/Containerfile cluster/build cluster/bin cluster/supervisor
 build_cluster_images() {
     local target
     for target in ctl login node; do
-        build_image "$target" "localhost/slipway-$target:$SLURM" "${SLURM_INPUTS[@]}"
+        build_image "$target" "localhost/slipway-$target:$SLURM_TAG" "${SLURM_INPUTS[@]}"
     done
 }
 
@@ -68,7 +70,7 @@ remove_old_images() { engine image prune --force --filter label=slipway.inputs >
 
 build_portal_image() {
     # Named, so that its layers survive remove_old_images and need not be built again.
-    build_image assets localhost/slipway-assets:latest cluster/Containerfile cluster/build portal/web/assets
+    build_image assets "localhost/slipway-assets:$SLIPWAY_CLONE" cluster/Containerfile cluster/build portal/web/assets
     build_image portal "localhost/slipway-portal:$SLIPWAY_CLONE" cluster/Containerfile cluster/build \
         cluster/bin/start-portal cluster/supervisor/portal.conf cluster/etc/slipway.toml \
         pyproject.toml requirements.txt portal templates apps

@@ -9,11 +9,14 @@ CACHE_DIR=$CLUSTER_DIR/.cache
 export COMPOSE_PROJECT_NAME=${COMPOSE_PROJECT_NAME:-slipway}
 export PORT=${PORT:-8080}
 export SLURM=${SLURM:-24.11}
-# The portal's image is tagged by the clone it was built from, so that two clones do not share one.
+# Images are tagged by the clone they were built from, so that two clones do not take them from each other.
 SLIPWAY_CLONE=$(printf %s "$REPO_DIR" | sha256sum | cut -c1-8)
-export SLIPWAY_CLONE
+export SLIPWAY_CLONE SLURM_TAG=$SLURM-$SLIPWAY_CLONE
 PROJECT_DIR=$CACHE_DIR/projects/$COMPOSE_PROJECT_NAME
 export CLUSTER_SOFTWARE=$CACHE_DIR/software
+# Bare Debian systems that images start from (see images/build.sh).
+# shellcheck disable=SC2034  # used where this is sourced
+BASES_DIR=$CACHE_DIR/bases
 if [ "$COMPOSE_PROJECT_NAME" = slipway ]; then
     export CLUSTER_PASSWORDS=$CLUSTER_DIR/.demo-passwords
 else

@@ -2,11 +2,17 @@
 # What sessions run: the toolkit and the images. Built inside the node's image (it has Apptainer),
 # kept in cluster/.cache/software and shown to every cluster of this clone as /srv/slipway.
 
+# shellcheck disable=SC2034  # used in up.sh
+FIRST_IMAGE=python/3.13
+MORE_IMAGES=(python/3.11 debian/13 debian/12)
+
 in_builder() {
+    mkdir -p "$BASES_DIR"
     engine run --rm --privileged --network=host \
         --volume "$REPO_DIR:/repo:ro" --volume "$CLUSTER_SOFTWARE:/out" --volume "$SITE_DIR:/run/site:ro" \
+        --volume "$BASES_DIR:/bases" --env SLIPWAY_BASES=/bases \
         --env http_proxy --env https_proxy --env no_proxy \
-        --workdir /repo "localhost/slipway-node:$SLURM" with-site "$@"
+        --workdir /repo "localhost/slipway-node:$SLURM_TAG" with-site "$@"
 }
 
 # Builds only when the fingerprint of the sources changed; usage: build_once NAME "SOURCES" COMMAND…
@@ -33,4 +39,12 @@ build_toolkit() {
 build_session_image() {
     build_once "images/$1" "images/build.sh images/$1" \
         bash images/build.sh "$1" "/out/images/$1"
+}
+
+# All but the first, which `make up` builds on its own: it is the one that people start with.
+build_more_images() {
+    local image
+    for image in "${MORE_IMAGES[@]}"; do
+        build_session_image "$image"
+    done
 }

@@ -64,8 +64,8 @@ is_current() {
     container=$(container_of "$1")
     case $1 in
         portal) tag=localhost/slipway-portal:$SLIPWAY_CLONE ;;
-        n1 | n2) tag=localhost/slipway-node:$SLURM ;;
-        *) tag=localhost/slipway-$1:$SLURM ;;
+        n1 | n2) tag=localhost/slipway-node:$SLURM_TAG ;;
+        *) tag=localhost/slipway-$1:$SLURM_TAG ;;
     esac
     local now
     now=$(engine image inspect --format '{{.Id}}' "$tag")
@@ -132,7 +132,8 @@ wait_for() {
     done
 }
 
-nodes_are_up() { [ "$(in_login sinfo -h -N -o %t 2>&1 | grep -cE '^(idle|mix|alloc)$')" = 2 ]; }
+# sinfo names a node once for each of its partitions.
+nodes_are_up() { [ "$(in_login sinfo -h -N -o '%N %t' 2>&1 | sort -u | grep -cE ' (idle|mix|alloc)$')" = 2 ]; }
 ssh_answers() { in_login nc -z login 22; }
 
 wait_for_slurm() {

@@ -10,7 +10,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/software.sh"
 . "$here/start.sh"
 
-STEPS=9
+STEPS=10
 step_number=0
 
 # step "What happens" "What to do when it fails" FUNCTION…
@@ -43,7 +43,8 @@ main() {
     step "Images of the cluster (Slurm $SLURM)" "$network" build_cluster_images
     step "Image of the portal" "$network" build_portal_image
     step "Toolkit for sessions" "$network" build_toolkit
-    step "Session image python/3.13" "$network" build_session_image python/3.13
+    step "Session image $FIRST_IMAGE" "$network" build_session_image "$FIRST_IMAGE"
+    step "Session images ${MORE_IMAGES[*]}" "$network" build_more_images
     step "Starting the cluster" "make down, then make up; is port $PORT free? (PORT=9090 make up takes another)" start_cluster
     step "Waiting for Slurm" "make logs shows what the daemons say" wait_for_slurm
     step "Waiting for the portal" "make logs shows what the portal says" wait_for_portal

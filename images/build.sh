@@ -3,7 +3,8 @@
 # Leaves OUT_DIR/image.sif and OUT_DIR/image.toml. Run as root on Debian with Apptainer, debootstrap
 # and `root:100000:65536` in /etc/subuid and /etc/subgid (the embedded cluster's node has them).
 # What it learns from the machine, all optional:
-#   /run/site/mirror, /run/site/apt.sources, /run/site/apt.conf, $PIP_CONFIG_FILE, $SITE_CA (a CA bundle for pip and apt),
+#   /run/site/mirror, /run/site/apt.conf, $PIP_CONFIG_FILE, $SITE_CA (a CA bundle for pip and apt),
+#   $SLIPWAY_BASES (a folder that keeps bare systems for a day, for the next image),
 #   $SLIPWAY_COMPRESSION (mksquashfs options, see DECISIONS.md)
 set -euo pipefail
 
@@ -11,19 +12,36 @@ die() { echo "images/build.sh: $*" >&2; exit 1; }
 
 [[ $# == 2 && $1 == */* ]] || die "usage: images/build.sh ENVIRONMENT/VERSION OUT_DIR"
 recipe=$(cd "$(dirname "$0")/$1" 2>/dev/null && pwd) || die "no recipe images/$1"
+suite=$(cat "$recipe/base" 2>/dev/null || true)
+[[ $suite =~ ^[a-z]+$ ]] || die "images/$1/base must name the Debian release to start from, like trixie"
 mkdir -p "$2"
 out=$(cd "$2" && pwd)
 work=$(mktemp -d /var/tmp/slipway-image.XXXXXX)
 trap 'rm -rf "$work"' EXIT
+bases=${SLIPWAY_BASES:-$work}
+# The machine's own mirror; without one, debootstrap's default is the last resort.
+mirror=$(head -n 1 /run/site/mirror 2>/dev/null || true)
 
-# Debian's own mirror comes from the machine; debootstrap's default is the last resort.
-make_base() {
-    local root=$1 mirror=
-    [[ -s /run/site/mirror ]] && mirror=$(head -n 1 /run/site/mirror)
-    debootstrap --variant=minbase trixie "$root" ${mirror:+"$mirror"} > "$work/debootstrap.log" 2>&1 ||
+# The bare release, one file for all images of a day that start from it.
+bootstrap() {
+    local root=$work/bare
+    [[ -z $(find "$bases/$suite.tar" -mmin -1440 2>/dev/null) ]] || return 0
+    debootstrap --variant=minbase "$suite" "$root" ${mirror:+"$mirror"} > "$work/debootstrap.log" 2>&1 ||
         { tail -n 20 "$work/debootstrap.log" >&2; die "debootstrap failed"; }
+    rm -rf "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/*
+    mkdir -p "$bases"
+    tar -C "$root" -cf "$work/base.tar" .
+    mv "$work/base.tar" "$bases/$suite.tar"
+    rm -rf "$root"
+}
+
+make_base() {
+    local root=$1
+    bootstrap
+    mkdir "$root"
+    tar -C "$root" -xf "$bases/$suite.tar"
     # A build without privileges cannot copy device nodes, and Apptainer brings its own /dev.
-    rm -rf "${root:?}"/dev/* "$root"/var/cache/apt/archives/*.deb
+    rm -rf "${root:?}"/dev/*
     printf 'path-exclude=/usr/share/doc/*\npath-exclude=/usr/share/man/*\npath-exclude=/usr/share/locale/*\n' \
         > "$root/etc/dpkg/dpkg.cfg.d/slim"
 }
@@ -32,10 +50,12 @@ make_base() {
 lend_site_settings() {
     local root=$1
     cp -r "$root/etc/apt" "$work/apt.original"
-    if [[ -s /run/site/apt.sources ]]; then
+    if [[ -n $mirror ]]; then
         rm -f "$root/etc/apt/sources.list"
-        cp /run/site/apt.sources "$root/etc/apt/sources.list.d/site.sources"
-        printf 'Package: *\nPin: release n=sid\nPin-Priority: 50\n' > "$root/etc/apt/preferences.d/site"
+        printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nSigned-By: %s\n\n' \
+            "$mirror" "$suite $suite-updates" /usr/share/keyrings/debian-archive-keyring.gpg \
+            "${mirror%/}-security" "$suite-security" /usr/share/keyrings/debian-archive-keyring.gpg \
+            > "$root/etc/apt/sources.list.d/site.sources"
     fi
     if [[ -s /run/site/apt.conf ]]; then
         cp /run/site/apt.conf "$root/etc/apt/apt.conf.d/90site"
@@ -58,7 +78,8 @@ build_sandbox() {
         export APPTAINERENV_PIP_CERT=$SITE_CA APPTAINERENV_SSL_CERT_FILE=$SITE_CA
     fi
     export APPTAINER_TMPDIR=$work APPTAINER_CACHEDIR=$work/cache
-    apptainer build --fakeroot --sandbox \
+    # A recipe uses of these what it needs.
+    apptainer build --fakeroot --sandbox --warn-unused-build-args \
         --build-arg "base=$work/base" --build-arg "recipe=$recipe" \
         "$work/image" "$recipe/image.def"
 }
@@ -71,7 +92,7 @@ finish_image() {
     mkdir -p "$root/var/lib/apt/lists/partial" "$root/var/cache/apt/archives/partial"
 }
 
-echo "Base: Debian trixie"
+echo "Base: Debian $suite"
 make_base "$work/base"
 lend_site_settings "$work/base"
 echo "Recipe: images/$1"

@@ -18,7 +18,7 @@ from portal.core.access import (
     route_target,
 )
 from portal.core.app import AppSpec, Catalog
-from portal.core.ports import AccessStore, Clock, Routes, Runners, SessionStore
+from portal.core.ports import AccessStore, Clock, Note, Routes, Runners, SessionStore
 from portal.core.session import LIVE, OVER, Session, State
 from portal.errors import Conflict, NotFound, Unauthorized, Unavailable
 
@@ -59,6 +59,7 @@ class Access:
         runners: Runners,
         catalog: Callable[[], Catalog],
         clock: Clock,
+        note: Note,
     ) -> None:
         self._sessions = sessions
         self._store = store
@@ -66,6 +67,7 @@ class Access:
         self._runners = runners
         self._catalog = catalog
         self._clock = clock
+        self._note = note
 
     def open_app(self, person: Person, session_id: str, app: str) -> AppLink:
         """Start an app if need be and give one browser a ticket to it.
@@ -82,6 +84,7 @@ class Access:
             raise Conflict("This session is over. Launch it again to use its apps.")
         opened = self._store.want_app(session.id, spec.name, secrets.token_hex(10))
         state = self._start(session, spec, opened)
+        self._note(person.name, "app.open", session.id, f"{spec.title} of {session.name}")
         return self._ticket(person, opened.label, state)
 
     def _ticket(self, person: Person, label: str, state: AppState) -> AppLink:
@@ -154,7 +157,10 @@ class Access:
     ) -> None:
         """Take in what the runner says of an app, and open or shut its routes accordingly."""
         known = {opened.app: opened for opened in self._store.apps(session.id)}
-        if app not in known or known[app].state == state:
+        if app not in known:
+            return
+        # A heartbeat may tell of a failure before the report that says why.
+        if known[app].state == state and (known[app].message or not message):
             return
         self._store.set_app(session.id, app, state, message, tail)
         for grant in self._store.grants(session=session.id):
@@ -237,6 +243,7 @@ class Access:
             raise NotFound("There is no such session.")
         spec = self._spec(session, app)
         self._drop([g for g in self._store.grants(session=session.id) if g.app == spec.name])
+        self._note(person.name, "app.close", session.id, f"{spec.title} of {session.name}")
 
     def close_session(self, session_id: str) -> None:
         """Shut every way into a session and forget its tickets."""

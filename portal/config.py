@@ -70,6 +70,10 @@ class SlurmSettings(BaseModel):
     limits_seconds: float = Field(60.0, gt=0, description="Time between two looks at limits.")
     command_seconds: float = Field(20.0, gt=0, description="Time limit of one Slurm command.")
     admins: list[str] = Field([], description="Users who see and end everybody's sessions.")
+    operator: str = Field(
+        "", description="Account with AdminLevel=Operator that extends time; empty: nobody does."
+    )
+    extend_minutes: int = Field(60, ge=1, description="How much one extension gives.")
 
 
 class SessionSettings(BaseModel):
@@ -82,6 +86,11 @@ class SessionSettings(BaseModel):
     templates: str = Field("/usr/share/slipway/templates", description="Folder of job templates.")
     toolkit: str = Field("/srv/slipway/toolkit.sqsh", description="The toolkit, on the nodes.")
     directory: str = Field(".slipway", description="Folder in users' homes for scratch and logs.")
+    storage: str = Field(
+        "storage",
+        pattern=r"^(\{user\}|[A-Za-z0-9._/@%+=-])+$",
+        description="Folder of a user's storage folders, in the home; or absolute with {user}.",
+    )
     callback: str = Field("https://portal:8443", description="Address that runners call back.")
     gateway_ports: tuple[int, int] = Field((0, 0), description="Port range on nodes; 0: any.")
     heartbeat_seconds: int = Field(10, ge=1, description="Time between two usage reports.")
@@ -95,6 +104,7 @@ class StateSettings(BaseModel):
     directory: str = Field("/var/lib/slipway", description="Database, keys and certificates.")
     run: str = Field("/run/slipway", description="Sockets between the portal and HAProxy.")
     database: str = Field("", description="SQLAlchemy address; empty: SQLite in the directory.")
+    journal_days: int = Field(365, ge=1, description="Days that the journal's lines are kept.")
 
     @property
     def database_url(self) -> str:

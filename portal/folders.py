@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from portal.core.access import Person
-from portal.core.folders import HOME, Folder
+from portal.core.folders import HOME, NAME, Folder
 from portal.core.ports import UserFiles
+from portal.errors import FieldError, InvalidRequest
 
 
 class Folders:
@@ -15,8 +18,21 @@ class Folders:
 
     def list(self, person: Person) -> list[Folder]:
         """All that could be mounted, the home directory first. Raises Unavailable."""
-        return [Folder(HOME, "~")]
+        return self._files.folders(person.name)
 
     def make(self, person: Person, name: str) -> Folder:
         """Make a storage folder; raises InvalidRequest for the field "folder", or Unavailable."""
-        raise NotImplementedError
+        if problem := _problem(name):
+            raise InvalidRequest([FieldError("folder", problem)])
+        return self._files.make_folder(person.name, name)
+
+
+def _problem(name: str) -> str:
+    if name == HOME:
+        return f'"{HOME}" stands for your home directory; choose another name'
+    if not re.fullmatch(NAME, name):
+        return (
+            "use up to 64 letters, digits, dots, dashes and underscores, "
+            "and begin with a letter or a digit"
+        )
+    return ""

@@ -10,8 +10,11 @@ from datetime import timedelta
 
 from portal.administration import Administration
 from portal.core.access import Person, hash_secret
+from portal.core.administration import SiteRules
 from portal.core.app import Catalog, Image
-from portal.core.launch import LaunchRequest
+from portal.core.folders import HOME, Mount
+from portal.core.journal import describe_launch
+from portal.core.launch import MOUNTS, LaunchRequest
 from portal.core.names import names_for
 from portal.core.offer import groups_of
 from portal.core.policy import decide, group_for
@@ -26,7 +29,7 @@ from portal.core.ports import (
 from portal.core.script import render
 from portal.core.session import LIVE, WAITING, Session, State
 from portal.core.submission import Rules, build_job, runner_spec
-from portal.errors import InvalidRequest, OutcomeUnknown, Unavailable
+from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -73,34 +76,60 @@ class Launches:
         Unavailable (nothing is stored). When Slurm's answer is lost, the session stays and
         reconcile finds out: a launch never makes two jobs and never loses one.
         """
-        image, partition = self._decide(person, request)
+        caps = self._administration.rules()
+        image, partition = self._decide(person, request, caps)
         self._refuse_while_down()
+        self._find_folders(person, request.mounts)
         tokens = [secrets.token_urlsafe(32) for _ in range(request.count)]
-        made = self._make(person, request, image, partition, tokens)
+        made = self._make(person, request, image, partition, tokens, caps)
         # The request may hold passwords; its hash tells two requests apart as well.
         fingerprint = hash_secret(request.model_dump_json())
         stored, new = self._store.add(made, key, fingerprint, request.env)
         if not new:
             return stored
-        return self._submit_all(list(zip(made, tokens, strict=True)), image, request.env)
+        self._note(person, "session.launch", made)
+        try:
+            return self._submit_all(list(zip(made, tokens, strict=True)), image, request.env)
+        except (InvalidRequest, Unavailable) as error:
+            self._note(person, "session.refused", made, error.text)
+            raise
+
+    def _note(self, person: Person, action: str, made: Sequence[Session], why: str = "") -> None:
+        lines = [(session.id, why or describe_launch(session)) for session in made]
+        self._administration.note_all(person.name, action, lines)
 
     def draft(self, person: Person, request: LaunchRequest) -> tuple[Session, str]:
         """The first session that a launch would make, and its batch script; nothing is stored.
 
         Raises InvalidRequest as a launch does.
         """
-        image, partition = self._decide(person, request)
+        caps = self._administration.rules()
+        image, partition = self._decide(person, request, caps)
         one = request.model_copy(update={"count": 1})
-        session = self._make(person, one, image, partition, [""])[0]
+        session = self._make(person, one, image, partition, [""], caps)[0]
         return session, render(build_job(session, image, self._rules), self._rules.template)
 
-    def _decide(self, person: Person, request: LaunchRequest) -> tuple[Image, str | None]:
+    def _decide(
+        self, person: Person, request: LaunchRequest, caps: SiteRules
+    ) -> tuple[Image, str | None]:
         """The image and the partition that a request comes to; raises InvalidRequest."""
         partitions = groups_of(self._status, person.name)
         catalog = self._administration.seen_by(person, self._catalog())
-        image = decide(request, catalog, partitions)
+        image = decide(request, catalog, partitions, caps)
         group = group_for(request.resource_group, partitions or [])
         return image, group.name if group else request.resource_group
+
+    def _find_folders(self, person: Person, mounts: Sequence[Mount]) -> None:
+        """Refuse mounts of storage folders that do not exist; asks only where some are named."""
+        wanted = [mount.folder for mount in mounts if mount.folder != HOME]
+        missing = self._files.missing_folders(person.name, wanted) if wanted else set()
+        problems = [
+            FieldError(f"{MOUNTS}.{place}", f"you have no folder named {mount.folder}")
+            for place, mount in enumerate(mounts)
+            if mount.folder in missing
+        ]
+        if problems:
+            raise InvalidRequest(problems)
 
     def _make(
         self,
@@ -109,6 +138,7 @@ class Launches:
         image: Image,
         partition: str | None,
         tokens: Sequence[str],
+        caps: SiteRules,
     ) -> list[Session]:
         now = self._clock()
         ids = [uuid.uuid4().hex for _ in tokens]
@@ -124,6 +154,7 @@ class Launches:
                 cpus=request.resources.cpus,
                 memory_mb=request.resources.memory,
                 shared_memory_mb=request.resources.shared_memory,
+                shared_memory_cap_mb=caps.max_shared_memory_mb,
                 env_names=tuple(request.env),
                 mounts=request.mounts,
                 partition=partition,
@@ -171,15 +202,7 @@ class Launches:
     def _submit(
         self, session: Session, image: Image, token: str, env: Mapping[str, str]
     ) -> Session:
-        spec = runner_spec(
-            session,
-            token,
-            self._catalog().apps_of(image.environment, image.version),
-            self._rules,
-            env,
-            callback_ca=self._certificates.server_ca(),
-            client_ca=self._certificates.client_ca(),
-        )
+        spec = self._spec(session, token, env)
         script = render(build_job(session, image, self._rules), self._rules.template)
         job_id = self._scheduler.submit(session.owner, session.id, spec, script)
         changed = self._store.change(
@@ -188,6 +211,28 @@ class Launches:
         if changed is not None and changed.state is State.ENDING:
             self.cancel(changed)  # it was stopped while Slurm was taking it
         return changed or session
+
+    def _spec(self, session: Session, token: str, env: Mapping[str, str]) -> str:
+        return runner_spec(
+            session,
+            token,
+            self._catalog().apps_of(session.environment, session.version),
+            self._rules,
+            env,
+            callback_ca=self._certificates.server_ca(),
+            client_ca=self._certificates.client_ca(),
+        )
+
+    def prepare_again(self, session: Session) -> None:
+        """Give a session that Slurm has put back into the queue an empty folder and a new secret.
+
+        Slurm has its job and its script, so nothing is submitted. The secret counts once it has
+        been written: after a crash before that all of it is done again.
+        """
+        token = secrets.token_urlsafe(32)
+        spec = self._spec(session, token, self._store.env(session.id))
+        self._scheduler.prepare(session.owner, session.id, spec)
+        self._store.change(session.id, {State.PENDING}, token_hash=hash_secret(token))
 
     def resubmit(self, session: Session) -> None:
         """Submit a session whose job is known not to exist; a new secret replaces the old."""

@@ -10,9 +10,19 @@ import logging
 from dataclasses import replace
 from datetime import timedelta
 
+from portal.core.ends import (
+    BY_NOBODY_KNOWN,
+    LOG_BYTES,
+    LOG_LINES,
+    explain_end,
+    needs_log,
+    start_failure,
+    tail,
+)
+from portal.core.follow import never_called, observe, was_requeued
 from portal.core.job import JobReport, Node
-from portal.core.queue import ahead
-from portal.core.session import LIVE, Session, State, observe
+from portal.core.queue import places
+from portal.core.session import LIVE, OVER, Cause, Changes, Session, State
 from portal.core.usage import measure
 from portal.errors import InvalidRequest, PortalError, Unavailable
 from portal.sessions import Sessions
@@ -25,6 +35,11 @@ MAX_ATTEMPTS = 3
 CANCEL_AGAIN = timedelta(seconds=6)
 ORDER_AGAIN = timedelta(seconds=5)
 ACCOUNTING_LAG = timedelta(seconds=5)
+LOG_LAG = timedelta(seconds=5)
+"""How long a log that is not there yet is waited for: file servers take their time."""
+LOG_GIVEN_UP = timedelta(minutes=10)
+ASK_WHO = timedelta(days=1)
+"""How long accounting is asked who cancelled a job."""
 
 
 class Reconciler:
@@ -53,11 +68,12 @@ class Reconciler:
             return False
         self._sessions.status.note_answer(self._clock())
         self._sessions.status.save_use(measure(jobs.values(), self._nodes))
-        over = [session for session in live if self._follow(session, jobs)]
+        ahead = places(jobs.values())
+        over = [session for session in live if self._follow(session, jobs, ahead)]
         self._conclude(over, jobs)
         return True
 
-    def _follow(self, session: Session, jobs: dict[str, JobReport]) -> bool:
+    def _follow(self, session: Session, jobs: dict[str, JobReport], ahead: dict[str, int]) -> bool:
         """Bring one session up to date; True when its job is over or not in the queue."""
         report = jobs.get(session.job_id or "")
         try:
@@ -66,19 +82,24 @@ class Reconciler:
             elif report is None or report.user != session.owner or report.state.over:
                 return True
             else:
-                self._apply(session, replace(report, ahead=ahead(report, jobs.values())))
+                self._apply(session, replace(report, ahead=ahead.get(report.job_id)))
         except Exception:  # one odd session must not hold up everybody's
             log.exception("session %s", session.id)
         return False
 
     def _apply(self, session: Session, report: JobReport) -> None:
         changes = observe(session, report, self._clock())
+        if was_requeued(session, report):
+            # First, so that a crash in between repeats it: nobody is led to what is gone.
+            self._sessions.access.close_session(session.id)
         if changes:
             # Only from the state that was looked at: a call-back may have come in between.
             self._store.change(session.id, {session.state}, **changes)
         stopped = session.stop_requested
         if stopped and self._clock() - stopped > CANCEL_AGAIN and not report.state.over:
             self._sessions.cancel_again(session)
+        elif never_called(session, self._clock()):
+            self._sessions.give_up(session)
 
     def _conclude(self, sessions: list[Session], jobs: dict[str, JobReport]) -> None:
         """End the sessions whose jobs are over or gone from the queue, by accounting's word."""
@@ -179,15 +200,57 @@ class Reconciler:
             ):
                 self._sessions.access.start_wanted(session)
 
+    def prepare_requeued(self) -> None:
+        """Make ready what sessions need that Slurm has put back into the queue."""
+        for session in self._store.live():
+            if session.state is State.PENDING and not session.token_hash:
+                try:
+                    self._sessions.prepare_again(session)
+                except PortalError as error:
+                    log.warning("session %s: not prepared yet: %s", session.id, error)
+
     def clean(self) -> None:
-        """Delete what ended sessions left in their users' homes."""
+        """Keep the last words of ended sessions, and delete what they left in users' homes."""
         for session in self._store.unclean():
             try:
+                words = self._last_words(session)
+                if words is None:
+                    continue
                 self._sessions.files.remove_session(session.owner, session.id)
             except PortalError as error:
                 log.warning("session %s: %s", session.id, error)
                 continue
-            self._store.change(session.id, {session.state}, cleaned=True)
+            self._store.change(session.id, {session.state}, cleaned=True, **words)
+
+    def _last_words(self, session: Session) -> Changes | None:
+        """What the log adds to the explanation of an end; None while it may still come."""
+        since = self._clock() - (session.ended or self._clock())
+        if not needs_log(session):
+            return {}
+        try:
+            data = self._sessions.files.log_tail(session.owner, session.id, LOG_LINES, LOG_BYTES)
+        except PortalError:
+            if since < LOG_GIVEN_UP:
+                raise
+            return {}
+        if not data.strip() and since < LOG_LAG:
+            return None
+        words: Changes = {"end_log": tail(data)}
+        if session.cause is Cause.START_FAILED and session.stop_requested is None:
+            words["end_text"] = start_failure(session.exit_code, tail(data))
+        return words
+
+    def ask_who(self) -> None:
+        """Ask accounting who cancelled what was cancelled while it was silent."""
+        ended = self._store.unexplained(BY_NOBODY_KNOWN, self._clock() - ASK_WHO)
+        if not ended:
+            return
+        known = self._scheduler.ended([s.job_id for s in ended if s.job_id])
+        for session in ended:
+            report = known.get(session.job_id or "")
+            if report is not None and report.user == session.owner and report.state.over:
+                cause, text = explain_end(session, report)
+                self._store.change(session.id, OVER, cause=cause, end_text=text)
 
     def read_partitions(self) -> None:
         """Keep the bounds beside the launch form current."""

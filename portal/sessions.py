@@ -25,11 +25,13 @@ from portal.core.ports import (
     StatusStore,
     UserFiles,
 )
-from portal.core.session import LIVE, NOT_WAITING, OVER, WAITING, Session, State
+from portal.core.session import LIVE, NEVER_CALLED, NOT_WAITING, OVER, WAITING, Session, State
 from portal.core.submission import Rules
 from portal.core.template import fill
 from portal.errors import Gone, NotFound, Unauthorized
+from portal.estimates import Estimates
 from portal.launches import Launches
+from portal.tending import Tending
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class Sessions:
         clock: Clock,
         rules: Rules,
         administration: Administration,
+        extend_minutes: int,
     ) -> None:
         self.store = store
         self.status = status
@@ -100,6 +103,15 @@ class Sessions:
             administration=administration,
             shut=access.close_session,
         )
+        self._estimates = Estimates(scheduler, status, clock, self._launches.draft)
+
+        self._tending = Tending(
+            store=store,
+            status=status,
+            scheduler=scheduler,
+            administration=administration,
+            extend_minutes=extend_minutes,
+        )
 
     # Launch
 
@@ -109,7 +121,7 @@ class Sessions:
 
     def estimate(self, person: Person, request: LaunchRequest) -> Estimate | None:
         """Slurm's guess when such a session would start (see Estimates)."""
-        return None
+        return self._estimates.of(person, request)
 
     def launch_all(
         self, person: Person, request: LaunchRequest, key: str | None = None
@@ -138,6 +150,10 @@ class Sessions:
     def resubmit(self, session: Session) -> None:
         """Submit a session whose job is known not to exist."""
         self._launches.resubmit(session)
+
+    def prepare_again(self, session: Session) -> None:
+        """Make ready what the job of a session needs that Slurm has put back into the queue."""
+        self._launches.prepare_again(session)
 
     def end_batch(self, session: Session) -> None:
         """End all sessions that were launched together with this one, and this one, too."""
@@ -232,13 +248,40 @@ class Sessions:
         )
         if changed is None:
             return self.store.get(session.id) or session
+        whose = "" if session.owner == person.name else f" of {session.owner}"
+        self._administration.note(person.name, "session.end", session.id, session.name + whose)
         self._launches.cancel(changed)
         self.access.close_session(session.id)
         return changed
 
+    def give_up(self, session: Session) -> None:
+        """End a session that started and was never heard of."""
+        self.store.change(
+            session.id,
+            {State.STARTING},
+            state=State.ENDING,
+            stop_requested=self.clock(),
+            stopped_by=NEVER_CALLED,
+        )
+        self._launches.cancel(session)
+
     def cancel_again(self, session: Session) -> None:
         """Repeat the wish of stop(), for reconcile."""
         self._launches.cancel(session)
+
+    # Time and holds
+
+    def extend(self, person: Person, session_id: str, minutes: int | None = None) -> Session:
+        """Give a running session more time (see Tending)."""
+        return self._tending.extend(person, self.visible(person, session_id), minutes)
+
+    def extension(self, session: Session) -> int:
+        """How many minutes more the usual extension would give now; 0 when there is none."""
+        return self._tending.extension(session)
+
+    def release(self, person: Person, session_id: str) -> Session:
+        """Take a waiting session's hold away, if it is its owner's own."""
+        return self._tending.release(person, self.visible(person, session_id))
 
     def read_log(self, person: Person, session_id: str, offset: int, limit: int = 1 << 20) -> bytes:
         """Part of a session's log, from a byte offset on."""

@@ -37,6 +37,7 @@ def wire(settings: Settings) -> Services:
     engine = open_database(settings.state.database_url)
     store, doors = Store(engine), Doors(engine)
     catalog = FolderCatalog(settings.sessions.apps, settings.sessions.images)
+    administration = Administration(RulesTable(engine), store, now, settings.state.journal_days)
     access = Access(
         sessions=store,
         store=doors,
@@ -44,15 +45,19 @@ def wire(settings: Settings) -> Services:
         runners=GatewayRunners(settings.state.ca_file("")),
         catalog=catalog,
         clock=now,
+        note=administration.note,
     )
-    administration = Administration(RulesTable(engine), store, now)
     directory = settings.sessions.directory
-    files = HomeFiles(transport, directory)
+    files = HomeFiles(transport, directory, settings.sessions.storage)
     sessions = Sessions(
         store=store,
         status=store,
         scheduler=Slurm(
-            transport, settings.login.reader, directory, settings.slurm.command_seconds
+            transport,
+            settings.login.reader,
+            directory,
+            settings.slurm.command_seconds,
+            settings.slurm.operator,
         ),
         files=files,
         certificates=authority,
@@ -62,6 +67,7 @@ def wire(settings: Settings) -> Services:
         clock=now,
         rules=_rules(settings),
         administration=administration,
+        extend_minutes=settings.slurm.extend_minutes,
     )
     return Services(
         settings=settings,
@@ -85,4 +91,5 @@ def _rules(settings: Settings) -> Rules:
         callback=settings.sessions.callback,
         gateway_ports=settings.sessions.gateway_ports,
         heartbeat_seconds=settings.sessions.heartbeat_seconds,
+        storage=settings.sessions.storage,
     )

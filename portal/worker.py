@@ -46,8 +46,11 @@ class Worker:
             [Chore("routes", 1.0, services.access.restore)],
             [
                 Chore("clean", 1.0, reconciler.clean),
+                Chore("requeued", 3.0, reconciler.prepare_requeued),
+                Chore("who", 10.0, reconciler.ask_who),
                 Chore("orders", 5.0, reconciler.order_again),
                 Chore("expire", 60.0, lambda: services.logins.expire(services.clock())),
+                Chore("journal", 3600.0, services.administration.expire),
             ],
         ]
 

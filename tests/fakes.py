@@ -31,6 +31,7 @@ from portal.services import Services
 from portal.sessions import Sessions
 
 US = "\x1f"
+GUESS = "sbatch: Job 7 to start at 1795186800 using 1 processors on nodes n1 in partition main\n"
 CONTACT = "sbatch: error: Batch job submission failed: Unable to contact slurm controller\n"
 
 
@@ -63,6 +64,14 @@ class FakeJob:
     start: int = 0
     end: int = 0
     code: int = 0
+    limit: str = "1:00:00"
+    restarts: int = 0
+
+    @property
+    def deadline(self) -> int:
+        """What squeue shows as the end of a job that runs."""
+        hours, minutes, _ = map(int, self.limit.split(":"))
+        return self.start + hours * 3600 + minutes * 60 if self.start else 0
 
 
 @dataclass
@@ -80,6 +89,11 @@ class FakeSlurm:
     refuse: str = ""
     commands: list[str] = field(default_factory=list)
     log: bytes = b""
+    storage: dict[str, set[str]] = field(default_factory=dict)
+    """Names of each user's storage folders."""
+    guess: Completed = field(default_factory=lambda: Completed(0, b"", GUESS))
+    """What sbatch --test-only says."""
+    homes_away: bool = False
     per_user: str = "cpu=3,mem=3G"
     """The QOS's MaxTRESPerUser."""
     entry: str = "AllowAccounts=ALL AllowQos=ALL QoS=N/A"
@@ -93,13 +107,23 @@ class FakeSlurm:
             words = [word for word in words[1:] if not re.match(r"[A-Z_]+=", word)]
         line = " ".join(words)
         self.commands.append(f"{user}: {line}")
+        if "--test-only" in line:
+            return Completed(1, b"", CONTACT) if self.down else self.guess
+        if "storage" in line:
+            return self._folders(self.storage.setdefault(user, set()), user, words)
         if "sbatch" in line:
             return self._sbatch(user, line, stdin.decode())
         if words[0] == "rm":
             self.folders.discard(words[-1])
             return Completed(0, b"", "")
+        if "spec.new" in line:
+            return self._prepare(line, stdin.decode())
         if words[0] == "/bin/sh":
-            return Completed(0, self.log, "")
+            return (
+                Completed(1, b"", "no such home\n")
+                if self.homes_away
+                else Completed(0, self.log, "")
+            )
         if self.down or (self.accounting_down and words[0] in ("sacct", "sacctmgr")):
             return Completed(1, b"", "error: Unable to contact slurm controller\n")
         act: dict[str, Callable[[list[str]], Completed]] = {
@@ -132,6 +156,28 @@ class FakeSlurm:
             raise OutcomeUnknown("the connection was cut")
         return Completed(0, f"{job.id}\n".encode(), "")
 
+    def _folders(self, mine: set[str], user: str, words: list[str]) -> Completed:
+        script = words[-1]
+        if match := re.search(r"mkdir -- storage/(\S+)", script):
+            if match[1] in mine:
+                return Completed(4, b"", "mkdir: cannot create directory 'x': File exists\n")
+            mine.add(match[1])
+            return Completed(0, f"\0/home/{user}/storage\0".encode(), "")
+        if match := re.search(r"for name in (.*); do", script):
+            names = ["", *(name for name in match[1].split() if name not in mine)]
+        else:
+            names = ["", f"/home/{user}", f"/home/{user}/storage", *sorted(mine)]
+        return Completed(0, "".join(f"{name}\0" for name in names).encode(), "")
+
+    def _prepare(self, line: str, spec: str) -> Completed:
+        if self.homes_away:
+            return Completed(1, b"", "no such home\n")
+        match = re.search(r"(\S+/sessions/([0-9a-f]{32}))", line)
+        assert match is not None
+        self.folders.add(match[1])
+        next(job for job in self.jobs if job.name == match[2]).spec = spec
+        return Completed(0, b"", "")
+
     def _selected(self, words: list[str]) -> list[FakeJob]:
         options = dict(word.partition("=")[::2] for word in words if word.startswith("--"))
         ids = options.get("--jobs", "").split(",") if "--jobs" in options else None
@@ -148,9 +194,10 @@ class FakeSlurm:
             US.join(
                 map(
                     str,
-                    [job.id, job.user, job.state, job.reason, job.node, 1, job.start, job.end,
-                     job.code, "main", 4_000_000_000 - job.id, "research", "normal",
-                     "cpu=1,mem=1G,node=1,billing=1", ""],
+                    [job.id, job.user, job.state, job.reason, job.node, 1, job.start,
+                     job.end or job.deadline, job.code, "main", 4_000_000_000 - job.id,
+                     "research", "normal",
+                     "cpu=1,mem=1G,node=1,billing=1", job.limit, job.restarts, ""],
                 )
             )
             for job in self._selected(words)
@@ -193,6 +240,15 @@ class FakeSlurm:
         return Completed(0, "\n".join([*map("|".join, found), ""]).encode(), "")
 
     def _scontrol(self, words: list[str]) -> Completed:
+        if words[1] == "release":
+            for job in self.jobs:
+                job.reason = "None" if str(job.id) == words[-1] else job.reason
+            return Completed(0, b"", "")
+        if words[1] == "update":
+            job = next(job for job in self.jobs if f"JobId={job.id}" in words)
+            minutes = int(words[-1].removeprefix("TimeLimit="))
+            job.limit = f"{minutes // 60}:{minutes % 60:02}:00"
+            return Completed(0, b"", "")
         if words[-1] == "partition":
             return Completed(0, f"PartitionName=main {self.entry}\n".encode(), "")
         text = "AccountingStorageEnforce = associations,limits,qos\nClusterName = slipway\n"
@@ -207,6 +263,11 @@ class FakeSlurm:
     def start(self, job: FakeJob, node: str = "n1") -> None:
         """The job gets its node."""
         job.state, job.node, job.start = "RUNNING", node, int(self.clock().timestamp())
+
+    def requeue(self, job: FakeJob) -> None:
+        """An administrator puts the job back into the queue."""
+        job.state, job.reason, job.node, job.start = "PENDING", "BeginTime", "", 0
+        job.restarts += 1
 
     def finish(self, job: FakeJob, state: str, code: int = 0) -> None:
         """The job ends."""
@@ -319,6 +380,7 @@ def make_world(settings: Settings) -> World:
     engine = open_database(settings.state.database_url)
     SessionRow.metadata.create_all(engine)
     store, doors = Store(engine), Doors(engine)
+    administration = Administration(RulesTable(engine), store, clock)
     access = Access(
         sessions=store,
         store=doors,
@@ -326,21 +388,24 @@ def make_world(settings: Settings) -> World:
         runners=runners,
         catalog=lambda: CATALOG,
         clock=clock,
+        note=administration.note,
     )
-    administration = Administration(RulesTable(engine), store, clock)
-    files = HomeFiles(slurm, ".slipway")
+    files = HomeFiles(slurm, ".slipway", "storage")
     sessions = Sessions(
         store=store,
         status=store,
-        scheduler=Slurm(slurm, "slipway", ".slipway", 20),
+        scheduler=Slurm(slurm, "slipway", ".slipway", 20, settings.slurm.operator),
         files=files,
         certificates=FakeCertificates(),
         access=access,
         resolve=lambda node: {"n1": "10.0.0.1", "n2": "10.0.0.2"}.get(node, "127.0.0.1"),
         catalog=lambda: CATALOG,
         clock=clock,
-        rules=Rules(TEMPLATE, "/srv/toolkit.sqsh", ".slipway", "https://portal:8443", (0, 0), 10),
+        rules=Rules(
+            TEMPLATE, "/srv/toolkit.sqsh", ".slipway", "https://portal:8443", (0, 0), 10, "storage"
+        ),
         administration=administration,
+        extend_minutes=settings.slurm.extend_minutes,
     )
     services = Services(
         settings=settings,

@@ -53,7 +53,9 @@ class Recorder:
         done = self.cluster.attempt(
             "exec", "--user", user, "login", "--", "env", *commands.ENVIRONMENT, *argv, stdin=stdin
         )
-        text, suffix = (done.stdout, "txt") if done.returncode == 0 else (done.stderr, "stderr.txt")
+        # An estimate is no error, but sbatch writes it to standard error all the same.
+        good = done.returncode == 0
+        text, suffix = (done.stdout or done.stderr, "txt") if good else (done.stderr, "stderr.txt")
         (self.folder / f"{name}.{suffix}").write_text(text, encoding="utf-8")
 
 
@@ -75,6 +77,13 @@ def record(cluster: Cluster) -> None:
     for name, option in (("refused", "--mem=99999999"), ("partition", "--partition=nix")):
         script = f"#!/bin/sh\n#SBATCH {option}\ntrue\n"
         recorder.keep(f"sbatch-{name}", "alice", commands.sbatch_argv(), script)
+    for name, option in (
+        ("start", ""),
+        ("refused", "--mem=99999999"),
+        ("partition", "--partition=nix"),
+    ):
+        script = f"#!/bin/sh\n#SBATCH --mem=100 {option}\ntrue\n"
+        recorder.keep(f"estimate-{name}", "alice", commands.estimate_argv(), script)
     for user in ("alice", "bob"):
         cluster.run("login", "scancel", f"--user={user}", user=user)
     record_silence(recorder)

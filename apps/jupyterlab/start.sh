@@ -51,6 +51,8 @@ except (ImportError, KeyError):
     pass
 PYTHON
 
+# No trash: it would be in the session's own home, to which whole mounted folders would be copied, to be
+# lost with it at the end. So what is deleted is gone, and Jupyter says that before.
 # Terminals in JupyterLab are no login shells: /etc/profile of many an image would forget its PATH.
 exec jupyter-lab \
     --ServerApp.sock="$SLIPWAY_SOCKET" --ServerApp.sock_mode=0600 \
@@ -60,6 +62,6 @@ exec jupyter-lab \
     --Application.log_level=ERROR --ServerApp.quit_button=False \
     --ServerApp.jpserver_extensions="{'jupyter_lsp': False}" \
     --ServerApp.terminado_settings="{'shell_command': ['$SHELL']}" \
-    --KernelManager.transport=ipc \
+    --KernelManager.transport=ipc --FileContentsManager.delete_to_trash=False \
     --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --LabApp.news_url=None \
     --LabApp.extension_manager=readonly

@@ -29,7 +29,7 @@ take_munge_key() {
 }
 
 make_homes() {
-    for user in alice bob admin slipway; do
+    for user in alice bob admin slipway slipway-operator; do
         [ -d "/home/$user" ] || install -d -o "$user" -g "$user" -m 700 "/home/$user"
     done
 }

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 
-from portal.core.job import JobReport, JobState, Node, Partition, job_state
+from portal.core.job import Estimate, JobReport, JobState, Node, Partition, job_state
 from portal.core.limits import Amount
 
 SEPARATOR = "\x1f"
@@ -39,6 +39,8 @@ _QUEUE_FIELDS = (
     "Account",
     "QOS",
     "tres-alloc",
+    "TimeLimit",
+    "RestartCnt",
 )
 
 
@@ -67,8 +69,9 @@ def _queue_line(line: str) -> JobReport:
     job_id, user, state, reason, nodes, submitted, start, end, code, partition, priority = words[
         :11
     ]
-    account, qos, tres = words[11:]
+    account, qos, tres, limit, restarts = words[11:]
     report_state = _state(state)
+    runs = not report_state.over and report_state is not JobState.PENDING
     given = amount(tres)
     return JobReport(
         job_id=job_id,
@@ -79,6 +82,9 @@ def _queue_line(line: str) -> JobReport:
         submitted=_time(submitted),
         start=_time(start),
         end=_time(end) if report_state.over else None,
+        deadline=_time(end) if runs else None,
+        time_limit=parse_minutes(limit),
+        restarts=int(restarts) if restarts.isdigit() else 0,
         exit_code=_exit_code(code) if report_state.over else None,
         partition=partition,
         priority=int(priority) if priority.isdigit() else 0,
@@ -209,6 +215,44 @@ def sbatch_parse(text: str) -> str:
     if not job_id.isdigit():
         raise SurpriseError(f"sbatch: no job id in {text!r}")
     return job_id
+
+
+def estimate_argv() -> list[str]:
+    """Ask when the script on standard input would start, without submitting it."""
+    return ["sbatch", "--test-only"]
+
+
+_ESTIMATE = re.compile(
+    r"^sbatch: Job \d+ to start at (?P<start>\S+) using \d+ processors on (?:nodes )?(?P<node>\S+)",
+    re.MULTILINE,
+)
+
+
+def estimate_parse(text: str) -> Estimate:
+    """Read what sbatch --test-only wrote to standard error."""
+    match = _ESTIMATE.search(text)
+    start = _time(match["start"]) or _written_time(match["start"]) if match else None
+    if match is None or start is None:
+        raise SurpriseError(f"sbatch --test-only: no start in {text!r}")
+    return Estimate(start, match["node"], "")
+
+
+def _written_time(text: str) -> datetime | None:
+    """A time as Slurm writes it by default, in UTC since that is what it runs with."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def release_argv(job_id: str) -> list[str]:
+    """Take a job's hold away; silent when there is none."""
+    return ["scontrol", "release", job_id]
+
+
+def extend_argv(job_id: str, minutes: int) -> list[str]:
+    """Set a job's time limit to so many minutes in all: doing it twice changes nothing."""
+    return ["scontrol", "update", f"JobId={job_id}", f"TimeLimit={minutes}"]
 
 
 def scancel_argv(job_id: str) -> list[str]:

@@ -7,9 +7,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from portal.adapters import accounting, commands
+from portal.adapters import accounting, commands, folder_commands
 from portal.adapters.transport import Completed, Transport
-from portal.core.job import JobReport, Node, Partition
+from portal.core.folders import Folder, storage_of
+from portal.core.job import Estimate, JobReport, Node, Partition
 from portal.core.limits import Limits
 from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
 
@@ -26,6 +27,9 @@ _DOWN = (
     "Problem talking to the database",
 )
 
+ESTIMATE_SECONDS = 5.0
+"""How long Slurm may think about a mere estimate."""
+
 # Which field of the request Slurm's refusal is about, where its words say so.
 _FIELDS = (
     ("memory", "resources.memory"),
@@ -39,9 +43,17 @@ _FIELDS = (
 class Slurm:
     """Scheduler over Slurm's command line tools."""
 
-    def __init__(self, transport: Transport, reader: str, directory: str, seconds: float) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        reader: str,
+        directory: str,
+        seconds: float,
+        operator: str = "",
+    ) -> None:
         self._transport = transport
         self._reader = reader
+        self._operator = operator
         self._directory = directory
         self._seconds = seconds
         self._names: dict[str, str] = {}
@@ -80,12 +92,63 @@ class Slurm:
             raise _refusal(done)
         return commands.sbatch_parse(done.stdout.decode(errors="replace"))
 
+    def estimate(self, user: str, script: str) -> Estimate:
+        """Slurm's guess when it would start this script's job; nothing is submitted."""
+        seconds = min(self._seconds, ESTIMATE_SECONDS)
+        argv = ["env", *commands.ENVIRONMENT, "timeout", "--kill-after=1", f"{seconds:.0f}"]
+        done = self._transport.run(
+            user, [*argv, *commands.estimate_argv()], script.encode(), seconds + 2
+        )
+        if done.code in (124, 137):
+            raise Unavailable("Slurm took too long to estimate a start.")
+        if done.code == 0:
+            return commands.estimate_parse(done.stderr)
+        refusal = _refusal(done)
+        if not isinstance(refusal, InvalidRequest):
+            raise refusal
+        return Estimate(None, "", f"Slurm would not take it: {_words(done)}")
+
     def cancel(self, user: str, job_id: str) -> None:
         """Cancel as the user; a job that is over already is fine."""
         done = self._transport.run(user, commands.scancel_argv(job_id), seconds=self._seconds)
         gone = "Invalid job id" in done.stderr or "already completing" in done.stderr
         if done.code != 0 and not gone:
             raise Unavailable(f"Slurm did not cancel the job: {_words(done)}")
+
+    def prepare(self, user: str, session: str, spec: str) -> None:
+        """Make the session's folder anew, with new instructions, for a job that Slurm has."""
+        folder = f"{self._directory}/sessions/{session}"
+        steps = (
+            "cd && umask 077",
+            f"rm -rf -- {folder}",
+            f"mkdir -p {self._directory}/logs {folder}",
+            f"cat > {folder}/spec.new",
+            f"mv {folder}/spec.new {folder}/spec.json",
+        )
+        argv = ["/bin/sh", "-c", " && ".join(steps)]
+        done = self._transport.run(user, argv, f"{spec}\n".encode(), self._seconds)
+        if done.code != 0:
+            raise Unavailable(f"The session's folder could not be made: {_words(done)}")
+
+    def release(self, user: str, job_id: str) -> None:
+        """Take a hold of the user's own away; a job that is not held is fine."""
+        done = self._transport.run(user, commands.release_argv(job_id), seconds=self._seconds)
+        if done.code != 0:
+            raise Unavailable(f"Slurm did not release the job: {_words(done)}")
+
+    # As the operator
+
+    @property
+    def may_extend(self) -> bool:
+        """Whether the site has an account for this."""
+        return bool(self._operator)
+
+    def extend(self, job_id: str, minutes: int) -> None:
+        """Let a running job run so many minutes in all."""
+        argv = commands.extend_argv(job_id, minutes)
+        done = self._transport.run(self._operator, argv, seconds=self._seconds)
+        if done.code != 0:
+            raise Unavailable(f"Slurm did not extend the time: {_words(done)}")
 
     # As the reader
 
@@ -150,9 +213,10 @@ class Slurm:
 class HomeFiles:
     """UserFiles over the same transport."""
 
-    def __init__(self, transport: Transport, directory: str) -> None:
+    def __init__(self, transport: Transport, directory: str, storage: str) -> None:
         self._transport = transport
         self._directory = directory
+        self._storage = storage
 
     def remove_session(self, user: str, session: str) -> None:
         """Delete all that a session left; nothing there is fine."""
@@ -167,10 +231,46 @@ class HomeFiles:
         script = f"[ ! -e {file} ] || tail -c +{offset + 1} {file} | head -c {limit}"
         return self._transport.run(user, ["/bin/sh", "-c", script]).stdout
 
+    def folders(self, user: str) -> list[Folder]:
+        """What could be mounted: the home directory, then storage folders by name."""
+        done = self._ask(user, folder_commands.list_argv(storage_of(user, self._storage)))
+        return folder_commands.list_parse(done.stdout)
+
+    def missing_folders(self, user: str, names: Collection[str]) -> set[str]:
+        """Those of these names of storage folders that the user has none of."""
+        argv = folder_commands.missing_argv(storage_of(user, self._storage), names)
+        return folder_commands.missing_parse(self._ask(user, argv).stdout)
+
+    def make_folder(self, user: str, name: str) -> Folder:
+        """Make a storage folder."""
+        argv = folder_commands.make_argv(storage_of(user, self._storage), name)
+        done = self._transport.run(user, argv)
+        if refusal := folder_commands.make_refusal(done):
+            raise InvalidRequest([FieldError("folder", refusal)])
+        if done.code != 0:
+            raise Unavailable(f"The folder could not be made: {_words(done)}")
+        return folder_commands.make_parse(done.stdout, name)
+
+    def _ask(self, user: str, argv: Sequence[str]) -> Completed:
+        done = self._transport.run(user, argv)
+        if done.code != 0:
+            raise Unavailable(f"Your folders cannot be looked at right now: {_words(done)}")
+        return done
+
+    def log_tail(self, user: str, session: str, lines: int, limit: int) -> bytes:
+        """The last lines of the session's log; b"" when there is none."""
+        file = f"{self._directory}/logs/{session}.log"
+        script = f"[ ! -e {file} ] || tail -n {lines} {file} | tail -c {limit}"
+        done = self._transport.run(user, ["/bin/sh", "-c", script])
+        if done.code != 0:
+            raise Unavailable(f"The session's log could not be read: {_words(done)}")
+        return done.stdout
+
 
 def _words(done: Completed) -> str:
     lines = [line for line in done.stderr.splitlines() if line.strip()]
-    return lines[-1].removeprefix("sbatch: error: ") if lines else f"exit code {done.code}"
+    said = lines[-1] if lines else f"exit code {done.code}"
+    return said.removeprefix("sbatch: error: ").removeprefix("allocation failure: ")
 
 
 def _refusal(done: Completed) -> Exception:

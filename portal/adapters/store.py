@@ -161,6 +161,23 @@ class Store:
         """All that are over and still have files."""
         return self._where(col(SessionRow.state).in_(OVER), col(SessionRow.cleaned).is_(False))
 
+    def unexplained(self, text: str, since: datetime) -> list[Session]:
+        """All that ended since then with this text as their explanation."""
+        return self._where(
+            col(SessionRow.state).in_(OVER),
+            col(SessionRow.ended) >= since,
+            col(SessionRow.end_text) == text,
+        )
+
+    def ending(self, owner: str, before: datetime) -> list[Session]:
+        """One owner's running sessions whose time is up before then, the next one first."""
+        found = self._where(
+            col(SessionRow.state) == State.RUNNING,
+            col(SessionRow.owner) == owner,
+            col(SessionRow.deadline) <= before,
+        )
+        return sorted(found, key=lambda session: (session.deadline or before, session.id))
+
     def _where(self, *conditions: Any) -> list[Session]:
         with Database(self._readers) as db:
             return [_session(row) for row in db.exec(select(SessionRow).where(*conditions))]

@@ -85,6 +85,7 @@ class SessionRow(SQLModel, table=True):
     partition: str | None = None
     time_limit: int | None = None
     shared_memory_mb: int | None = None
+    shared_memory_cap_mb: int | None = None
     env_names: tuple[str, ...] = Field(default=(), sa_type=Words)
     mounts: tuple[Mount, ...] = Field(default=(), sa_type=MountList)
     state: str = Field(index=True)

@@ -24,6 +24,11 @@ log = logging.getLogger(__name__)
 
 USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 CONNECT_SECONDS = 10.0
+MOST_AT_ONCE = 8
+"""Commands at the same time over one connection: sshd refuses the eleventh (MaxSessions), and a
+refusal would cost the others their connection."""
+WAIT_SECONDS = 5.0
+"""How long a command waits for its turn: a launch must be handed over before it counts as lost."""
 IDLE_SECONDS = 600.0
 """How long an unused connection is kept; sshd lets it outlive its certificate."""
 
@@ -62,13 +67,23 @@ class SshTransport:
         self._pool: dict[str, _Connection] = {}
         self._lock = threading.Lock()
         self._user_locks: dict[str, threading.Lock] = {}
+        self._slots: dict[str, threading.BoundedSemaphore] = {}
 
     def run(
         self, user: str, argv: Sequence[str], stdin: bytes = b"", seconds: float = 20.0
     ) -> Completed:
-        """Run to the end on the login node as the user."""
-        channel = self._channel(user)
-        with channel:
+        """Run to the end on the login node as the user; waits while too many others do."""
+        with self._lock:
+            slot = self._slots.setdefault(user, threading.BoundedSemaphore(MOST_AT_ONCE))
+        if not slot.acquire(timeout=WAIT_SECONDS):
+            raise Unavailable(f"Too much is being done as {user} right now. Try again in a minute.")
+        try:
+            return self._run(user, argv, stdin, seconds)
+        finally:
+            slot.release()
+
+    def _run(self, user: str, argv: Sequence[str], stdin: bytes, seconds: float) -> Completed:
+        with self._channel(user) as channel:
             try:
                 # exec: the user's own shell may be any; it only ever sees quoted words.
                 channel.exec_command("exec " + shlex.join(argv))

@@ -2,14 +2,54 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
 
-from portal.core.launch import MAX_MEMORY_MB, MIN_MEMORY_MB, Word
+from portal.core.app import Catalog, Image
+from portal.core.bounds import cores, exact_size
+from portal.core.launch import (
+    MAX_MEMORY_MB,
+    MIN_MEMORY_MB,
+    STRICT,
+    Resources,
+    SharedMemory,
+    Word,
+    field_errors,
+)
+from portal.core.limits import Limits
+from portal.errors import FieldError, InvalidRequest
 
 _CHECKED = ConfigDict(extra="forbid", frozen=True, strict=True, from_attributes=True)
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+Minutes = Annotated[int, Field(ge=1, le=525_600, description="minutes")]
+Place = Annotated[int, Field(ge=0, le=100_000)]
+
+
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        raise PydanticCustomError("one_line", "use printable characters, in one line")
+    return text
+
+
+Title = Annotated[str, Field(min_length=1, max_length=60), AfterValidator(_one_line)]
+Description = Annotated[str, Field(max_length=200), AfterValidator(_one_line)]
+Principal = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$")]
+"""Name of a user or of a Slurm account."""
+SeenBy = Literal["everybody", "some", "nobody"]
 
 
 class Template(BaseModel):
@@ -18,15 +58,66 @@ class Template(BaseModel):
     model_config = _CHECKED
 
     name: Word
-    title: Annotated[str, Field(min_length=1, max_length=60)]
-    description: Annotated[str, Field(max_length=200)] = ""
+    title: Title
+    description: Description = ""
     cpus: Annotated[int, Field(ge=1, le=4096)]
     memory_mb: Annotated[int, Field(ge=MIN_MEMORY_MB, le=MAX_MEMORY_MB)]
     shared_memory_mb: Annotated[int, Field(ge=1, le=MAX_MEMORY_MB)] | None = None
-    time_limit: Annotated[int, Field(ge=1, le=525_600)] | None = None
+    time_limit: Minutes | None = None
     resource_group: Word | None = None
-    place: int = 0
+    place: Place = 0
     """Templates are shown in this order, then by name."""
+
+
+class TemplateRequest(BaseModel):
+    """A template as administrators write it: its resources as in a launch."""
+
+    model_config = STRICT
+
+    title: Title
+    description: Description = ""
+    resources: Resources
+    time_limit: Minutes | None = None
+    resource_group: Word | None = None
+    place: Place | None = None
+    """Without one it keeps its place; a new one comes last."""
+
+    @classmethod
+    def of(cls, template: Template) -> TemplateRequest:
+        """The same template as it could be written again."""
+        resources = Resources.model_construct(
+            cpus=template.cpus,
+            memory=template.memory_mb,
+            shared_memory=template.shared_memory_mb,
+        )
+        plain = {"name", "cpus", "memory_mb", "shared_memory_mb"}
+        return cls.model_construct(**template.model_dump(exclude=plain), resources=resources)
+
+    def named(self, name: str, place: int) -> Template:
+        """The template that is kept."""
+        return Template(
+            name=name,
+            cpus=self.resources.cpus,
+            memory_mb=self.resources.memory,
+            shared_memory_mb=self.resources.shared_memory,
+            **self.model_dump(exclude={"resources", "place"}),
+            place=place,
+        )
+
+
+class ImageRequest(BaseModel):
+    """Who sees an image, as administrators write it."""
+
+    model_config = STRICT
+
+    seen_by: SeenBy
+    accounts: Annotated[tuple[Principal, ...], Field(max_length=200, strict=False)] = ()
+    users: Annotated[tuple[Principal, ...], Field(max_length=200, strict=False)] = ()
+
+    @field_validator("accounts", "users")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(names))
 
 
 class ImageRule(BaseModel):
@@ -34,12 +125,31 @@ class ImageRule(BaseModel):
 
     model_config = _CHECKED
 
-    environment: Word
-    version: Word
-    seen_by: Literal["everybody", "some", "nobody"] = "everybody"
+    environment: str
+    version: str
+    seen_by: SeenBy = "everybody"
     accounts: tuple[str, ...] = ()
-    """Slurm accounts, where only some may see it."""
+    """Slurm accounts, where only some may see it; accounts below them count as well."""
     users: tuple[str, ...] = ()
+
+    def lets_in(self, user: str, accounts: Iterable[str]) -> bool:
+        """Whether somebody of these accounts may see the image."""
+        if self.seen_by != "some":
+            return self.seen_by == "everybody"
+        return user in self.users or not set(self.accounts).isdisjoint(accounts)
+
+
+class CapsRequest(BaseModel):
+    """The caps as administrators write them; null takes one away."""
+
+    model_config = STRICT
+
+    max_shared_memory: SharedMemory | None = None
+
+    @classmethod
+    def of(cls, rules: SiteRules) -> CapsRequest:
+        """The caps as they could be written again."""
+        return cls.model_construct(max_shared_memory=rules.max_shared_memory_mb)
 
 
 class SiteRules(BaseModel):
@@ -64,3 +174,121 @@ class Entry(BaseModel):
     target: str = ""
     detail: str = ""
     address: str = ""
+
+
+Asked = TypeVar("Asked", bound=BaseModel)
+
+
+def parse(model: type[Asked], data: Mapping[str, Any]) -> Asked:
+    """Check what somebody entered; raises InvalidRequest that names every wrong field."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise InvalidRequest(field_errors(error)) from None
+
+
+def name_problems(name: str) -> list[FieldError]:
+    """What is wrong with a template's name, which is a part of its address."""
+    if NAME.fullmatch(name):
+        return []
+    return [FieldError("name", "use letters, digits, dots, dashes and underscores, at most 64")]
+
+
+def parse_template(name: str, data: Mapping[str, Any]) -> TemplateRequest:
+    """Check a template with its name; raises InvalidRequest that names every wrong field."""
+    problems = name_problems(name)
+    try:
+        asked = parse(TemplateRequest, data)
+    except InvalidRequest as error:
+        raise InvalidRequest([*problems, *error.errors]) from None
+    if problems:
+        raise InvalidRequest(problems)
+    return asked
+
+
+def mark(value: BaseModel | None) -> str:
+    """What tells two states of a thing apart; "" for one that is not there.
+
+    Moving one template changes the places of others, which nobody edited.
+    """
+    if value is None:
+        return ""
+    return hashlib.sha256(value.model_dump_json(exclude={"place"}).encode()).hexdigest()[:16]
+
+
+def rule_of(image: Image, rules: Iterable[ImageRule]) -> ImageRule:
+    """The rule of one image."""
+    key = (image.environment, image.version)
+    found = next((r for r in rules if (r.environment, r.version) == key), None)
+    return found or ImageRule(environment=image.environment, version=image.version)
+
+
+def accounts_of(user: str, limits: Limits | None) -> frozenset[str]:
+    """A person's Slurm accounts and those above them; none while Slurm was not read."""
+    if limits is None:
+        return frozenset()
+    above = {a.account: a.parent for a in limits.associations if not a.user}
+    found: set[str] = set()
+    for association in limits.associations:
+        account = association.account if association.user == user else ""
+        while account and account not in found:
+            found.add(account)
+            account = above.get(account, "")
+    return frozenset(found)
+
+
+def visible(
+    user: str, catalog: Catalog, rules: Iterable[ImageRule], limits: Limits | None
+) -> Catalog:
+    """The catalog with only those images that this person may see."""
+    known = list(rules)
+    accounts = accounts_of(user, limits)
+    images = (i for i in catalog.images if rule_of(i, known).lets_in(user, accounts))
+    return catalog.model_copy(update={"images": tuple(images)})
+
+
+def check_people(asked: ImageRequest, limits: Limits | None) -> None:
+    """Refuse a rule that lets in nobody by mistake: no name, or one that Slurm does not know."""
+    problems = []
+    if asked.seen_by == "some" and not (asked.accounts or asked.users):
+        problems.append(FieldError("accounts", "name at least one account or user"))
+    if limits is not None and limits.shuts_out_strangers:
+        accounts = {a.account for a in limits.associations}
+        users = {a.user for a in limits.associations}
+        problems += _unknown("accounts", "account", asked.accounts, accounts)
+        problems += _unknown("users", "user", asked.users, users)
+    if problems:
+        raise InvalidRequest(problems)
+
+
+def _unknown(field: str, word: str, names: Iterable[str], known: set[str]) -> list[FieldError]:
+    strange = [name for name in names if name not in known]
+    if not strange:
+        return []
+    return [FieldError(field, f"Slurm has no {word} named {', '.join(strange)}")]
+
+
+def describe_template(template: Template) -> str:
+    """A template in a line of the journal."""
+    parts = [cores(template.cpus), exact_size(template.memory_mb)]
+    if template.shared_memory_mb is not None:
+        parts.append(f"shared memory {exact_size(template.shared_memory_mb)}")
+    if template.time_limit is not None:
+        parts.append(f"{template.time_limit} minutes")
+    if template.resource_group is not None:
+        parts.append(f"group {template.resource_group}")
+    return f"{template.title}: {', '.join(parts)}"
+
+
+def describe_rule(rule: ImageRule) -> str:
+    """Who sees an image, in a line of the journal."""
+    if rule.seen_by != "some":
+        return rule.seen_by
+    parts = [("accounts", rule.accounts), ("users", rule.users)]
+    return "; ".join(f"{word} {', '.join(names)}" for word, names in parts if names)
+
+
+def describe_caps(rules: SiteRules) -> str:
+    """The caps, in a line of the journal."""
+    cap = rules.max_shared_memory_mb
+    return f"shared memory at most {exact_size(cap)}" if cap else "no cap on shared memory"

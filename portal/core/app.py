@@ -47,6 +47,8 @@ class Image(BaseModel):
     description: str = ""
     apps: tuple[AppName, ...]
     default_app: AppName | None = None
+    default: bool = False
+    """Whether a new launch form proposes this one."""
 
 
 def describe_problem(error: ValidationError) -> str:
@@ -72,6 +74,12 @@ class Catalog(BaseModel):
             ),
             None,
         )
+
+    @property
+    def proposed(self) -> Image | None:
+        """What a new launch form proposes: the image marked as default, else the first."""
+        first = self.images[0] if self.images else None
+        return next((image for image in self.images if image.default), first)
 
     def apps_of(self, environment: str, version: str) -> list[AppSpec]:
         """The apps that an image offers, in its own order."""

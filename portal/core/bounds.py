@@ -206,3 +206,8 @@ def size(mb: int) -> str:
     if mb < 1024:
         return f"{mb} MB"
     return f"{mb * 10 // 1024 / 10:g} GB"
+
+
+def exact_size(mb: int) -> str:
+    """Write MiB so that nothing is lost."""
+    return f"{mb // 1024} GB" if mb % 1024 == 0 else f"{mb} MB"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -11,7 +13,10 @@ HOME = "home"
 """The name under which a person's whole home directory can be mounted."""
 MAX_MOUNTS = 20
 
-FolderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+"""What a storage folder must be named like to be mounted: its name stands in a batch script."""
+
+FolderName = Annotated[str, Field(pattern=f"^{NAME}$")]
 
 
 class Mount(BaseModel):
@@ -22,11 +27,21 @@ class Mount(BaseModel):
     folder: FolderName
     read_only: bool = False
 
+    @property
+    def path(self) -> str:
+        """Where the session sees it."""
+        return f"~/{self.folder}"
+
 
 def _short(value: Any) -> Any:
     return {"folder": value} if isinstance(value, str) else value
 
 
+_NAME_JSON = {
+    "type": "string",
+    "description": "a storage folder's name, or home",
+    "pattern": f"^{NAME}$",
+}
 Mounts = Annotated[
     tuple[
         Annotated[
@@ -35,11 +50,11 @@ Mounts = Annotated[
             WithJsonSchema(
                 {
                     "anyOf": [
-                        {"type": "string", "description": "a folder's name, or home"},
+                        _NAME_JSON,
                         {
                             "type": "object",
                             "properties": {
-                                "folder": {"type": "string"},
+                                "folder": _NAME_JSON,
                                 "read_only": {"type": "boolean"},
                             },
                             "required": ["folder"],
@@ -64,4 +79,38 @@ class Folder:
     path: str
     """Where it lies on the cluster's file system."""
     mountable: bool = True
-    """False where its name has characters that a batch script must not carry."""
+    """False where its name cannot stand in a batch script, or is taken by the home directory."""
+
+
+def storage_folder(name: str, directory: str) -> Folder:
+    """A storage folder that was found in the directory of a person's storage folders."""
+    mountable = name != HOME and re.fullmatch(NAME, name) is not None
+    return Folder(name, f"{directory.rstrip('/')}/{name}", mountable)
+
+
+@dataclass(frozen=True)
+class MountPoint:
+    """One mount as the batch script makes it."""
+
+    name: str
+    source: str
+    """Absolute, or relative to the user's home directory."""
+    read_only: bool
+
+
+def storage_of(user: str, storage: str) -> str:
+    """Where a user's storage folders lie, by the site's setting."""
+    return storage.replace("{user}", user)
+
+
+def mount_points(user: str, mounts: Iterable[Mount], storage: str) -> tuple[MountPoint, ...]:
+    """What is mounted from where."""
+    directory = storage_of(user, storage).rstrip("/")
+    return tuple(
+        MountPoint(
+            mount.folder,
+            "." if mount.folder == HOME else f"{directory}/{mount.folder}",
+            mount.read_only,
+        )
+        for mount in mounts
+    )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from portal.core.folders import MountPoint
 from portal.core.launch import format_size
 
 
@@ -23,6 +24,7 @@ class JobDescription:
     toolkit: str
     directory: str
     """Where sessions and logs live, relative to the user's home."""
+    mounts: tuple[MountPoint, ...] = ()
 
 
 class JobState(StrEnum):
@@ -98,6 +100,12 @@ class JobReport:
     start: datetime | None = None
     """The real start, or Slurm's own estimate while the job is pending."""
     end: datetime | None = None
+    deadline: datetime | None = None
+    """When a running job's time is up."""
+    time_limit: int | None = None
+    """Minutes that it may run; None for no limit."""
+    restarts: int = 0
+    """How often Slurm has put it back into the queue."""
     exit_code: int | None = None
     partition: str = ""
     priority: int = 0

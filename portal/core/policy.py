@@ -4,27 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from portal.core.administration import SiteRules
 from portal.core.app import Catalog, Image
+from portal.core.bounds import size
 from portal.core.job import Partition
 from portal.core.launch import LaunchRequest
 from portal.errors import FieldError, InvalidRequest
 
 
 def decide(
-    request: LaunchRequest, catalog: Catalog, partitions: Sequence[Partition] | None
+    request: LaunchRequest,
+    catalog: Catalog,
+    partitions: Sequence[Partition] | None,
+    rules: SiteRules,
 ) -> Image:
     """Return the image that will run, or raise InvalidRequest naming all that cannot be.
 
     `partitions` are those open to whoever asks, with that person's bounds (core/bounds.py). Only
     what can never be granted is refused here: a request that fits an empty cluster goes to Slurm,
-    which decides when. None means that nothing is known yet, so nothing is bounded.
+    which decides when. None means that nothing is known yet, so nothing is bounded. The catalog
+    is what this person may see: an image hidden from them is like one that does not exist.
     """
     image = catalog.image(request.environment, request.version)
     problems = [] if image else [_missing_image(request, catalog)]
     problems += resource_problems(request, partitions) if partitions is not None else []
+    problems += _cap_problems(request, rules)
     if image is None or problems:
         raise InvalidRequest(problems)
     return image
+
+
+def _cap_problems(request: LaunchRequest, rules: SiteRules) -> list[FieldError]:
+    cap, asked = rules.max_shared_memory_mb, request.resources.shared_memory
+    if cap is None or asked is None or asked <= cap:
+        return []
+    text = f"an administrator allows {size(cap)} of shared memory at most"
+    return [FieldError("resources.shared_memory", text)]
 
 
 def _missing_image(request: LaunchRequest, catalog: Catalog) -> FieldError:

@@ -8,7 +8,10 @@ from datetime import datetime
 from typing import Protocol
 
 from portal.core.access import AppState, Grant, OpenApp, Ticket
-from portal.core.job import JobReport, Node, Partition
+from portal.core.administration import Entry, ImageRule, SiteRules, Template
+from portal.core.folders import Folder
+from portal.core.job import Estimate, JobReport, Node, Partition
+from portal.core.journal import JournalFilter
 from portal.core.limits import Limits
 from portal.core.preset import Preset
 from portal.core.session import Session, State
@@ -34,8 +37,32 @@ class Scheduler(Protocol):
         """
         ...
 
+    def estimate(self, user: str, script: str) -> Estimate:
+        """Slurm's guess when it would start this script's job; nothing is submitted."""
+        ...
+
     def cancel(self, user: str, job_id: str) -> None:
         """Cancel as the user; a job that is over already is fine."""
+        ...
+
+    def prepare(self, user: str, session: str, spec: str) -> None:
+        """Make the session's folder anew, with new instructions, for a job that Slurm has.
+
+        For a job that was put back into the queue and whose first run is over. Again is fine.
+        """
+        ...
+
+    def release(self, user: str, job_id: str) -> None:
+        """Take a hold of the user's own away; a job that is not held is fine."""
+        ...
+
+    @property
+    def may_extend(self) -> bool:
+        """Whether the site has given the portal an account that may extend time limits."""
+        ...
+
+    def extend(self, job_id: str, minutes: int) -> None:
+        """Let a running job run so many minutes in all; doing it twice changes nothing."""
         ...
 
     def jobs(self) -> dict[str, JobReport]:
@@ -76,6 +103,25 @@ class UserFiles(Protocol):
 
     def read_log(self, user: str, session: str, offset: int, limit: int) -> bytes:
         """Up to `limit` bytes of the session's log from `offset` on; b"" when there is none."""
+        ...
+
+    def folders(self, user: str) -> list[Folder]:
+        """What could be mounted: the home directory, then storage folders by name (500 at most)."""
+        ...
+
+    def missing_folders(self, user: str, names: Collection[str]) -> set[str]:
+        """Those of these names of storage folders that the user has none of."""
+        ...
+
+    def make_folder(self, user: str, name: str) -> Folder:
+        """Make a storage folder; raises InvalidRequest for the field "folder"."""
+        ...
+
+    def log_tail(self, user: str, session: str, lines: int, limit: int) -> bytes:
+        """The last lines of the session's log, `limit` bytes at most; b"" when there is none.
+
+        Raises Unavailable.
+        """
         ...
 
 
@@ -182,6 +228,14 @@ class SessionStore(Protocol):
 
     def unclean(self) -> list[Session]:
         """All that are over and still have files."""
+        ...
+
+    def unexplained(self, text: str, since: datetime) -> list[Session]:
+        """All that ended since then with this text as their explanation."""
+        ...
+
+    def ending(self, owner: str, before: datetime) -> list[Session]:
+        """One owner's running sessions whose time is up before then, the next one first."""
         ...
 
     def listing(
@@ -339,8 +393,65 @@ class PresetStore(Protocol):
         ...
 
 
+class Note(Protocol):
+    """Writes the journal; never raises, since what is noted has happened already."""
+
+    def __call__(self, who: str, action: str, target: str = "", detail: str = "") -> None:
+        """Write down who did what; never secrets."""
+        ...
+
+
 class RulesStore(Protocol):
-    """What administrators decide, and the journal. Every method is one transaction."""
+    """What administrators decide, and the journal. Every method is one transaction.
+
+    A change and its line in the journal are stored together or not at all. `seen` is the mark
+    (core/administration.py) of what the author of a change had before their eyes; where something
+    else is stored by now, Conflict is raised. None does not ask.
+    """
+
+    def templates(self) -> list[Template]:
+        """All templates in their order."""
+        ...
+
+    def save_template(self, template: Template, seen: str | None, entry: Entry) -> None:
+        """Make or replace a template."""
+        ...
+
+    def drop_template(self, name: str, entry: Entry) -> bool:
+        """Delete a template; False when there is none."""
+        ...
+
+    def order_templates(self, names: Sequence[str], entry: Entry) -> None:
+        """Put the templates into this order; names that are gone do not matter."""
+        ...
+
+    def image_rules(self) -> list[ImageRule]:
+        """All rules about images."""
+        ...
+
+    def save_image_rule(self, rule: ImageRule, seen: str | None, entry: Entry) -> None:
+        """Make or replace the rule about an image."""
+        ...
+
+    def site_rules(self) -> SiteRules:
+        """The caps."""
+        ...
+
+    def save_site_rules(self, rules: SiteRules, seen: str | None, entry: Entry) -> None:
+        """Replace the caps."""
+        ...
+
+    def note(self, entries: Sequence[Entry]) -> None:
+        """Add lines to the journal; nothing ever changes one."""
+        ...
+
+    def journal(self, wanted: JournalFilter, limit: int, before: int | None) -> list[Entry]:
+        """Lines, newest first, from those on whose id is below `before`."""
+        ...
+
+    def forget_journal(self, before: datetime) -> None:
+        """Drop the lines of before a time."""
+        ...
 
 
 class Authenticator(Protocol):

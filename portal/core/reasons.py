@@ -54,6 +54,8 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "NvidiaImexChannels": ("The links between GPUs that it needs are in use.", _WAIT),
     "PowerNotAvail": ("There is not enough electric power for it now.", _WAIT),
     "PowerReserved": ("The electric power is reserved for others now.", _WAIT),
+    # Not Slurm's word: a job that was paused while it ran.
+    "Suspended": ("It is paused, and nothing in it moves.", "It goes on when Slurm lets it."),
     # The site's doing.
     "ReqNodeNotAvail": ("The nodes that could run it are not available.", _WAIT),
     "NodeDown": ("The nodes that could run it are down.", _TELL),
@@ -64,8 +66,8 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "BlockMaxError": ("The machine refuses it after repeated errors.", _TELL),
     "BlockFreeAction": ("The machine is setting nodes free.", _WAIT),
     # On hold.
-    "JobHeldUser": ("It is on hold by its owner.", "Release it with: scontrol release."),
-    "JobHeldAdmin": ("An administrator has put it on hold.", _ASK),
+    "JobHeldUser": ("Its owner holds it.", "Release it, and it takes its turn."),
+    "JobHeldAdmin": ("An administrator holds it.", _ASK),
     "JobHoldMaxRequeue": ("It failed to start too often and is on hold.", _AGAIN),
     # Never as it stands.
     "AccountNotAllowed": ("Your account may not use this resource group.", _ELSEWHERE),

@@ -1,4 +1,4 @@
-"""A session, the states it can be in, and what Slurm's word does to it."""
+"""A session and the states it can be in; what Slurm's word does to it is in follow.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict
 
 from portal.core.folders import Mount
-from portal.core.job import JobReport, JobState
 
 
 class State(StrEnum):
@@ -63,6 +62,8 @@ class Session(BaseModel):
     time_limit: int | None = None
     shared_memory_mb: int | None = None
     """What was asked for; None is the usual share of the memory."""
+    shared_memory_cap_mb: int | None = None
+    """The administrator's cap when it was launched; the usual share stays below it."""
     env_names: tuple[str, ...] = ()
     """Names of the environment variables; their values may be secret and stay in the store."""
     mounts: tuple[Mount, ...] = ()
@@ -70,7 +71,8 @@ class Session(BaseModel):
     state: State
     created: datetime
     token_hash: str
-    """SHA-256 of the secret that the session's runner proves itself with."""
+    """SHA-256 of the secret that the session's runner proves itself with; "" while a session that
+    Slurm put back into the queue has no new one yet."""
     submitted: datetime
     """When the latest attempt to submit began."""
     attempts: int = 1
@@ -117,80 +119,21 @@ class Session(BaseModel):
 
     @property
     def shm_mb(self) -> int:
-        """Size of /dev/shm: half of the memory unless somebody asked for another."""
-        return self.shared_memory_mb or self.memory_mb // 2
+        """Size of /dev/shm: what was asked for, else the usual share."""
+        return self.shared_memory_mb or usual_shm(self.memory_mb, self.shared_memory_cap_mb)
+
+
+def usual_shm(memory_mb: int, cap_mb: int | None) -> int:
+    """Size of /dev/shm when nobody asked for one: half of the memory, within the cap."""
+    return min(memory_mb // 2, cap_mb or memory_mb)
 
 
 Changes = dict[str, object]
 
 NOT_WAITING: Changes = {"pending_reason": None, "estimated_start": None, "ahead": None}
 
-
-def observe(session: Session, report: JobReport, now: datetime) -> Changes:
-    """Say what Slurm's report of the job changes in a live session; nothing new gives {}."""
-    if report.state.over:
-        return _ended(session, report, now)
-    changes: Changes = {"job_id": report.job_id, "lost": None}
-    if session.state is not State.ENDING:
-        changes["state"] = _live_state(session, report.state)
-    if report.state is JobState.PENDING:
-        changes |= {
-            "pending_reason": report.reason,
-            "estimated_start": report.start,
-            "ahead": report.ahead,
-        }
-    else:
-        changes |= {**NOT_WAITING, "started": report.start}
-        if report.nodes:
-            changes["node"] = report.nodes[0]
-    return {key: value for key, value in changes.items() if getattr(session, key) != value}
-
-
-def _live_state(session: Session, state: JobState) -> State:
-    if state is JobState.PENDING:
-        return State.PENDING
-    if state is JobState.COMPLETING:
-        return State.ENDING
-    return State.RUNNING if session.ready else State.STARTING
-
-
-def _ended(session: Session, report: JobReport, now: datetime) -> Changes:
-    cause, text = explain_end(session, report)
-    failed = cause not in (Cause.FINISHED, Cause.CANCELLED, Cause.TIME_LIMIT)
-    return {
-        "state": State.FAILED if failed else State.FINISHED,
-        "job_id": report.job_id,
-        "started": session.started or report.start,
-        "ended": report.end or now,
-        "cause": cause,
-        "end_text": text,
-        "exit_code": report.exit_code,
-        **NOT_WAITING,
-    }
-
-
-def explain_end(session: Session, report: JobReport) -> tuple[Cause, str]:
-    """Name the true cause of a session's end, in words for its owner."""
-    if session.stop_requested:
-        return Cause.CANCELLED, f"Ended by {session.stopped_by}."
-    never_ready = session.ready is None
-    match report.state:
-        case JobState.CANCELLED:
-            by = f" by {report.cancelled_by}" if report.cancelled_by else ""
-            return Cause.CANCELLED, f"Cancelled{by} with Slurm's own commands."
-        case JobState.TIMEOUT | JobState.DEADLINE:
-            return Cause.TIME_LIMIT, "The time limit was reached."
-        case JobState.OUT_OF_MEMORY:
-            return Cause.OUT_OF_MEMORY, (
-                "The session needed more memory than it asked for. Launch it again with more."
-            )
-        case JobState.NODE_FAIL | JobState.BOOT_FAIL:
-            return Cause.NODE_FAILURE, "The compute node failed. Launch the session again."
-        case JobState.PREEMPTED:
-            return Cause.PREEMPTED, "A job of higher priority needed the place."
-        case _ if never_ready:
-            return Cause.START_FAILED, "The session did not start. Its log says why."
-        case JobState.COMPLETED:
-            return Cause.FINISHED, "The session ended by itself."
-        case _:
-            return Cause.FAILED, f"The session failed (exit code {report.exit_code})."
+SUSPENDED = "Suspended"
+"""What stands as the reason of a session whose job was paused; Slurm has no reason of its own."""
+HELD = frozenset({"JobHeldUser", "JobHeldAdmin"})
+NEVER_CALLED = "Slipway, since nothing in it had called back"
+"""Who stopped a session that started and was never heard of."""

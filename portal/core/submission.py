@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from portal.core.app import AppSpec, Image
+from portal.core.folders import mount_points
 from portal.core.job import JobDescription
 from portal.core.session import Session
 
@@ -22,6 +23,8 @@ class Rules:
     callback: str
     gateway_ports: tuple[int, int]
     heartbeat_seconds: int
+    storage: str
+    """Where users' storage folders lie (core/folders.py)."""
 
 
 def build_job(session: Session, image: Image, rules: Rules) -> JobDescription:
@@ -36,6 +39,7 @@ def build_job(session: Session, image: Image, rules: Rules) -> JobDescription:
         image=image.path,
         toolkit=rules.toolkit,
         directory=rules.directory,
+        mounts=mount_points(session.owner, session.mounts, rules.storage),
     )
 
 
@@ -64,7 +68,11 @@ def runner_spec(
             "heartbeat_seconds": rules.heartbeat_seconds,
             "apps": sorted({app.server for app in apps}),
             "env": dict(env),
-            # Only what was asked for by name is worth not starting for.
-            "shared_memory": {"mb": session.shm_mb, "must": session.shared_memory_mb is not None},
+            # Only what was asked for by name, or capped, is worth not starting for.
+            "shared_memory": {"mb": session.shm_mb, "must": _must_have_shm(session)},
         }
     )
+
+
+def _must_have_shm(session: Session) -> bool:
+    return session.shared_memory_mb is not None or session.shared_memory_cap_mb is not None

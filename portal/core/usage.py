@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from portal.core.bounds import groups_for, totals
+from portal.core.bounds import cores, groups_for, size, totals
 from portal.core.job import JobReport, JobState, Node, Partition
 from portal.core.limits import Amount, Limits, Total, standing
 
@@ -142,6 +142,25 @@ def _meter(
         min(allowed, default=None),
         None if not available else max(min(available), 0),
     )
+
+
+def held_back(
+    user: str, partition: str, wanted: tuple[int, int], limits: Limits | None, use: Use
+) -> str:
+    """Whose limit keeps (cores, MiB) more from this person for now; "" where none does.
+
+    Slurm's own estimate looks at free nodes only, and promises a start that limits then forbid.
+    """
+    own = standing(user, partition, limits) if limits else None
+    for total in totals(own) if own else ():
+        held = _held(use, total)
+        for most, holds, more, words in (
+            (total.amount.cpus, held.cpus, wanted[0], cores),
+            (total.amount.memory_mb, held.memory_mb, wanted[1], size),
+        ):
+            if most is not None and (holds or 0) + more > most:
+                return total.who.format(amount=words(most))
+    return ""
 
 
 def _held(use: Use, total: Total) -> Amount:

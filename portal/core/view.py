@@ -6,15 +6,21 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from portal.core.access import OpenApp
+from portal.core.access import AppState, OpenApp
 from portal.core.app import AppSpec
+from portal.core.ends import app_trouble
 from portal.core.launch import format_size
 from portal.core.ports import SlurmStatus
 from portal.core.reasons import Reason, explain
-from portal.core.session import OVER, Session, State
+from portal.core.session import OVER, SUSPENDED, Session, State
 
 SILENT_AFTER = timedelta(seconds=15)
 """How old Slurm's last answer may be before we stop claiming to know."""
+
+NODE_SILENT_AFTER = timedelta(seconds=45)
+"""How old a runner's last report may be; it reports every ten seconds."""
+ENDS_SOON = timedelta(minutes=15)
+"""How long before its end people are warned."""
 
 UNKNOWN = "UNKNOWN"
 
@@ -54,11 +60,52 @@ def shown_reason(session: Session, status: SlurmStatus, now: datetime) -> Reason
         case State.SUBMITTING:
             return Reason("Submitting", "It is being handed to Slurm.")
         case State.PENDING:
-            return explain(session.pending_reason)
+            return _waits(session)
+        case State.STARTING | State.RUNNING if session.pending_reason == SUSPENDED:
+            return explain(SUSPENDED)
         case State.STARTING:
             return Reason("Starting", "The container is starting.")
+        case State.RUNNING:
+            return _node_silent(session, now)
         case _:
             return None
+
+
+def _waits(session: Session) -> Reason:
+    reason = explain(session.pending_reason)
+    if session.requeued is None:
+        return reason
+    again = (
+        f"Slurm put it back into the queue at {session.requeued:%H:%M} UTC; "
+        "it starts again with an empty home."
+    )
+    if reason.code == "BeginTime":  # Slurm itself waits two minutes before it starts a job again
+        return Reason(reason.code, again, "This takes minutes.")
+    return Reason(reason.code, f"{again} {reason.text}", reason.advice)
+
+
+def _node_silent(session: Session, now: datetime) -> Reason | None:
+    heard = max(filter(None, (session.usage_at, session.ready)), default=now)
+    if now - heard <= NODE_SILENT_AFTER:
+        return None
+    return Reason(
+        "NodeSilent",
+        f"The node has not reported since {heard:%H:%M:%S} UTC; open apps may not answer.",
+        "If it lasts, end the session and launch it again.",
+    )
+
+
+def ends_soon(session: Session, now: datetime) -> bool:
+    """Whether a running session is so near its end that people are warned."""
+    deadline = session.deadline if session.state is State.RUNNING else None
+    return deadline is not None and deadline - now <= ENDS_SOON
+
+
+def shown_limit(session: Session) -> int | None:
+    """Its time limit in minutes: Slurm's own, once it runs."""
+    if session.deadline is None or session.started is None:
+        return session.time_limit
+    return round((session.deadline - session.started).total_seconds() / 60)
 
 
 def elapsed(session: Session, now: datetime) -> timedelta | None:
@@ -77,7 +124,6 @@ def as_json(
 ) -> dict[str, Any]:
     """The session of the REST API, version 1."""
     since = unknown_since(session, status, now)
-    states = {app.app: app.state for app in opened}
     return {
         "id": session.id,
         "name": session.name,
@@ -89,14 +135,23 @@ def as_json(
             "memory": format_size(session.memory_mb),
             "shared_memory": format_size(session.shm_mb),
         },
+        "mounts": [
+            {"folder": mount.folder, "read_only": mount.read_only, "path": mount.path}
+            for mount in session.mounts
+        ],
         "env": list(session.env_names),
         "resource_group": session.partition,
-        "time_limit": session.time_limit,
+        "time_limit": shown_limit(session),
         "state": shown_state(session, status, now),
         "unknown_since": _time(since),
         "reason": _reason(session, shown_reason(session, status, now)),
         "end": session.cause
-        and {"cause": session.cause, "text": session.end_text, "exit_code": session.exit_code},
+        and {
+            "cause": session.cause,
+            "text": session.end_text,
+            "exit_code": session.exit_code,
+            "log": session.end_log,
+        },
         "usage": session.usage_at
         and {
             "cpu_percent": session.cpu_percent,
@@ -107,11 +162,22 @@ def as_json(
         "node": session.node,
         "created": _time(session.created),
         "started": _time(session.started),
+        "deadline": _time(session.deadline),
         "ended": _time(session.ended),
-        "apps": [
-            {"name": app.name, "title": app.title, "state": states.get(app.server)}
-            for app in offered
-        ],
+        "restarts": session.restarts,
+        "requeued": _time(session.requeued),
+        "apps": [_app(app, {one.app: one for one in opened}.get(app.server)) for app in offered],
+    }
+
+
+def _app(app: AppSpec, opened: OpenApp | None) -> dict[str, Any]:
+    failed = opened is not None and opened.state is AppState.FAILED
+    return {
+        "name": app.name,
+        "title": app.title,
+        "state": opened.state if opened else None,
+        "message": app_trouble(app.title, opened.message) if opened and failed else "",
+        "log": opened.log if opened and failed else "",
     }
 
 

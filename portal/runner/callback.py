@@ -119,7 +119,8 @@ def post_ready(
             return callback.post("ready", message)
         except Unreachable as error:
             if time.monotonic() + pause > deadline:
-                raise
+                text = f"the portal could not be reached for {patience / 60:.0f} minutes ({error})"
+                raise Unreachable(text) from None
             say(f"The portal cannot be reached ({error}); trying again in {pause:.1f} s")
         time.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)

@@ -9,8 +9,18 @@ from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from portal.services import Services
-from portal.web import callbacks, errors, gate, pages, security
-from portal.web.api import openapi, presets, sessions, site, tokens
+from portal.web import callbacks, context, ending, errors, gate, pages, security
+from portal.web.api import (
+    admin,
+    estimate,
+    folders,
+    openapi,
+    presets,
+    sessions,
+    site,
+    tending,
+    tokens,
+)
 from portal.web.auth import browser
 from portal.web.context import EXTENSION
 from portal.web.limits import limiter
@@ -52,14 +62,17 @@ def _portal(services: Services) -> Flask:
         SEND_FILE_MAX_AGE_DEFAULT=timedelta(days=365),
     )
     app.extensions[EXTENSION] = services
+    context.install(app)
     errors.install(app)
     install_filters(app)
+    ending.install(app)
     security.install(app, services.settings.web)
     limiter.init_app(app)
     browser.install(app)
     app.register_blueprint(pages.blueprint)
+    app.register_blueprint(pages.admin.blueprint)
     app.register_blueprint(callbacks.blueprint)
-    for part in (tokens, sessions, presets, site, openapi):
+    for part in (tokens, sessions, presets, tending, estimate, folders, site, admin, openapi):
         app.register_blueprint(part.blueprint)
     security.csrf.init_app(app)
     return app

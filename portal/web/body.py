@@ -31,7 +31,10 @@ def read_json(optional: bool = False) -> object:
 
 def decode_json(raw: bytes | str) -> object:
     """Decode JSON; raises ValueError for what is not, and for a key that occurs twice."""
-    return json.loads(raw, object_pairs_hook=_no_twins, parse_constant=_no_constant)
+    data = json.loads(raw, object_pairs_hook=_no_twins, parse_constant=_no_constant)
+    # JSON can write halves of characters; no page or file could repeat them. Raises ValueError.
+    json.dumps(data, ensure_ascii=False).encode()
+    return data
 
 
 def _no_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:

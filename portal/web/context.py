@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from flask import current_app, g
+from flask import Flask, current_app, g, request
 
+from portal.administration import caller_address
 from portal.core.access import Person
 from portal.errors import Unauthorized
 from portal.services import Services
@@ -16,6 +17,15 @@ EXTENSION = "slipway"
 def services() -> Services:
     """The services of the running application."""
     return cast(Services, current_app.extensions[EXTENSION])
+
+
+def install(app: Flask) -> None:
+    """Tell the journal where each request comes from."""
+
+    @app.before_request
+    def note_address() -> None:
+        # Threads are used again: every request sets it, so none inherits another's.
+        caller_address.set(request.remote_addr or "")
 
 
 def be(person: Person) -> None:

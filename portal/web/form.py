@@ -9,6 +9,7 @@ from typing import Any
 
 from werkzeug.datastructures import MultiDict
 
+from portal.core.app import Catalog
 from portal.core.launch import parse_size
 from portal.errors import FieldError, PortalError
 from portal.web.body import decode_json
@@ -49,6 +50,17 @@ class Entered:
     values: dict[str, str]
     mounts: dict[str, bool] = field(default_factory=dict)
     """The folders that are ticked, and whether they are read-only."""
+
+
+def first_values(catalog: Catalog) -> dict[str, str]:
+    """What a new form proposes: small, so that it starts at once."""
+    image = catalog.proposed
+    return {
+        "environment": image.environment if image else "",
+        "version": image.version if image else "",
+        "resources.cpus": "1",
+        "resources.memory": "1 GB",
+    }
 
 
 def entered(form: MultiDict[str, str]) -> Entered:

@@ -18,7 +18,7 @@ from portal.core.template import misfit
 from portal.core.usage import GroupUse
 from portal.errors import InvalidRequest, PortalError, Unavailable
 from portal.web.context import services
-from portal.web.form import STEP_OF, STEPS, Entered, sort_errors, variables
+from portal.web.form import STEP_OF, STEPS, Entered, first_values, sort_errors, variables
 
 
 @dataclass(frozen=True)
@@ -125,25 +125,13 @@ class LaunchForm:
         return frozenset(STEP_OF[name] for name in self.errors if name in STEP_OF)
 
 
-def first_values(catalog: Catalog) -> Entered:
-    """What a new form proposes: small, so that it starts at once."""
-    image = catalog.images[0] if catalog.images else None
-    values = {
-        "environment": image.environment if image else "",
-        "version": image.version if image else "",
-        "resources.cpus": "1",
-        "resources.memory": "1 GB",
-    }
-    return Entered(values)
-
-
 def new_form(person: Person, given: Entered | None = None, folders: bool = False) -> LaunchForm:
     """The wizard for somebody; the list of their folders only on demand, as it takes its time."""
     catalog = services().administration.seen_by(person, services().sessions.catalog())
     status = services().sessions.status
     groups = groups_of(status, person.name)
     found = {group.name: use_of(status, person.name, group.name) for group in groups or []}
-    given = given or first_values(catalog)
+    given = given or Entered(first_values(catalog))
     return LaunchForm(
         catalog=catalog,
         open_to_me=groups,

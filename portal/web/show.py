@@ -15,7 +15,7 @@ from portal.core.access import Person
 from portal.core.app import AppSpec, Image
 from portal.core.bounds import size as bound
 from portal.core.launch import parse_size
-from portal.core.session import LIVE, Session, State
+from portal.core.session import HELD, LIVE, SUSPENDED, Session, State
 from portal.web.context import services
 from portal.web.form import exact_size
 from portal.web.listing import in_full
@@ -41,6 +41,10 @@ CHIPS = {
     "FAILED": Chip("Failed", "exclamation-triangle-fill", "bad"),
     "UNKNOWN": Chip("Unknown", "question-lg", "wait"),
 }
+# What a reason says more exactly than the state.
+REASON_CHIPS = dict.fromkeys(HELD, Chip("Held", "pause-fill", "wait")) | {
+    SUSPENDED: Chip("Paused", "pause-fill", "wait")
+}
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,8 @@ class Row:
     @property
     def chip(self) -> Chip:
         """The state's looks."""
-        return CHIPS[self.data["state"]]
+        code = (self.data["reason"] or {}).get("code", "")
+        return REASON_CHIPS.get(code) or CHIPS[self.data["state"]]
 
     @property
     def live(self) -> bool:
@@ -80,6 +85,12 @@ class Row:
     def terminal(self) -> AppSpec | None:
         """The terminal, which has a button of its own."""
         return next((app for app in self.apps if app.name == TERMINAL), None)
+
+    @property
+    def troubles(self) -> list[dict[str, Any]]:
+        """The apps that failed, in the words of the API; each server once."""
+        said = zip(self.offered, self.data["apps"], strict=True)
+        return [data for app, data in said if data["message"] and not app.shares and self.live]
 
     @property
     def cpu_share(self) -> float | None:

@@ -12,13 +12,25 @@
 # prepared, and takes that folder away when it ends.
 export PATH=/usr/local/bin:/usr/bin:/bin
 session=$PWD/.slipway/sessions/0123456789abcdef0123456789abcdef
-trap 'rm -rf -- "$session"' EXIT
+# Should anything ever be mounted below it out here, deleting it would reach into what is mounted.
+trap 'grep -qE "^([^ ]+ ){4}[^ ]*/0123456789abcdef0123456789abcdef/" /proc/self/mountinfo || rm -rf -- "$session"' EXIT
+# The portal looks for this line at the end of the log and shows it.
+fail() { printf 'Slipway: %s\n' "$1"; exit 70; }
+
+[[ -r $session/spec.json ]] || fail "its instructions are gone. Launch it again."
 # From here on the secret is only in the open file.
-exec 3< "$session/spec.json" || exit 2
+exec 3< "$session/spec.json"
 rm -f -- "$session/spec.json"
-mkdir -p -m 700 -- "$session/home" "$session/tmp" || exit 2
+mkdir -p -m 700 -- "$session/home" "$session/tmp" ||
+    fail "its folder could not be made; your home directory may be full."
 # Where Apptainer is a site's own module, the login environment finds it.
 hash apptainer 2>/dev/null || . /etc/profile
+hash apptainer 2>/dev/null ||
+    fail "Apptainer was not found on $SLURMD_NODENAME. Tell the administrators."
+[[ -r /srv/slipway/toolkit.sqsh ]] ||
+    fail "Slipway's own programs cannot be read on $SLURMD_NODENAME (/srv/slipway/toolkit.sqsh). Tell the administrators."
+[[ -r /srv/slipway/images/python/3.13/image.sif ]] ||
+    fail "its image cannot be read on $SLURMD_NODENAME (/srv/slipway/images/python/3.13/image.sif). Tell the administrators."
 
 # --- the job's own cgroup, shown in the container under /sys/fs/cgroup -------------------------------
 binds=()

@@ -10,7 +10,7 @@ from collections import Counter
 from tests.client import Api, Browser, http_session
 from tests.cluster import Cluster
 
-SECONDS = 60.0
+SECONDS = 30.0
 """As long as the worker's rarest question, so that each window holds the same questions."""
 POLL = 2.0
 """How often an open page asks."""

@@ -90,4 +90,5 @@ def test_accounting_away_while_a_session_ends(alice: Api, cluster: Cluster) -> N
             "cause": "cancelled",
             "text": "Cancelled by alice with Slurm's own commands.",
             "exit_code": ended["end"]["exit_code"],
+            "log": "",
         }

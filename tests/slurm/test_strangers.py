@@ -110,7 +110,9 @@ def test_admin_sees_all_but_enters_nothing(admin: Api, session: Json) -> None:
 def test_admin_ends_a_session(admin: Api, alice: Api) -> None:
     session = alice.running()["id"]
     admin.stop(session)
-    assert alice.wait_state(session, "FINISHED")["end"]["text"] == "Ended by admin."
+    assert (
+        alice.wait_state(session, "FINISHED")["end"]["text"] == "Ended by admin (an administrator)."
+    )
 
 
 def test_app_opens_by_its_own_cookie_only(

@@ -57,10 +57,10 @@ def changed(cluster: Cluster, what: str, limit: str, back: str) -> Iterator[None
         cluster.run("ctl", "sacctmgr", "-i", "modify", *what.split(), "set", back)
 
 
-def group(api: Api) -> Json | None:
-    """The only resource group, where there is one."""
-    found = api.ask("GET", "/resource-groups")["resource_groups"]
-    return found[0] if found else None
+def group(api: Api, name: str = "main") -> Json | None:
+    """One of the resource groups that are open."""
+    found: list[Json] = api.ask("GET", "/resource-groups")["resource_groups"]
+    return next((group for group in found if group["name"] == name), None)
 
 
 def test_bars_are_what_slurm_says_after_launches_and_ends(alice: Api, cluster: Cluster) -> None:
@@ -124,11 +124,33 @@ def test_a_request_beyond_the_qos_is_refused_by_name(alice: Api, cluster: Cluste
 def test_only_open_partitions_are_offered(alice: Api, cluster: Cluster, word: str) -> None:
     cluster.run("ctl", "scontrol", "update", "PartitionName=main", word)
     try:
-        wait_for("no group", lambda: group(alice) is None, LEARNT, 1.0)
-        answer = alice("POST", "/sessions", json=SMALL)
+        wait_for("one group less", lambda: group(alice) is None, LEARNT, 1.0)
+        assert group(alice, "short") is not None
+        answer = alice("POST", "/sessions", json=SMALL | {"resource_group": "main"})
         assert answer.status_code == 422
-        assert answer.json()["errors"][0]["field"] == "resource_group"
+        assert answer.json()["errors"] == [
+            {"field": "resource_group", "message": "choose one of: short"}
+        ]
     finally:
         back = "DenyAccounts=" if word.startswith("Deny") else "AllowAccounts=ALL"
         cluster.run("ctl", "scontrol", "update", "PartitionName=main", back)
     wait_for("the group again", lambda: group(alice) is not None, LEARNT, 1.0)
+
+
+def test_the_chosen_group_is_where_it_runs_and_bounds_it(alice: Api, cluster: Cluster) -> None:
+    answer = alice("POST", "/sessions", json=SMALL | {"resource_group": "short", "time_limit": 31})
+    assert answer.json()["errors"] == [
+        {"field": "time_limit", "message": "sessions here may run 30 minutes at most"}
+    ]
+    session = alice.running(resources=TINY, resource_group="short")
+    assert session["resource_group"] == "short"
+    argv = ["squeue", "--noheader", f"--jobs={session['job_id']}", "--format=%P %l"]
+    assert cluster.run("login", *argv).split() == ["short", "15:00"]
+
+    # Held in one group, it is no less taken from what the QOS allows in both.
+    def shown(name: str) -> tuple[int, int]:
+        found = alice.ask("GET", "/usage", params={"resource_group": name})["cpus"]
+        return found["mine"], found["available"]
+
+    wait_for("the bars of short", lambda: shown("short") == (1, 2))
+    wait_for("the bars of main", lambda: shown("main") == (0, 2))

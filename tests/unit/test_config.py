@@ -41,6 +41,7 @@ def write(tmp_path: Path, text: str) -> str:
         ("[web]\npublic = 1", "web.public"),
         ("[slurm]\npoll_seconds = 0", "slurm.poll_seconds"),
         ("[sessions]\ngateway_ports = 5", "sessions.gateway_ports"),
+        ("[sessions]\nstorage = '$HOME/x'", "sessions.storage"),
         ("[web", "slipway.toml"),
     ],
 )

@@ -243,7 +243,10 @@ def test_who_cancelled_it_comes_from_accounting(world: World) -> None:
     session = ready(world, world.sessions.launch(ALICE, REQUEST))
     world.slurm.finish(world.slurm.jobs[0], "CANCELLED by 1003")
     look(world)
-    assert get(world, session).end_text == "Cancelled by carol with Slurm's own commands."
+    assert (
+        get(world, session).end_text
+        == "Cancelled by carol (an administrator) with Slurm's own commands."
+    )
     assert sum("id --name" in line for line in world.slurm.commands) == 1
 
 

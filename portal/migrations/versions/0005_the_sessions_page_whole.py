@@ -17,6 +17,7 @@ def upgrade() -> None:
     """Apply."""
     with op.batch_alter_table("session") as table:
         table.add_column(_text("mounts", "[]"))
+        table.add_column(sa.Column("shared_memory_cap_mb", sa.Integer(), nullable=True))
         table.add_column(_text("end_log"))
         table.add_column(sa.Column("deadline", _TIME, nullable=True))
         table.add_column(sa.Column("restarts", sa.Integer(), nullable=False, server_default="0"))
@@ -75,3 +76,4 @@ def downgrade() -> None:
     with op.batch_alter_table("session") as table:
         for name in ("requeued", "restarts", "deadline", "end_log", "mounts"):
             table.drop_column(name)
+        table.drop_column("shared_memory_cap_mb")

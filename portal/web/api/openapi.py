@@ -8,11 +8,15 @@ from apispec import APISpec
 from flask.typing import ResponseReturnValue
 from pydantic import BaseModel
 
+from portal.core.administration import CapsRequest, ImageRequest, TemplateRequest
+from portal.core.journal import JournalQuery
 from portal.core.launch import LaunchRequest
 from portal.web.api import PREFIX, open_to_all
+from portal.web.api.folders import FolderRequest
 from portal.web.api.schemas import SCHEMAS
 from portal.web.api.sessions import AppRequest, ListQuery, LogQuery
 from portal.web.api.site import UseQuery
+from portal.web.api.tending import ExtendRequest
 from portal.web.api.tokens import TokenRequest
 from portal.web.context import services
 
@@ -21,12 +25,31 @@ blueprint = open_to_all("openapi")
 SESSION = "/sessions/{session_id}"
 APP = SESSION + "/apps/{app}"
 PRESET = "/presets/{name}"
+_SEEN = {
+    "name": "If-Match",
+    "in": "header",
+    "description": "The ETag of what was read: refused with 409 when it has changed since.",
+    "schema": {"type": "string"},
+}
 _KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "description": "The same key with the same body launches once, however often sent.",
     "schema": {"type": "string", "maxLength": 255},
 }
+
+
+BODIES: tuple[type[BaseModel], ...] = (
+    LaunchRequest,
+    TokenRequest,
+    AppRequest,
+    ExtendRequest,
+    FolderRequest,
+    TemplateRequest,
+    ImageRequest,
+    CapsRequest,
+)
+_OPTIONAL = ("AppRequest", "ExtendRequest")
 
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -65,7 +88,7 @@ def _operation(
         "responses": {str(status): done, "default": {"$ref": "#/components/responses/Problem"}},
     }
     if body:
-        operation["requestBody"] = _json(_ref(body), "") | {"required": body != "AppRequest"}
+        operation["requestBody"] = _json(_ref(body), "") | {"required": body not in _OPTIONAL}
     if parameters:
         operation["parameters"] = parameters
     if public:
@@ -80,6 +103,7 @@ def _operations() -> dict[str, dict[str, Any]]:
     environments = _list_of("environments", "Environment")
     groups = _list_of("resource_groups", "ResourceGroup")
     presets = _list_of("presets", "Preset")
+    templates = _list_of("templates", "OfferedTemplate")
     me, token, app = _ref("Me"), _ref("Token"), _ref("OpenApp")
     return {
         "/tokens": {
@@ -99,6 +123,14 @@ def _operations() -> dict[str, dict[str, Any]]:
                 [_KEY],
             ),
         },
+        "/sessions/estimate": {
+            "post": _operation(
+                "When such a session would start, by Slurm's own guess; nothing is launched",
+                200,
+                _ref("Estimate"),
+                "LaunchRequest",
+            )
+        },
         SESSION: {
             "get": _operation("Show one session", 200, _ref("Session")),
             "delete": _operation("End a session; again is fine", 202, _ref("Session")),
@@ -115,16 +147,61 @@ def _operations() -> dict[str, dict[str, Any]]:
         SESSION + "/log": {
             "get": _operation("Read a session's log", 200, _ref("Log"), None, _query(LogQuery))
         },
+        SESSION + "/extend": {
+            "post": _operation(
+                "Give a running session more time", 200, _ref("Session"), "ExtendRequest"
+            )
+        },
+        SESSION + "/release": {
+            "post": _operation("Release a session that its owner holds", 200, _ref("Session"))
+        },
         APP: {
             "post": _operation("Open an app", 200, app, "AppRequest"),
             "delete": _operation("Shut all ways into an app", 204, None),
         },
         "/environments": {"get": _operation("What can be launched", 200, environments)},
+        "/folders": {
+            "get": _operation("What can be mounted", 200, _list_of("folders", "Folder")),
+            "post": _operation("Make a storage folder", 201, _ref("Folder"), "FolderRequest"),
+        },
+        "/templates": {"get": _operation("Resources with a name", 200, templates)},
         "/resource-groups": {"get": _operation("Where it can run", 200, groups)},
         "/usage": {"get": _operation("What you hold", 200, _ref("Usage"), None, _query(UseQuery))},
         "/me": {"get": _operation("Whom the token stands for", 200, me)},
+        **_for_administrators(),
         "/openapi.json": {
             "get": _operation("This document", 200, {"type": "object"}, None, None, True)
+        },
+    }
+
+
+def _for_administrators() -> dict[str, dict[str, Any]]:
+    template, rule, caps = _ref("Template"), _ref("ImageRule"), _ref("Caps")
+    entries = _list_of("entries", "JournalEntry", next_cursor={"type": ["string", "null"]})
+    return {
+        "/admin/templates/{name}": {
+            "get": _operation("Show a resource template", 200, template),
+            "put": _operation(
+                "Make or replace a resource template", 200, template, "TemplateRequest", [_SEEN]
+            ),
+            "delete": _operation("Delete a resource template", 204, None),
+        },
+        "/admin/images": {
+            "get": _operation("All images, and who sees each", 200, _list_of("images", "ImageRule"))
+        },
+        "/admin/images/{environment}/{version}": {
+            "get": _operation("Who sees an image", 200, rule),
+            "put": _operation("Decide who sees an image", 200, rule, "ImageRequest", [_SEEN]),
+        },
+        "/admin/caps": {
+            "get": _operation("The caps", 200, caps),
+            "put": _operation("Replace the caps", 200, caps, "CapsRequest", [_SEEN]),
+        },
+        "/admin/limits": {"get": _operation("Slurm's limits, in words", 200, _ref("Limits"))},
+        "/journal": {
+            "get": _operation(
+                "Who did what, newest first", 200, entries, None, _query(JournalQuery)
+            )
         },
     }
 
@@ -140,10 +217,13 @@ def document(public_url: str) -> dict[str, Any]:
         security=[{"token": []}],
     )
     spec.components.security_scheme("token", {"type": "http", "scheme": "bearer"})
-    for model in (LaunchRequest, TokenRequest, AppRequest):
+    for model in BODIES:
         schema = _schema(model)
+        if model is LaunchRequest:
+            _allow_template(schema)
         for name, part in schema.pop("$defs", {}).items():
-            spec.components.schema(name, part)
+            if name not in spec.components.schemas:  # launches and templates share some
+                spec.components.schema(name, part)
         spec.components.schema(model.__name__, schema)
     for name, schema in SCHEMAS.items():
         spec.components.schema(name, schema)
@@ -152,6 +232,14 @@ def document(public_url: str) -> dict[str, Any]:
     for path, operations in _operations().items():
         spec.path(path, operations=operations, parameters=_in_path(path))
     return spec.to_dict()
+
+
+def _allow_template(schema: dict[str, Any]) -> None:
+    """A launch names its resources, or a template that stands for them."""
+    text = "one of /templates, in place of resources"
+    schema["properties"]["template"] = {"type": ["string", "null"], "description": text}
+    schema["required"].remove("resources")
+    schema["anyOf"] = [{"required": ["resources"]}, {"required": ["template"]}]
 
 
 def _in_path(path: str) -> list[dict[str, Any]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from portal.core.session import Cause
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}
@@ -12,9 +15,12 @@ MAYBE_TIME = {"type": ["string", "null"], "format": "date-time"}
 YES_NO = {"type": "boolean"}
 
 
-def _object(properties: dict[str, Any], nullable: bool = False) -> dict[str, Any]:
+def _object(
+    properties: dict[str, Any], nullable: bool = False, optional: Sequence[str] = ()
+) -> dict[str, Any]:
     kind = ["object", "null"] if nullable else "object"
-    return {"type": kind, "properties": properties}
+    required = [name for name in properties if name not in optional]
+    return {"type": kind, "properties": properties, "required": required}
 
 
 def _list(items: dict[str, Any]) -> dict[str, Any]:
@@ -33,7 +39,15 @@ _REASON = _object(
     },
     nullable=True,
 )
-_END = _object({"cause": TEXT, "text": TEXT, "exit_code": MAYBE_NUMBER}, nullable=True)
+_END = _object(
+    {
+        "cause": TEXT | {"enum": [cause.value for cause in Cause]},
+        "text": TEXT,
+        "exit_code": MAYBE_NUMBER,
+        "log": TEXT | {"description": "the last lines of its log, where the end needs explaining"},
+    },
+    nullable=True,
+)
 _USAGE = _object(
     {
         "cpu_percent": {"type": ["number", "null"], "description": "percent of one core"},
@@ -42,6 +56,9 @@ _USAGE = _object(
     },
     nullable=True,
 )
+
+_LIMIT = _object({"what": TEXT, "value": TEXT, "command": TEXT, "set": YES_NO})
+_LIMITED = _list(_object({"name": TEXT, "about": TEXT, "limits": _list(_LIMIT)}))
 
 SCHEMAS: dict[str, dict[str, Any]] = {
     "Session": _object(
@@ -52,6 +69,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "environment": TEXT,
             "version": TEXT,
             "resources": _object({"cpus": NUMBER, "memory": TEXT, "shared_memory": TEXT}),
+            "mounts": _list(_object({"folder": TEXT, "read_only": YES_NO, "path": TEXT})),
             "env": _list(TEXT),
             "resource_group": MAYBE_TEXT,
             "time_limit": {"type": ["integer", "null"], "description": "minutes"},
@@ -64,8 +82,21 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "node": MAYBE_TEXT,
             "created": MAYBE_TIME,
             "started": MAYBE_TIME,
+            "deadline": MAYBE_TIME | {"description": "when its time is up"},
             "ended": MAYBE_TIME,
-            "apps": _list(_object({"name": TEXT, "title": TEXT, "state": MAYBE_TEXT})),
+            "restarts": NUMBER | {"description": "how often Slurm has started it anew"},
+            "requeued": MAYBE_TIME,
+            "apps": _list(
+                _object(
+                    {
+                        "name": TEXT,
+                        "title": TEXT,
+                        "state": MAYBE_TEXT,
+                        "message": TEXT | {"description": "why it failed"},
+                        "log": TEXT | {"description": "its last lines, when it failed"},
+                    }
+                )
+            ),
         }
     ),
     "Environment": _object(
@@ -78,10 +109,31 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                         "title": TEXT,
                         "description": TEXT,
                         "default_app": MAYBE_TEXT,
+                        "seen_by": TEXT | {"description": "for administrators only"},
                         "apps": _list(_object({"name": TEXT, "title": TEXT})),
                     }
                 )
             ),
+        }
+    ),
+    "Folder": _object({"name": TEXT, "path": TEXT, "mountable": YES_NO}),
+    "OfferedTemplate": _object(
+        {
+            "name": TEXT,
+            "title": TEXT,
+            "description": TEXT,
+            "resources": _object({"cpus": NUMBER, "memory": TEXT, "shared_memory": MAYBE_TEXT}),
+            "time_limit": MAYBE_NUMBER | {"description": "minutes"},
+            "resource_group": MAYBE_TEXT,
+            "fits": YES_NO | {"description": "whether one's limits allow it"},
+            "why": TEXT | {"description": "why it does not fit"},
+        }
+    ),
+    "Estimate": _object(
+        {
+            "estimated_start": MAYBE_TIME,
+            "reason": TEXT | {"description": "why there is no estimate"},
+            "free": _object({"cpus": MAYBE_NUMBER, "memory": MAYBE_TEXT}),
         }
     ),
     "ResourceGroup": _object(
@@ -93,6 +145,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "max_memory": TEXT,
             "max_time_limit": MAYBE_NUMBER,
             "max_running": MAYBE_NUMBER,
+            "max_shared_memory": MAYBE_TEXT | {"description": "the administrators' cap"},
             "bounded_by": _object({"cpus": TEXT, "memory": TEXT, "time": TEXT}),
         }
     ),
@@ -117,6 +170,48 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             },
         }
     ),
+    "Template": _object(
+        {
+            "name": TEXT,
+            "title": TEXT,
+            "description": TEXT,
+            "resources": _object({"cpus": NUMBER, "memory": TEXT, "shared_memory": MAYBE_TEXT}),
+            "time_limit": MAYBE_NUMBER,
+            "resource_group": MAYBE_TEXT,
+            "place": NUMBER,
+        }
+    ),
+    "ImageRule": _object(
+        {
+            "environment": TEXT,
+            "version": TEXT,
+            "title": TEXT,
+            "seen_by": TEXT | {"enum": ["everybody", "some", "nobody"]},
+            "accounts": _list(TEXT),
+            "users": _list(TEXT),
+        }
+    ),
+    "Caps": _object({"max_shared_memory": MAYBE_TEXT}),
+    "Limits": _object(
+        {
+            "applied": YES_NO,
+            "resource_groups": _LIMITED,
+            "qos": _LIMITED,
+            "accounts": _LIMITED,
+            "users": _LIMITED,
+        }
+    ),
+    "JournalEntry": _object(
+        {
+            "id": NUMBER,
+            "time": TEXT | {"format": "date-time"},
+            "who": TEXT,
+            "action": TEXT,
+            "target": TEXT,
+            "detail": TEXT,
+            "address": TEXT,
+        }
+    ),
     "Problem": _object(
         {
             "type": TEXT,
@@ -124,6 +219,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "status": NUMBER,
             "detail": TEXT,
             "errors": _list(_object({"field": TEXT, "message": TEXT})),
-        }
+        },
+        optional=["errors"],
     ),
 }

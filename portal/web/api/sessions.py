@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 from flask import request
 from flask.typing import ResponseReturnValue
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
 
 from portal.core.launch import STRICT
 from portal.core.session import Session, State
@@ -49,8 +50,16 @@ class AppRequest(BaseModel):
 
     model_config = STRICT
 
-    public: Literal[False] = False
+    public: Annotated[bool, Field(json_schema_extra={"const": False})] = False
     preferred_port: None = None
+
+    @field_validator("public")
+    @classmethod
+    def _not_here(cls, wanted: bool) -> bool:
+        # Literal[False] would take 0 for False as well.
+        if wanted:
+            raise PydanticCustomError("not_here", "apps cannot be opened to everybody")
+        return wanted
 
 
 @blueprint.get("/sessions")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, ConfigDict
 
+from portal.core.administration import Template
 from portal.core.app import Catalog, Image
 from portal.core.launch import Word, format_size
 from portal.core.offer import groups_of, use_of
+from portal.core.template import misfit
 from portal.core.usage import Meter
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
@@ -22,15 +24,25 @@ blueprint = guarded("site")
 
 @blueprint.get("/environments")
 def environments() -> ResponseReturnValue:
-    """All environments with their versions, newest first."""
-    catalog = services().sessions.catalog()
+    """The environments that whoever asks may launch, with their versions, newest first."""
+    catalog = services().administration.seen_by(person(), services().sessions.catalog())
     names = dict.fromkeys(image.environment for image in catalog.images)
-    return {"environments": [_environment(catalog, name) for name in names]}
+    marks = _marks(catalog) if person().admin else {}
+    return {"environments": [_environment(catalog, name, marks) for name in names]}
 
 
-def _environment(catalog: Catalog, name: str) -> dict[str, Any]:
+def _marks(catalog: Catalog) -> dict[str, dict[str, str]]:
+    """Administrators see all images, so theirs say who else does."""
+    rules = services().administration.rules_of(person(), catalog)
+    return {image.path: {"seen_by": rule.seen_by} for image, rule in rules}
+
+
+def _environment(
+    catalog: Catalog, name: str, marks: Mapping[str, dict[str, str]]
+) -> dict[str, Any]:
     images: Iterable[Image] = (i for i in catalog.images if i.environment == name)
-    return {"name": name, "versions": [_version(catalog, image) for image in images]}
+    versions = [_version(catalog, image) | marks.get(image.path, {}) for image in images]
+    return {"name": name, "versions": versions}
 
 
 def _version(catalog: Catalog, image: Image) -> dict[str, Any]:
@@ -47,6 +59,7 @@ def _version(catalog: Catalog, image: Image) -> dict[str, Any]:
 @blueprint.get("/resource-groups")
 def resource_groups() -> ResponseReturnValue:
     """The partitions open to whoever asks, and how large their sessions may be; minutes."""
+    cap = services().administration.rules().max_shared_memory_mb
     groups = [
         {
             "name": partition.name,
@@ -56,11 +69,38 @@ def resource_groups() -> ResponseReturnValue:
             "max_memory": format_size(partition.max_memory_mb),
             "max_time_limit": partition.max_minutes,
             "max_running": partition.max_jobs,
+            "max_shared_memory": cap and format_size(cap),
             "bounded_by": dict(partition.why),
         }
         for partition in groups_of(services().sessions.status, person().name) or []
     ]
     return {"resource_groups": groups}
+
+
+@blueprint.get("/templates")
+def templates() -> ResponseReturnValue:
+    """The resource templates, and whether one may launch with them."""
+    groups = groups_of(services().sessions.status, person().name)
+    found = services().administration.templates()
+    return {"templates": [_template(template, misfit(template, groups)) for template in found]}
+
+
+def _template(template: Template, why: str) -> dict[str, Any]:
+    shared = template.shared_memory_mb
+    return {
+        "name": template.name,
+        "title": template.title,
+        "description": template.description,
+        "resources": {
+            "cpus": template.cpus,
+            "memory": format_size(template.memory_mb),
+            "shared_memory": None if shared is None else format_size(shared),
+        },
+        "time_limit": template.time_limit,
+        "resource_group": template.resource_group,
+        "fits": not why,
+        "why": why,
+    }
 
 
 class UseQuery(BaseModel):

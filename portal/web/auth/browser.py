@@ -97,7 +97,7 @@ def login() -> ResponseReturnValue:
 
 def _forget_earlier() -> None:
     if current_user.is_authenticated:
-        logins.end(current_user.person.login)
+        logins.end(current_user.person)
 
 
 @blueprint.post("/logout")
@@ -106,7 +106,7 @@ def logout() -> ResponseReturnValue:
     refusal = require_login()
     if refusal is not None:
         return refusal
-    logins.end(person().login)
+    logins.end(person())
     logout_user()
     session.clear()
     return redirect("/login", 303)

@@ -18,6 +18,7 @@ SCOPES = ("read", "write")
 
 _NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _MAX_PASSWORD = 1024
+_NOTED = {BROWSER: "login", TOKEN: "token.make"}
 _EXTEND_EVERY = timedelta(minutes=1)
 
 
@@ -29,6 +30,9 @@ def check_password(name: str, password: str) -> str:
     """
     plausible = _NAME.fullmatch(name) and 0 < len(password) <= _MAX_PASSWORD
     if not plausible or "\0" in password or not services().authenticate(name, password):
+        # What cannot be an account's name may be a password in the wrong field: not kept.
+        tried = name if _NAME.fullmatch(name) else ""
+        services().administration.note(tried, "login.refused")
         raise Unauthorized("The name or the password is wrong.")
     return name
 
@@ -43,6 +47,7 @@ def issue(user: str, kind: str, scopes: tuple[str, ...], life: timedelta) -> tup
     secret = secrets.token_urlsafe(32)
     login = Login(hash_secret(secret), kind, user, scopes, services().clock() + life)
     services().logins.add_login(login)
+    services().administration.note(user, _NOTED[kind], detail=" ".join(scopes))
     return secret, login
 
 
@@ -64,7 +69,8 @@ def keep_alive(login: Login) -> None:
         services().logins.extend_login(login.hash, expires)
 
 
-def end(login_hash: str) -> None:
+def end(person: Person) -> None:
     """Log out, and shut every app that was opened from this login."""
-    services().logins.drop_login(login_hash)
-    services().access.close_login(login_hash)
+    services().logins.drop_login(person.login)
+    services().access.close_login(person.login)
+    services().administration.note(person.name, "logout")

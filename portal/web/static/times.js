@@ -36,6 +36,10 @@
       const end = element.dataset.to ? Date.parse(element.dataset.to) : Date.now() - ahead;
       element.textContent = span(end - Date.parse(element.dataset.from));
     }
+    for (const element of document.querySelectorAll(".remaining")) {
+      const left = Date.parse(element.dataset.until) - Date.now() + ahead;
+      element.textContent = left > 0 ? `in ${span(left)}` : "now";
+    }
   }
 
   window.slipwayTimes = {
@@ -43,6 +47,7 @@
       localise();
       tick();
     },
+    now: () => Date.now() - ahead, // by the server's clock
     serverSaid(date) {
       const offset = Date.now() - Date.parse(date);
       // The header counts whole seconds and travels a while: small differences mean nothing.

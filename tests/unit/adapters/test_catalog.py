@@ -54,6 +54,40 @@ def test_a_wrong_one_does_not_hide_the_others(tmp_path: Path) -> None:
     assert newest.version == "3.13"
 
 
+def image(folder: Path, environment: str, version: str, toml: str = "") -> None:
+    """An image's folder."""
+    place = folder / "images" / environment / version
+    place.mkdir(parents=True)
+    (place / "image.sif").touch()
+    (place / "image.toml").write_text(f"title = '{environment}'\napps = []\n{toml}")
+
+
+def test_the_image_marked_as_default_is_proposed(tmp_path: Path) -> None:
+    image(tmp_path, "debian", "13")
+    image(tmp_path, "python", "3.14")
+    image(tmp_path, "python", "3.13", "default = true")
+    catalog = FolderCatalog(str(tmp_path / "apps"), str(tmp_path / "images"))()
+    assert catalog.proposed is not None
+    assert (catalog.proposed.environment, catalog.proposed.version) == ("python", "3.13")
+    found = [(image.environment, image.version) for image in catalog.images]
+    assert found == [("debian", "13"), ("python", "3.14"), ("python", "3.13")]
+
+
+def test_without_a_mark_the_first_is_proposed(tmp_path: Path) -> None:
+    nothing = FolderCatalog(str(tmp_path / "apps"), str(tmp_path / "images"))()
+    assert nothing.proposed is None
+    image(tmp_path, "python", "3.9")
+    image(tmp_path, "python", "3.13")
+    catalog = FolderCatalog(str(tmp_path / "apps"), str(tmp_path / "images"))()
+    assert catalog.proposed is not None
+    assert catalog.proposed.version == "3.13"
+
+
+def test_exactly_one_of_our_own_images_is_the_default() -> None:
+    images = [read_image(file.parent) for file in (ROOT / "images").glob("*/*/image.toml")]
+    assert [(i.environment, i.version) for i in images if i.default] == [("python", "3.13")]
+
+
 @pytest.mark.parametrize("folder", sorted((ROOT / "apps").glob("*/")), ids=lambda f: f.name)
 def test_our_own_apps(folder: Path) -> None:
     assert read_app(folder).title

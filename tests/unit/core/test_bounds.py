@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from portal.core.administration import SiteRules
 from portal.core.bounds import Group, bounds, groups_for
 from portal.core.job import Partition
 from portal.core.launch import parse_launch
@@ -138,7 +139,7 @@ def test_strangers_are_offered_nothing_and_told_so() -> None:
     assert len(groups_for("bob", [MAIN, GPU], None)) == 2
     request = parse_launch({"environment": "python", "resources": {"cpus": 1, "memory": "1g"}})
     with pytest.raises(InvalidRequest) as caught:
-        decide(request, CATALOG, [])
+        decide(request, CATALOG, [], SiteRules())
     assert caught.value.errors[0].field == "resource_group"
 
 
@@ -147,7 +148,7 @@ def test_a_refusal_names_the_field_and_whose_limit_it_is() -> None:
     groups: list[Group] = groups_for("alice", [MAIN], own)
     wanted = {"environment": "python", "resources": {"cpus": 5, "memory": "4g"}, "time_limit": 31}
     with pytest.raises(InvalidRequest) as caught:
-        decide(parse_launch(wanted), CATALOG, groups)
+        decide(parse_launch(wanted), CATALOG, groups, SiteRules())
     assert {e.field: e.message for e in caught.value.errors} == {
         "resources.cpus": "you may use 3 cores at once (QOS normal, MaxTRESPerUser)",
         "resources.memory": "you may use 3 GB at once (QOS normal, MaxTRESPerUser)",

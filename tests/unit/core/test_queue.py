@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from time import perf_counter
 
 from portal.core.job import JobReport, JobState
-from portal.core.queue import ahead
+from portal.core.queue import places
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -25,8 +26,7 @@ def job(number: int, priority: int = 10, **changes: object) -> JobReport:
 
 
 def test_priority_first_then_time() -> None:
-    jobs = [job(1), job(2, 50), job(3), job(4, 5)]
-    assert [ahead(each, jobs) for each in jobs] == [1, 0, 2, 3]
+    assert places([job(1), job(2, 50), job(3), job(4, 5)]) == {"1": 1, "2": 0, "3": 2, "4": 3}
 
 
 def test_only_those_who_wait_in_the_same_line_count() -> None:
@@ -38,10 +38,16 @@ def test_only_those_who_wait_in_the_same_line_count() -> None:
         job(4, reason="QOSMaxCpuPerUserLimit"),
         job(5),
     ]
-    assert ahead(me, [me, *others]) == 1
+    assert places([me, *others]) == {"1": 0, "5": 0, "9": 1}
 
 
 def test_a_job_that_no_place_would_help_has_none() -> None:
-    assert ahead(job(1, reason="QOSMaxCpuPerUserLimit"), []) is None
-    assert ahead(job(1, 0, reason="None"), []) is None
-    assert ahead(job(1, state=JobState.RUNNING), []) is None
+    waiting = job(1, reason="QOSMaxCpuPerUserLimit")
+    assert places([waiting, job(2, 0, reason="None"), job(3, state=JobState.RUNNING)]) == {}
+
+
+def test_ten_thousand_jobs_are_placed_at_once() -> None:
+    began = perf_counter()
+    found = places(job(number, priority=number % 7 + 1) for number in range(10_000))
+    assert perf_counter() - began < 2.0  # each against all others would take half a minute
+    assert sorted(found.values()) == list(range(10_000))

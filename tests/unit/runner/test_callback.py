@@ -113,7 +113,7 @@ def test_ready_waits_for_the_portal(portal: FakePortal, callback: Callback) -> N
 
 def test_ready_gives_up_in_the_end(portal: FakePortal, callback: Callback) -> None:
     portal.down()
-    with pytest.raises(Unreachable):
+    with pytest.raises(Unreachable, match="the portal could not be reached for 0 minutes"):
         post_ready(callback, {}, patience=0.3)
 
 

@@ -26,7 +26,9 @@ def _routes(app: Flask) -> Iterator[tuple[str, str, str]]:
 
 def _fill(rule: str, session: str) -> str:
     path = rule.replace("<session_id>", session).replace("<app>", "terminal")
-    return path.replace("<label>", "label").replace("<path:filename>", "base.css")
+    path = path.replace("<environment>", "python").replace("<version>", "3.13")
+    path = path.replace("<name>", "small").replace("<label>", "label")
+    return path.replace("<path:filename>", "base.css")
 
 
 def test_strangers_get_nowhere(app: Flask, launched: Callable[..., Runner]) -> None:
@@ -64,6 +66,24 @@ def test_others_sessions_look_like_nothing(
             else:
                 answer = bob.post(path) if method == "POST" else bob.get(path)
             assert answer.status_code == 404, (method, path)
+
+
+def test_what_administrators_do_looks_like_nothing_to_others(
+    app: Flask, bob: Browser, api: Callable[[str], Api]
+) -> None:
+    program, found = api("bob"), 0
+    for endpoint, method, rule in _routes(app):
+        if not endpoint.startswith(("admin.", "api_admin.")):
+            continue
+        found += 1
+        path = _fill(rule, "")
+        if rule.startswith("/api/"):
+            answer = program(method, path.removeprefix("/api/v1"), json={"wrong": 1})
+        else:
+            answer = bob.post(path) if method == "POST" else bob.get(path)
+        assert answer.status_code == 404, (method, path)
+        assert "There is nothing here, or it is not yours." in answer.text
+    assert found > 20
 
 
 def test_wrong_methods_are_refused(app: Flask) -> None:

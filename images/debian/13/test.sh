@@ -1,0 +1,8 @@
+#!/bin/sh
+# Does this image do what it promises? Run inside it by images/test.sh.
+set -eu
+. /etc/os-release
+[ "$ID $VERSION_ID" = "debian 13" ]
+for program in bash curl git less ps ssh vi; do
+    command -v "$program" > /dev/null || { echo "there is no $program"; exit 1; }
+done

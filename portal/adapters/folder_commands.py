@@ -1,0 +1,86 @@
+"""The commands about folders in a user's home, each as a pair: the arguments, and what they mean.
+
+All run as the user with a POSIX shell and GNU's find, sort and head. Names are between NULs, as
+people may call a folder anything.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection
+
+from portal.adapters.transport import Completed
+from portal.core.folders import HOME, Folder, storage_folder
+
+MAX_FOLDERS = 500
+_STORAGE_FAILED, _FOLDER_FAILED = 3, 4
+_SECONDS = 15
+"""A file system that hangs must not hold up a page for longer."""
+
+
+def _shell(script: str) -> list[str]:
+    command = ["env", "LC_ALL=C", "timeout", "--kill-after=2", str(_SECONDS)]
+    return [*command, "/bin/sh", "-c", script]
+
+
+def list_argv(storage: str) -> list[str]:
+    """The home directory, the directory of storage folders, and those in it."""
+    # Everything before the first NUL is what a chatty .bashrc printed.
+    steps = (
+        "cd || exit 1",
+        r'printf "\0%s\0" "$PWD"',
+        f"cd -- {shlex.quote(storage)} 2>/dev/null || exit 0",
+        r'printf "%s\0" "$PWD"',
+        r"find -L . -mindepth 1 -maxdepth 1 -type d -name '[!.]*' -printf '%f\0' 2>/dev/null "
+        f"| sort -z | head -z -n {MAX_FOLDERS}",
+    )
+    return _shell("\n".join(steps))
+
+
+def list_parse(output: bytes) -> list[Folder]:
+    """Read what list_argv printed; [] where there is not even a home directory."""
+    fields = [field.decode(errors="replace") for field in output.split(b"\0")[1:-1]]
+    home = [Folder(HOME, fields[0])] if fields else []
+    return home + [storage_folder(name, fields[1]) for name in fields[2:]]
+
+
+def missing_argv(storage: str, names: Collection[str]) -> list[str]:
+    """Print those names that are no folders there."""
+    place = shlex.quote(storage.rstrip("/"))
+    return _shell(
+        f"cd || exit 1\nprintf '\\0'\nfor name in {shlex.join(names)}; do\n"
+        f'[ -d {place}/"$name" ] || printf "%s\\0" "$name"\ndone'
+    )
+
+
+def missing_parse(output: bytes) -> set[str]:
+    """Read what missing_argv printed."""
+    return {name.decode(errors="replace") for name in output.split(b"\0")[1:-1]}
+
+
+def make_argv(storage: str, name: str) -> list[str]:
+    """Make a storage folder, and before it the directory of all of them; print that."""
+    place = shlex.quote(storage.rstrip("/"))
+    steps = (
+        "cd || exit 1",
+        f"mkdir -p -- {place} || exit {_STORAGE_FAILED}",
+        f"mkdir -- {place}/{shlex.quote(name)} || exit {_FOLDER_FAILED}",
+        f"cd -- {place} || exit 1",
+        r'printf "\0%s\0" "$PWD"',
+    )
+    return _shell("\n".join(steps))
+
+
+def make_parse(output: bytes, name: str) -> Folder:
+    """Read what make_argv printed."""
+    return storage_folder(name, output.split(b"\0")[1].decode(errors="replace"))
+
+
+def make_refusal(done: Completed) -> str | None:
+    """Why a folder could not be made, in words for its owner; None when it is not their matter."""
+    if done.code not in (_STORAGE_FAILED, _FOLDER_FAILED):
+        return None
+    if done.code == _FOLDER_FAILED and "File exists" in done.stderr:
+        return "you already have a folder or a file of this name"
+    lines = done.stderr.strip().splitlines()
+    return f"it could not be made: {lines[-1].rpartition(': ')[2] if lines else 'no reason given'}"

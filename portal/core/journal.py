@@ -1,0 +1,105 @@
+"""The journal's words, and how it is searched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from types import MappingProxyType
+from typing import Annotated
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from portal.core.bounds import cores, exact_size
+from portal.core.session import Session
+from portal.errors import FieldError, InvalidRequest
+
+WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "login": "Logged in",
+        "login.refused": "Log-in refused",
+        "logout": "Logged out",
+        "token.make": "Made an API token",
+        "session.launch": "Launched a session",
+        "session.refused": "Launch refused by Slurm",
+        "session.end": "Ended a session",
+        "session.extend": "Extended a session",
+        "session.release": "Released a held session",
+        "app.open": "Opened an app",
+        "app.close": "Closed an app",
+        "folder.make": "Made a folder",
+        "template.make": "Made a template",
+        "template.change": "Changed a template",
+        "template.order": "Moved a template",
+        "template.delete": "Deleted a template",
+        "image.show": "Changed who sees an image",
+        "caps.change": "Changed the caps",
+    }
+)
+"""Every action that is noted, and how pages say it."""
+
+MAX_DETAIL = 500
+_FIRST, _LAST = 1, 2**63 - 1
+# Databases store no NUL, so nothing contains one.
+_Short = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
+
+
+class JournalFilter(BaseModel):
+    """Which lines: those to which all that is given applies."""
+
+    model_config = ConfigDict(frozen=True)
+
+    who: _Short | None = None
+    action: _Short | None = None
+    text: _Short | None = None
+    """Occurs in the target, the detail or the address, in whatever case."""
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    """The first moment that does not count any more."""
+
+
+class JournalQuery(JournalFilter):
+    """The same as programs ask it; unknown parameters are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+    cursor: str | None = None
+
+
+def describe_launch(session: Session) -> str:
+    """What was asked for, in a line of the journal: names of variables, never their values."""
+    parts = [
+        f"{session.environment} {session.version}",
+        cores(session.cpus),
+        exact_size(session.memory_mb),
+        f"shared memory {exact_size(session.shm_mb)}",
+    ]
+    if session.partition:
+        parts.append(f"group {session.partition}")
+    if session.time_limit:
+        parts.append(f"{session.time_limit} minutes")
+    if session.mounts:
+        parts.append("folders " + " ".join(mount.folder for mount in session.mounts))
+    if session.env_names:
+        parts.append("variables " + " ".join(session.env_names))
+    return f"{session.name}: {', '.join(parts)}"
+
+
+def of_day(day: str) -> tuple[datetime, datetime]:
+    """First and last moment (UTC) of a day such as 2026-11-21; raises InvalidRequest."""
+    try:
+        begun = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
+        return begun, begun + timedelta(days=1)
+    except (ValueError, OverflowError):
+        problem = FieldError("day", "write a day as 2026-11-21")
+        raise InvalidRequest([problem]) from None
+
+
+def read_cursor(cursor: str | None) -> int | None:
+    """The id of the last line that was shown; raises InvalidRequest."""
+    if cursor is None:
+        return None
+    number = int(cursor) if cursor.isascii() and cursor.isdigit() and len(cursor) < 20 else 0
+    if not _FIRST <= number <= _LAST:
+        raise InvalidRequest([FieldError("cursor", "use the cursor of an earlier answer")])
+    return number

@@ -1,0 +1,120 @@
+"""The administrators' forms: from their fields to requests, and back with what was wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from portal.core.administration import ImageRule, SiteRules, Template
+from portal.core.bounds import exact_size
+from portal.errors import InvalidRequest, PortalError
+
+_NUMBERS = ("resources.cpus", "time_limit")
+
+
+@dataclass(frozen=True)
+class AdminForm:
+    """What a form shows: the values of its fields, and what was wrong with them."""
+
+    values: Mapping[str, str]
+    seen: str = ""
+    """The mark of what is edited; "" for something new."""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+
+
+def refused(values: Mapping[str, str], seen: str, error: PortalError) -> AdminForm:
+    """The form as it was sent, with what was wrong beside its fields."""
+    beside: dict[str, str] = {}
+    rest: list[str] = []
+    for found in error.errors if isinstance(error, InvalidRequest) else ():
+        # A list's wrong item is at ("accounts", 0); its field is the list's.
+        name = found.field.partition(".")[0] if found.field not in values else found.field
+        if name in values:
+            beside.setdefault(name, found.message)
+        else:
+            rest.append(f"{found.field}: {found.message}")
+    problem = "; ".join(rest) or ("" if beside else error.text)
+    return AdminForm(values, seen, beside, problem)
+
+
+def template_values(template: Template | None) -> dict[str, str]:
+    """The fields of a template; a new one proposes something small."""
+    if template is None:
+        return {**dict.fromkeys(TEMPLATE_FIELDS, ""), "resources.cpus": "1"}
+    shared, limit = template.shared_memory_mb, template.time_limit
+    return {
+        "name": template.name,
+        "title": template.title,
+        "description": template.description,
+        "resources.cpus": str(template.cpus),
+        "resources.memory": exact_size(template.memory_mb),
+        "resources.shared_memory": exact_size(shared) if shared else "",
+        "time_limit": str(limit) if limit else "",
+        "resource_group": template.resource_group or "",
+    }
+
+
+TEMPLATE_FIELDS = (
+    "name",
+    "title",
+    "description",
+    "resources.cpus",
+    "resources.memory",
+    "resources.shared_memory",
+    "time_limit",
+    "resource_group",
+)
+
+
+def template_request(values: Mapping[str, str]) -> dict[str, Any]:
+    """Put a template's fields into the shape that is checked; empty ones count as not given."""
+    data: dict[str, Any] = {"resources": {}}
+    for name in TEMPLATE_FIELDS[1:]:
+        value = values.get(name, "").strip()
+        if not value:
+            continue
+        place, _, last = name.rpartition(".")
+        target = data["resources"] if place else data
+        target[last] = _number(value) if name in _NUMBERS else value
+    return data
+
+
+def image_values(rule: ImageRule) -> dict[str, str]:
+    """The fields of an image's rule."""
+    return {
+        "seen_by": rule.seen_by,
+        "accounts": ", ".join(rule.accounts),
+        "users": ", ".join(rule.users),
+    }
+
+
+def image_request(values: Mapping[str, str]) -> dict[str, Any]:
+    """Put a rule's fields into the shape that is checked."""
+    return {
+        "seen_by": values.get("seen_by", ""),
+        "accounts": _names(values.get("accounts", "")),
+        "users": _names(values.get("users", "")),
+    }
+
+
+def caps_values(rules: SiteRules) -> dict[str, str]:
+    """The fields of the caps."""
+    cap = rules.max_shared_memory_mb
+    return {"max_shared_memory": exact_size(cap) if cap else ""}
+
+
+def caps_request(values: Mapping[str, str]) -> dict[str, Any]:
+    """Put the caps' fields into the shape that is checked."""
+    return {"max_shared_memory": values.get("max_shared_memory", "").strip() or None}
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in re.split(r"[\s,;]+", text) if name]
+
+
+def _number(text: str) -> int | str:
+    # What is no number stays text, and the one place that checks requests says so.
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text

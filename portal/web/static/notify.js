@@ -1,0 +1,116 @@
+// Browser notifications: a waiting session runs, one ends soon, one ended without its owner's doing.
+(() => {
+  const rows = document.getElementById("rows");
+  const button = document.getElementById("notify");
+  const say = document.getElementById("notify-say");
+  if (!rows || !button || !("Notification" in window)) return;
+
+  const ON = "slipway-notify";
+  const TOLD = "slipway-told";
+  const KEPT = 2 * 86400e3; // milliseconds after which it is forgotten what was told
+  const WARNINGS = [15, 5]; // minutes before the end
+  const WHAT = "You are told when a waiting session runs, 15 and 5 minutes before one ends, "
+    + "and when one ends unexpectedly, as long as this page is open in some tab.";
+  const FORBIDDEN = "Your browser blocks notifications of this site. Allow them in its settings "
+    + "(beside the address), then press again.";
+
+  const wanted = () => localStorage.getItem(ON) === "on";
+  const active = () => wanted() && Notification.permission === "granted";
+
+  function show(text) {
+    const on = active();
+    button.hidden = false;
+    button.setAttribute("aria-pressed", String(on));
+    button.querySelector(".bi").className = `bi bi-${on ? "bell-fill" : "bell"}`;
+    button.querySelector("span").textContent = on ? "Notifications on" : "Notify me";
+    button.title = Notification.permission === "denied" ? FORBIDDEN : WHAT;
+    if (text !== undefined) say.textContent = text;
+  }
+
+  button.addEventListener("click", async () => {
+    if (active()) {
+      localStorage.removeItem(ON);
+      show("Notifications are off.");
+      return;
+    }
+    const answer = await Notification.requestPermission();
+    if (answer === "granted") localStorage.setItem(ON, "on");
+    show(answer === "granted" ? WHAT : answer === "denied" ? FORBIDDEN : "");
+  });
+  addEventListener("storage", ({ key }) => { if (key === ON) show(); });
+
+  function told() {
+    try {
+      return JSON.parse(localStorage.getItem(TOLD)) ?? {};
+    } catch {
+      return {};
+    }
+  }
+
+  // Once each: other tabs read the same list, and the tag joins two that came at the same moment.
+  function tell(id, what, title, body) {
+    const key = `${id} ${what}`;
+    const list = told();
+    if (list[key]) return;
+    const now = Date.now();
+    const kept = Object.entries(list).filter(([, when]) => now - when < KEPT);
+    localStorage.setItem(TOLD, JSON.stringify({ ...Object.fromEntries(kept), [key]: now }));
+    if (!active()) return;
+    const shown = new Notification(title, { body, tag: key });
+    shown.addEventListener("click", () => {
+      window.focus();
+      shown.close();
+    });
+  }
+
+  function sessions() {
+    const found = new Map();
+    for (const row of rows.querySelectorAll("[data-session]")) {
+      const times = row.querySelector("[data-own]");
+      if (!times) continue;
+      const { session, name, state } = row.dataset;
+      found.set(session, { name, state, deadline: Date.parse(times.dataset.deadline) });
+    }
+    return found;
+  }
+
+  function warn(id, { name, state, deadline }) {
+    if (state !== "RUNNING" || Number.isNaN(deadline)) return;
+    const left = (deadline - slipwayTimes.now()) / 60e3;
+    // Only the nearest of the warnings that are due; an extended session is warned about again.
+    const due = WARNINGS.filter((minutes) => left <= minutes).pop();
+    if (due === undefined || left <= 0) return;
+    const minutes = Math.max(1, Math.round(left));
+    tell(id, `${due} before ${deadline}`, `${name} ends in ${minutes} min`,
+      "Save what you need into a mounted folder; everything else is deleted with the session.");
+  }
+
+  async function ask(id) {
+    try {
+      const answer = await fetch(`/sessions/${id}/end`);
+      const end = answer.ok ? await answer.json() : {};
+      if (end.tell) tell(id, "ended", `${end.name} has ended`, end.text);
+    } catch {
+      // The portal is away; the list says so.
+    }
+  }
+
+  let before = sessions();
+  function look() {
+    const now = sessions();
+    for (const [id, one] of now) {
+      const was = before.get(id)?.state;
+      if (was === "PENDING" || was === "STARTING") {
+        if (one.state === "RUNNING") tell(id, `runs ${one.deadline}`, `${one.name} is running`, "Its apps can be opened.");
+      }
+      warn(id, one);
+    }
+    for (const id of before.keys()) if (!now.has(id)) ask(id);
+    before = now;
+  }
+
+  document.addEventListener("htmx:afterSwap", ({ detail }) => { if (detail.target === rows) look(); });
+  setInterval(() => { for (const [id, one] of sessions()) warn(id, one); }, 15e3);
+  show();
+  look();
+})();

@@ -1,0 +1,189 @@
+"""Ends explained, time running out, holds and notifications, as their owner sees them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import LogIn, Picture
+from tests.browser.test_use import AXE
+from tests.client import Api, Json
+from tests.cluster import Cluster, wait_for
+from tests.slurm.conftest import MakeApi
+from tests.slurm.test_ends import TINY, faulty, scontrol
+
+__all__ = ["faulty"]
+
+WHO = "alice"
+SOON = 20_000
+"""Milliseconds within which the page shows what Slurm knows."""
+# The browser shows no notifications here; they are counted where they are made.
+WATCH = """
+window.told = [];
+const Real = window.Notification;
+window.Notification = class extends EventTarget {
+  constructor(title, options) { super(); window.told.push([title, options.body, options.tag]); }
+  static get permission() { return Real.permission; }
+  static requestPermission() { return Real.requestPermission(); }
+};
+"""
+
+
+@pytest.fixture
+def api(make_api: MakeApi) -> Iterator[Api]:
+    """The same researcher as a program."""
+    found = make_api(WHO)
+    yield found
+    found.clean()
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core finds wrong on the page, in light and in dark."""
+    page.evaluate(AXE.read_text())
+    found: list[str] = []
+    for theme in ("dark", "light"):
+        page.evaluate(f"document.documentElement.dataset.bsTheme = '{theme}'")
+        page.wait_for_timeout(400)
+        found += page.evaluate(
+            "async () => (await axe.run()).violations.map((v) => `${v.id}: ${v.nodes[0].html}`)"
+        )
+    return found
+
+
+def hears(page: Page, title: str) -> None:
+    """Wait for a notification that begins like this."""
+
+    def told() -> bool:
+        return any(one.startswith(title) for one, *_ in page.evaluate("told"))
+
+    wait_for(f"a notification: {title}", told, SOON / 1000)
+
+
+def both(page: Page, picture: Picture, name: str) -> None:
+    """Pictures in both themes, and on a telephone."""
+    for theme in ("dark", "light"):
+        page.evaluate(f"document.documentElement.dataset.bsTheme = '{theme}'")
+        picture(page, f"{name}-{theme}")
+    size = page.viewport_size
+    page.set_viewport_size({"width": 390, "height": 900})
+    picture(page, f"{name}-390")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert size
+    page.set_viewport_size(size)
+
+
+def test_s9_what_did_not_start_says_why(
+    log_in: LogIn, api: Api, cluster: Cluster, faulty: None, picture: Picture
+) -> None:
+    page = log_in(WHO)
+    page.wait_for_timeout(10_000)  # the portal looks for new images every ten seconds
+    broken = api.launch(environment="faulty", version="1.0", name="broken1", **TINY)["id"]
+    apps = api.running(environment="faulty", version="3.0", name="faulty3", **TINY)["id"]
+    api.ask("POST", f"/sessions/{apps}/apps/breaks")
+    row = page.locator(f"#s-{apps}")
+    expect(row).to_contain_text("Breaks did not start: it ended with exit code 3.", timeout=SOON)
+    lines = row.locator("details")
+    lines.locator("summary").click()
+    expect(lines.locator("pre")).to_have_text("going down")
+    # The next change of the list does not close it.
+    api.launch(name="another1", **TINY)
+    expect(page.locator("tr[data-name=another1]")).to_be_visible(timeout=SOON)
+    expect(lines.locator("pre")).to_be_visible()
+    assert violations(page) == []
+    both(page, picture, "ends-app")
+    page.get_by_role("link", name="Others").click()
+    row = page.locator(f"#s-{broken}")
+    expect(row).to_contain_text("Apptainer could not open its environment", timeout=SOON)
+    row.get_by_text("Last lines of its log").press("Enter")
+    expect(row.locator("pre")).to_contain_text("FATAL")
+    assert violations(page) == []
+    both(page, picture, "ends-start-failed")
+
+
+def test_s8_a_hold_is_released(log_in: LogIn, api: Api, cluster: Cluster, picture: Picture) -> None:
+    page = log_in(WHO)
+    wide: Json = {"resources": {"cpus": 2, "memory": "300m"}}
+    api.running(name="wide1", **wide)
+    held = api.launch(name="held1", **wide)
+    row = page.locator(f"#s-{held['id']}")
+    scontrol(cluster, "hold", held["job_id"])
+    expect(row.locator(".chip")).to_have_text("Held", timeout=SOON)
+    expect(row).to_contain_text("An administrator holds it.")
+    scontrol(cluster, "release", held["job_id"])
+    expect(row.locator(".chip")).to_have_text("Pending", timeout=SOON)
+    scontrol(cluster, "hold", held["job_id"], user=WHO)
+    release = row.get_by_role("button", name="Release")
+    expect(release).to_be_visible(timeout=SOON)
+    assert violations(page) == []
+    both(page, picture, "ends-held")
+    release.click()
+    expect(row.locator(".chip")).to_have_text("Pending", timeout=SOON)
+    expect(release).to_have_count(0)
+
+
+def test_s11_warned_extended_and_notified(
+    log_in: LogIn, api: Api, cluster: Cluster, picture: Picture
+) -> None:
+    page = log_in(WHO)
+    page.context.grant_permissions(["notifications"])
+    page.context.add_init_script(WATCH)
+    page.reload()
+    notify = page.get_by_role("button", name="Notify me")
+    notify.click()
+    expect(page.get_by_role("button", name="Notifications on")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    expect(page.locator("#notify-say")).to_contain_text("15 and 5 minutes before")
+    session = api.launch(name="short1", time_limit=10, **TINY)["id"]
+    banner = page.locator(f"#ending-{session}")
+    expect(banner).to_contain_text("short1 ends at", timeout=SOON)
+    row = page.locator(f"#s-{session}")
+    expect(row.locator(".ends")).to_have_text(re.compile(r"ends .*in 0:0\d:\d\d"))
+    # While the page has seen it wait, it tells that it runs; in any case, that it ends soon.
+    hears(page, "short1 ends in")
+    assert violations(page) == []
+    both(page, picture, "ends-soon")
+    banner.get_by_role("button", name="Extend by 1 hour").click()
+    expect(banner).to_have_count(0, timeout=SOON)
+    expect(row.locator(".ends")).to_have_text(re.compile(r"ends .*in 1:\d\d:\d\d"))
+    assert api.get(session)["time_limit"] == 70
+    cluster.run("ctl", "scancel", f"--name={session}")
+    hears(page, "short1 has ended")
+    told = page.evaluate("told")
+    assert len({tag for _, _, tag in told}) == len(told), "each once"
+    assert "by root (an administrator)" in next(b for t, b, _ in told if t == "short1 has ended")
+
+
+def test_s11_a_waiting_session_runs(log_in: LogIn, api: Api, cluster: Cluster) -> None:
+    page = log_in(WHO)
+    page.context.grant_permissions(["notifications"])
+    page.context.add_init_script(WATCH)
+    page.context.add_init_script("localStorage.setItem('slipway-notify', 'on')")
+    wide: Json = {"resources": {"cpus": 2, "memory": "300m"}}
+    first = api.running(name="first1", **wide)["id"]
+    api.launch(name="second1", **wide)
+    page.reload()
+    expect(page.locator("tr[data-name=second1]")).to_have_attribute("data-state", "PENDING")
+    other = page.context.new_page()
+    other.goto(page.url)
+    api.stop(first)
+    hears(page, "second1 is running")
+    page.wait_for_timeout(3000)
+    both_tabs = page.evaluate("told") + other.evaluate("told")
+    assert len({tag for *_, tag in both_tabs if "runs" in tag}) == 1
+    assert not [title for title, *_ in both_tabs if "has ended" in title]
+
+
+def test_s11_a_browser_that_forbids_it_says_so(log_in: LogIn) -> None:
+    page = log_in(WHO)
+    page.add_init_script(
+        "Object.defineProperty(Notification, 'permission', {get: () => 'denied'});"
+        "Notification.requestPermission = async () => 'denied';"
+    )
+    page.reload()
+    page.get_by_role("button", name="Notify me").click()
+    expect(page.locator("#notify-say")).to_contain_text("Your browser blocks notifications")
+    assert violations(page) == []

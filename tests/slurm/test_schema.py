@@ -1,0 +1,83 @@
+"""The running portal against its own OpenAPI document: HAProxy, gunicorn, SSH and Slurm included.
+
+tests/unit/web/test_schema.py tries far more; here it is about what stand-ins cannot show, and for a
+bounded time. What it launches is ended at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from contextlib import suppress
+from typing import Any
+
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
+
+from tests.client import Api
+from tests.cluster import Cluster
+
+SECONDS = 20.0
+CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]
+SAFE = settings(
+    max_examples=6,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def _about(spec: dict[str, Any], session: str) -> dict[str, Any]:
+    """The document for somebody who knows one session, and asks for small ones only."""
+    schemas = spec["components"]["schemas"]
+    schemas["LaunchRequest"]["properties"] |= {
+        "environment": {"enum": ["python"]},
+        "version": {"enum": [None, "9.9"]},
+        "count": {"enum": [1, 2, 21]},
+    }
+    schemas["Resources"]["properties"] |= {
+        "cpus": {"enum": [1, 99]},
+        "memory": {"enum": ["300m"]},
+        "shared_memory": {"enum": ["64m", None]},
+    }
+    known = {"session_id": {"enum": [session, "0" * 32]}, "app": {"enum": ["terminal", "none"]}}
+    for path in spec["paths"].values():
+        for parameter in path.get("parameters", []):
+            parameter["schema"] = known.get(parameter["name"], parameter["schema"])
+    return spec
+
+
+def test_the_running_portal_answers_as_its_document_says(alice: Api, cluster: Cluster) -> None:
+    session = alice.launch(resources={"cpus": 1, "memory": "300m"})["id"]
+    api = schemathesis.openapi.from_dict(_about(alice.ask("GET", "/openapi.json"), session))
+    until, statuses = time.monotonic() + SECONDS, Counter[int]()
+
+    @SAFE
+    @given(data=st.data())
+    def try_it(data: st.DataObject, operation: Any, mode: GenerationMode) -> None:
+        if time.monotonic() < until:
+            case = data.draw(operation.as_strategy(generation_mode=mode))
+            answer = case.call(base_url=f"{cluster.url}/api/v1", session=alice.http, timeout=60)
+            statuses[answer.status_code] += 1
+            case.validate_response(answer, checks=CHECKS)
+
+    try:
+        # Logins are left out: one address may try only so many passwords a minute.
+        for found in api.exclude(path="/tokens").get_all_operations():
+            assert isinstance(found, Ok)
+            try_it(operation=found.ok(), mode=GenerationMode.POSITIVE)
+            with suppress(Unsatisfiable):  # where nothing is sent, nothing can be wrong
+                try_it(operation=found.ok(), mode=GenerationMode.NEGATIVE)
+    finally:
+        alice.launched += [other["id"] for other in alice.list(state="running")]
+    print(dict(statuses))
+    assert statuses[200] > 10
+    assert statuses[201] >= 1, "nothing was launched"

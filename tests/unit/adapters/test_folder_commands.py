@@ -1,0 +1,136 @@
+"""The folder commands, run by a real shell in a home directory of the test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from portal.adapters.slurm import HomeFiles
+from portal.adapters.transport import Completed
+from portal.core.folders import Folder
+from portal.errors import InvalidRequest, Unavailable
+
+
+class Shell:
+    """A transport that runs commands here, with a home directory and a login shell that chats."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.chat = b""
+
+    def run(
+        self, user: str, argv: Sequence[str], stdin: bytes = b"", seconds: float = 20.0
+    ) -> Completed:
+        """Run to the end."""
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.home)}
+        done = subprocess.run(argv, input=stdin, capture_output=True, env=environment, check=False)
+        return Completed(done.returncode, self.chat + done.stdout, done.stderr.decode())
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    home = tmp_path / "alice"
+    home.mkdir()
+    return Shell(home)
+
+
+@pytest.fixture
+def files(shell: Shell) -> HomeFiles:
+    return HomeFiles(shell, ".slipway", "storage")
+
+
+def names(files: HomeFiles) -> list[str]:
+    return [folder.name for folder in files.folders("alice")]
+
+
+def test_at_first_there_is_the_home_directory_alone(shell: Shell, files: HomeFiles) -> None:
+    assert files.folders("alice") == [Folder("home", str(shell.home))]
+    (shell.home / "storage").write_text("a file in the way")
+    assert files.folders("alice") == [Folder("home", str(shell.home))]
+
+
+def test_a_folder_is_made_listed_and_found(shell: Shell, files: HomeFiles) -> None:
+    made = files.make_folder("alice", "data")
+    assert made == Folder("data", str(shell.home / "storage" / "data"))
+    assert files.folders("alice")[1:] == [made]
+    assert files.missing_folders("alice", ["data", "maps"]) == {"maps"}
+    (shell.home / "storage" / "maps").write_text("no folder")
+    assert files.missing_folders("alice", ["maps"]) == {"maps"}
+
+
+def test_only_folders_count_whatever_they_are_called(shell: Shell, files: HomeFiles) -> None:
+    storage = shell.home / "storage"
+    odd = ["b c", "new\nline", "-rf", "$(id)", "naïve", "x" * 65]
+    for name in ["a", "home", ".hidden", *odd]:
+        (storage / name).mkdir(parents=True)
+    os.mkdir(os.fsencode(storage) + b"/\xff\xfe")
+    (storage / "file").write_text("")
+    (storage / "link").symlink_to(storage / "a")
+    (storage / "broken").symlink_to("nowhere")
+    (storage / "loop").symlink_to("loop")
+    (storage / "a" / "inner").mkdir()
+    found = {folder.name: folder.mountable for folder in files.folders("alice")[1:]}
+    assert found == {"a": True, "link": True, "home": False, "��": False} | dict.fromkeys(
+        odd, False
+    )
+
+
+def test_what_the_login_shell_prints_is_not_taken_for_folders(
+    shell: Shell, files: HomeFiles
+) -> None:
+    files.make_folder("alice", "data")
+    shell.chat = b"Welcome!\nquota: 5 GB\n"
+    assert names(files) == ["home", "data"]
+    assert files.missing_folders("alice", ["data", "maps"]) == {"maps"}
+    assert files.make_folder("alice", "maps").path == str(shell.home / "storage" / "maps")
+
+
+def test_the_list_has_an_end(shell: Shell, files: HomeFiles) -> None:
+    for number in range(520):
+        (shell.home / "storage" / f"n{number:03}").mkdir(parents=True)
+    assert names(files)[1:] == [f"n{number:03}" for number in range(500)]
+
+
+def test_storage_may_lie_elsewhere(shell: Shell, tmp_path: Path) -> None:
+    files = HomeFiles(shell, ".slipway", f"{tmp_path}/big/{{user}}/")
+    made = files.make_folder("alice", "data")
+    assert made.path == f"{tmp_path}/big/alice/data"
+    assert (tmp_path / "big" / "alice" / "data").is_dir()
+    assert files.folders("alice")[1:] == [made]
+    assert files.missing_folders("alice", ["data", "x"]) == {"x"}
+    assert HomeFiles(shell, ".slipway", f"{tmp_path}/big/{{user}}").folders("bob")[1:] == []
+
+
+def refusal(files: HomeFiles, name: str) -> str:
+    with pytest.raises(InvalidRequest) as caught:
+        files.make_folder("alice", name)
+    (error,) = caught.value.errors
+    assert error.field == "folder"
+    return error.message
+
+
+def test_no_folder_is_made_twice(shell: Shell, files: HomeFiles) -> None:
+    files.make_folder("alice", "data")
+    assert refusal(files, "data") == "you already have a folder or a file of this name"
+
+
+def test_why_a_folder_cannot_be_made(shell: Shell, files: HomeFiles) -> None:
+    (shell.home / "storage").write_text("a file in the way")
+    assert refusal(files, "data") == "it could not be made: File exists"
+    (shell.home / "storage").unlink()
+    (shell.home / "storage").symlink_to("/proc")
+    assert refusal(files, "data") == "it could not be made: No such file or directory"
+
+
+def test_a_home_that_is_away_is_no_empty_one(shell: Shell, files: HomeFiles) -> None:
+    shell.home.rmdir()
+    with pytest.raises(Unavailable):
+        files.folders("alice")
+    with pytest.raises(Unavailable):
+        files.missing_folders("alice", ["data"])
+    with pytest.raises(Unavailable):
+        files.make_folder("alice", "data")

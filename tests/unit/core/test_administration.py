@@ -1,0 +1,181 @@
+"""What administrators decide: who sees which image, and what a rule may say."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.core.administration import (
+    ImageRequest,
+    ImageRule,
+    SiteRules,
+    Template,
+    TemplateRequest,
+    accounts_of,
+    check_people,
+    mark,
+    parse,
+    visible,
+)
+from portal.core.launch import parse_launch
+from portal.core.limits import Association, Limits
+from portal.core.policy import decide
+from portal.core.session import usual_shm
+from portal.errors import InvalidRequest
+from tests.fakes import CATALOG
+
+LIMITS = Limits(
+    enforced=("associations", "limits"),
+    associations=(
+        Association("root"),
+        Association("physics", parent="root"),
+        Association("optics", parent="physics"),
+        Association("optics", "alice", parent=""),
+        Association("law", parent="root"),
+        Association("law", "bob"),
+    ),
+)
+
+
+def rule(seen_by: str, **more: tuple[str, ...]) -> ImageRule:
+    return ImageRule.model_validate(
+        {"environment": "python", "version": "3.13", "seen_by": seen_by, **more}
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "alice", "bob"),
+    [
+        (rule("everybody"), True, True),
+        (rule("nobody"), False, False),
+        (rule("nobody", users=("alice",)), False, False),
+        (rule("some", users=("bob",)), False, True),
+        (rule("some", accounts=("optics",)), True, False),
+        (rule("some", accounts=("physics",)), True, False),
+        (rule("some", accounts=("root",)), True, True),
+        (rule("some", accounts=("law",), users=("alice",)), True, True),
+        (rule("some", accounts=("alice",)), False, False),
+    ],
+)
+def test_who_sees_an_image(found: ImageRule, alice: bool, bob: bool) -> None:
+    for user, sees in (("alice", alice), ("bob", bob)):
+        left = visible(user, CATALOG, [found], LIMITS)
+        assert (left.image("python", "3.13") is not None) is sees
+        assert left.image("python", "3.12") is not None
+        assert left.apps == CATALOG.apps
+
+
+def test_while_slurm_was_not_read_accounts_let_in_nobody() -> None:
+    assert accounts_of("alice", None) == frozenset()
+    left = visible("alice", CATALOG, [rule("some", accounts=("optics",), users=("bob",))], None)
+    assert left.image("python", "3.13") is None
+
+
+def test_accounts_in_a_circle_end() -> None:
+    circle = Limits(
+        associations=(
+            Association("a", parent="b"),
+            Association("b", parent="a"),
+            Association("a", "alice"),
+        )
+    )
+    assert accounts_of("alice", circle) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("data", "field"),
+    [
+        ({"seen_by": "some"}, "accounts"),
+        ({"seen_by": "some", "accounts": ["chess"]}, "accounts"),
+        ({"seen_by": "some", "users": ["mallory"]}, "users"),
+        ({"seen_by": "friends"}, "seen_by"),
+        ({"seen_by": "some", "users": ["a b"]}, "users.0"),
+        ({"seen_by": "some", "users": "alice"}, "users"),
+        ({"seen_by": "nobody", "who": 1}, "who"),
+        ({}, "seen_by"),
+    ],
+)
+def test_a_rule_that_says_nothing_is_refused(data: dict[str, object], field: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        check_people(parse(ImageRequest, data), LIMITS)
+    assert [e.field for e in caught.value.errors] == [field]
+
+
+def test_names_that_slurm_does_not_show_are_taken_on_trust() -> None:
+    asked = parse(ImageRequest, {"seen_by": "some", "users": ["mallory", "mallory"]})
+    assert asked.users == ("mallory",)
+    check_people(asked, None)
+    check_people(asked, Limits())
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"title": ""}, "title"),
+        ({"title": "x" * 61}, "title"),
+        ({"title": "a\nb"}, "title"),
+        ({"description": "a\0b"}, "description"),
+        ({"description": "x" * 201}, "description"),
+        ({"resources": {"cpus": 0, "memory": "1g"}}, "resources.cpus"),
+        ({"resources": {"cpus": 1, "memory": "lots"}}, "resources.memory"),
+        (
+            {"resources": {"cpus": 1, "memory": "1g", "shared_memory": "2g"}},
+            "resources.shared_memory",
+        ),
+        ({"resources": {"cpus": 1}}, "resources.memory"),
+        ({"time_limit": 0}, "time_limit"),
+        ({"time_limit": "1h"}, "time_limit"),
+        ({"resource_group": "a b"}, "resource_group"),
+        ({"place": -1}, "place"),
+        ({"gpus": 1}, "gpus"),
+    ],
+)
+def test_a_template_is_checked_as_a_launch_is(changes: dict[str, object], field: str) -> None:
+    whole = {"title": "Small", "resources": {"cpus": 1, "memory": "2g"}}
+    with pytest.raises(InvalidRequest) as caught:
+        parse(TemplateRequest, whole | changes)
+    assert [e.field for e in caught.value.errors] == [field]
+
+
+def test_a_template_comes_back_as_it_was_written() -> None:
+    data = {
+        "title": "Medium",
+        "description": "A day's work",
+        "resources": {"cpus": 4, "memory": "16g", "shared_memory": "512m"},
+        "time_limit": 480,
+        "resource_group": "main",
+        "place": 7,
+    }
+    template = parse(TemplateRequest, data).named("medium", 7)
+    assert TemplateRequest.of(template).model_dump(mode="json") == data
+    plain = parse(TemplateRequest, {"title": "S", "resources": {"memory": "1g"}}).named("s", 0)
+    assert TemplateRequest.of(plain).model_dump(mode="json")["resources"] == {
+        "cpus": 1,
+        "memory": "1g",
+        "shared_memory": None,
+    }
+
+
+def test_a_mark_changes_with_what_was_edited_and_not_with_the_order() -> None:
+    template = Template(name="small", title="Small", cpus=1, memory_mb=2048)
+    assert mark(None) == ""
+    assert mark(template) == mark(template.model_copy(update={"place": 4}))
+    assert mark(template) != mark(template.model_copy(update={"cpus": 2}))
+
+
+def test_the_cap_bounds_what_is_asked_and_the_usual_share() -> None:
+    caps = SiteRules(max_shared_memory_mb=512)
+
+    def ask(**resources: str) -> str:
+        data = {"environment": "python", "resources": resources}
+        return decide(parse_launch(data), CATALOG, None, caps).version
+
+    assert ask(memory="4g") == "3.13"
+    assert ask(memory="4g", shared_memory="512m") == "3.13"
+    with pytest.raises(InvalidRequest) as caught:
+        ask(memory="4g", shared_memory="513m")
+    (error,) = caught.value.errors
+    assert error.field == "resources.shared_memory"
+    assert error.message == "an administrator allows 512 MB of shared memory at most"
+    assert usual_shm(4096, None) == 2048
+    assert usual_shm(4096, 512) == 512
+    assert usual_shm(600, 512) == 300

@@ -1,0 +1,80 @@
+"""Slurm's limits in words, and the commands beside them."""
+
+from __future__ import annotations
+
+from portal.core.job import Partition
+from portal.core.limit_list import Limit, Limited, limit_list
+from portal.core.limits import Amount, Association, Entry, Limits, Qos
+
+MAIN = Partition("main", True, True, 4, 3500, 480)
+GPU = Partition("gpu", False, False, 64, 512 * 1024, None)
+LIMITS = Limits(
+    enforced=("associations", "limits"),
+    qos=(Qos("normal", user=Amount(3, 3072), jobs=5, minutes=1500), Qos("long")),
+    associations=(
+        Association("root"),
+        Association("physics", parent="root", group=Amount(40), job=Amount(8, 1536)),
+        # As sacctmgr shows it: the account's own limit, handed down.
+        Association("physics", "alice", job=Amount(8, 1536)),
+        Association("physics", "bob", job=Amount(2, None), jobs=1, partition="main"),
+    ),
+    partitions=(Entry("main", qos="long", accounts=("physics", "law"), node=Amount(2, 1000)),),
+)
+
+
+def commands(found: Limited) -> dict[str, str]:
+    """Command by value of the limits that are set."""
+    return {limit.command: limit.value for limit in found.set}
+
+
+def test_every_limit_has_the_command_that_sets_it() -> None:
+    found = limit_list(LIMITS, [MAIN, GPU])
+    assert found.applied
+    normal, long = found.qos
+    assert commands(normal) == {
+        "sacctmgr modify qos normal set MaxTRESPerUser=cpu=3,mem=3G": "3 cores and 3 GB",
+        "sacctmgr modify qos normal set MaxJobsPerUser=5": "5",
+        "sacctmgr modify qos normal set MaxWall=1-01:00:00": "1 day 1 hour",
+    }
+    assert long.set == []
+    assert Limit(
+        "Each session",
+        "no limit",
+        "sacctmgr modify qos long set MaxTRESPerJob=cpu=8,mem=32G",
+        False,
+    ) in long.unset  # fmt: skip
+
+
+def test_accounts_and_those_people_who_differ_from_them() -> None:
+    found = limit_list(LIMITS, [])
+    root, physics = found.accounts
+    assert root.set == []
+    assert physics.about == "below root"
+    assert commands(physics) == {
+        "sacctmgr modify account where name=physics set GrpTRES=cpu=40": "40 cores",
+        "sacctmgr modify account where name=physics set MaxTRES=cpu=8,mem=1536M": (
+            "8 cores and 1.5 GB"
+        ),
+    }
+    (bob,) = found.users
+    assert (bob.name, bob.about) == ("bob", "account physics, group main")
+    where = "sacctmgr modify user where name=bob account=physics partition=main set"
+    assert commands(bob) == {f"{where} MaxTRES=cpu=2": "2 cores", f"{where} MaxJobs=1": "1"}
+
+
+def test_partitions_have_scontrols_words() -> None:
+    main, gpu = limit_list(LIMITS, [MAIN, GPU]).groups
+    change = "scontrol update PartitionName=main"
+    assert commands(main) == {
+        f"{change} MaxTime=08:00:00": "8 hours",
+        f"{change} MaxCPUsPerNode=2": "2",
+        f"{change} MaxMemPerNode=1000": "1000 MB",
+        f"{change} AllowAccounts=physics,law": "physics, law",
+        f"{change} QOS=long": "long",
+    }
+    assert gpu.set == []
+    assert gpu.about == "largest node: 64 cores and 512 GB; closed"
+
+
+def test_it_says_when_slurm_does_not_apply_limits() -> None:
+    assert not limit_list(Limits(enforced=("associations",)), []).applied

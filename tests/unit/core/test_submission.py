@@ -1,0 +1,35 @@
+"""What is handed to Slurm for a session."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from portal.core.app import Image
+from portal.core.folders import Mount, MountPoint
+from portal.core.session import Session, State
+from portal.core.submission import Rules, build_job
+
+RULES = Rules("", "/t.sqsh", ".slipway", "https://portal", (0, 0), 10, "/lustre/{user}/storage")
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def test_a_session_takes_its_mounts_to_slurm_each_time_anew() -> None:
+    session = Session(
+        id="0" * 32,
+        name="name",
+        owner="alice",
+        environment="python",
+        version="3.13",
+        cpus=1,
+        memory_mb=600,
+        mounts=(Mount(folder="home"), Mount(folder="data", read_only=True)),
+        state=State.SUBMITTING,
+        created=NOW,
+        submitted=NOW,
+        token_hash="",
+    )
+    image = Image(environment="python", version="3.13", path="/i.sif", title="Python", apps=())
+    assert build_job(session, image, RULES).mounts == (
+        MountPoint("home", ".", False),
+        MountPoint("data", "/lustre/alice/storage/data", True),
+    )

@@ -1,0 +1,96 @@
+"""Templates: filled in before the request is checked, and whether they fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from portal.core.administration import Template
+from portal.core.job import Partition
+from portal.core.launch import parse_launch
+from portal.core.template import fill, misfit
+from portal.errors import InvalidRequest
+
+SMALL = Template(name="small", title="Small", cpus=1, memory_mb=1536)
+BIG = Template(
+    name="big",
+    title="Big",
+    cpus=8,
+    memory_mb=8192,
+    shared_memory_mb=1024,
+    time_limit=90,
+    resource_group="long",
+)
+ASKED = {"environment": "python", "template": "big"}
+MAIN = Partition("main", True, True, 4, 4096, 60)
+LONG = Partition("long", False, True, 16, 16384, None)
+
+
+def filled(**more: object) -> Any:
+    return fill(ASKED | more, [SMALL, BIG])
+
+
+def test_a_template_stands_for_all_it_says() -> None:
+    request = parse_launch(filled())
+    assert (request.resources.cpus, request.resources.memory) == (8, 8192)
+    assert request.resources.shared_memory == 1024
+    assert (request.time_limit, request.resource_group) == (90, "long")
+
+
+def test_what_it_does_not_say_stays_open() -> None:
+    request = parse_launch(filled(template="small"))
+    assert request.resources.shared_memory is None
+    assert (request.time_limit, request.resource_group) == (None, None)
+
+
+def test_what_is_given_beside_it_wins() -> None:
+    request = parse_launch(filled(time_limit=10, resource_group="main", name=None, count=2))
+    assert (request.time_limit, request.resource_group, request.count) == (10, "main", 2)
+    assert parse_launch(filled(time_limit=None, resource_group=None)).time_limit == 90
+
+
+@pytest.mark.parametrize("data", [None, [], "template", {"environment": "python"}, {}])
+def test_without_one_nothing_changes(data: object) -> None:
+    assert fill(data, [BIG]) == data
+    assert fill({"template": None, "x": 1}, [BIG]) == {"x": 1}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"template": "huge"},
+        {"template": ""},
+        {"template": 7},
+        {"template": ["big"]},
+        {"template": {}},
+        {"resources": {"cpus": 1, "memory": "1g"}},
+        {"resources": None},
+        {"resources": []},
+    ],
+)
+def test_the_field_is_named(more: dict[str, object]) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        filled(**more)
+    assert [error.field for error in caught.value.errors] == ["template"]
+
+
+def test_an_empty_form_part_is_not_given() -> None:
+    assert parse_launch(filled(resources={})).resources.cpus == 8
+
+
+def test_whether_it_fits() -> None:
+    assert misfit(SMALL, [MAIN, LONG]) == ""
+    assert misfit(BIG, [MAIN, LONG]) == ""
+    assert misfit(BIG, None) == ""
+    assert misfit(BIG, [MAIN]) == "choose one of: main"
+    assert misfit(SMALL, []).startswith("Slurm lets your account use no resource group")
+    assert misfit(BIG, [MAIN, LONG], "main") == (
+        "the largest node here has 4 cores; the largest node here has 4g; "
+        "sessions here may run 60 minutes at most"
+    )
+
+
+def test_one_that_contradicts_itself_fits_nobody() -> None:
+    odd = SMALL.model_copy(update={"shared_memory_mb": 2048})
+    assert "shared memory is part of the memory" in misfit(odd, [MAIN])

@@ -1,0 +1,405 @@
+"""The administration's story: what is stored, who may ask, and what the journal says of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from portal.administration import caller_address
+from portal.core.access import Person
+from portal.core.administration import (
+    CapsRequest,
+    Entry,
+    ImageRequest,
+    ImageRule,
+    SiteRules,
+    TemplateRequest,
+    mark,
+    parse,
+)
+from portal.core.journal import WORDS, JournalFilter, of_day, read_cursor
+from portal.core.launch import parse_launch
+from portal.core.session import State
+from portal.errors import Conflict, InvalidRequest, NotFound
+from portal.reconcile import Reconciler
+from tests.fakes import CATALOG, World, make_world
+from tests.unit.web.conftest import make_settings
+
+ADMIN = Person("admin", True, "a")
+ALICE = Person("alice", False, "b")
+SMALL = {"title": "Small", "resources": {"cpus": 1, "memory": "2g"}}
+SECRET = "open-sesame"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = make_world(make_settings(tmp_path))
+    worker = Reconciler(made.sessions)
+    worker.read_partitions()
+    worker.read_limits()
+    return made
+
+
+def save(world: World, name: str, seen: str | None = None, **changes: object) -> str:
+    """Save a template and return its mark."""
+    asked = parse(TemplateRequest, SMALL | changes)
+    return mark(world.services.administration.save_template(ADMIN, name, asked, seen))
+
+
+def hide(world: World, seen_by: str = "some", seen: str | None = None, **who: object) -> ImageRule:
+    asked = parse(ImageRequest, {"seen_by": seen_by, **who})
+    administration = world.services.administration
+    return administration.show_image(ADMIN, CATALOG, "python", "3.13", asked, seen)
+
+
+def cap(world: World, size: str | None, seen: str | None = None) -> SiteRules:
+    asked = parse(CapsRequest, {"max_shared_memory": size})
+    return world.services.administration.save_rules(ADMIN, asked, seen)
+
+
+def names(world: World) -> list[str]:
+    return [template.name for template in world.services.administration.templates()]
+
+
+def lines(world: World, **wanted: object) -> list[Entry]:
+    """The journal, oldest first."""
+    asked = JournalFilter.model_validate(wanted)
+    found, _ = world.services.administration.journal(ADMIN, asked, 100, None)
+    return found[::-1]
+
+
+def asked(**changes: object) -> dict[str, object]:
+    return {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}, **changes}
+
+
+# Templates
+
+
+def test_templates_keep_the_order_that_they_were_given(world: World) -> None:
+    for name in ("small", "medium", "large"):
+        save(world, name)
+    assert names(world) == ["small", "medium", "large"]
+    administration = world.services.administration
+    administration.move_template(ADMIN, "large", -1)
+    assert names(world) == ["small", "large", "medium"]
+    administration.move_template(ADMIN, "small", -1)
+    administration.move_template(ADMIN, "medium", 1)
+    assert names(world) == ["small", "large", "medium"]
+    save(world, "large", title="Large")
+    assert names(world) == ["small", "large", "medium"]
+    administration.drop_template(ADMIN, "small")
+    assert names(world) == ["large", "medium"]
+    save(world, "first", place=0)
+    assert names(world) == ["first", "large", "medium"]
+    assert [entry.action for entry in lines(world)] == [
+        *["template.make"] * 3,
+        "template.order",
+        "template.change",
+        "template.delete",
+        "template.make",
+    ]
+
+
+def test_of_two_who_edit_at_once_the_second_is_told(world: World) -> None:
+    seen = save(world, "small")
+    save(world, "small", seen, title="Tiny")
+    with pytest.raises(Conflict):
+        save(world, "small", seen, title="Huge")
+    assert world.services.administration.template(ADMIN, "small").title == "Tiny"
+    save(world, "small", title="Last")  # who does not say what they have seen wins
+    first = mark(hide(world, "nobody"))
+    hide(world, "some", first, users=("bob",))
+    with pytest.raises(Conflict):
+        hide(world, "everybody", first)
+    none = mark(world.services.administration.rules())
+    cap(world, "1g", none)
+    with pytest.raises(Conflict):
+        cap(world, None, none)
+    assert world.services.administration.rules().max_shared_memory_mb == 1024
+    refused = [e for e in lines(world) if e.detail.startswith(("Huge", "everybody", "no cap"))]
+    assert refused == []
+
+
+def test_a_deleted_template_is_not_made_again_by_who_still_edits_it(world: World) -> None:
+    seen = save(world, "small")
+    world.services.administration.drop_template(ADMIN, "small")
+    with pytest.raises(Conflict):
+        save(world, "small", seen)
+    assert names(world) == []
+
+
+@pytest.mark.parametrize("name", ["", "two words", "../etc", "x" * 65, "ä", "-x"])
+def test_a_template_has_a_name_that_fits_an_address(world: World, name: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        save(world, name)
+    assert caught.value.errors[0].field == "name"
+
+
+def test_a_new_template_does_not_replace_another(world: World) -> None:
+    save(world, "small")
+    with pytest.raises(InvalidRequest) as caught:
+        save(world, "small", "")
+    assert caught.value.errors[0].field == "name"
+
+
+def test_a_template_names_a_group_that_there_is(world: World) -> None:
+    save(world, "small", resource_group="main")
+    with pytest.raises(InvalidRequest) as caught:
+        save(world, "big", resource_group="nowhere")
+    assert caught.value.errors[0].field == "resource_group"
+
+
+# Images
+
+
+def test_a_hidden_image_is_like_one_that_does_not_exist(world: World) -> None:
+    running = world.sessions.launch(ALICE, parse_launch(asked()))
+    hide(world, users=("bob",))
+    with pytest.raises(InvalidRequest) as hidden:
+        world.sessions.launch(ALICE, parse_launch(asked(version="3.13")))
+    with pytest.raises(InvalidRequest) as missing:
+        world.sessions.launch(ALICE, parse_launch(asked(version="9.99")))
+    assert hidden.value.text.replace("3.13", "9.99") == missing.value.text
+    # The newest that she may see; and her running session keeps its apps.
+    assert world.sessions.launch(ALICE, parse_launch(asked())).version == "3.12"
+    world.access.open_app(ALICE, running.id, "jupyterlab")
+    assert world.sessions.launch(ADMIN, parse_launch(asked())).version == "3.13"
+    bob = Person("bob", False, "c")
+    assert world.sessions.launch(bob, parse_launch(asked())).version == "3.13"
+
+
+def test_a_lost_submission_is_repeated_though_the_image_is_hidden_by_now(world: World) -> None:
+    world.slurm.lose_answer = True
+    session = world.sessions.launch(ALICE, parse_launch(asked()))
+    world.slurm.jobs.clear()
+    world.slurm.lose_answer = False
+    hide(world, "nobody")
+    for _ in range(4):
+        world.clock.pass_(seconds=45)
+        Reconciler(world.sessions).look()
+    found = world.store.get(session.id)
+    assert found is not None
+    assert found.state is State.PENDING
+
+
+def test_there_is_no_rule_for_an_image_that_is_not_there(world: World) -> None:
+    with pytest.raises(NotFound):
+        world.services.administration.show_image(
+            ADMIN, CATALOG, "python", "2.7", ImageRequest(seen_by="nobody")
+        )
+
+
+# Caps
+
+
+def spec(world: World) -> str:
+    return world.slurm.jobs[-1].spec
+
+
+def test_the_cap_reaches_new_sessions_only_and_is_kept_with_them(world: World) -> None:
+    before = world.sessions.launch(ALICE, parse_launch(asked()))
+    assert '"shared_memory": {"mb": 300, "must": false}' in spec(world)
+    cap(world, "100m")
+    after = world.sessions.launch(ALICE, parse_launch(asked()))
+    assert '"shared_memory": {"mb": 100, "must": true}' in spec(world)
+    cap(world, None)
+    for session, size in ((before, 300), (after, 100)):
+        found = world.store.get(session.id)
+        assert found is not None
+        assert found.shm_mb == size
+        assert found.shared_memory_mb is None  # launched again, it asks for the usual share
+    cap(world, "1g")
+    world.sessions.launch(ALICE, parse_launch(asked()))
+    assert '"shared_memory": {"mb": 300, "must": true}' in spec(world)
+
+
+def test_the_journal_says_what_it_was_before(world: World) -> None:
+    for title in ("Small", "Tiny", "Tiny"):
+        save(world, "small", title=title)
+    cap(world, "1g")
+    hide(world, users=("bob",))
+    assert [entry.detail for entry in lines(world)] == [
+        "Small: 1 core, 2 GB",
+        "Tiny: 1 core, 2 GB; before: Small: 1 core, 2 GB",
+        "Tiny: 1 core, 2 GB",
+        "shared memory at most 1 GB; before: no cap on shared memory",
+        "users bob; before: everybody",
+    ]
+
+
+# Who may
+
+
+def test_others_find_nothing(world: World) -> None:
+    story = world.services.administration
+    save(world, "small")
+    request, rule = parse(TemplateRequest, SMALL), ImageRequest(seen_by="nobody")
+    for ask in (
+        lambda: story.template(ALICE, "small"),
+        lambda: story.save_template(ALICE, "mine", request),
+        lambda: story.drop_template(ALICE, "small"),
+        lambda: story.move_template(ALICE, "small", 1),
+        lambda: story.rules_of(ALICE, CATALOG),
+        lambda: story.rule(ALICE, CATALOG, "python", "3.13"),
+        lambda: story.show_image(ALICE, CATALOG, "python", "3.13", rule),
+        lambda: story.save_rules(ALICE, CapsRequest()),
+        lambda: story.people(ALICE),
+        lambda: story.limits(ALICE),
+        lambda: story.journal(ALICE, JournalFilter(), 10, None),
+    ):
+        with pytest.raises(NotFound):
+            ask()
+    assert names(world) == ["small"]
+    assert [entry.action for entry in lines(world)] == ["template.make"]
+
+
+# The journal
+
+
+def test_the_journal_tells_what_people_did_and_never_a_secret(world: World) -> None:
+    token = caller_address.set("192.0.2.7")
+    request = parse_launch(asked(name="train", count=2, env={"TOKEN": SECRET}))
+    sessions = world.sessions.launch_all(ALICE, request, "key")
+    world.sessions.launch_all(ALICE, request, "key")  # the same again launches nothing
+    world.access.open_app(ALICE, sessions[0].id, "terminal")
+    world.access.close_app(ALICE, sessions[0].id, "terminal")
+    world.sessions.stop(ADMIN, sessions[0].id)
+    world.sessions.stop(ADMIN, sessions[0].id)  # it ends once
+    world.sessions.stop(ALICE, sessions[1].id)
+    caller_address.reset(token)
+    found = lines(world)
+    assert [(e.who, e.action) for e in found] == [
+        ("alice", "session.launch"),
+        ("alice", "session.launch"),
+        ("alice", "app.open"),
+        ("alice", "app.close"),
+        ("admin", "session.end"),
+        ("alice", "session.end"),
+    ]
+    assert {e.address for e in found} == {"192.0.2.7"}
+    assert {e.time for e in found} == {world.clock()}
+    assert [e.target for e in found[:2]] == [s.id for s in sessions]
+    assert found[0].detail == (
+        "train1: python 3.13, 1 core, 600 MB, shared memory 300 MB, group main, variables TOKEN"
+    )
+    assert found[4].detail == "train1 of alice"
+    assert found[5].detail == "train2"
+    assert SECRET not in repr(found)
+
+
+def test_what_slurm_refuses_is_noted_too(world: World) -> None:
+    world.slurm.refuse = "AssocMaxSubmitJobLimit"
+    with pytest.raises(InvalidRequest):
+        world.sessions.launch(ALICE, parse_launch(asked()))
+    launch, refusal = lines(world)
+    assert (launch.action, refusal.action) == ("session.launch", "session.refused")
+    assert launch.target == refusal.target
+
+
+def test_every_action_has_its_words(world: World) -> None:
+    test_the_journal_tells_what_people_did_and_never_a_secret(world)
+    for name in ("small", "big", "small"):
+        save(world, name)
+    world.services.administration.move_template(ADMIN, "big", -1)
+    world.services.administration.drop_template(ADMIN, "big")
+    hide(world, "nobody")
+    cap(world, "1g")
+    assert len({entry.action for entry in lines(world)}) == 10
+    assert {entry.action for entry in lines(world)} <= set(WORDS)
+
+
+def test_a_journal_that_cannot_be_written_stops_nothing_and_is_loud(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(_entries: Sequence[Entry]) -> None:
+        raise OSError("database or disk is full")
+
+    monkeypatch.setattr(world.services.administration._store, "note", full)
+    session = world.sessions.launch(ALICE, parse_launch(asked()))
+    assert session.state is State.PENDING
+    (record,) = [r for r in caplog.records if r.levelno == logging.ERROR]
+    assert session.id in record.getMessage()
+    assert "session.launch" in record.getMessage()
+
+
+def test_a_rule_and_its_line_are_stored_together_or_not_at_all(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(_entry: Entry) -> None:
+        raise SystemExit("killed")
+
+    save(world, "small")
+    with monkeypatch.context() as patch:
+        patch.setattr("portal.adapters.rules_store._line", crash)
+        for act in (
+            lambda: save(world, "big"),
+            lambda: hide(world, "nobody"),
+            lambda: cap(world, "1g"),
+            lambda: world.services.administration.drop_template(ADMIN, "small"),
+        ):
+            with pytest.raises(SystemExit):
+                act()
+    assert names(world) == ["small"]
+    assert world.services.administration.rules() == SiteRules()
+    assert world.services.administration.seen_by(ALICE, CATALOG) == CATALOG
+    assert len(lines(world)) == 1
+
+
+def test_pages_of_the_journal_hold_each_line_once(world: World) -> None:
+    story = world.services.administration
+    for number in range(7):
+        story.note("alice", "login", str(number))
+    seen, before = [], None
+    while True:
+        page, before = story.journal(ADMIN, JournalFilter(), 3, before)
+        seen += [entry.target for entry in page]
+        story.note("bob", "login")  # newer lines do not move what follows
+        if before is None:
+            break
+    assert seen == list("6543210")
+
+
+def test_the_journal_is_searched(world: World) -> None:
+    story = world.services.administration
+    story.note("alice", "session.end", "abc", "Train of bob")
+    world.clock.pass_(days=1)
+    story.note("bob", "login", "", "100% sure")
+    story.note("bob", "app.open", "x_y", "")
+    assert [e.action for e in lines(world, who="bob")] == ["login", "app.open"]
+    assert [e.who for e in lines(world, action="login")] == ["bob"]
+    assert [e.who for e in lines(world, text="tRAIN")] == ["alice"]
+    assert [e.action for e in lines(world, text="%")] == ["login"]
+    assert [e.action for e in lines(world, text="_")] == ["app.open"]
+    since, until = of_day("2026-11-20")
+    assert [e.who for e in lines(world, since=since, until=until)] == ["alice"]
+    assert [e.who for e in lines(world, since=until)] == ["bob", "bob"]
+    assert lines(world, who="bob", action="session.end") == []
+
+
+@pytest.mark.parametrize("day", ["yesterday", "2026-13-01", "9999-12-31", "20"])
+def test_a_wrong_day_is_named(day: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        of_day(day)
+    assert caught.value.errors[0].field == "day"
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "-1", "0", "9" * 30, str(2**63), "1.5", "²"])
+def test_a_wrong_cursor_is_named(cursor: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        read_cursor(cursor)
+    assert caught.value.errors[0].field == "cursor"
+
+
+def test_old_lines_are_dropped_after_a_year(world: World) -> None:
+    story = world.services.administration
+    story.note("alice", "login", "old")
+    world.clock.pass_(days=364)
+    story.note("alice", "login", "new")
+    story.expire()
+    assert len(lines(world)) == 2
+    world.clock.pass_(days=2)
+    story.expire()
+    assert [entry.target for entry in lines(world)] == ["new"]

@@ -1,0 +1,200 @@
+"""The administrators' pages, without scripts: forms, redirects and words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from flask import Flask
+
+from portal.reconcile import Reconciler
+from tests.fakes import World
+from tests.unit.web.conftest import Browser, Runner
+
+Launched = Callable[..., Runner]
+SMALL = {
+    "name": "small",
+    "title": "Small",
+    "description": "To look around",
+    "resources.cpus": "1",
+    "resources.memory": "2 GB",
+    "resources.shared_memory": "512 MB",
+    "time_limit": "90",
+    "resource_group": "main",
+}
+
+
+@pytest.fixture
+def admin(app: Flask, world: World) -> Browser:
+    worker = Reconciler(world.sessions)
+    worker.read_partitions()
+    worker.read_limits()
+    return Browser(app).log_in("admin")
+
+
+def seen(page: str) -> str:
+    """The mark of what the form shows."""
+    found = re.search(r'name="seen" value="([0-9a-f]*)"', page)
+    assert found is not None
+    return found[1]
+
+
+def order(browser: Browser) -> list[str]:
+    return re.findall(r'data-template="([^"]+)"', browser.get("/admin/templates").text)
+
+
+def test_only_administrators_see_the_way(alice: Browser, admin: Browser) -> None:
+    assert 'href="/admin"' in admin.get("/sessions").text
+    assert "/admin" not in alice.get("/sessions").text
+    assert admin.get("/admin").headers["Location"] == "/admin/templates"
+
+
+def test_a_template_is_made_changed_and_deleted(world: World, admin: Browser) -> None:
+    assert "No templates yet" in admin.get("/admin/templates").text
+    assert admin.post("/admin/templates", SMALL).headers["Location"] == "/admin/templates"
+    page = admin.get("/admin/templates").text
+    for word in ("Saved “Small”.", "To look around", "2 GB", "512 MB", "1 h 30 min", "main"):
+        assert word in page
+    form = admin.get("/admin/templates/small/edit").text
+    for value in SMALL.values():
+        assert value in form
+    changed = SMALL | {"title": "Smaller", "seen": seen(form), "resource_group": ""}
+    assert admin.post("/admin/templates/small", changed).status_code == 303
+    (template,) = world.services.administration.templates()
+    assert (template.title, template.resource_group, template.memory_mb) == ("Smaller", None, 2048)
+    assert "Delete “Smaller”?" in admin.get("/admin/templates/small/delete").text
+    assert admin.post("/admin/templates/small/delete").status_code == 303
+    assert order(admin) == []
+    assert admin.get("/admin/templates/small/edit").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("name", "two words"), ("name", ""), ("title", ""), ("resources.cpus", "many"),
+     ("resources.memory", "lots"), ("resources.shared_memory", "3 GB"), ("time_limit", "-1"),
+     ("resource_group", "nowhere"), ("title", "x" * 61)],
+)  # fmt: skip
+def test_a_wrong_field_keeps_the_rest(admin: Browser, field: str, value: str) -> None:
+    answer = admin.post("/admin/templates", SMALL | {field: value})
+    assert answer.status_code == 422
+    named = field.replace(".", "-")
+    assert f'id="error-{named}"' in answer.text
+    assert answer.text.count('class="field-error"') == 1
+    assert "To look around" in answer.text
+    assert order(admin) == []
+
+
+def test_all_wrong_fields_are_named_at_once(admin: Browser) -> None:
+    wrong = SMALL | {"name": "two words", "title": "", "resources.cpus": "0"}
+    answer = admin.post("/admin/templates", wrong)
+    named = re.findall(r'id="error-([^"]+)"', answer.text)
+    assert named == ["title", "name", "resources-cpus"]
+
+
+def test_the_second_of_two_editors_is_told_and_loses_nothing(admin: Browser) -> None:
+    admin.post("/admin/templates", SMALL)
+    mark = seen(admin.get("/admin/templates/small/edit").text)
+    admin.post("/admin/templates/small", SMALL | {"title": "First", "seen": mark})
+    answer = admin.post("/admin/templates/small", SMALL | {"title": "Second", "seen": mark})
+    assert answer.status_code == 409
+    assert "Somebody else has changed this" in answer.text
+    assert 'value="Second"' in answer.text
+    again = admin.post("/admin/templates", SMALL)
+    assert again.status_code == 422
+    assert "there is a template of this name already".capitalize() in again.text
+
+
+def test_templates_move_up_and_down(admin: Browser) -> None:
+    for name in ("a", "b", "c"):
+        admin.post("/admin/templates", SMALL | {"name": name})
+    admin.post("/admin/templates/c/move", {"to": "up"})
+    assert order(admin) == ["a", "c", "b"]
+    admin.post("/admin/templates/a/move", {"to": "down"})
+    assert order(admin) == ["c", "a", "b"]
+
+
+def test_an_image_is_hidden_from_some(admin: Browser, alice: Browser) -> None:
+    assert admin.get("/admin/images").text.count("Everybody") == 2
+    form = admin.get("/admin/images/python/3.13").text
+    rule = {"seen_by": "some", "accounts": "", "users": "bob, admin", "seen": seen(form)}
+    assert admin.post("/admin/images/python/3.13", rule).headers["Location"] == "/admin/images"
+    assert "users bob, admin" in admin.get("/admin/images").text
+    assert 'value="bob, admin"' in admin.get("/admin/images/python/3.13").text
+    assert 'value="python/3.13"' not in alice.get("/sessions/new").text
+    assert 'value="python/3.12"' in alice.get("/sessions/new").text
+    stale = admin.post("/admin/images/python/3.13", rule | {"seen_by": "nobody"})
+    assert stale.status_code == 409
+    assert admin.get("/admin/images/python/2.7").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("rule", "field"),
+    [({"accounts": "", "users": ""}, "accounts"), ({"users": "mallory"}, "users"),
+     ({"accounts": "research, chess"}, "accounts"), ({"users": "<b>"}, "users")],
+)  # fmt: skip
+def test_a_wrong_rule_is_refused_at_its_field(
+    admin: Browser, rule: dict[str, str], field: str
+) -> None:
+    answer = admin.post("/admin/images/python/3.13", {"seen_by": "some", **rule})
+    assert answer.status_code == 422
+    assert f'id="error-{field}"' in answer.text
+
+
+def test_limits_and_the_cap(world: World, admin: Browser) -> None:
+    page = admin.get("/admin/limits").text
+    assert "3 cores and 3 GB" in page
+    assert "sacctmgr modify qos normal set MaxTRESPerUser=cpu=3,mem=3G" in page
+    assert "scontrol update PartitionName=main MaxTime=08:00:00" in page
+    cap = {"max_shared_memory": "1500 MB", "seen": seen(page)}
+    assert admin.post("/admin/caps", cap).headers["Location"] == "/admin/limits"
+    assert world.services.administration.rules().max_shared_memory_mb == 1500
+    page = admin.get("/admin/limits").text
+    assert 'value="1500 MB"' in page
+    wrong = admin.post("/admin/caps", {"max_shared_memory": "lots", "seen": seen(page)})
+    assert wrong.status_code == 422
+    assert 'id="error-max_shared_memory"' in wrong.text
+    assert admin.post("/admin/caps", cap).status_code == 409
+    admin.post("/admin/caps", {"max_shared_memory": "", "seen": seen(page)})
+    assert world.services.administration.rules().max_shared_memory_mb is None
+
+
+def test_before_slurm_was_read_the_limits_say_so(app: Flask) -> None:
+    assert "have not been read yet" in Browser(app).log_in("admin").get("/admin/limits").text
+
+
+def test_the_journal_is_searched_and_paged(
+    app: Flask, world: World, admin: Browser, launched: Launched
+) -> None:
+    launched("alice")
+    Browser(app).post("/login", {"username": "bob", "password": "wrong"})
+    page = admin.get("/admin/journal").text
+    assert "Launched a session" in page
+    assert "Log-in refused" in page
+    only = admin.get("/admin/journal?who=bob&action=login.refused&day=2026-11-20").text
+    assert only.count("data-action=") == 1
+    assert 'data-action="login.refused"' in only
+    assert "Nothing found" in admin.get("/admin/journal?day=2026-11-19").text
+    assert "Nothing found" in admin.get("/admin/journal?text=<script>").text
+    for wrong in ("day=soon", "cursor=x", "who=" + "x" * 300):
+        answer = admin.get(f"/admin/journal?{wrong}")
+        assert answer.status_code == 422
+        assert 'role="alert"' in answer.text
+    for number in range(120):
+        world.services.administration.note("alice", "login", f"n{number}")
+    first = admin.get("/admin/journal?who=alice").text
+    older = re.search(r'href="(/admin/journal\?[^"]*cursor=[^"]+)"', first)
+    assert older is not None
+    second = admin.get(older[1].replace("&amp;", "&")).text
+    assert first.count("data-action=") == 100
+    assert second.count("data-action=") == 22  # with her token and her launch
+    assert ">n0<" in second
+    assert ">n119<" in first
+
+
+def test_logging_in_and_out_is_noted(app: Flask, admin: Browser) -> None:
+    alice = Browser(app).log_in("alice")
+    alice.post("/login", {"username": "alice", "password": "wonderland"})  # the earlier one ends
+    alice.post("/logout")
+    page = admin.get("/admin/journal?who=alice").text
+    assert re.findall(r'data-action="([^"]+)"', page) == ["logout", "login", "logout", "login"]

@@ -1,0 +1,168 @@
+"""Folders, mounts, templates and estimates over the REST API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from portal.core.administration import Template
+from portal.core.folders import Mount
+from portal.errors import Unavailable
+from portal.reconcile import Reconciler
+from tests.fakes import World
+from tests.unit.web.conftest import LAUNCH, PORTAL, Api
+
+MakeApi = Callable[[str], Api]
+SMALL = Template(name="small", title="Small", cpus=1, memory_mb=600, time_limit=30)
+HUGE = Template(name="huge", title="Huge", cpus=64, memory_mb=600)
+
+
+@pytest.fixture
+def program(api: MakeApi) -> Api:
+    return api("alice")
+
+
+@pytest.fixture
+def templates(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world.services.administration, "templates", lambda: [SMALL, HUGE])
+
+
+def fields(answer: Any, status: int = 422) -> dict[str, str]:
+    assert answer.status_code == status, answer.text
+    return {error["field"]: error["message"] for error in answer.json["errors"]}
+
+
+def test_a_folder_is_made_and_listed(program: Api, api: MakeApi) -> None:
+    made = program("POST", "/folders", json={"name": "data"})
+    assert made.status_code == 201
+    assert made.json == {"name": "data", "path": "/home/alice/storage/data", "mountable": True}
+    listed = program("GET", "/folders").json
+    home = {"name": "home", "path": "/home/alice", "mountable": True}
+    assert listed == {"folders": [home, made.json]}
+    assert len((api("bob")("GET", "/folders").json or {})["folders"]) == 1
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../x", ".x", "home", "x" * 65, "a\n", "ä", 7, None])
+def test_a_bad_name_is_named(world: World, program: Api, name: object) -> None:
+    assert set(fields(program("POST", "/folders", json={"name": name}))) == {"name"}
+    assert world.slurm.storage.get("alice", set()) == set()
+
+
+def test_a_name_that_is_taken(program: Api) -> None:
+    program("POST", "/folders", json={"name": "data"})
+    answer = program("POST", "/folders", json={"name": "data"})
+    assert fields(answer) == {"name": "you already have a folder or a file of this name"}
+    assert set(fields(program("POST", "/folders", json={}))) == {"name"}
+    assert set(fields(program("POST", "/folders", json={"name": "x", "to": "y"}))) == {"to"}
+
+
+def test_mounts_are_stored_and_shown(world: World, program: Api) -> None:
+    program("POST", "/folders", json={"name": "data"})
+    mounts = ["home", {"folder": "data", "read_only": True}]
+    answer = program("POST", "/sessions", json=LAUNCH | {"mounts": mounts})
+    assert answer.status_code == 201, answer.text
+    (session,) = answer.json["sessions"] if answer.json else []
+    assert session["mounts"] == [
+        {"folder": "home", "read_only": False, "path": "~/home"},
+        {"folder": "data", "read_only": True, "path": "~/data"},
+    ]
+    stored = world.store.get(session["id"])
+    assert stored is not None
+    assert stored.mounts == (Mount(folder="home"), Mount(folder="data", read_only=True))
+    assert program("GET", f"/sessions/{session['id']}").json == session
+
+
+def test_a_folder_one_does_not_have(world: World, program: Api, api: MakeApi) -> None:
+    api("bob")("POST", "/folders", json={"name": "bobs"})
+    program("POST", "/folders", json={"name": "data"})
+    answer = program("POST", "/sessions", json=LAUNCH | {"mounts": ["data", "bobs", "home"]})
+    assert fields(answer) == {"mounts.1": "you have no folder named bobs"}
+    assert world.slurm.jobs == []
+    assert world.store.live() == []
+
+
+def test_the_login_node_is_asked_only_for_storage_folders(world: World, program: Api) -> None:
+    assert program("POST", "/sessions", json=LAUNCH).status_code == 201
+    assert program("POST", "/sessions", json=LAUNCH | {"mounts": ["home"]}).status_code == 201
+    assert not any("storage" in line for line in world.slurm.commands)
+
+
+def test_a_login_node_that_is_away(
+    world: World, program: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_words: object, **_more: object) -> None:
+        raise Unavailable("The login node does not answer.")
+
+    monkeypatch.setattr(world.slurm, "_folders", away)
+    assert program("GET", "/folders").status_code == 503
+    assert program("POST", "/folders", json={"name": "x"}).status_code == 503
+    assert program("POST", "/sessions", json=LAUNCH | {"mounts": ["x"]}).status_code == 503
+    assert world.store.live() == []
+
+
+@pytest.mark.usefixtures("templates")
+def test_a_template_in_place_of_resources(program: Api) -> None:
+    body = {"environment": "python", "template": "small"}
+    answer = program("POST", "/sessions", json=body)
+    assert answer.status_code == 201, answer.text
+    (session,) = answer.json["sessions"] if answer.json else []
+    assert session["resources"] == {"cpus": 1, "memory": "600m", "shared_memory": "300m"}
+    assert session["time_limit"] == 30
+    assert set(fields(program("POST", "/sessions", json=LAUNCH | body))) == {"template"}
+    wrong = program("POST", "/sessions", json=body | {"template": "x"})
+    assert fields(wrong) == {"template": "there is no template of this name"}
+
+
+@pytest.mark.usefixtures("templates")
+def test_the_templates_say_whether_they_fit(world: World, program: Api) -> None:
+    Reconciler(world.sessions).read_partitions()
+    small, huge = (program("GET", "/templates").json or {})["templates"]
+    assert small == {
+        "name": "small",
+        "title": "Small",
+        "description": "",
+        "resources": {"cpus": 1, "memory": "600m", "shared_memory": None},
+        "time_limit": 30,
+        "resource_group": None,
+        "fits": True,
+        "why": "",
+    }
+    assert (huge["fits"], huge["why"]) == (False, "the largest node here has 4 cores")
+
+
+def test_an_estimate(world: World, program: Api) -> None:
+    reconciler = Reconciler(world.sessions)
+    reconciler.read_partitions()
+    reconciler.read_limits()
+    reconciler.look()
+    answer = program("POST", "/sessions/estimate", json=LAUNCH)
+    assert answer.status_code == 200, answer.text
+    assert answer.json == {
+        "estimated_start": "2026-11-20T15:00:00+00:00",
+        "reason": "",
+        "free": {"cpus": 3, "memory": "3g"},
+    }
+    assert set(fields(program("POST", "/sessions/estimate", json=LAUNCH | {"count": 0}))) == {
+        "count"
+    }
+    assert world.slurm.jobs == []
+
+
+def test_an_estimate_that_slurm_does_not_give(world: World, program: Api) -> None:
+    world.slurm.down = True
+    assert program("POST", "/sessions/estimate", json=LAUNCH).json == {
+        "estimated_start": None,
+        "reason": "Slurm gives no estimate right now.",
+        "free": {"cpus": None, "memory": None},
+    }
+
+
+def test_the_document_knows_templates_and_mounts(app: Flask) -> None:
+    document: Any = app.test_client().get("/api/v1/openapi.json", base_url=PORTAL).json
+    launch = document["components"]["schemas"]["LaunchRequest"]
+    assert launch["required"] == ["environment"]
+    assert {"mounts", "template"} <= set(launch["properties"])
+    assert {"required": ["template"]} in launch["anyOf"]

@@ -1,0 +1,162 @@
+"""The API against its own OpenAPI document: whatever is sent, no surprise on our side.
+
+schemathesis reads the document and makes requests of it, right ones and wrong ones; an operation
+that somebody adds is covered from the first day. Known names are added to the document first, as
+random ones would only ever find 404.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import schemathesis
+from flask import Flask
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from portal.core.session import OVER, Cause, Session, State
+from portal.reconcile import Reconciler
+from portal.web.api.openapi import document
+from portal.web.api.schemas import SCHEMAS
+from tests.fakes import PASSWORDS, World
+from tests.unit.web.conftest import PORTAL, Api
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+IDS = {state: f"{number:032x}" for number, state in enumerate(State)}
+"""One session of alice's in every state."""
+
+
+def _known(*values: object) -> dict[str, Any]:
+    return {"enum": list(values)}
+
+
+KNOWN_PATHS = {
+    "session_id": _known(*IDS.values(), "f" * 32),
+    "app": _known("terminal", "notebook", "nothing"),
+}
+
+
+def strict(schema: Any) -> Any:
+    """The same schema for answers in which every field is described."""
+    if isinstance(schema, list):
+        return [strict(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {"additionalProperties": False} if "properties" in schema else {}
+    return closed | {key: strict(part) for key, part in schema.items()}
+
+
+def informed(plain: dict[str, Any]) -> dict[str, Any]:
+    """The document for somebody who knows which sessions and environments there are."""
+    spec = deepcopy(plain)
+    schemas = spec["components"]["schemas"]
+    schemas |= {name: strict(schemas[name]) for name in SCHEMAS}
+    schemas["LaunchRequest"]["properties"] |= {
+        "environment": _known("python"),
+        "version": _known("3.13", "3.12", "1.0", None),
+        "resource_group": _known("main", "elsewhere", None),
+    }
+    schemas["Resources"]["properties"] |= {
+        "cpus": _known(1, 2, 400),
+        "memory": _known("600m", "1g", "5t"),
+        "shared_memory": _known("64m", "1g", None),
+    }
+    schemas["TokenRequest"]["properties"] |= {
+        "username": _known(*PASSWORDS, "nobody"),
+        "password": _known(*PASSWORDS.values(), ""),
+    }
+    for path in spec["paths"].values():
+        for parameter in path.get("parameters", []):
+            parameter["schema"] = KNOWN_PATHS.get(parameter["name"], parameter["schema"])
+    return spec
+
+
+API = schemathesis.openapi.from_dict(informed(document(PORTAL)))
+
+
+def _session(state: State) -> Session:
+    live = state in (State.RUNNING, State.ENDING)
+    over = state in OVER
+    return Session(
+        id=IDS[state],
+        name=f"session{state}",
+        owner="alice",
+        environment="python",
+        version="3.13",
+        cpus=1,
+        memory_mb=600,
+        partition="main",
+        state=state,
+        created=NOON - timedelta(hours=1),
+        submitted=NOON - timedelta(hours=1),
+        token_hash="0" * 64,
+        job_id=None if state is State.SUBMITTING else "4711",
+        node="n1" if live else None,
+        address="10.0.0.1" if live else None,
+        port=40123 if live else None,
+        started=NOON - timedelta(minutes=50) if live or over else None,
+        ready=NOON - timedelta(minutes=49) if live else None,
+        pending_reason="Priority" if state is State.PENDING else None,
+        ended=NOON if over else None,
+        cause=Cause.OUT_OF_MEMORY if state is State.FAILED else Cause.FINISHED if over else None,
+        end_text="It ended." if over else None,
+        exit_code=0 if over else None,
+        usage_at=NOON if live else None,
+        cpu_percent=12.5 if live else None,
+        memory_used=2**20 if live else None,
+    )
+
+
+@pytest.fixture
+def lived_in(world: World) -> World:
+    """A portal that knows its cluster, with a session in every state."""
+    reconciler = Reconciler(world.sessions)
+    reconciler.read_partitions()
+    reconciler.read_limits()
+    assert reconciler.look()
+    for state in State:
+        world.store.add([_session(state)], None, "", {})
+    world.slurm.log = b"first line\n\xff second\n"
+    return world
+
+
+@pytest.mark.parametrize("person", ["alice", "admin"])
+@API.parametrize()
+@settings(
+    max_examples=30,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_every_operation_answers_as_the_document_says(
+    case: schemathesis.Case[Any],
+    person: str,
+    app: Flask,
+    lived_in: World,
+    api: Callable[[str], Api],
+) -> None:
+    token = api(person).token
+    response = case.call(app=app, headers={"Authorization": f"Bearer {token}"})
+    # A wrong query may be read kindly (a number as a time); a wrong body never is.
+    more = [negative_data_rejection] if case.operation.body else []
+    case.validate_response(response, checks=[*CHECKS, *more])

@@ -1,0 +1,196 @@
+"""Ends, holds and deadlines on the page and in the API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from portal.config import Settings
+from portal.core.access import AppState
+from portal.core.session import Session
+from portal.reconcile import Reconciler
+from tests.fakes import World, make_world
+from tests.unit.web.conftest import Api, Browser, Runner, make_settings
+
+Launched = Callable[..., Runner]
+MakeApi = Callable[[str], Api]
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A portal with an operator's account."""
+    settings = make_settings(tmp_path).model_dump()
+    settings["slurm"]["operator"] = "slipway-operator"
+    return make_world(Settings.model_validate(settings))
+
+
+def look(world: World) -> None:
+    """The worker's round."""
+    reconciler = Reconciler(world.sessions)
+    reconciler.read_partitions()
+    reconciler.read_limits()
+    reconciler.look()
+    reconciler.clean()
+
+
+def get(world: World, runner: Runner) -> Session:
+    """The session as it is now."""
+    found = world.store.get(runner.session.id)
+    assert found is not None
+    return found
+
+
+def test_a_failed_start_shows_its_log(world: World, alice: Browser, launched: Launched) -> None:
+    runner = launched()
+    world.slurm.start(runner.job)
+    world.slurm.finish(runner.job, "FAILED", code=70)
+    world.slurm.log = b"<script>alert(1)</script>\nSlipway: your disk is full.\n"
+    look(world)
+    page = alice.get("/sessions?state=other").text
+    assert "The session did not start: your disk is full." in page
+    assert "Last lines of its log" in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<script>alert(1)" not in page
+
+
+def test_a_failed_app_shows_why(alice: Browser, launched: Launched) -> None:
+    runner = launched()
+    runner.ready()
+    alice.post(f"/sessions/{runner.session.id}/apps/jupyterlab/open")
+    report = {
+        "state": "failed",
+        "message": "jupyterlab ended before it answered (exit code 3)",
+        "log": "no module",
+    }
+    assert runner("apps/jupyterlab", report).status_code == 200
+    page = alice.get("/sessions").text
+    assert page.count("JupyterLab did not start: it ended with exit code 3.") == 1
+    assert "Notebook did not start" not in page
+    assert "no module" in page
+
+
+def test_a_hold_can_be_released(world: World, alice: Browser, launched: Launched) -> None:
+    runner = launched()
+    runner.job.reason = "JobHeldUser"
+    look(world)
+    path = f"/sessions/{runner.session.id}/release"
+    page = alice.get("/sessions").text
+    assert "</i>Held</span>" in page
+    assert f'formaction="{path}"' in page
+    assert alice.post(path).status_code == 303
+    assert f'formaction="{path}"' not in alice.get("/sessions").text
+    runner.job.reason = "JobHeldAdmin"
+    look(world)
+    refused = alice.post(path, headers=HTMX)
+    assert (refused.status_code, refused.text) == (
+        409,
+        "An administrator holds it. Ask the administrators.",
+    )
+    assert path not in alice.get("/sessions").text
+
+
+def test_a_paused_session_has_a_chip(world: World, alice: Browser, launched: Launched) -> None:
+    runner = launched()
+    runner.ready()
+    runner.job.state = "SUSPENDED"
+    look(world)
+    assert "</i>Paused</span>" in alice.get("/sessions").text
+
+
+def test_the_end_is_warned_of_and_put_off(
+    world: World, alice: Browser, bob: Browser, launched: Launched
+) -> None:
+    runner = launched()
+    runner.ready()
+    look(world)
+    deadline = get(world, runner).deadline
+    assert deadline is not None
+    page = alice.get("/sessions").text
+    assert f'data-until="{deadline.isoformat()}"' in page
+    assert "Extend by" not in page
+    world.clock.pass_(minutes=46)
+    look(world)
+    page = alice.get("/sessions").text
+    assert "Extend by 1 hour" in page
+    path = f"/sessions/{runner.session.id}/extend"
+    assert f'formaction="{path}"' in page
+    assert "Extend by" not in bob.get("/sessions").text
+    assert bob.post(path).status_code == 404
+    assert alice.post(path, headers=HTMX).status_code == 204
+    assert runner.job.limit == "2:00:00"
+    assert "Extend by" not in alice.get("/sessions").text
+
+
+def test_extending_over_the_api(world: World, api: MakeApi, launched: Launched) -> None:
+    runner = launched()
+    alice, path = api("alice"), f"/sessions/{runner.session.id}/extend"
+    assert alice("POST", path).status_code == 409
+    runner.ready()
+    look(world)
+    more = alice("POST", path, json={"minutes": 30})
+    assert more.status_code == 200
+    assert more.json is not None
+    assert more.json["time_limit"] == 90
+    assert more.json["deadline"] == (world.clock.now.replace(hour=13, minute=30)).isoformat()
+    refused = alice("POST", path, json={"minutes": 1000})
+    assert refused.status_code == 422
+    assert refused.json is not None
+    assert refused.json["errors"][0]["field"] == "minutes"
+    for wrong in ({"minutes": 0}, {"minutes": "5"}, {"hours": 1}):
+        assert alice("POST", path, json=wrong).status_code == 422
+    assert api("bob")("POST", path).status_code == 404
+    assert api("admin")("POST", path).status_code == 200
+
+
+def test_releasing_over_the_api(world: World, api: MakeApi, launched: Launched) -> None:
+    runner = launched()
+    runner.job.reason = "JobHeldUser"
+    look(world)
+    path = f"/sessions/{runner.session.id}/release"
+    answer = api("alice")("POST", path)
+    assert answer.json is not None
+    assert (answer.status_code, answer.json["reason"]["code"]) == (200, "None")
+    assert api("bob")("POST", path).status_code == 404
+
+
+def test_what_the_notifier_is_told(
+    world: World, alice: Browser, bob: Browser, launched: Launched
+) -> None:
+    runner = launched(name="mine1")
+    path = f"/sessions/{runner.session.id}/end"
+    runner.ready()
+    look(world)
+    assert alice.get(path).json == {"over": False, "tell": False, "name": "mine1", "text": ""}
+    assert bob.get(path).status_code == 404
+    world.slurm.finish(runner.job, "OUT_OF_MEMORY")
+    look(world)
+    answer = alice.get(path).json
+    assert answer is not None
+    assert answer["tell"]
+    assert "more memory" in answer["text"]
+
+
+def test_ones_own_end_is_no_news(world: World, alice: Browser, launched: Launched) -> None:
+    runner = launched()
+    alice.post(f"/sessions/{runner.session.id}/stop")
+    look(world)
+    answer = alice.get(f"/sessions/{runner.session.id}/end").json
+    assert answer is not None
+    assert (answer["over"], answer["tell"]) == (True, False)
+
+
+def test_the_api_has_why_an_app_failed(api: MakeApi, launched: Launched, world: World) -> None:
+    runner = launched()
+    runner.ready()
+    api("alice")("POST", f"/sessions/{runner.session.id}/apps/terminal")
+    world.access.note_app(
+        get(world, runner), "terminal", AppState.FAILED, "x ended (signal 9)", "l"
+    )
+    shown = api("alice")("GET", f"/sessions/{runner.session.id}").json
+    assert shown is not None
+    terminal = next(app for app in shown["apps"] if app["name"] == "terminal")
+    assert terminal["message"] == "Terminal has stopped: it ended with signal 9."
+    assert terminal["log"] == "l"
