@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from portal.core.access import Person
+from portal.core.again import body_of
+from portal.core.launch import LaunchRequest
 from portal.core.ports import Clock, PresetStore
+from portal.core.preset import MAX_PRESETS, Preset, check_name
+from portal.errors import Conflict, FieldError, InvalidRequest, NotFound
 
 
 class Presets:
@@ -11,3 +16,40 @@ class Presets:
     def __init__(self, store: PresetStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
+
+    def list(self, person: Person) -> list[Preset]:
+        """All of one's own, by name."""
+        return self._store.all(person.name)
+
+    def get(self, person: Person, name: str) -> Preset:
+        """One of one's own; raises NotFound."""
+        found = self._store.get(person.name, name)
+        if found is None:
+            raise NotFound("You have no preset of this name.")
+        return found
+
+    def save(self, person: Person, name: str, request: LaunchRequest, replace: bool = True) -> bool:
+        """Keep a request under a name; whether the name is new.
+
+        Raises InvalidRequest, and Conflict where one of this name is not to be replaced.
+        """
+        preset = Preset(check_name(name), body_of(request), self._clock())
+        new = self._store.get(person.name, name) is None
+        if new and len(self._store.all(person.name)) >= MAX_PRESETS:
+            text = f"you have {MAX_PRESETS} presets already; delete one first"
+            raise InvalidRequest([FieldError("preset", text)])
+        if not self._store.save(person.name, preset, replace):
+            raise Conflict(f"You have a preset named {name} already.")
+        return new
+
+    def rename(self, person: Person, name: str, to: str) -> None:
+        """Give a preset another name. Raises NotFound, InvalidRequest, Conflict."""
+        check_name(to)
+        self.get(person, name)
+        if name != to and not self._store.rename(person.name, name, to):
+            raise Conflict(f"You have a preset named {to} already.")
+
+    def remove(self, person: Person, name: str) -> None:
+        """Forget a preset; raises NotFound."""
+        if not self._store.remove(person.name, name):
+            raise NotFound("You have no preset of this name.")

@@ -7,10 +7,12 @@ import ipaddress
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from portal.access import Access
 from portal.administration import Administration
 from portal.core.access import AppState, Person, hash_secret
+from portal.core.again import body_of_session
 from portal.core.app import Catalog
 from portal.core.job import Estimate, JobReport
 from portal.core.launch import LaunchRequest, parse_launch
@@ -131,6 +133,20 @@ class Sessions:
     def launch(self, person: Person, request: LaunchRequest, key: str | None = None) -> Session:
         """Launch, for those who ask for a single session."""
         return self.launch_all(person, request, key)[0]
+
+    def draft(self, person: Person, request: LaunchRequest) -> Session:
+        """The first session that a launch would make; nothing is stored. Raises InvalidRequest."""
+        return self._launches.draft(person, request)[0]
+
+    def again(self, person: Person, session_id: str) -> dict[str, Any]:
+        """A launch's body that makes a session like one of one's own; raises NotFound.
+
+        The owner's alone: values of environment variables are in it.
+        """
+        session = self.store.get(session_id)
+        if session is None or session.owner != person.name:
+            raise NotFound("There is no such session of yours.")
+        return body_of_session(session, self.store.env(session.id))
 
     def resubmit(self, session: Session) -> None:
         """Submit a session whose job is known not to exist."""

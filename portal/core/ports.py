@@ -14,6 +14,7 @@ from portal.core.job import Estimate, JobReport, Node, Partition
 from portal.core.journal import JournalFilter
 from portal.core.limits import Limits
 from portal.core.listing import ListQuery, Page
+from portal.core.preset import Preset
 from portal.core.session import Session, State
 from portal.core.usage import Use
 
@@ -395,6 +396,26 @@ class LoginStore(Protocol):
 
 class PresetStore(Protocol):
     """The presets' table. Every method is one transaction."""
+
+    def all(self, owner: str) -> list[Preset]:
+        """Somebody's presets, by name."""
+        ...
+
+    def get(self, owner: str, name: str) -> Preset | None:
+        """One preset."""
+        ...
+
+    def save(self, owner: str, preset: Preset, replace: bool) -> bool:
+        """Keep it; False when there is one of this name that is not to be replaced."""
+        ...
+
+    def rename(self, owner: str, name: str, to: str) -> bool:
+        """Give it another name; False when that one is taken."""
+        ...
+
+    def remove(self, owner: str, name: str) -> bool:
+        """Forget it; whether there was one."""
+        ...
 
 
 class Note(Protocol):

@@ -10,7 +10,17 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from portal.services import Services
 from portal.web import callbacks, context, ending, errors, gate, pages, security
-from portal.web.api import admin, estimate, folders, openapi, sessions, site, tending, tokens
+from portal.web.api import (
+    admin,
+    estimate,
+    folders,
+    openapi,
+    presets,
+    sessions,
+    site,
+    tending,
+    tokens,
+)
 from portal.web.auth import browser
 from portal.web.context import EXTENSION
 from portal.web.limits import limiter
@@ -62,7 +72,7 @@ def _portal(services: Services) -> Flask:
     app.register_blueprint(pages.blueprint)
     app.register_blueprint(pages.admin.blueprint)
     app.register_blueprint(callbacks.blueprint)
-    for part in (tokens, sessions, tending, estimate, folders, site, admin, openapi):
+    for part in (tokens, sessions, presets, tending, estimate, folders, site, admin, openapi):
         app.register_blueprint(part.blueprint)
     security.csrf.init_app(app)
     return app

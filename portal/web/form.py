@@ -1,78 +1,55 @@
-"""The launch form: from its fields to a request, and back onto the page with what was wrong."""
+"""The launch form: its fields as a launch's body in the words of the REST API, and back again."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from werkzeug.datastructures import MultiDict
+
 from portal.core.app import Catalog
-from portal.core.job import Partition
-from portal.core.launch import MAX_COUNT
-from portal.core.policy import group_for
-from portal.errors import InvalidRequest, PortalError
+from portal.core.launch import parse_size
+from portal.errors import FieldError, PortalError
 from portal.web.body import decode_json
 
-FIELDS = (
-    "environment",
-    "version",
-    "name",
-    "resources.cpus",
-    "resources.memory",
-    "resources.shared_memory",
-    "resource_group",
-    "time_limit",
-    "count",
-    "env",
-)
-NUMBERS = frozenset({"resources.cpus", "time_limit", "count"})
+IMAGE = "image"
+"""Environment and version in one choice, as environment/version."""
 ENV = "env"
 """Holds an object in JSON, which the page's dialog writes."""
-OURS = frozenset({"csrf_token", "key"})
+MOUNT, READ_ONLY = "mount", "read_only"
+TEMPLATE = "template"
+SIZES = ("resources.memory", "resources.shared_memory")
+NUMBERS = frozenset({"resources.cpus", "time_limit", "count"})
+OURS = frozenset({"csrf_token", "key", "confirmed", "folder", "preset", "replace"})
 """Fields that are the form's own business and no part of the request."""
-ADVANCED = frozenset({"resource_group", "time_limit", "count", "resources.shared_memory", ENV})
+
+STEPS: dict[str, tuple[str, ...]] = {
+    "environment": ("environment", "version", "name", ENV),
+    "folders": ("mounts", "folder"),
+    "resources": (
+        "resource_group",
+        TEMPLATE,
+        "resources.cpus",
+        *SIZES,
+        "count",
+        "time_limit",
+    ),
+    "review": ("preset",),
+}
+"""The wizard's steps, with the fields whose errors belong there."""
+FIELDS = frozenset(name for names in STEPS.values() for name in names)
+STEP_OF = {name: step for step, names in STEPS.items() for name in names}
 
 
 @dataclass(frozen=True)
-class LaunchForm:
-    """All that the launch panel shows."""
+class Entered:
+    """What stands in the form's fields."""
 
-    catalog: Catalog
-    open_to_me: Sequence[Partition] | None
-    """The resource groups that this person may use; None while none are known."""
     values: dict[str, str]
-    errors: dict[str, str] = field(default_factory=dict)
-    problem: str = ""
-    max_count: int = MAX_COUNT
-    key: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """One launch for each page that was shown: a double click sends the same key twice."""
-
-    @property
-    def environments(self) -> list[str]:
-        """Names of the environments, in the catalog's order."""
-        return list(dict.fromkeys(image.environment for image in self.catalog.images))
-
-    @property
-    def groups(self) -> Sequence[Partition]:
-        """The resource groups to choose from."""
-        return self.open_to_me or []
-
-    @property
-    def group(self) -> Partition | None:
-        """The group whose bounds are shown."""
-        return group_for(self.values.get("resource_group") or None, self.groups)
-
-    @property
-    def advanced_open(self) -> bool:
-        """Whether the folded part has something that must be seen."""
-        return any(self.errors.get(name) or self.values.get(name) for name in ADVANCED)
-
-    @property
-    def variables(self) -> list[str]:
-        """Names of the environment variables that were entered."""
-        found = _object(self.values.get(ENV) or "{}")
-        return [str(name) for name in found] if isinstance(found, dict) else []
+    mounts: dict[str, bool] = field(default_factory=dict)
+    """The folders that are ticked, and whether they are read-only."""
 
 
 def first_values(catalog: Catalog) -> dict[str, str]:
@@ -86,29 +63,44 @@ def first_values(catalog: Catalog) -> dict[str, str]:
     }
 
 
-def entered(form: Mapping[str, str]) -> dict[str, str]:
-    """The values of the fields, to be shown again."""
-    return {name: form.get(name, "") for name in FIELDS}
+def entered(form: MultiDict[str, str]) -> Entered:
+    """The form's fields, to be shown again."""
+    values = {name: form.get(name, "") for name in FIELDS}
+    if IMAGE in form:
+        values["environment"], _, values["version"] = form[IMAGE].partition("/")
+    read_only = form.getlist(READ_ONLY)
+    mounts = {folder: folder in read_only for folder in form.getlist(MOUNT)}
+    return Entered(values, mounts)
 
 
-def to_request(form: Mapping[str, str]) -> dict[str, Any]:
-    """Put the fields into the shape that parse_launch checks.
+def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
+    """Put the fields into the shape that a launch's body has.
 
     Empty fields count as not given; unknown ones stay, so that they are refused by name.
     """
-    data: dict[str, Any] = {}
+    body: dict[str, Any] = {}
     resources: dict[str, Any] = {}
     for name, text in form.items():
         value = text.strip()
-        if name in OURS or not value:
-            continue
         place, _, last = name.rpartition(".")
-        if place == "resources":
+        if name in OURS or name in (MOUNT, READ_ONLY) or not value:
+            continue
+        if name == IMAGE:
+            environment, _, version = value.partition("/")
+            body |= {"environment": environment, "version": version}
+        elif place == "resources":
             resources[last] = _value(name, value)
         else:
-            data[name] = _value(name, value)
-    # A field that is itself called "resources" must not stand in for those that make it up.
-    return {"resources": resources} | data
+            body[name] = _value(name, value)
+    made: dict[str, Any] = {}
+    # A template is chosen instead: what the folded fields still hold does not count.
+    if TEMPLATE not in body:
+        made["resources"] = resources
+    mounts = entered(form).mounts
+    if mounts:
+        made["mounts"] = [{"folder": name, "read_only": ro} for name, ro in mounts.items()]
+    # Fields that are themselves called so must not stand in for those that make them up.
+    return made | body
 
 
 def _value(name: str, text: str) -> object:
@@ -129,19 +121,49 @@ def _number(text: str) -> int | str:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
 
 
-def with_error(form: LaunchForm, error: PortalError) -> LaunchForm:
-    """Return the same form with what was wrong beside its fields."""
-    found = error.errors if isinstance(error, InvalidRequest) else ()
+def from_body(body: Mapping[str, Any]) -> Entered:
+    """Fill the form with a launch's body: to_body gives the same body back."""
+    flat = {name: value for name, value in body.items() if name not in ("resources", "mounts")}
+    flat |= {f"resources.{name}": value for name, value in body.get("resources", {}).items()}
+    values = dict.fromkeys(FIELDS, "") | {
+        name: _written(name, value) for name, value in flat.items()
+    }
+    mounts = body.get("mounts", [])
+    return Entered(values, {m["folder"]: m.get("read_only", False) for m in mounts})
+
+
+def _written(name: str, value: object) -> str:
+    if name == ENV:
+        return json.dumps(value)
+    if name in SIZES and isinstance(value, str):
+        return exact_size(parse_size(value))
+    return str(value)
+
+
+def exact_size(mb: int) -> str:
+    """Write MiB as people do, and so that reading it again gives the same."""
+    return f"{mb // 1024} GB" if mb and mb % 1024 == 0 else f"{mb} MB"
+
+
+def variables(values: Mapping[str, str]) -> list[str]:
+    """Names of the environment variables that were entered."""
+    found = _object(values.get(ENV) or "{}")
+    return [str(name) for name in found] if isinstance(found, dict) else []
+
+
+def sort_errors(error: PortalError, found: tuple[FieldError, ...]) -> tuple[dict[str, str], str]:
+    """What is said beside each field, and what belongs to none of them."""
     beside: dict[str, str] = {}
     rest = []
     for e in found:
-        name, _, variable = e.field.partition(".")
-        if e.field in FIELDS:
+        name, _, below = e.field.partition(".")
+        if e.field in FIELDS and e.field not in beside:
             beside[e.field] = e.message
         elif name == ENV:
-            said = e.message if variable in e.message else f"{variable}: {e.message}"
+            said = e.message if below in e.message else f"{below}: {e.message}"
             beside[ENV] = "; ".join(filter(None, [beside.get(ENV), said]))
+        elif name == "mounts":
+            beside[name] = "; ".join(filter(None, [beside.get(name), e.message]))
         else:
             rest.append(f"{e.field}: {e.message}".removeprefix(": "))
-    problem = "; ".join(rest) or ("" if beside else error.text)
-    return LaunchForm(form.catalog, form.open_to_me, form.values, beside, problem)
+    return beside, "; ".join(rest) or ("" if beside else error.text)

@@ -15,9 +15,11 @@ from markupsafe import Markup
 from portal.core.access import Person
 from portal.core.app import AppSpec, Image
 from portal.core.bounds import size as bound
+from portal.core.launch import parse_size
 from portal.core.ports import SlurmStatus
 from portal.core.session import HELD, LIVE, SUSPENDED, Session, State
 from portal.web.context import services
+from portal.web.form import exact_size
 from portal.web.listing import all_in_full
 
 TERMINAL = "terminal"
@@ -154,7 +156,9 @@ def icon(name: str) -> Markup:
 
 def install_filters(app: Flask) -> None:
     """Give the templates these words."""
-    app.jinja_env.filters.update(size=size, bound=bound, span=span, moment=moment)
+    app.jinja_env.filters.update(
+        size=size, bound=bound, span=span, moment=moment, exact=exact_size, mb=parse_size
+    )
     app.jinja_env.globals.update(icon=icon, asset=_Assets(app).url)
 
 

@@ -1,4 +1,4 @@
-"""The further options of a launch, in a real browser."""
+"""Environment variables and several sessions at once, in a real browser."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import LogIn, Picture
+from tests.browser.test_researcher import go
 from tests.client import Api
 from tests.slurm.conftest import MakeApi
 
@@ -26,10 +27,16 @@ def api(make_api: MakeApi) -> Iterator[Api]:
 
 @pytest.fixture
 def page(log_in: LogIn) -> Page:
-    """The Sessions page with its further options unfolded."""
+    """The wizard."""
     found = log_in(WHO)
-    found.get_by_text("More options").click()
+    found.get_by_role("link", name="Start a session").click()
+    expect(found.get_by_role("button", name="Next")).to_be_visible()  # its script has run
     return found
+
+
+def step(page: Page, name: str) -> None:
+    """Go to a step."""
+    page.locator(".steps").get_by_role("link", name=name).click()
 
 
 def config(page: Page) -> Locator:
@@ -126,23 +133,26 @@ def test_what_the_server_refuses_is_kept_and_can_be_mended(
     dialog = config(page)
     write(dialog, 1, "HOME", "/elsewhere")
     dialog.get_by_role("button", name="Save").click()
-    page.get_by_label("Sessions", exact=True).fill("21")
-    page.get_by_label("Shared memory").fill("9 GB")
+    page.get_by_label("Session name").fill("mended")
+    step(page, "Resources")
+    page.get_by_label("Number of sessions", exact=True).fill("21")
+    page.get_by_label("Shared memory", exact=True).fill("9 GB")
     page.get_by_label("Memory", exact=True).fill("300 MB")
-    page.get_by_label("Name", exact=True).fill("mended")
-    page.get_by_role("button", name="Launch").click()
+    go(page)
     expect(page.get_by_text("HOME cannot be set")).to_be_visible()
+    step(page, "Resources")
     expect(page.get_by_text("This must be at most 20")).to_be_visible()
     expect(page.get_by_text("Shared memory is part of the memory")).to_be_visible()
     picture(page, "launcher-wrong")
 
-    page.get_by_label("Sessions", exact=True).fill("2")
-    page.get_by_label("Shared memory").fill("64 MB")
+    page.get_by_label("Number of sessions", exact=True).fill("2")
+    page.get_by_label("Shared memory", exact=True).fill("64 MB")
+    step(page, "Environment")
     dialog = config(page)
     expect(dialog.get_by_label("Name 1", exact=True)).to_have_value("HOME")
     write(dialog, 1, "PLACE", "/elsewhere")
     dialog.get_by_role("button", name="Save").click()
-    page.get_by_role("button", name="Launch").click()
+    page.get_by_role("button", name="Confirm and launch").click()
     for name in ("mended1", "mended2"):
         row = page.locator(f"tr[data-name={name}]")
         expect(row).to_have_attribute("data-state", "RUNNING", timeout=STARTS)

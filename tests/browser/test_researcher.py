@@ -36,12 +36,26 @@ def api(make_api: MakeApi) -> Iterator[Api]:
     found.clean()
 
 
-def launch(page: Page, name: str, memory: str = "600 MB") -> Locator:
-    """Fill in the form, press Launch, and return the new row."""
-    page.get_by_label("CPU cores").fill("1")
+def fill_in(page: Page, name: str, memory: str = "600 MB") -> None:
+    """Open the wizard and enter what there is to enter, without launching."""
+    page.get_by_role("link", name="Start a session").click()
+    page.get_by_label("Session name").fill(name)
+    page.get_by_role("link", name="Resources").click()
+    page.get_by_label("CPU cores", exact=True).fill("1")
     page.get_by_label("Memory", exact=True).fill(memory)
-    page.get_by_label("Name", exact=True).fill(name)
-    page.get_by_role("button", name="Launch").click()
+
+
+def go(page: Page) -> None:
+    """Press Confirm and launch, and say that no folder is fine."""
+    page.get_by_role("button", name="Confirm and launch").click()
+    page.get_by_role("button", name="Launch without a folder").click()
+
+
+def launch(page: Page, name: str, memory: str = "600 MB") -> Locator:
+    """Launch with the wizard, and return the new row."""
+    fill_in(page, name, memory)
+    go(page)
+    page.wait_for_url("**/sessions?new=*")
     row = page.locator(f"tr[data-name={name}]")
     expect(row).to_have_count(1)
     return row
@@ -118,8 +132,8 @@ def new_notebook(lab: Page) -> None:
 
 def test_an_ordinary_day(log_in: LogIn, api: Api, picture: Picture) -> None:
     page = log_in(WHO)
-    page.evaluate("window.neverReloaded = true")
     row = launch(page, "ordinary1")
+    page.evaluate("window.neverReloaded = true")
     expect(row).to_have_attribute("data-state", re.compile("PENDING|STARTING"))
     expect(row).to_have_attribute("data-state", "RUNNING", timeout=STARTS)
     assert page.evaluate("window.neverReloaded")
@@ -175,34 +189,38 @@ def test_wrong_fields_are_named_and_nothing_is_launched(
 ) -> None:
     page = log_in(WHO)
     before = len(api.list(state="running"))
-    page.get_by_label("CPU cores").fill("0")
-    page.get_by_label("Memory", exact=True).fill("lots")
-    page.get_by_label("Name", exact=True).fill("my session")
-    page.get_by_role("button", name="Launch").click()
-    for field, words in (
-        ("CPU cores", "at least 1"),
-        ("Memory", "600"),
-        ("Name", "4 to 64 letters"),
+    fill_in(page, "my session", "lots")
+    page.get_by_label("CPU cores", exact=True).fill("0")
+    go(page)
+    for field, words, step in (
+        ("Session name", "4 to 64 letters", "Environment"),
+        ("CPU cores", "at least 1", "Resources"),
+        ("Memory", "600", "Resources"),
     ):
+        place = page.locator(".steps").get_by_role("link", name=step)
+        expect(place).to_contain_text("something is wrong here")
+        place.click()
         box = page.get_by_label(field, exact=True)
         expect(box).to_have_attribute("aria-invalid", "true")
         named = box.get_attribute("aria-describedby")
         expect(page.locator(f"#{named}")).to_contain_text(words)
-    expect(page.get_by_label("Name", exact=True)).to_have_value("my session")
     picture(page, "wrong-fields")
-    page.get_by_label("CPU cores").fill("99")
+    page.get_by_label("CPU cores", exact=True).fill("99")
     page.get_by_label("Memory", exact=True).fill("600 MB")
-    page.get_by_label("Name", exact=True).fill("goodname")
-    page.get_by_role("button", name="Launch").click()
-    expect(page.get_by_text("The largest node here has")).to_be_visible()
+    page.locator(".steps").get_by_role("link", name="Environment").click()
+    expect(page.get_by_label("Session name")).to_have_value("my session")
+    page.get_by_label("Session name").fill("goodname")
+    page.get_by_role("button", name="Confirm and launch").click()  # it was asked already
+    expect(page.locator("#error-resources-cpus")).to_be_visible()
     assert len(api.list(state="running")) == before
 
 
 def test_a_double_click_makes_one_session(log_in: LogIn, api: Api) -> None:
     page = log_in(WHO)
-    page.get_by_label("Memory", exact=True).fill("600 MB")
-    page.get_by_label("Name", exact=True).fill("double1")
-    page.get_by_role("button", name="Launch").dblclick()
+    fill_in(page, "double1")
+    page.get_by_role("button", name="Confirm and launch").click()
+    page.get_by_role("button", name="Launch without a folder").dblclick()
+    page.wait_for_url("**/sessions?new=*")
     expect(page.locator("tr[data-name=double1]")).to_have_count(1)
     page.reload()
     expect(page.locator("tr[data-name=double1]")).to_have_count(1)

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import LogIn, Picture
-from tests.browser.test_researcher import STARTS, launch
+from tests.browser.test_researcher import STARTS, fill_in, go, launch
 from tests.client import Api
 from tests.cluster import ROOT
 from tests.slurm.conftest import MakeApi
@@ -83,11 +83,10 @@ def test_bars_rise_at_launch_and_drop_at_the_end(log_in: LogIn, api: Api, pictur
 
 def test_the_true_bound_stands_by_the_field_and_is_kept(log_in: LogIn, api: Api) -> None:
     page = log_in(WHO)
-    memory = page.get_by_label("Memory", exact=True)
+    fill_in(page, "toomuch1", "3.2 GB")
     expect(page.locator("#hint-resources-memory")).to_have_text("up to 3 GB")
     expect(page.locator("[data-bound=cpus]")).to_have_text("2")
-    memory.fill("3.2 GB")
-    page.get_by_role("button", name="Launch").click()
+    go(page)
     refused = page.locator("#error-resources-memory")
     expect(refused).to_contain_text("You may use 3 GB at once (QOS normal, MaxTRESPerUser)")
     assert api.list(state="running") == []

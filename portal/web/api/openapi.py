@@ -25,6 +25,7 @@ blueprint = open_to_all("openapi")
 
 SESSION = "/sessions/{session_id}"
 APP = SESSION + "/apps/{app}"
+PRESET = "/presets/{name}"
 _SEEN = {
     "name": "If-Match",
     "in": "header",
@@ -82,12 +83,15 @@ def _operation(
     body: str | None = None,
     parameters: list[dict[str, Any]] | None = None,
     public: bool = False,
+    made: bool = False,
 ) -> dict[str, Any]:
     done: dict[str, Any] = _json(result, "Done") if result else {"description": "Done"}
     operation: dict[str, Any] = {
         "summary": summary,
         "responses": {str(status): done, "default": {"$ref": "#/components/responses/Problem"}},
     }
+    if made:
+        operation["responses"]["201"] = done
     if body:
         operation["requestBody"] = _json(_ref(body), "") | {"required": body not in _OPTIONAL}
     if parameters:
@@ -103,6 +107,7 @@ def _operations() -> dict[str, dict[str, Any]]:
     launched = _list_of("sessions", "Session")
     environments = _list_of("environments", "Environment")
     groups = _list_of("resource_groups", "ResourceGroup")
+    presets = _list_of("presets", "Preset")
     templates = _list_of("templates", "OfferedTemplate")
     me, token, app = _ref("Me"), _ref("Token"), _ref("OpenApp")
     return {
@@ -138,6 +143,17 @@ def _operations() -> dict[str, dict[str, Any]]:
             "get": _operation("Show one session", 200, _ref("Session")),
             "delete": _operation("End a session; again is fine", 202, _ref("Session")),
         },
+        SESSION + "/relaunch": {
+            "post": _operation("Launch one like it", 201, launched, None, [_KEY])
+        },
+        "/presets": {"get": _operation("List presets", 200, presets)},
+        PRESET: {
+            "put": _operation(
+                "Keep a launch under a name", 200, _ref("Preset"), "LaunchRequest", made=True
+            ),
+            "delete": _operation("Forget a preset", 204, None),
+        },
+        PRESET + "/launch": {"post": _operation("Launch a preset", 201, launched, None, [_KEY])},
         SESSION + "/log": {
             "get": _operation("Read a session's log", 200, _ref("Log"), None, _query(LogQuery))
         },

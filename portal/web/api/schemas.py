@@ -161,6 +161,16 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "Token": _object({"token": TEXT, "scopes": _list(TEXT), "expires": MAYBE_TIME}),
     "Log": _object({"log": TEXT, "offset": NUMBER, "next_offset": NUMBER}),
     "OpenApp": _object({"url": TEXT, "port": NUMBER, "public": YES_NO, "state": TEXT}),
+    "Preset": _object(
+        {
+            "name": TEXT,
+            "saved": MAYBE_TIME,
+            "launch": {
+                "type": "object",
+                "description": "a LaunchRequest, with only the names of its variables",
+            },
+        }
+    ),
     "Template": _object(
         {
             "name": TEXT,

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from portal.core.launch import STRICT
 from portal.core.listing import MAX_AT_ONCE, ListQuery
+from portal.core.session import Session
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
 from portal.web.body import read_json, read_model, read_query
@@ -77,11 +78,16 @@ def list_sessions() -> ResponseReturnValue:
 def launch() -> ResponseReturnValue:
     """Launch sessions, all or none; the same Idempotency-Key again answers with the same ones."""
     wanted = services().sessions.parse(read_json())
-    launched = services().sessions.launch_all(person(), wanted, _idempotency_key())
-    return {"sessions": all_in_full(launched)}, 201
+    return launched(services().sessions.launch_all(person(), wanted, idempotency_key()))
 
 
-def _idempotency_key() -> str | None:
+def launched(made: list[Session]) -> ResponseReturnValue:
+    """The answer to every kind of launch."""
+    return {"sessions": all_in_full(made)}, 201
+
+
+def idempotency_key() -> str | None:
+    """The request's key, which makes it count once."""
     key = request.headers.get("Idempotency-Key")
     if key is not None and not (0 < len(key) <= _MAX_KEY and key.isascii() and key.isprintable()):
         problem = FieldError("Idempotency-Key", f"use up to {_MAX_KEY} printable characters")

@@ -5,17 +5,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 
-from flask import Response, make_response, redirect, render_template, request
+from flask import make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 from markupsafe import Markup
 
 from portal.core.listing import MAX_AT_ONCE
-from portal.core.offer import groups_of
 from portal.errors import FieldError, InvalidRequest
-from portal.web import form as launch_form
 from portal.web.board import Board, asked_for
 from portal.web.context import person, services
-from portal.web.form import LaunchForm
 from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.paths import here, local_path
 
@@ -100,16 +97,3 @@ def end() -> ResponseReturnValue:
     return (
         rows() if by_htmx() else redirect(local_path(request.form.get("back")) or "/sessions", 303)
     )
-
-
-# Launching still borrows these until its own page is here.
-
-
-def page_with(form: LaunchForm, status: int = 200) -> Response:
-    return make_response(render_template("_launch.html", form=form), status)
-
-
-def new_form(values: dict[str, str] | None = None) -> LaunchForm:
-    catalog = services().administration.seen_by(person(), services().sessions.catalog())
-    groups = groups_of(services().sessions.status, person().name)
-    return LaunchForm(catalog, groups, values or launch_form.first_values(catalog))

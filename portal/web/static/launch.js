@@ -1,58 +1,262 @@
-// The launch panel: versions follow the environment, bounds follow the resource group.
+// The launch wizard: one step at a time, bounds that follow the resource group, and the question
+// before a session without a folder. Without this script all steps stand below one another.
 (() => {
-  function versions(panel) {
-    const environment = panel.querySelector("#field-environment");
-    const version = panel.querySelector("#field-version");
-    const all = version.slipwayAll ?? [...version.options];
-    version.slipwayAll = all;
-    const picked = version.value;
-    const fitting = all.filter((option) => option.dataset.environment === environment.value);
-    version.replaceChildren(...fitting);
-    const same = fitting.find((option) => option.selected || option.value === picked) ?? fitting[0];
-    if (same) version.value = same.value;
-    about(panel);
+  const STEPS = ["environment", "folders", "resources", "review"];
+  const NEVER_ASK = "slipway-no-folder-is-fine";
+  const ask = document.getElementById("no-folder");
+  let agreed = false;
+  let left = null; // what was ticked when the list of folders was replaced
+
+  const wizard = () => document.getElementById("wizard");
+  const at = () => wizard().dataset.at;
+  const named = (name) => wizard().querySelector(`[name="${name}"]`);
+  const chosen = (name) => wizard().querySelector(`[name="${name}"]:checked`);
+
+  // Steps
+
+  function show(step, focus = true) {
+    const form = wizard();
+    const place = STEPS.indexOf(step);
+    form.dataset.at = step;
+    for (const section of form.querySelectorAll("[data-step]")) {
+      section.hidden = section.dataset.step !== step;
+    }
+    form.querySelectorAll(".steps [data-go]").forEach((link, number) => {
+      link.toggleAttribute("aria-current", false);
+      if (number === place) link.setAttribute("aria-current", "step");
+      link.parentElement.classList.toggle("done", number < place);
+    });
+    form.querySelector("[data-back]").hidden = place === 0;
+    form.querySelector("[data-next]").hidden = place === STEPS.length - 1;
+    summary();
+    if (step === "review") {
+      form.querySelector("[data-loading]")?.removeAttribute("hidden");
+      htmx.trigger("#review-text", "review");
+    }
+    if (!focus) return;
+    document.getElementById(`title-${step}`).focus({ preventScroll: true });
+    scrollTo({ top: 0 });
   }
 
-  function about(panel) {
-    const option = panel.querySelector("#field-version").selectedOptions[0];
-    panel.querySelector("[data-about-line]").textContent = option?.dataset.about ?? "";
+  function go(step, field) {
+    if (step !== at()) {
+      history.pushState({ step }, "", `#${step}`);
+      show(step);
+    }
+    if (field) document.getElementById(`field-${field}`)?.focus();
   }
 
-  function bounds(panel) {
-    const group = panel.querySelector("#field-resource_group");
-    // No choice means the default, whose bounds the server wrote.
-    const option = group.value ? group.selectedOptions[0] : null;
-    for (const element of panel.querySelectorAll("[data-bound]")) {
-      element.dataset.first ??= element.textContent;
-      element.textContent = option?.dataset[element.dataset.bound] ?? element.dataset.first;
+  const next = () => go(STEPS[Math.min(STEPS.indexOf(at()) + 1, STEPS.length - 1)]);
+  const back = () => go(STEPS[Math.max(STEPS.indexOf(at()) - 1, 0)]);
+
+  // What depends on other fields
+
+  function bounds() {
+    const group = chosen("resource_group");
+    if (!group) return; // there is one only, whose bounds the server wrote
+    for (const element of wizard().querySelectorAll("[data-bound]")) {
+      element.textContent = group.dataset[element.dataset.bound] ?? "";
     }
-    for (const hint of panel.querySelectorAll("[data-why]")) {
-      hint.dataset.first ??= hint.title;
-      hint.title = option?.dataset[`${hint.dataset.why}Why`] ?? hint.dataset.first;
+    for (const element of wizard().querySelectorAll("[data-why]")) {
+      const why = group.dataset[`${element.dataset.why}Why`];
+      element.textContent = why ? `${why}.` : "";
     }
-    const cpus = panel.querySelector("#field-resources-cpus");
-    cpus.dataset.first ??= cpus.max;
-    cpus.max = option?.dataset.cpus ?? cpus.dataset.first;
+    named("resources.cpus").max = group.dataset.cpus;
   }
+
+  function hours() {
+    const minutes = Number(named("time_limit").value);
+    const place = wizard().querySelector("[data-in-hours]");
+    const parts = [[Math.floor(minutes / 1440), "d"], [Math.floor(minutes / 60) % 24, "h"],
+      [minutes % 60, "min"]];
+    const text = parts.filter(([number]) => number).map((part) => part.join(" ")).join(" ");
+    place.textContent = minutes >= 60 && minutes <= 525600 ? ` · that is ${text}` : "";
+  }
+
+  function summary() {
+    const template = chosen("template");
+    const cores = named("resources.cpus").value;
+    const size = template?.value
+      ? template.dataset.title
+      : `${cores} ${cores === "1" ? "core" : "cores"}, ${named("resources.memory").value}`;
+    const folders = [...wizard().querySelectorAll("[name=mount]:checked")].map((box) => box.value);
+    const count = Number(named("count").value) > 1 ? `${named("count").value} × ` : "";
+    const parts = [count + (chosen("image")?.dataset.title ?? ""), size,
+      folders.length ? folders.join(", ") : "no folder"];
+    wizard().querySelector("[data-so-far]").textContent = parts.filter(Boolean).join(" · ");
+  }
+
+  // More and less: whole numbers by one, sizes by a quarter of a GB, half a GB or a GB.
+  function megabytes(text) {
+    const size = /^\s*([0-9.]+)\s*([mgt])/i.exec(text ?? "");
+    return size ? Number(size[1]) * { m: 1, g: 1024, t: 1048576 }[size[2].toLowerCase()] : 0;
+  }
+
+  const written = (mb) => (mb % 1024 ? `${mb} MB` : `${mb / 1024} GB`);
+
+  function stepped(name, direction) {
+    const memory = megabytes(named("resources.memory").value) || 1024;
+    const mb = megabytes(named(name).value);
+    if (!mb) return written(name === "resources.memory" ? memory : Math.floor(memory / 2));
+    const by = mb + direction < 1024 ? 256 : mb + direction < 4096 ? 512 : 1024;
+    const value = (direction > 0 ? Math.floor(mb / by) + 1 : Math.ceil(mb / by) - 1) * by;
+    const bound = megabytes(wizard().querySelector("[data-bound=memory]")?.textContent);
+    const most = name === "resources.memory" ? bound : memory;
+    return written(Math.min(Math.max(256, value), Math.floor(most) || Infinity));
+  }
+
+  function change(name, direction) {
+    const field = named(name);
+    if (field.type === "number") {
+      const most = field.max ? Number(field.max) : Infinity;
+      const from = field.value || (direction > 0 ? "0" : "2");
+      field.value = Math.min(most, Math.max(1, Number(from) + direction));
+      if (name === "count" && direction > 0 && from === "0") field.value = Math.min(most, 2);
+    } else {
+      field.value = stepped(name, direction);
+    }
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+
+  // No folder is mounted
+
+  function mayGoWithout() {
+    try {
+      return localStorage.getItem(NEVER_ASK) === "yes";
+    } catch {
+      return false; // storage may be forbidden
+    }
+  }
+
+  ask.querySelector("[data-bare]").addEventListener("click", () => {
+    agreed = true;
+    if (ask.querySelector("[data-never-ask]").checked) {
+      try {
+        localStorage.setItem(NEVER_ASK, "yes");
+      } catch {
+        // then it holds for this page only
+      }
+    }
+    ask.close();
+    wizard().requestSubmit();
+  });
+  ask.querySelector("[data-choose]").addEventListener("click", () => {
+    ask.close();
+    go("folders");
+  });
+
+  // Events, all on the document: answers replace the form
+
+  document.addEventListener("click", (event) => {
+    const hit = (name) => event.target.closest?.(`[data-${name}]`);
+    const link = hit("go");
+    if (link) {
+      event.preventDefault();
+      go(link.dataset.go, link.dataset.field);
+    } else if (hit("next")) next();
+    else if (hit("back")) back();
+    else if (hit("more")) change(hit("more").dataset.more, 1);
+    else if (hit("less")) change(hit("less").dataset.less, -1);
+    if (!event.target.closest?.(".info")) closeInfo();
+  });
+
+  function closeInfo() {
+    document.querySelector("details.info[open]")?.removeAttribute("open");
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") closeInfo();
+    if (event.key !== "Enter" || !event.target.matches?.("#wizard input")) return;
+    if (event.target.name === "folder") press(event, "[data-make-folder]");
+    else if (event.target.name === "preset") press(event, "[data-keep]");
+    else if (at() !== "review") {
+      event.preventDefault();
+      next();
+    }
+  });
+
+  function press(event, button) {
+    event.preventDefault();
+    wizard().querySelector(button).click();
+  }
+
+  document.addEventListener("input", (event) => {
+    if (!event.target.closest?.("#wizard")) return;
+    if (event.target.name === "time_limit") hours();
+    if (event.target.name === "resource_group") bounds();
+    if (event.target.name === "read_only" && event.target.checked) {
+      event.target.closest(".folder").querySelector("[name=mount]").checked = true;
+    }
+    summary();
+  });
+
+  document.addEventListener("htmx:confirm", (event) => {
+    if (event.detail.elt !== wizard()) return;
+    if (agreed || mayGoWithout() || chosen("mount")) return;
+    event.preventDefault();
+    ask.showModal();
+  });
+  document.addEventListener("htmx:configRequest", (event) => {
+    if (event.detail.elt === wizard()) event.detail.parameters.confirmed = "yes";
+  });
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { xhr, target } = event.detail;
+    if (target.id === "folder-list") {
+      left = new Map([...target.querySelectorAll("[type=checkbox]")].map(
+        (box) => [`${box.name} ${box.value}`, box.checked]));
+    }
+    // Refused launches come back as a form that says why: they belong on the page as well.
+    if (xhr.getResponseHeader("X-Slipway-Panel") !== "launch") return;
+    event.detail.shouldSwap = true;
+    event.detail.isError = false;
+  });
+  document.addEventListener("htmx:afterSwap", () => {
+    if (!left || !wizard()) return;
+    for (const box of wizard().querySelectorAll("#folder-list [type=checkbox]:not(:disabled)")) {
+      box.checked = left.get(`${box.name} ${box.value}`) ?? box.checked;
+    }
+    left = null;
+    summary();
+  });
+  document.addEventListener("htmx:afterSettle", () => slipwayTimes.refresh());
+
+  function trouble(lost, refused) {
+    wizard().querySelector("[data-lost]").hidden = !lost;
+    wizard().querySelector("[data-refused]").hidden = !refused;
+    if (lost || refused) scrollTo({ top: 0 });
+  }
+  const launching = (then) => (event) => {
+    if (event.detail.elt === wizard()) then(event.detail);
+  };
+  document.addEventListener("htmx:beforeRequest", launching(() => trouble(false, false)));
+  document.addEventListener("htmx:sendError", launching(() => trouble(true, false)));
+  document.addEventListener("htmx:timeout", launching(() => trouble(true, false)));
+  document.addEventListener("htmx:responseError", launching(({ xhr }) => {
+    const away = xhr.status > 500; // HAProxy says that the portal is away
+    trouble(away, !away);
+  }));
+
+  addEventListener("popstate", () => {
+    const step = location.hash.slice(1);
+    show(STEPS.includes(step) ? step : STEPS[0]);
+  });
 
   function prepare() {
-    const panel = document.getElementById("launch");
-    if (!panel || panel.dataset.prepared) return;
-    panel.dataset.prepared = "yes";
-    versions(panel);
-    bounds(panel);
-    panel.querySelector("#field-environment").addEventListener("change", () => versions(panel));
-    panel.querySelector("#field-version").addEventListener("change", () => about(panel));
-    panel.querySelector("#field-resource_group").addEventListener("change", () => bounds(panel));
-    panel.querySelector("[aria-invalid=true]")?.focus();
+    const form = wizard();
+    if (!form || form.classList.contains("stepped")) return;
+    const wrong = form.querySelector(".steps .wrong, [role=alert]:not([hidden])");
+    const asked = location.hash.slice(1);
+    form.classList.add("stepped");
+    for (const button of form.querySelectorAll("[data-more], [data-less]")) button.hidden = false;
+    bounds();
+    hours();
+    const first = form.dataset.first;
+    const step = !wrong && first === STEPS[0] && STEPS.includes(asked) ? asked : first;
+    history.replaceState({ step }, "", `#${step}`);
+    show(step, Boolean(wrong));
+    form.querySelector(`[data-step=${step}] [aria-invalid=true]`)?.focus();
   }
 
   prepare();
   document.addEventListener("htmx:afterSettle", prepare);
-  // Refused launches come back as a panel that says why: they belong on the page as well.
-  document.addEventListener("htmx:beforeSwap", (event) => {
-    if (event.detail.xhr.getResponseHeader("X-Slipway-Panel") !== "launch") return;
-    event.detail.shouldSwap = true;
-    event.detail.isError = false;
-  });
 })();

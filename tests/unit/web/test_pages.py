@@ -18,6 +18,7 @@ FORM = {
     "resources.cpus": "1",
     "resources.memory": "600 MB",
     "key": "k1",
+    "confirmed": "yes",
 }
 HTMX = {"HX-Request": "true"}
 

@@ -85,10 +85,11 @@ def test_the_true_bound_and_whose_it_is(world: World, api: MakeApi) -> None:
 
 def test_the_page_shows_bounds_and_bars(world: World, alice: Browser) -> None:
     learn(world)
-    page = alice.post("/sessions", {"environment": "python"}).text
+    page = alice.get("/sessions/new").text
     assert '<span data-bound="cpus">3</span>' in page
     assert '<span data-bound="memory">3 GB</span>' in page
-    assert 'title="you may use 3 cores at once (QOS normal, MaxTRESPerUser)"' in page
+    assert "You may use 3 cores at once (QOS normal, MaxTRESPerUser)." in page
+    assert "free now: 3 cores, 3 GB" in page
     page = alice.get("/sessions").text
     bars = re.findall(r'data-meter="(\w+)" data-mine="(\d+)" data-allowed="(\d+)"', page)
     assert bars == [("cpus", "0", "3"), ("memory", "0", "3072")]
@@ -105,8 +106,7 @@ def test_a_page_without_knowledge_has_no_bars(world: World, alice: Browser) -> N
 def test_nobody_is_left_wondering_why_no_group_is_offered(world: World, alice: Browser) -> None:
     world.slurm.entry = "DenyAccounts=research"
     learn(world)
-    page = alice.post("/sessions", {"environment": "python"}).text
-    assert "Slurm lets your account use no resource group here" in page
+    assert "Your account may use no resource group here" in alice.get("/sessions/new").text
 
 
 def test_limits_stay_while_accounting_is_silent(world: World) -> None:

@@ -1,0 +1,59 @@
+"""Presets over the REST API, and launching a session again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask.typing import ResponseReturnValue
+
+from portal.core.preset import Preset
+from portal.web.api import guarded
+from portal.web.api.sessions import idempotency_key, launched
+from portal.web.body import read_json
+from portal.web.context import person, services
+
+blueprint = guarded("presets")
+
+
+@blueprint.get("/presets")
+def list_presets() -> ResponseReturnValue:
+    """One's own presets, by name."""
+    return {"presets": [_shown(preset) for preset in services().presets.list(person())]}
+
+
+def _shown(preset: Preset) -> dict[str, Any]:
+    """A preset without the values of its variables: they are as secret as a session's."""
+    launch = preset.body | ({"env": list(preset.body["env"])} if "env" in preset.body else {})
+    return {"name": preset.name, "saved": preset.saved.isoformat(), "launch": launch}
+
+
+@blueprint.put("/presets/<name>")
+def save_preset(name: str) -> ResponseReturnValue:
+    """Keep a launch under a name; one of the same name is replaced."""
+    request = services().sessions.parse(read_json())
+    new = services().presets.save(person(), name, request)
+    return _shown(services().presets.get(person(), name)), 201 if new else 200
+
+
+@blueprint.delete("/presets/<name>")
+def delete_preset(name: str) -> ResponseReturnValue:
+    """Forget a preset."""
+    services().presets.remove(person(), name)
+    return "", 204
+
+
+@blueprint.post("/presets/<name>/launch")
+def launch_preset(name: str) -> ResponseReturnValue:
+    """Launch a preset, as POST /sessions would."""
+    return _launch(services().presets.get(person(), name).body)
+
+
+@blueprint.post("/sessions/<session_id>/relaunch")
+def relaunch(session_id: str) -> ResponseReturnValue:
+    """Launch a session like one of one's own."""
+    return _launch(services().sessions.again(person(), session_id))
+
+
+def _launch(body: dict[str, Any]) -> ResponseReturnValue:
+    wanted = services().sessions.parse(body)
+    return launched(services().sessions.launch_all(person(), wanted, idempotency_key()))

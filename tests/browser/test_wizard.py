@@ -1,0 +1,393 @@
+"""The launch wizard on the real cluster; each test's name begins with what it shows (L1 … L13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import LogIn, Picture
+from tests.browser.test_researcher import STARTS
+from tests.client import Api
+from tests.cluster import ROOT, Cluster
+from tests.slurm.conftest import MakeApi
+
+WHO = "bob"
+STEPS = ("environment", "folders", "resources", "review")
+AXE = ROOT / "portal" / "web" / "static" / "vendor" / "axe.min.js"
+
+
+@pytest.fixture
+def api(make_api: MakeApi, cluster: Cluster) -> Iterator[Api]:
+    """The same researcher as a program, for looking behind the pages and for tidying up."""
+    found = make_api(WHO)
+    yield found
+    found.launched += [session["id"] for session in found.list(state="running")]
+    found.clean()
+    for preset in found.ask("GET", "/presets")["presets"]:
+        found("DELETE", f"/presets/{preset['name']}")
+    cluster.shell("login", f"rm -rf /home/{WHO}/storage", user=WHO)
+
+
+@pytest.fixture
+def page(log_in: LogIn, api: Api) -> Page:
+    """The wizard's first step."""
+    found = log_in(WHO)
+    found.get_by_role("link", name="Start a session").click()
+    expect(found.get_by_role("button", name="Next")).to_be_visible()  # its script has run
+    on_step(found, "environment")
+    return found
+
+
+def on_step(page: Page, step: str) -> None:
+    """This step is shown, and no other."""
+    for name in STEPS:
+        shown = page.locator(f"#{name}")
+        expect(shown).to_be_visible() if name == step else expect(shown).to_be_hidden()
+    expect(page.locator(".steps [aria-current=step]")).to_have_attribute("data-go", step)
+
+
+def press(page: Page, name: str) -> None:
+    """Press a button of the wizard."""
+    page.get_by_role("button", name=name, exact=True).click()
+
+
+def step(page: Page, name: str) -> None:
+    """Go to a step by the indicator."""
+    page.locator(f".steps [data-go={name}]").click()
+    on_step(page, name)
+
+
+def launched(page: Page) -> list[str]:
+    """Wait until the list is shown, and return the ids of the new sessions."""
+    page.wait_for_url("**/sessions?new=*")
+    return page.url.partition("new=")[2].split(",")
+
+
+def small(page: Page, name: str) -> None:
+    """A small session of this name, up to the third step."""
+    page.get_by_label("Session name").fill(name)
+    step(page, "resources")
+    page.get_by_label("Memory", exact=True).fill("600 MB")
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core finds wrong."""
+    page.wait_for_timeout(300)  # colours fade over when the theme changes
+    page.evaluate(AXE.read_text())  # as the inspector would: the page's own rules forbid it
+    found: list[str] = page.evaluate(
+        "async () => (await axe.run()).violations.map((v) => `${v.id}: ${v.nodes[0].html}`)"
+    )
+    return found
+
+
+def fine(page: Page) -> None:
+    """Nothing is wrong in either theme, and nothing is wider than the window."""
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_l1_four_steps_by_keyboard_alone(page: Page, api: Api) -> None:
+    page.get_by_label("Session name").focus()
+    page.keyboard.type("keyboard1")
+    for name in STEPS[1:]:
+        page.keyboard.press("Enter")
+        on_step(page, name)
+        expect(page.locator(f"#title-{name}")).to_be_focused()
+        if name == "folders":
+            page.keyboard.press("Tab")
+            expect(page.get_by_label("Home directory")).to_be_focused()
+            page.keyboard.press("Space")
+        if name == "resources":
+            page.get_by_label("Memory", exact=True).focus()
+            page.keyboard.press("Control+A")
+            page.keyboard.type("600 MB")
+        else:
+            page.locator(f"#{name} input").first.focus()
+    page.go_back()
+    on_step(page, "resources")
+    expect(page.get_by_label("Memory", exact=True)).to_have_value("600 MB")
+    page.go_back()
+    page.go_back()
+    on_step(page, "environment")
+    expect(page.get_by_label("Session name")).to_have_value("keyboard1")
+    page.go_forward()
+    on_step(page, "folders")
+    expect(page.get_by_label("Home directory")).to_be_checked()
+    press(page, "Next")
+    press(page, "Next")
+    expect(page.locator(".review-list")).to_contain_text("keyboard1")
+    press(page, "Back")
+    on_step(page, "resources")
+    button = page.get_by_role("button", name="Confirm and launch")
+    button.focus()
+    page.keyboard.press("Enter")
+    made = api.get(launched(page)[0])
+    assert (made["name"], made["resources"]["memory"]) == ("keyboard1", "600m")
+    assert [mount["folder"] for mount in made["mounts"]] == ["home"]
+
+
+def test_l1_page_one_launches_with_the_defaults(page: Page, api: Api) -> None:
+    press(page, "Confirm and launch")
+    press(page, "Launch without a folder")
+    made = api.get(launched(page)[0])
+    assert made["resources"] == {"cpus": 1, "memory": "1g", "shared_memory": "512m"}
+    expect(page.locator(f"#s-{made['id']}")).to_have_attribute(
+        "data-state", "RUNNING", timeout=STARTS
+    )
+
+
+def test_l2_the_picked_environment_and_version_is_what_runs(page: Page, api: Api) -> None:
+    offered = page.locator("[name=image]")
+    wanted = api.ask("GET", "/environments")["environments"]
+    found = [offered.nth(n).get_attribute("value") for n in range(offered.count())]
+    assert found == [f"{e['name']}/{v['version']}" for e in wanted for v in e["versions"]]
+    offered.last.check()
+    small(page, "picked1")
+    press(page, "Confirm and launch")
+    press(page, "Launch without a folder")
+    made = api.get(launched(page)[0])
+    assert f"{made['environment']}/{made['version']}" == found[-1]
+
+
+def test_l3_names_follow_their_rule_or_are_made_up(page: Page, api: Api) -> None:
+    expect(page.locator("#hint-name")).to_contain_text("4 to 64 letters and digits")
+    small(page, "two words")
+    step(page, "review")
+    expect(page.locator("#review-text")).to_contain_text("Use 4 to 64 letters and digits")
+    page.get_by_role("link", name="Change it").click()
+    on_step(page, "environment")
+    expect(page.get_by_label("Session name")).to_be_focused()
+    page.get_by_label("Session name").fill("")
+    step(page, "review")
+    expect(page.locator("#review-text")).to_contain_text("a readable one is chosen")
+    press(page, "Confirm and launch")
+    press(page, "Launch without a folder")
+    assert len(api.get(launched(page)[0])["name"]) > 4
+
+
+def test_l4_only_permitted_groups_with_what_is_free(page: Page, api: Api) -> None:
+    groups = [group["name"] for group in api.ask("GET", "/resource-groups")["resource_groups"]]
+    free = api.ask("GET", "/usage")["cpus"]["available"]
+    step(page, "resources")
+    place = page.locator(".groups")
+    for name in groups:
+        expect(place).to_contain_text(name)
+    expect(place.locator("[name=resource_group]")).to_have_count(
+        len(groups) if len(groups) > 1 else 0
+    )
+    expect(place).to_contain_text(f"free now: {free} core")
+
+
+def test_l5_a_template_stands_for_its_resources(
+    page: Page, api: Api, make_api: MakeApi, picture: Picture
+) -> None:
+    admin = make_api("admin")
+    small = {"cpus": 1, "memory": "700m", "shared_memory": "64m"}
+    large = {"cpus": 64, "memory": "700m"}
+    try:
+        for name, title, asked in (("fits", "Trying out", small), ("huge", "Whole rack", large)):
+            body = {"title": title, "resources": asked, "time_limit": 30}
+            admin.ask("PUT", f"/admin/templates/{name}", json=body)
+        page.reload()
+        step(page, "resources")
+        expect(page.get_by_label("CPU cores", exact=True)).to_be_visible()
+        expect(page.get_by_label("Whole rack")).to_be_disabled()
+        expect(page.locator(".templates")).to_contain_text("Not for you: ")
+        page.get_by_label("Trying out").check()
+        expect(page.get_by_label("CPU cores", exact=True)).to_be_hidden()
+        fine(page)
+        picture(page, "wizard-templates")
+        step(page, "review")
+        expect(page.locator(".review-list")).to_contain_text("700 MB")
+        press(page, "Confirm and launch")
+        press(page, "Launch without a folder")
+        made = api.get(launched(page)[0])
+        assert (made["resources"], made["time_limit"]) == (small, 30)
+    finally:
+        for name in ("fits", "huge"):
+            admin("DELETE", f"/admin/templates/{name}")
+
+
+def test_l6_bounds_and_whose_they_are(page: Page, api: Api, picture: Picture) -> None:
+    step(page, "resources")
+    for field in ("CPU cores", "Memory", "Shared memory", "Number of sessions", "Time limit"):
+        about = page.locator("summary").and_(page.get_by_label(f"About {field}", exact=True))
+        about.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("details[open] .info-text")).to_have_count(1)
+        expect(page.locator("details[open] .info-text")).to_be_visible()
+        fine(page)
+        if field == "Memory":
+            expect(page.locator("details[open]")).to_contain_text("You may use 3 GB at once")
+            picture(page, "wizard-info")
+        page.keyboard.press("Escape")
+        expect(page.locator("details.info[open]")).to_have_count(0)
+    press_more = page.locator("[data-more='resources.cpus']")
+    for _ in range(5):
+        press_more.click()
+    bound = page.locator("[data-bound=cpus]").inner_text()
+    expect(page.get_by_label("CPU cores", exact=True)).to_have_value(bound)
+
+
+def test_l7_shared_memory_is_part_of_the_memory(page: Page, api: Api) -> None:
+    small(page, "shared1")
+    page.get_by_label("Shared memory", exact=True).fill("601 MB")
+    step(page, "review")
+    expect(page.locator("#review-text")).to_contain_text("cannot be more than it")
+    page.get_by_role("link", name="Change it").click()
+    page.get_by_label("Shared memory", exact=True).fill("64 MB")
+    step(page, "review")
+    expect(page.locator(".review-list")).to_contain_text("64 MB")
+
+
+def test_l8_three_at_once(page: Page, api: Api) -> None:
+    small(page, "thrice")
+    page.get_by_label("Number of sessions", exact=True).fill("3")
+    step(page, "review")
+    expect(page.locator(".review-list")).to_contain_text("thrice1 … thrice3")
+    press(page, "Confirm and launch")
+    press(page, "Launch without a folder")
+    names = sorted(api.get(session)["name"] for session in launched(page))
+    assert names == ["thrice1", "thrice2", "thrice3"]
+
+
+def test_l9_folders_are_made_and_mounted_and_their_lack_is_asked_about(
+    page: Page, api: Api, picture: Picture
+) -> None:
+    small(page, "mounted1")
+    press(page, "Confirm and launch")
+    question = page.get_by_role("alertdialog", name="No folder is mounted")
+    expect(question).to_be_visible()
+    fine(page)
+    picture(page, "wizard-no-folder")
+    question.get_by_role("button", name="Choose folders").click()
+    on_step(page, "folders")
+    name = page.get_by_label("New storage folder")
+    name.fill("trial")
+    name.press("Enter")
+    box = page.get_by_role("checkbox", name="trial", exact=False).first
+    expect(box).to_be_checked()
+    on_step(page, "folders")
+    page.get_by_label("read-only home").check()
+    expect(page.get_by_label("Home directory")).to_be_checked()
+    fine(page)
+    picture(page, "wizard-folders")
+    page.get_by_label("New storage folder").fill("trial")
+    press(page, "Make")
+    expect(page.locator("#error-folder")).to_be_visible()
+    press(page, "Confirm and launch")
+    made = api.get(launched(page)[0])
+    found = sorted((mount["folder"], mount["read_only"]) for mount in made["mounts"])
+    assert found == [("home", True), ("trial", False)]
+
+
+def test_l9_who_wants_no_question_gets_none(page: Page, api: Api) -> None:
+    press(page, "Confirm and launch")
+    page.get_by_label("Do not ask again in this browser").check()
+    press(page, "Launch without a folder")
+    launched(page)
+    page.get_by_role("link", name="Start a session").click()
+    press(page, "Confirm and launch")
+    launched(page)
+
+
+def test_l10_l11_the_review_shows_everything(page: Page, api: Api, picture: Picture) -> None:
+    press(page, "Environment variables Config")
+    dialog = page.get_by_role("dialog", name="Environment variables")
+    dialog.get_by_label("Name 1", exact=True).fill("PLACE")
+    dialog.get_by_label("Value 1", exact=True).fill("over the rainbow")
+    dialog.get_by_role("button", name="Save").click()
+    small(page, "review1")
+    page.get_by_label("Time limit in minutes").fill("90")
+    step(page, "review")
+    shown = page.locator(".review-list")
+    for words in ("Python", "review1", "600 MB", "300 MB", "1 h 30 min", "PLACE", "none: every"):
+        expect(shown).to_contain_text(words)
+    expect(shown).not_to_contain_text("rainbow")
+    picture(page, "wizard-review")
+
+
+def test_l12_free_capacity_and_an_estimate(page: Page, api: Api) -> None:
+    small(page, "estimate1")
+    step(page, "review")
+    outlook = page.locator(".outlook")
+    expect(outlook).to_contain_text("Free for you in")
+    expect(outlook).to_contain_text("The cluster estimates a start at", timeout=20_000)
+    expect(outlook).not_to_contain_text("UTC")
+    expect(outlook).not_to_contain_text("Asking the cluster", timeout=20_000)
+
+
+def test_l13_again_edited_and_kept(page: Page, api: Api, cluster: Cluster) -> None:
+    first = api.launch(name="again1", env={"A": "b c"}, time_limit=30, mounts=["home"])
+    page.goto(f"{cluster.url}/sessions/new?from={first['id']}")
+    expect(page.get_by_label("Session name")).to_have_value("again1")
+    step(page, "folders")
+    expect(page.get_by_label("Home directory")).to_be_checked()
+    step(page, "review")
+    expect(page.locator(".review-list")).to_contain_text("30 min")
+    page.get_by_label("Keep these settings").fill("every day")
+    page.keyboard.press("Enter")
+    expect(page.locator("#preset-said")).to_contain_text("Kept as every day.")
+    press(page, "Keep")
+    fine(page)
+    press(page, "Replace it")
+    expect(page.locator("#preset-said")).to_contain_text("Kept as every day.")
+    page.get_by_role("link", name="Your presets").click()
+    fine(page)
+    press(page, "Launch every day")
+    second = api.get(launched(page)[0])
+    same = ("name", "environment", "version", "resources", "time_limit", "mounts", "env")
+    assert [second[key] for key in same] == [api.get(first["id"])[key] for key in same]
+    press(page, "Presets")
+    page.get_by_role("button", name="every day").click()
+    page.wait_for_url(lambda url: "new=" in url and second["id"] not in url)
+
+
+def test_what_was_entered_survives_a_portal_that_is_away(
+    page: Page, api: Api, cluster: Cluster
+) -> None:
+    small(page, "patient1")
+    cluster.daemon("stop", "portal", "web")
+    try:
+        press(page, "Confirm and launch")
+        press(page, "Launch without a folder")
+        expect(page.get_by_text("What you entered is still here")).to_be_visible(timeout=40_000)
+    finally:
+        cluster.daemon("start", "portal", "web")
+    page.wait_for_timeout(3000)
+    press(page, "Confirm and launch")
+    assert api.get(launched(page)[0])["name"] == "patient1"
+
+
+@pytest.mark.parametrize("width", [1280, 390, 320])
+def test_everybody_can_use_every_step(page: Page, picture: Picture, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    for name in STEPS:
+        step(page, name)
+        if name == "folders":
+            expect(page.get_by_text("Looking for your storage folders")).to_have_count(0)
+        fine(page)
+        picture(page, f"wizard-{name}-{width}")
+
+
+def test_it_works_without_javascript(log_in: LogIn, api: Api, cluster: Cluster) -> None:
+    log_in(WHO)
+    page = log_in(WHO, java_script_enabled=False)
+    page.goto(f"{cluster.url}/sessions/new")
+    for name in STEPS:
+        expect(page.locator(f"#{name}")).to_be_visible()
+    page.get_by_label("Session name").fill("plain1")
+    page.get_by_label("Memory", exact=True).fill("600 MB")
+    press(page, "Show everything as it will be submitted")
+    expect(page.locator(".review-list")).to_contain_text("plain1")
+    press(page, "Confirm and launch")
+    expect(page.get_by_role("heading", name="No folder is mounted")).to_be_visible()
+    press(page, "Choose folders")
+    home: Locator = page.get_by_label("Home directory")
+    home.check()
+    press(page, "Confirm and launch")
+    assert api.get(launched(page)[0])["mounts"][0]["folder"] == "home"

@@ -1,0 +1,97 @@
+"""A launch comes back whole: from a session, from a preset, and out of the form's fields."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from werkzeug.datastructures import MultiDict
+
+from portal.core.again import body_of, body_of_session
+from portal.core.environment import refusal
+from portal.core.launch import MIN_MEMORY_MB, LaunchRequest, format_size, parse_launch
+from portal.core.session import Session, State
+from portal.web.form import MOUNT, READ_ONLY, Entered, from_body, to_body
+
+WORDS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}", fullmatch=True)
+VARIABLES = st.from_regex(r"[A-Z][A-Z0-9_]{0,9}", fullmatch=True).filter(lambda n: not refusal(n))
+VALUES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40)
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> dict[str, Any]:
+    """A launch, as a program would send it."""
+    memory = draw(st.integers(MIN_MEMORY_MB, 2**22))
+    resources: dict[str, Any] = {
+        "cpus": draw(st.integers(1, 4096)),
+        "memory": format_size(memory),
+        "shared_memory": draw(st.none() | st.integers(1, memory).map(format_size)),
+    }
+    folders = draw(st.lists(WORDS, max_size=4, unique=True))
+    return {
+        "environment": draw(WORDS),
+        "version": draw(WORDS),
+        "name": draw(st.none() | st.from_regex(r"[A-Za-z0-9]{4,20}", fullmatch=True)),
+        "resource_group": draw(st.none() | WORDS),
+        "resources": resources,
+        "time_limit": draw(st.none() | st.integers(1, 525_600)),
+        "count": draw(st.integers(1, 20)),
+        "mounts": [{"folder": name, "read_only": draw(st.booleans())} for name in folders],
+        "env": draw(st.dictionaries(VARIABLES, VALUES, max_size=4)),
+    }
+
+
+def fields(entered: Entered) -> MultiDict[str, str]:
+    """What a browser sends when the form holds this."""
+    sent = MultiDict(entered.values)
+    for folder, read_only in entered.mounts.items():
+        sent.add(MOUNT, folder)
+        if read_only:
+            sent.add(READ_ONLY, folder)
+    return sent
+
+
+@given(bodies())
+def test_a_request_is_kept_whole(body: dict[str, Any]) -> None:
+    request = parse_launch(body)
+    assert parse_launch(body_of(request)) == request
+
+
+@given(bodies())
+def test_the_form_gives_back_what_it_was_filled_with(body: dict[str, Any]) -> None:
+    request = parse_launch(body)
+    assert parse_launch(to_body(fields(from_body(body_of(request))))) == request
+
+
+@given(bodies())
+def test_a_session_gives_back_its_request(body: dict[str, Any]) -> None:
+    request = parse_launch(body | {"count": 1, "name": body["name"] or "amberotter12"})
+    session = made_by(request)
+    assert parse_launch(body_of_session(session, request.env)) == request
+
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+def made_by(request: LaunchRequest) -> Session:
+    """The session that a launch makes of a request."""
+    return Session(
+        id="0" * 32,
+        owner="alice",
+        state=State.PENDING,
+        created=NOON,
+        submitted=NOON,
+        token_hash="",
+        name=request.name or "",
+        environment=request.environment,
+        version=request.version or "",
+        cpus=request.resources.cpus,
+        memory_mb=request.resources.memory,
+        shared_memory_mb=request.resources.shared_memory,
+        partition=request.resource_group,
+        time_limit=request.time_limit,
+        mounts=request.mounts,
+        env_names=tuple(request.env),
+    )

@@ -1,0 +1,346 @@
+"""The wizard: its steps, the question about folders, the review, and launching again."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+from werkzeug.datastructures import MultiDict
+from werkzeug.test import TestResponse
+
+from portal.core.access import Person
+from portal.core.administration import Template
+from portal.core.folders import Folder
+from portal.core.job import Estimate
+from portal.errors import FieldError, InvalidRequest, Unavailable
+from tests.fakes import World
+from tests.unit.web.conftest import PORTAL, Browser, Runner
+
+Launched = Callable[..., Runner]
+FORM = {
+    "image": "python/3.12",
+    "resources.cpus": "1",
+    "resources.memory": "600 MB",
+    "confirmed": "yes",
+}
+HTMX = {"HX-Request": "true"}
+SMALL = Template(name="small", title="Small", cpus=2, memory_mb=1024, time_limit=30)
+HUGE = Template(name="huge", title="Huge", cpus=64, memory_mb=1024)
+
+
+def learn(world: World) -> None:
+    """What the worker reads of Slurm."""
+    world.store.save_partitions(world.sessions.scheduler.partitions())
+    world.store.save_limits(world.sessions.scheduler.limits())
+
+
+def send(browser: Browser, path: str, fields: list[tuple[str, str]]) -> TestResponse:
+    """Send a form in which a field may be there several times."""
+    data = MultiDict(fields)
+    data["csrf_token"] = browser.csrf()
+    return browser.client.post(path, data=data, base_url=PORTAL)
+
+
+@pytest.fixture
+def folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Alice's storage folders; taking the last one away lets the login node be silent."""
+    names = ["data", "results"]
+
+    def found(_self: object, person: Person) -> list[Folder]:
+        if not names:
+            raise Unavailable("The login node does not answer.")
+        odd = Folder("odd name", "/home/alice/storage/odd name", mountable=False)
+        return [Folder("home", f"/home/{person.name}"), *(Folder(n, f"/s/{n}") for n in names), odd]
+
+    def make(_self: object, _person: Person, name: str) -> Folder:
+        if name in names:
+            raise InvalidRequest([FieldError("folder", "you have a folder of this name already")])
+        names.append(name)
+        return Folder(name, f"/s/{name}")
+
+    monkeypatch.setattr("portal.folders.Folders.list", found)
+    monkeypatch.setattr("portal.folders.Folders.make", make, raising=False)
+    return names
+
+
+@pytest.fixture
+def templates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two templates, of which one is too large for anybody."""
+    monkeypatch.setattr(
+        "portal.administration.Administration.templates", lambda _self: [SMALL, HUGE]
+    )
+
+
+def ticked(text: str, name: str) -> list[str]:
+    """The values of the boxes or buttons of a name that are chosen."""
+    inputs = re.findall(rf'<input[^>]*name="{name}"[^>]*>', text)
+    return [re.findall(r'value="([^"]*)"', i)[0] for i in inputs if " checked" in i]
+
+
+def value(text: str, name: str) -> str:
+    """What a field holds."""
+    found = next(i for i in re.findall(r"<input[^>]*>", text) if f'name="{name}"' in i)
+    return html.unescape(re.findall(r'value="([^"]*)"', found)[0])
+
+
+# Steps
+
+
+def test_the_page_has_four_steps_and_launching_is_on_all_of_them(alice: Browser) -> None:
+    page = alice.get("/sessions/new").text
+    steps = re.findall(r'<section class="step" id="(\w+)"', page)
+    assert steps == ["environment", "folders", "resources", "review"]
+    outside = page[page.rindex("</section>") :]
+    assert "Confirm and launch" in outside
+    assert ticked(page, "image") == ["python/3.13"]
+
+
+def test_page_one_alone_launches_with_defaults(world: World, alice: Browser) -> None:
+    page = alice.get("/sessions/new").text
+    fields = {name: value(page, name) for name in ("resources.cpus", "resources.memory", "count")}
+    answer = alice.post("/sessions", fields | {"image": "python/3.13", "confirmed": "yes"})
+    made = world.store.live()[0]
+    assert answer.headers["Location"] == f"/sessions?new={made.id}"
+    assert (made.version, made.cpus, made.memory_mb, made.mounts) == ("3.13", 1, 1024, ())
+
+
+def test_the_picked_version_is_what_runs(world: World, alice: Browser) -> None:
+    answer = alice.post("/sessions", FORM, headers=HTMX)
+    made = world.store.live()[0]
+    assert answer.headers["HX-Redirect"] == f"/sessions?new={made.id}"
+    assert (made.environment, made.version) == ("python", "3.12")
+
+
+def test_several_sessions_are_all_named_in_the_address(world: World, alice: Browser) -> None:
+    answer = alice.post("/sessions", FORM | {"count": "3"})
+    ids = answer.headers["Location"].removeprefix("/sessions?new=").split(",")
+    assert sorted(ids) == sorted(session.id for session in world.store.live())
+    assert len(ids) == 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "step"),
+    [
+        ({"name": "a b"}, "environment"),
+        ({"image": "cobol/1"}, "environment"),
+        ({"mount": "gone/.."}, "folders"),
+        ({"count": "99"}, "resources"),
+        ({"count": "99", "name": "a b"}, "environment"),
+        ({"template": "none"}, "resources"),
+    ],
+)
+def test_the_first_wrong_step_is_open(
+    world: World, alice: Browser, fields: dict[str, str], step: str
+) -> None:
+    answer = alice.post("/sessions", FORM | fields)
+    assert answer.status_code == 422
+    assert f'data-first="{step}"' in answer.text
+    wrong = re.findall(r'<li class="wrong"><a href="#(\w+)"', answer.text)
+    assert wrong[0] == step
+    assert len(wrong) == len({"name": 1, "image": 1}.keys() & fields) + bool(
+        {"count", "mount", "template"} & fields.keys()
+    )
+    assert world.store.live() == []
+
+
+# Folders
+
+
+def test_folders_reach_the_session(world: World, alice: Browser, folders: list[str]) -> None:
+    world.slurm.__dict__.setdefault("storage", {})["alice"] = {"data", "results"}
+    chosen = [("mount", "data"), ("mount", "home"), ("read_only", "home"), ("read_only", "results")]
+    answer = send(alice, "/sessions", [*FORM.items(), *chosen])
+    assert answer.status_code == 303, answer.text
+    made = world.store.live()[0].mounts
+    assert [(m.folder, m.read_only) for m in made] == [("data", False), ("home", True)]
+
+
+def test_the_list_keeps_what_is_ticked_and_says_what_is_gone(
+    alice: Browser, folders: list[str]
+) -> None:
+    path = "/sessions/new/folders?mount=data&read_only=data&mount=lost"
+    text = alice.get(path, headers=HTMX).text
+    assert ticked(text, "mount") == ["data"]
+    assert ticked(text, "read_only") == ["data"]
+    assert "appears as <code>~/results</code>" in text
+    assert "is not there any more" in text
+    assert "cannot be mounted" in text
+    assert "hx-trigger" not in text
+
+
+def test_a_silent_login_node_is_said_and_nothing_is_lost(
+    alice: Browser, folders: list[str]
+) -> None:
+    folders.clear()
+    text = alice.get("/sessions/new/folders?mount=data", headers=HTMX).text
+    assert "cannot be listed right now" in text
+    assert ticked(text, "mount") == ["data"]
+    assert "Try again" in text
+
+
+def test_a_folder_is_made_and_ticked(alice: Browser, folders: list[str]) -> None:
+    text = alice.post("/folders", FORM | {"folder": "fresh", "mount": "data"}, headers=HTMX).text
+    assert ticked(text, "mount") == ["data", "fresh"]
+    again = alice.post("/folders", FORM | {"folder": "fresh"}, headers=HTMX)
+    assert "You have a folder of this name already" in again.text
+    assert value(again.text, "folder") == "fresh"
+    page = alice.post("/folders", FORM | {"folder": "without-a-script"})
+    assert 'data-first="folders"' in page.text
+    assert ticked(page.text, "mount") == ["without-a-script"]
+    assert ticked(page.text, "image") == ["python/3.12"]
+
+
+def test_without_a_folder_it_asks_first(world: World, alice: Browser, folders: list[str]) -> None:
+    fields = {name: text for name, text in FORM.items() if name != "confirmed"}
+    question = alice.post("/sessions", fields | {"env": '{"A": "<b>"}'})
+    assert "No folder is mounted" in question.text
+    assert world.store.live() == []
+    assert json.loads(value(question.text, "env")) == {"A": "<b>"}
+    back = alice.post("/sessions/new", fields)
+    assert 'data-first="folders"' in back.text
+    assert "appears as <code>~/data</code>" in back.text
+    assert alice.post("/sessions", fields | {"confirmed": "yes"}).status_code == 303
+    assert alice.post("/sessions", fields | {"mount": "home"}).status_code == 303
+    assert len(world.store.live()) == 2
+
+
+def test_what_is_wrong_comes_before_the_question(alice: Browser) -> None:
+    answer = alice.post("/sessions", {"image": "python/3.12", "resources.memory": "much"})
+    assert answer.status_code == 422
+
+
+# Resources
+
+
+@pytest.mark.usefixtures("templates")
+def test_a_template_stands_for_its_resources(world: World, alice: Browser) -> None:
+    learn(world)
+    page = alice.get("/sessions/new").text
+    assert "Not for you: you may use 3 cores at once" in page
+    fields = FORM | {"template": "small", "resources.cpus": "99", "resources.memory": "junk"}
+    assert alice.post("/sessions", fields).status_code == 303
+    made = world.store.live()[0]
+    assert (made.cpus, made.memory_mb, made.time_limit) == (2, 1024, 30)
+
+
+def test_one_group_is_fixed_with_what_is_free(world: World, alice: Browser) -> None:
+    learn(world)
+    page = alice.get("/sessions/new").text
+    assert 'name="resource_group"' not in page
+    assert "<strong>main</strong>" in page
+    assert "free now: 3 cores, 3 GB" in page
+
+
+# Review
+
+
+def test_the_review_shows_what_will_be_submitted(world: World, alice: Browser) -> None:
+    learn(world)
+    more = {"env": '{"TOKEN": "secret-value"}', "mount": "home", "read_only": "home", "count": "2"}
+    text = alice.post("/sessions/new/review", FORM | more | {"name": "many"}, headers=HTMX).text
+    for words in ("Python 3.12", "many1 … many2", "~/home", "read-only", "600 MB", "300 MB"):
+        assert words in text
+    for words in ("TOKEN", "8 h", "main", "<strong>3 cores</strong>"):
+        assert words in text
+    assert "secret-value" not in text
+    assert world.store.live() == []
+    assert world.slurm.jobs == []
+
+
+def test_the_review_links_to_what_is_wrong(world: World, alice: Browser) -> None:
+    learn(world)
+    wrong = FORM | {"resources.cpus": "99"}
+    text = alice.post("/sessions/new/review", wrong, headers=HTMX).text
+    assert "You may use 3 cores at once" in text
+    assert 'data-go="resources" data-field="resources-cpus"' in text
+    page = alice.post("/sessions/new/review", wrong).text  # without a script
+    assert 'data-first="review"' in page or 'data-first="resources"' in page
+    assert "You may use 3 cores at once" in page
+
+
+def test_the_estimate_is_called_one_and_never_in_the_way(
+    world: World, alice: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def say(answer: Estimate | Exception | None) -> str:
+        def estimate(*_: object) -> Estimate | None:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        monkeypatch.setattr("portal.sessions.Sessions.estimate", estimate)
+        return alice.post("/sessions/new/estimate", FORM, headers=HTMX).text
+
+    assert "It is an estimate" in say(Estimate(world.clock(), "n1", ""))
+    assert "all is taken" in say(Estimate(None, "", "all is taken"))
+    assert "There is no estimate" in say(None)
+    assert "There is no estimate" in say(Unavailable("silent"))
+    assert "There is no estimate" in say(InvalidRequest([FieldError("name", "is bad")]))
+
+
+# Again
+
+
+def test_a_session_is_launched_again_once_for_each_page(
+    world: World, alice: Browser, launched: Launched
+) -> None:
+    first = launched("alice", env={"A": "b c"}, time_limit=30, mounts=["home"]).session
+    for _ in range(2):  # a double click
+        answer = alice.post(f"/sessions/{first.id}/relaunch", {"key": "k"})
+        assert answer.status_code == 303
+    made = [session for session in world.store.live() if session.id != first.id]
+    assert len(made) == 1
+    assert answer.headers["Location"] == f"/sessions?new={made[0].id}"
+    same = ("name", "environment", "version", "cpus", "memory_mb", "time_limit", "mounts")
+    assert [getattr(made[0], n) for n in same] == [getattr(first, n) for n in same]
+    assert world.store.env(made[0].id) == {"A": "b c"}
+    other = launched("alice").session
+    assert alice.post(f"/sessions/{other.id}/relaunch", {"key": "k"}).status_code == 303
+
+
+def test_the_wizard_is_filled_with_a_session(
+    world: World, alice: Browser, launched: Launched
+) -> None:
+    mounts = [{"folder": "home", "read_only": True}]
+    session = launched(
+        "alice", version="3.12", name="mine", env={"A": "<b>"}, time_limit=30, mounts=mounts
+    ).session
+    page = alice.get(f"/sessions/new?from={session.id}").text
+    assert ticked(page, "image") == ["python/3.12"]
+    assert ticked(page, "mount") == ["home"]
+    assert ticked(page, "read_only") == ["home"]
+    assert json.loads(value(page, "env")) == {"A": "<b>"}
+    assert [value(page, n) for n in ("name", "time_limit", "resources.memory")] == [
+        "mine",
+        "30",
+        "600 MB",
+    ]
+
+
+def test_what_is_gone_is_named_and_the_rest_is_there(
+    world: World, alice: Browser, launched: Launched
+) -> None:
+    learn(world)
+    session = launched("alice", time_limit=30).session
+    world.store.change(session.id, {session.state}, version="2.7", partition="old")
+    for answer in (
+        alice.get(f"/sessions/new?from={session.id}"),
+        alice.post(f"/sessions/{session.id}/relaunch"),
+    ):
+        assert "Python has no version 2.7" in answer.text
+        assert "Choose one of: main" in answer.text
+        assert value(answer.text, "time_limit") == "30"
+    assert len(world.store.live()) == 1
+
+
+def test_only_the_owner_gets_the_values(
+    world: World, app: object, launched: Launched, bob: Browser
+) -> None:
+    session = launched("alice", env={"A": "secret"}).session
+    admin = Browser(bob.client.application).log_in("admin")
+    for browser in (bob, admin):
+        assert browser.get(f"/sessions/new?from={session.id}").status_code == 404
+        assert browser.post(f"/sessions/{session.id}/relaunch").status_code == 404
+    assert len(world.store.live()) == 1
