@@ -7,6 +7,7 @@ knows. The tests run in this order: the first launches what the last waits for.
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,8 +23,10 @@ from tests.slurm.test_outages import forgetful
 TINY: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 LABELLED = 10.0
 """Seconds between Slurm's knowing and the portal's saying."""
+CATALOG_AGE = 10.5
+"""Seconds after which every process of the portal has looked for images again."""
 IMAGES = ROOT / "cluster" / ".cache" / "software" / "images"
-FAULTY = IMAGES / "faulty"
+FAULTY = IMAGES / "unwell"  # behind the others: the first one is what the launcher offers
 APPS = "/usr/share/slipway/apps"
 TOML = 'title = "Faulty"\ndescription = "For tests."\napps = ["mute", "breaks", "terminal"]\n'
 APP_TOML = 'title = "{title}"\ndescription = "For tests."\nready = "/"\ntimeout = 3\n'
@@ -73,11 +76,13 @@ def faulty(cluster: Cluster) -> Iterator[None]:
         cluster.shell("portal", f"mkdir -p {folder} && cat > {folder}/start.sh <<'E'\n{script}\nE")
         toml = APP_TOML.format(title=name.capitalize())
         cluster.shell("portal", f"cat > {folder}/app.toml <<'E'\n{toml}E")
+    time.sleep(CATALOG_AGE)
     try:
         yield
     finally:
         shutil.rmtree(FAULTY)
         cluster.run("portal", "rm", "-rf", *(f"{APPS}/{name}" for name in scripts))
+        time.sleep(CATALOG_AGE)
 
 
 def _image(version: str, make: Callable[[Path], object]) -> None:
@@ -129,10 +134,9 @@ def test_who_ended_it(
 def test_what_does_not_start(
     alice: Api, bob: Api, cluster: Cluster, faulty: None, ended: dict[str, Json]
 ) -> None:
-    wait_for("the faulty images", lambda: "faulty" in str(alice.ask("GET", "/environments")), 15)
-    garbage = alice.launch(environment="faulty", version="1.0", **TINY)["id"]
-    unreadable = alice.launch(environment="faulty", version="2.0", **TINY)["id"]
-    apps = bob.running(environment="faulty", version="3.0", **TINY)["id"]
+    garbage = alice.launch(environment="unwell", version="1.0", **TINY)["id"]
+    unreadable = alice.launch(environment="unwell", version="2.0", **TINY)["id"]
+    apps = bob.running(environment="unwell", version="3.0", **TINY)["id"]
     for app in ("mute", "breaks"):
         bob.ask("POST", f"/sessions/{apps}/apps/{app}")
     for session in (garbage, unreadable):
