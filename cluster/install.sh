@@ -34,27 +34,6 @@ apt_install() {
     apt-get -o DPkg::Lock::Timeout=300 install -qq -y --no-install-recommends "$@"
 }
 
-on_cgroup_v2() { [ -e /sys/fs/cgroup/cgroup.controllers ]; }
-
-can_raise_limits() { (ulimit -Hn 1048576) 2>/dev/null; }
-
-# podman's settings for these containers only: no systemd is needed, and nothing that this
-# machine's kernel refuses is asked for.
-write_containers_conf() {
-    mkdir -p "$CACHE_DIR"
-    {
-        echo '[engine]'
-        echo 'events_logger = "file"'
-        echo 'cgroup_manager = "cgroupfs"'
-        on_cgroup_v2 || echo 'runtime = "runc"' # crun refuses cgroup v1 beside v2
-        echo '[containers]'
-        echo 'cgroupns = "private"'
-        echo 'log_driver = "k8s-file"'
-        echo 'pids_limit = 0' # the nodes' jobs are limited by Slurm
-        can_raise_limits || echo 'default_ulimits = ["nofile=16384:16384", "nproc=8192:8192"]'
-    } > "$CACHE_DIR/containers.conf"
-}
-
 install_podman_compose() {
     local python=$CACHE_DIR/venv/bin/python
     if ! "$python" -c "import importlib.metadata as m; assert m.version('podman-compose') == '$PODMAN_COMPOSE_VERSION'" 2>/dev/null; then

@@ -39,6 +39,27 @@ become_root() {
         "$0" "$@"
 }
 
+on_cgroup_v2() { [ -e /sys/fs/cgroup/cgroup.controllers ]; }
+
+can_raise_limits() { (ulimit -Hn 1048576) 2>/dev/null; }
+
+# podman's settings for these containers only: no systemd is needed, and nothing that this
+# machine's kernel refuses is asked for.
+write_containers_conf() {
+    mkdir -p "$CACHE_DIR"
+    {
+        echo '[engine]'
+        echo 'events_logger = "file"'
+        echo 'cgroup_manager = "cgroupfs"'
+        on_cgroup_v2 || echo 'runtime = "runc"' # crun refuses cgroup v1 beside v2
+        echo '[containers]'
+        echo 'cgroupns = "private"'
+        echo 'log_driver = "k8s-file"'
+        echo 'pids_limit = 0' # the nodes' jobs are limited by Slurm
+        can_raise_limits || echo 'default_ulimits = ["nofile=16384:16384", "nproc=8192:8192"]'
+    } > "$CACHE_DIR/containers.conf"
+}
+
 # docker where its daemon answers and has compose, else podman.
 choose_engine() {
     if [ -n "${ENGINE:-}" ]; then
@@ -47,6 +68,7 @@ choose_engine() {
         ENGINE=docker
     else
         ENGINE=podman
+        [ -e "$CACHE_DIR/containers.conf" ] || write_containers_conf
         export CONTAINERS_CONF=$CACHE_DIR/containers.conf PODMAN_IGNORE_CGROUPSV1_WARNING=1
     fi
 }
