@@ -1,11 +1,13 @@
 """A researcher's browser: Debian's Chromium in front of the real cluster.
 
-UPDATE_SCREENSHOTS=1 writes the README's pictures anew; otherwise they go to build/screenshots.
+Pictures of every page go to build/screenshots; UPDATE_SCREENSHOTS=1 also renews the few that are
+kept in the repository, for its README.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -73,12 +75,14 @@ def log_in(browser: Browser, cluster: Cluster, cookies: dict[str, StorageState])
 @pytest.fixture(scope="session")
 def picture() -> Picture:
     """Takes a screenshot."""
-    committed = Path(__file__).parent / "screenshots"
-    folder = committed if os.environ.get("UPDATE_SCREENSHOTS") else ROOT / "build" / "screenshots"
+    kept = Path(__file__).parent / "screenshots"
+    folder = ROOT / "build" / "screenshots"
     folder.mkdir(parents=True, exist_ok=True)
 
     def take(page: Page, name: str) -> None:
         page.wait_for_timeout(400)  # colours fade over when the theme changes
         page.screenshot(path=folder / f"{name}.png")
+        if os.environ.get("UPDATE_SCREENSHOTS") and (kept / f"{name}.png").exists():
+            shutil.copy(folder / f"{name}.png", kept)
 
     return take

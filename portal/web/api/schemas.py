@@ -44,9 +44,11 @@ _END = _object(
         "cause": TEXT | {"enum": [cause.value for cause in Cause]},
         "text": TEXT,
         "exit_code": MAYBE_NUMBER,
-        "log": TEXT | {"description": "the last lines of its log, where the end needs explaining"},
+        "log": TEXT
+        | {"description": "last lines of its log, where something went wrong; not in lists"},
     },
     nullable=True,
+    optional=["log"],
 )
 _USAGE = _object(
     {
