@@ -18,8 +18,9 @@ from portal.core.access import (
     route_target,
 )
 from portal.core.app import AppSpec, Catalog
-from portal.core.ports import AccessStore, Clock, Note, Routes, Runners, SessionStore
+from portal.core.ports import Clock, Note, Routes, Runners
 from portal.core.session import LIVE, OVER, Session, State
+from portal.core.stores import AccessStore, SessionStore
 from portal.errors import Conflict, NotFound, Unauthorized, Unavailable
 
 log = logging.getLogger(__name__)

@@ -27,7 +27,8 @@ from portal.core.administration import (
 from portal.core.app import Catalog, Image
 from portal.core.journal import MAX_DETAIL, JournalFilter
 from portal.core.limit_list import LimitList, limit_list
-from portal.core.ports import Clock, RulesStore, StatusStore
+from portal.core.ports import Clock
+from portal.core.stores import RulesStore, StatusStore
 from portal.errors import FieldError, InvalidRequest, NotFound
 
 log = logging.getLogger(__name__)

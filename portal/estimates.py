@@ -11,8 +11,9 @@ from datetime import datetime, timedelta
 from portal.core.access import Person, hash_secret
 from portal.core.job import Estimate
 from portal.core.launch import LaunchRequest
-from portal.core.ports import Clock, Scheduler, StatusStore
+from portal.core.ports import Clock, Scheduler
 from portal.core.session import Session
+from portal.core.stores import StatusStore
 from portal.core.usage import held_back
 from portal.errors import Unavailable
 

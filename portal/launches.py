@@ -18,16 +18,10 @@ from portal.core.launch import MOUNTS, LaunchRequest
 from portal.core.names import names_for
 from portal.core.offer import groups_of
 from portal.core.policy import decide, group_for
-from portal.core.ports import (
-    Certificates,
-    Clock,
-    Scheduler,
-    SessionStore,
-    StatusStore,
-    UserFiles,
-)
+from portal.core.ports import Certificates, Clock, Scheduler, UserFiles
 from portal.core.script import render
 from portal.core.session import LIVE, WAITING, Session, State
+from portal.core.stores import SessionStore, StatusStore
 from portal.core.submission import Rules, build_job, runner_spec
 from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from portal.core.access import Person
 from portal.core.again import body_of
 from portal.core.launch import LaunchRequest
-from portal.core.ports import Clock, PresetStore
+from portal.core.ports import Clock
 from portal.core.preset import MAX_PRESETS, Preset, check_name
+from portal.core.stores import PresetStore
 from portal.errors import Conflict, FieldError, InvalidRequest, NotFound
 
 

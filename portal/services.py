@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from portal.access import Access
 from portal.administration import Administration
 from portal.config import Settings
-from portal.core.ports import Authenticator, Clock, LoginStore
+from portal.core.ports import Authenticator, Clock
+from portal.core.stores import LoginStore
 from portal.folders import Folders
 from portal.presets import Presets
 from portal.sessions import Sessions

@@ -17,16 +17,9 @@ from portal.core.app import Catalog
 from portal.core.job import Estimate, JobReport
 from portal.core.launch import LaunchRequest, parse_launch
 from portal.core.listing import ListQuery, Page, count_tabs
-from portal.core.ports import (
-    Certificates,
-    Clock,
-    Resolver,
-    Scheduler,
-    SessionStore,
-    StatusStore,
-    UserFiles,
-)
+from portal.core.ports import Certificates, Clock, Resolver, Scheduler, UserFiles
 from portal.core.session import LIVE, NEVER_CALLED, NOT_WAITING, OVER, WAITING, Session, State
+from portal.core.stores import SessionStore, StatusStore
 from portal.core.submission import Rules
 from portal.core.template import fill
 from portal.errors import Gone, NotFound, Unauthorized

@@ -10,8 +10,9 @@ from portal.core.bounds import Group
 from portal.core.job import JobReport, JobState
 from portal.core.offer import groups_of
 from portal.core.policy import group_for
-from portal.core.ports import Scheduler, SessionStore, StatusStore
+from portal.core.ports import Scheduler
 from portal.core.session import Session, State
+from portal.core.stores import SessionStore, StatusStore
 from portal.core.view import shown_limit
 from portal.errors import Conflict, FieldError, InvalidRequest, Unavailable
 

@@ -12,7 +12,7 @@ from sqlmodel import col, delete, select, update
 
 from portal.adapters.tables import AppRow, GrantRow, LoginRow, TicketRow
 from portal.core.access import AppState, Grant, OpenApp, Ticket
-from portal.core.ports import Login
+from portal.core.stores import Login
 
 
 class Doors:

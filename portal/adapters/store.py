@@ -24,8 +24,8 @@ from portal.adapters.tables import ClusterRow, LaunchKeyRow, SessionEnvRow, Sess
 from portal.core.job import Partition
 from portal.core.limits import Limits
 from portal.core.listing import ListQuery, Page
-from portal.core.ports import SlurmStatus
 from portal.core.session import LIVE, OVER, Session, State
+from portal.core.stores import SlurmStatus
 from portal.core.usage import Use
 from portal.errors import Conflict
 

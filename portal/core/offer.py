@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from portal.core.bounds import Group, groups_for
-from portal.core.ports import StatusStore
+from portal.core.stores import StatusStore
 from portal.core.usage import GroupUse, group_use
 
 

@@ -10,9 +10,9 @@ from portal.core.access import AppState, OpenApp
 from portal.core.app import AppSpec
 from portal.core.ends import app_trouble
 from portal.core.launch import format_size
-from portal.core.ports import SlurmStatus
 from portal.core.reasons import Reason, explain
 from portal.core.session import OVER, SUSPENDED, Session, State
+from portal.core.stores import SlurmStatus
 
 SILENT_AFTER = timedelta(seconds=15)
 """How old Slurm's last answer may be before we stop claiming to know."""

@@ -11,7 +11,7 @@ from flask import request
 from portal.core.access import Person
 from portal.core.listing import ListQuery, Page, Sort, read_leniently
 from portal.core.offer import groups_of, use_of
-from portal.core.ports import SlurmStatus
+from portal.core.stores import SlurmStatus
 from portal.core.usage import GroupUse
 from portal.web.context import person, services
 from portal.web.show import Row, rows_for

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from portal.core.access import OpenApp
-from portal.core.ports import SlurmStatus
 from portal.core.session import LIVE, Session
+from portal.core.stores import SlurmStatus
 from portal.core.view import as_json
 from portal.web.context import services
 

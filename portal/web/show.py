@@ -16,8 +16,8 @@ from portal.core.access import Person
 from portal.core.app import AppSpec, Image
 from portal.core.bounds import size as bound
 from portal.core.launch import parse_size
-from portal.core.ports import SlurmStatus
 from portal.core.session import HELD, LIVE, SUSPENDED, Session, State
+from portal.core.stores import SlurmStatus
 from portal.web.context import services
 from portal.web.form import exact_size
 from portal.web.listing import all_in_full

@@ -9,9 +9,9 @@ import pytest
 from portal.core.access import AppState
 from portal.core.follow import START_PATIENCE
 from portal.core.launch import parse_launch
-from portal.core.ports import SlurmStatus
 from portal.core.reasons import Reason
 from portal.core.session import Cause, Session, State
+from portal.core.stores import SlurmStatus
 from portal.core.view import as_json, shown_reason
 from portal.errors import Unauthorized
 from portal.reconcile import Reconciler

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import request
 
-from portal.core.ports import Login
+from portal.core.stores import Login
 from portal.errors import PortalError, Unauthorized
 from portal.web.auth import logins
 from portal.web.context import be

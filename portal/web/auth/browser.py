@@ -7,7 +7,7 @@ from flask.typing import ResponseReturnValue
 from flask_login import LoginManager, UserMixin, current_user, login_user, logout_user
 
 from portal.core.access import Person
-from portal.core.ports import Login
+from portal.core.stores import Login
 from portal.errors import Unauthorized, Unavailable
 from portal.web.auth import logins
 from portal.web.context import be, person

@@ -7,7 +7,7 @@ import secrets
 from datetime import timedelta
 
 from portal.core.access import Person, hash_secret
-from portal.core.ports import Login
+from portal.core.stores import Login
 from portal.errors import Unauthorized
 from portal.web.context import services
 

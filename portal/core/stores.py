@@ -1,0 +1,307 @@
+"""What the story needs of the database; every method is one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from portal.core.access import AppState, Grant, OpenApp, Ticket
+from portal.core.administration import Entry, ImageRule, SiteRules, Template
+from portal.core.job import Partition
+from portal.core.journal import JournalFilter
+from portal.core.limits import Limits
+from portal.core.listing import ListQuery, Page
+from portal.core.preset import Preset
+from portal.core.session import Session, State
+from portal.core.usage import Use
+
+
+@dataclass(frozen=True)
+class SlurmStatus:
+    """When Slurm last answered the worker, and since when it has not."""
+
+    answered: datetime | None
+    failing_since: datetime | None
+    message: str = ""
+
+
+class SessionStore(Protocol):
+    """The sessions' table. Every method is one transaction."""
+
+    def add(
+        self,
+        sessions: Sequence[Session],
+        key: str | None,
+        fingerprint: str,
+        env: Mapping[str, str],
+    ) -> tuple[list[Session], bool]:
+        """Store all sessions of a launch, or return (earlier ones, False) for the same key.
+
+        Raises Conflict when the owner used the key for another request.
+        """
+        ...
+
+    def env(self, session: str) -> dict[str, str]:
+        """A session's environment variables, values and all."""
+        ...
+
+    def get(self, session: str) -> Session | None:
+        """One session."""
+        ...
+
+    def change(self, session: str, when: Collection[State], **changes: object) -> Session | None:
+        """Change a session if it is in one of these states; None when it was not."""
+        ...
+
+    def change_batch(self, batch: str, when: Collection[State], **changes: object) -> list[Session]:
+        """Change those sessions of a launch that are in one of these states, and return them."""
+        ...
+
+    def forget(self, batch: str, sessions: Collection[str]) -> None:
+        """Remove sessions of a launch that never came to be, and the launch's key."""
+        ...
+
+    def live(self) -> list[Session]:
+        """All sessions that are not over."""
+        ...
+
+    def unclean(self) -> list[Session]:
+        """All that are over and still have files."""
+        ...
+
+    def unexplained(self, text: str, since: datetime) -> list[Session]:
+        """All that ended since then with this text as their explanation."""
+        ...
+
+    def ending(self, owner: str, before: datetime) -> list[Session]:
+        """One owner's running sessions whose time is up before then, the next one first."""
+        ...
+
+    def some(self, sessions: Collection[str]) -> list[Session]:
+        """Those of these sessions that exist, in any order."""
+        ...
+
+    def change_all(
+        self, sessions: Collection[str], when: Collection[State], **changes: object
+    ) -> list[Session]:
+        """Change those of these sessions that are in one of these states, and return them."""
+        ...
+
+    def listing(self, query: ListQuery) -> Page:
+        """One page of the list."""
+        ...
+
+    def counts(self, owner: str | None) -> dict[State, int]:
+        """How many sessions there are in each state, of one person or of all."""
+        ...
+
+    def owners(self) -> list[str]:
+        """Everybody who has ever had a session."""
+        ...
+
+
+class AccessStore(Protocol):
+    """Apps that are open, and who may reach them."""
+
+    def want_app(self, session: str, app: str, label: str) -> OpenApp:
+        """The app's entry, made if there is none (then with this label)."""
+        ...
+
+    def set_app(self, session: str, app: str, state: AppState, message: str, log: str) -> None:
+        """Note what the runner says of an app."""
+        ...
+
+    def apps(self, session: str) -> list[OpenApp]:
+        """All open apps of a session."""
+        ...
+
+    def apps_of(self, sessions: Collection[str]) -> list[OpenApp]:
+        """All open apps of these sessions."""
+        ...
+
+    def app_by_label(self, label: str) -> OpenApp | None:
+        """The app behind an origin."""
+        ...
+
+    def add_ticket(self, ticket: Ticket) -> None:
+        """Remember a one-time ticket by its hash."""
+        ...
+
+    def take_ticket(self, ticket_hash: str, label: str, now: datetime) -> Ticket | None:
+        """Use up a ticket; None when it is unknown, spent, expired or for another origin."""
+        ...
+
+    def add_grant(self, grant: Grant) -> None:
+        """Remember that a browser may use an app."""
+        ...
+
+    def grant(self, label: str, cookie_hash: str) -> Grant | None:
+        """The grant behind a cookie at an origin."""
+        ...
+
+    def grants(self, session: str | None = None, login: str | None = None) -> list[Grant]:
+        """All grants, or those of one session or one login."""
+        ...
+
+    def drop_grants(self, grants: Sequence[Grant]) -> None:
+        """Forget grants."""
+        ...
+
+    def close_session(self, session: str) -> None:
+        """Forget all apps, tickets and grants of a session."""
+        ...
+
+
+class StatusStore(Protocol):
+    """What the worker last learnt of the cluster."""
+
+    def note_answer(self, now: datetime) -> None:
+        """Slurm answered."""
+        ...
+
+    def note_failure(self, now: datetime, message: str) -> None:
+        """Slurm did not answer; the first failure's time is kept."""
+        ...
+
+    def slurm_status(self) -> SlurmStatus:
+        """When Slurm last answered."""
+        ...
+
+    def save_partitions(self, partitions: Sequence[Partition]) -> None:
+        """Keep the partitions for everybody."""
+        ...
+
+    def partitions(self) -> list[Partition]:
+        """The partitions as last read; [] before the first time."""
+        ...
+
+    def save_limits(self, limits: Limits) -> None:
+        """Keep Slurm's limits for everybody."""
+        ...
+
+    def limits(self) -> Limits | None:
+        """The limits as last read; None before the first time."""
+        ...
+
+    def save_use(self, use: Use) -> None:
+        """Keep who holds what at this look."""
+        ...
+
+    def use(self) -> Use:
+        """Who held what at the last look."""
+        ...
+
+
+@dataclass(frozen=True)
+class Login:
+    """A browser's login or an API token; stored by the hash of its secret."""
+
+    hash: str
+    kind: str
+    """"browser" or "token"."""
+    user: str
+    scopes: tuple[str, ...]
+    expires: datetime
+
+
+class LoginStore(Protocol):
+    """Who is logged in: server-side, so that a login can be taken back at once."""
+
+    def add_login(self, login: Login) -> None:
+        """Remember a login."""
+        ...
+
+    def login(self, hash: str, now: datetime) -> Login | None:
+        """The login with this hash, unless it has expired."""
+        ...
+
+    def extend_login(self, hash: str, expires: datetime) -> None:
+        """A login in use lasts longer."""
+        ...
+
+    def drop_login(self, hash: str) -> None:
+        """Log out."""
+        ...
+
+    def expire(self, now: datetime) -> None:
+        """Forget logins and tickets that are past their time."""
+        ...
+
+
+class PresetStore(Protocol):
+    """The presets' table. Every method is one transaction."""
+
+    def all(self, owner: str) -> list[Preset]:
+        """Somebody's presets, by name."""
+        ...
+
+    def get(self, owner: str, name: str) -> Preset | None:
+        """One preset."""
+        ...
+
+    def save(self, owner: str, preset: Preset, replace: bool) -> bool:
+        """Keep it; False when there is one of this name that is not to be replaced."""
+        ...
+
+    def rename(self, owner: str, name: str, to: str) -> bool:
+        """Give it another name; False when that one is taken."""
+        ...
+
+    def remove(self, owner: str, name: str) -> bool:
+        """Forget it; whether there was one."""
+        ...
+
+
+class RulesStore(Protocol):
+    """What administrators decide, and the journal. Every method is one transaction.
+
+    A change and its line in the journal are stored together or not at all. `seen` is the mark
+    (core/administration.py) of what the author of a change had before their eyes; where something
+    else is stored by now, Conflict is raised. None does not ask.
+    """
+
+    def templates(self) -> list[Template]:
+        """All templates in their order."""
+        ...
+
+    def save_template(self, template: Template, seen: str | None, entry: Entry) -> None:
+        """Make or replace a template."""
+        ...
+
+    def drop_template(self, name: str, entry: Entry) -> bool:
+        """Delete a template; False when there is none."""
+        ...
+
+    def order_templates(self, names: Sequence[str], entry: Entry) -> None:
+        """Put the templates into this order; names that are gone do not matter."""
+        ...
+
+    def image_rules(self) -> list[ImageRule]:
+        """All rules about images."""
+        ...
+
+    def save_image_rule(self, rule: ImageRule, seen: str | None, entry: Entry) -> None:
+        """Make or replace the rule about an image."""
+        ...
+
+    def site_rules(self) -> SiteRules:
+        """The caps."""
+        ...
+
+    def save_site_rules(self, rules: SiteRules, seen: str | None, entry: Entry) -> None:
+        """Replace the caps."""
+        ...
+
+    def note(self, entries: Sequence[Entry]) -> None:
+        """Add lines to the journal; nothing ever changes one."""
+        ...
+
+    def journal(self, wanted: JournalFilter, limit: int, before: int | None) -> list[Entry]:
+        """Lines, newest first, from those on whose id is below `before`."""
+        ...
+
+    def forget_journal(self, before: datetime) -> None:
+        """Drop the lines of before a time."""
+        ...
