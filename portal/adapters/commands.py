@@ -158,7 +158,7 @@ def sinfo_argv() -> list[str]:
 
 
 def sinfo_parse(text: str) -> list[Partition]:
-    """Read sinfo's lines into partitions, each with the size of its largest node."""
+    """Read sinfo's lines into partitions, the default first, each with its largest node."""
     found: dict[str, Partition] = {}
     for line in text.split("\n"):
         if not line.strip():
@@ -176,7 +176,8 @@ def sinfo_parse(text: str) -> list[Partition]:
             max_memory_mb=max(int(memory), earlier.max_memory_mb if earlier else 0),
             max_minutes=parse_minutes(limit),
         )
-    return list(found.values())
+    # sinfo goes by nodes, and which partition of a node comes first is chance.
+    return sorted(found.values(), key=lambda partition: (not partition.default, partition.name))
 
 
 _HOST_FIELDS = ("NodeHost", "Partition", "CPUs", "Memory", "StateComplete")
