@@ -98,7 +98,6 @@ class Sessions:
             shut=access.close_session,
         )
         self._estimates = Estimates(scheduler, status, clock, self._launches.draft)
-
         self._tending = Tending(
             store=store,
             status=status,

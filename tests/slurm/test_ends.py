@@ -306,5 +306,4 @@ def test_all_is_still_right_when_slurm_has_forgotten(
     assert len(ended) == 10
     known = cluster.queue()
     assert [session for session in ended if session not in known], "Slurm has forgotten nothing"
-    now = {row["id"]: row["end"] for row in admin.list()}
-    assert {session: now[session] for session in ended} == ended
+    assert {session: admin.get(session)["end"] for session in ended} == ended
