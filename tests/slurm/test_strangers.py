@@ -50,7 +50,9 @@ def _operations(api: Api, session: str) -> list[tuple[str, str, Json]]:
     """Every operation of the OpenAPI document, filled in with a session."""
     found = []
     for template, operations in api.ask("GET", "/openapi.json")["paths"].items():
-        path = template.format(session_id=session, app="jupyterlab")
+        path = template.format(
+            session_id=session, app="jupyterlab", name="x", environment="python", version="3.13"
+        )
         for method, operation in operations.items():
             if method != "parameters":
                 found.append((method.upper(), path, operation))
