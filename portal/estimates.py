@@ -82,4 +82,4 @@ class Estimates:
 
 
 def _ask_later() -> Estimate:
-    return Estimate(None, "", "Slurm was asked a moment ago; look again in a few seconds.")
+    return Estimate(None, "", "Slurm was asked a moment ago; look again in a few seconds.", True)

@@ -128,6 +128,8 @@ class Estimate:
     node: str
     reason: str
     """Why there is no start, in words; empty where there is one."""
+    later: bool = False
+    """Slurm was not asked, as it had been a moment ago: worth asking again in a few seconds."""
 
 
 @dataclass(frozen=True)

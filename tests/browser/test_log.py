@@ -69,12 +69,11 @@ def test_s5_the_log_follows_searches_and_downloads(
     box.press("Shift+Enter")
     expect(page.locator("#find-count")).to_have_text("100 of 100")
     assert page.evaluate("CSS.highlights.get('log-current').size") == 1
-    shown = page.evaluate(
-        """() => { const at = [...CSS.highlights.get('log-current')][0].getBoundingClientRect();
+    in_sight = """() => {
+        const at = [...CSS.highlights.get('log-current')][0].getBoundingClientRect();
         const box = document.getElementById('log').getBoundingClientRect();
         return at.top > box.top && at.bottom < box.bottom; }"""
-    )
-    assert shown
+    wait_for("the match in sight", lambda: page.evaluate(in_sight), 10)
     picture(page, "log-search")
     clean_in_both_themes(page)
     fits(page, 1280, 390, 320)

@@ -109,7 +109,8 @@ def test_the_end_is_warned_of_and_put_off(
     deadline = get(world, runner).deadline
     assert deadline is not None
     page = alice.get("/sessions").text
-    assert f'data-until="{deadline.isoformat()}"' in page
+    assert f'data-deadline="{deadline.isoformat()}"' in page
+    assert "data-until" not in page  # far enough not to be counted down
     assert "Extend by" not in page
     world.clock.pass_(minutes=46)
     look(world)
