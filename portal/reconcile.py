@@ -224,9 +224,9 @@ class Reconciler:
 
     def _last_words(self, session: Session) -> Changes | None:
         """What the log adds to the explanation of an end; None while it may still come."""
-        since = self._clock() - (session.ended or self._clock())
         if not needs_log(session):
             return {}
+        since = self._clock() - (session.ended or self._clock())
         try:
             data = self._sessions.files.log_tail(session.owner, session.id, LOG_LINES, LOG_BYTES)
         except PortalError:
@@ -235,9 +235,10 @@ class Reconciler:
             return {}
         if not data.strip() and since < LOG_LAG:
             return None
-        words: Changes = {"end_log": tail(data)}
+        lines = tail(data)
+        words: Changes = {"end_log": lines}
         if session.cause is Cause.START_FAILED and session.stop_requested is None:
-            words["end_text"] = start_failure(session.exit_code, tail(data))
+            words["end_text"] = start_failure(session.exit_code, lines)
         return words
 
     def ask_who(self) -> None:

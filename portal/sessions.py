@@ -271,9 +271,9 @@ class Sessions:
             stopped_by=person.name,
         )
         self._launches.cancel(*changed)
+        lines = [(session.id, _described(person, session)) for session in changed]
+        self._administration.note_all(person.name, "session.end", lines)
         for session in changed:
-            whose = "" if session.owner == person.name else f" of {session.owner}"
-            self._administration.note(person.name, "session.end", session.id, session.name + whose)
             self.access.close_session(session.id)
         return self.some(person, wanted)
 
@@ -315,6 +315,10 @@ class Sessions:
         """Part of a session's log, from a byte offset on."""
         session = self.visible(person, session_id)
         return self.files.read_log(session.owner, session.id, offset, limit)
+
+
+def _described(person: Person, session: Session) -> str:
+    return session.name if session.owner == person.name else f"{session.name} of {session.owner}"
 
 
 def _whose(person: Person, query: ListQuery) -> str | None:
