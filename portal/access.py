@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-import logging
+import random
 import secrets
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from portal.core.access import (
     AppState,
+    AppWish,
     Grant,
     OpenApp,
     Person,
     Ticket,
     hash_secret,
-    route_target,
+    public_key,
 )
+from portal.core.administration import SiteRules
 from portal.core.app import AppSpec, Catalog
-from portal.core.ports import Clock, Note, Routes, Runners
+from portal.core.origins import Origins, choose_port
+from portal.core.ports import Clock, Note
 from portal.core.session import LIVE, OVER, Session, State
 from portal.core.stores import AccessStore, SessionStore
-from portal.errors import Conflict, NotFound, Unauthorized, Unavailable
-
-log = logging.getLogger(__name__)
+from portal.errors import Conflict, FieldError, InvalidRequest, NotFound, Unauthorized
+from portal.starts import Starts
+from portal.ways import Ways
 
 TICKET_LIFE = timedelta(seconds=60)
+NO_WISH = AppWish()
+_TRIES = 5
+"""How often two who want the same port at the same moment may meet."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,9 @@ class AppLink:
     label: str
     ticket: str
     state: AppState
+    public: bool
+    told: str = ""
+    """What the owner should know, such as that a port was not free."""
 
 
 @dataclass(frozen=True)
@@ -56,39 +65,134 @@ class Access:
         *,
         sessions: SessionStore,
         store: AccessStore,
-        routes: Routes,
-        runners: Runners,
+        ways: Ways,
+        starts: Starts,
         catalog: Callable[[], Catalog],
+        origins: Origins,
+        rules: Callable[[], SiteRules],
         clock: Clock,
         note: Note,
     ) -> None:
         self._sessions = sessions
         self._store = store
-        self._routes = routes
-        self._runners = runners
         self._catalog = catalog
+        self._origins = origins
+        self._rules = rules
         self._clock = clock
         self._note = note
+        self.ways = ways
+        self.starts = starts
 
-    def open_app(self, person: Person, session_id: str, app: str) -> AppLink:
+    # Opening
+
+    def open_app(
+        self, person: Person, session_id: str, app: str, wish: AppWish = NO_WISH
+    ) -> AppLink:
         """Start an app if need be and give one browser a ticket to it.
 
         A session that still waits is fine: the app starts with it. Only the owner may enter,
-        administrators included: seeing a session is not reading its notebooks.
-        Raises NotFound for what is not there or not theirs, Conflict when the session is over.
+        administrators included: seeing a session is not reading its notebooks. Raises NotFound
+        for what is not there or not theirs, Conflict when the session is over or all ports are
+        taken, InvalidRequest for a wish that cannot be granted.
         """
-        session = self._sessions.get(session_id)
-        if session is None or session.owner != person.name:
-            raise NotFound("There is no such session.")
+        session = self._own(person, session_id)
         spec = self._spec(session, app)
         if session.state in OVER or session.state is State.ENDING:
             raise Conflict("This session is over. Launch it again to use its apps.")
-        opened = self._store.want_app(session.id, spec.name, secrets.token_hex(10))
-        state = self._start(session, spec, opened)
+        self._check(spec, wish)
+        opened = self._want(session, spec, wish)
+        if wish.asked:
+            self._store.ask_app(session.id, spec.name, wish.asked)
+        if wish.public is not None:
+            self._publish(session, spec, opened, wish.public)
+        state = self._start(session, spec)
         self._note(person.name, "app.open", session.id, f"{spec.title} of {session.name}")
-        return self._ticket(person, opened.label, state)
+        public = opened.public_since is not None if wish.public is None else wish.public
+        moved = wish.port is not None and opened.label != str(wish.port)
+        told = f"Port {wish.port} is taken; it is on port {opened.label}." if moved else ""
+        return self._ticket(person, opened.label, state, public, told)
 
-    def _ticket(self, person: Person, label: str, state: AppState) -> AppLink:
+    def _own(self, person: Person, session_id: str) -> Session:
+        session = self._sessions.get(session_id)
+        if session is None or session.owner != person.name:
+            raise NotFound("There is no such session.")
+        return session
+
+    def _check(self, spec: AppSpec, wish: AppWish) -> None:
+        rules, problems = self._rules(), []
+        if wish.public and not (spec.public and rules.public_apps):
+            problems.append(FieldError("public", f"{spec.title} cannot be opened to everybody"))
+        if wish.port is not None:
+            pool = self._origins.pool(spec.kind)
+            if pool is None or not rules.preferred_ports:
+                problems.append(FieldError("preferred_port", "ports cannot be chosen here"))
+            elif not pool[0] <= wish.port <= pool[1]:
+                text = f"choose a port from {pool[0]} to {pool[1]}"
+                problems.append(FieldError("preferred_port", text))
+        if problems:
+            raise InvalidRequest(problems)
+
+    def _want(self, session: Session, spec: AppSpec, wish: AppWish = NO_WISH) -> OpenApp:
+        """The app's entry, with an origin that this site serves, the wished-for one if free."""
+        known = next((a for a in self._store.apps(session.id) if a.app == spec.name), None)
+        if known is not None and self._stays(known, spec, wish):
+            return known
+        for _ in range(_TRIES):
+            label = self._label(session, spec, wish)
+            if known is None:
+                opened = self._store.want_app(session.id, spec.name, label)
+                if opened is not None:
+                    self._remember(opened, session)
+                    return opened
+            elif self._store.label_app(session.id, spec.name, label):
+                return self._moved(session, known)
+        raise Conflict("All ports for apps are taken. Try again in a moment.")
+
+    def _stays(self, known: OpenApp, spec: AppSpec, wish: AppWish) -> bool:
+        if not self._origins.fits(known.label, spec.kind):
+            return False
+        other = wish.port is not None and str(wish.port) != known.label
+        return not other or str(wish.port) in self._store.labels()
+
+    def _label(self, session: Session, spec: AppSpec, wish: AppWish) -> str:
+        pool = self._origins.pool(spec.kind)
+        if pool is None:
+            return secrets.token_hex(10)
+        taken = {int(label) for label in self._store.labels() if label.isdecimal()}
+        uses = self._store.port_uses()
+        port = choose_port(pool, taken, uses, session.owner, wish.port, random.choice)
+        if port is None:
+            raise Conflict("All ports for apps are taken. End a session that you do not need.")
+        return str(port)
+
+    def _moved(self, session: Session, known: OpenApp) -> OpenApp:
+        """The app has a new label: nobody comes in by the old one any more."""
+        self._drop([g for g in self._store.grants(session=session.id) if g.app == known.app])
+        self.ways.shut(*self.ways.keys_without_cookie(known))
+        opened = next(a for a in self._store.apps(session.id) if a.app == known.app)
+        self._remember(opened, session)
+        if self._server(session, opened.app).state is AppState.READY:
+            self.ways.open_standing(session, opened)
+        return opened
+
+    def _remember(self, opened: OpenApp, session: Session) -> None:
+        if opened.label.isdecimal():
+            self._store.note_port(int(opened.label), session.owner, self._clock())
+
+    def _publish(self, session: Session, spec: AppSpec, opened: OpenApp, public: bool) -> None:
+        if public == (opened.public_since is not None):
+            return
+        self._store.publish_app(session.id, spec.name, self._clock() if public else None)
+        if not public:
+            self.ways.shut(public_key(opened.label))
+        elif self._server(session, spec.name).state is AppState.READY:
+            self.ways.open(public_key(opened.label), session, spec.name)
+        action = "app.publish" if public else "app.unpublish"
+        self._note(session.owner, action, session.id, f"{spec.title} of {session.name}")
+
+    def _ticket(
+        self, person: Person, label: str, state: AppState, public: bool, told: str
+    ) -> AppLink:
         secret = secrets.token_urlsafe(32)
         self._store.add_ticket(
             Ticket(
@@ -99,87 +203,51 @@ class Access:
                 expires=self._clock() + TICKET_LIFE,
             )
         )
-        return AppLink(label, secret, state)
+        return AppLink(label, secret, state, public, told)
 
     def _spec(self, session: Session, app: str) -> AppSpec:
-        offered = self._catalog().apps_of(session.environment, session.version)
-        spec = next((spec for spec in offered if spec.name == app), None)
+        spec = next((spec for spec in self.offered(session) if spec.name == app), None)
         if spec is None:
             raise NotFound(f"This session has no app named {app}.")
         return spec
 
-    def _server_state(self, session: Session, spec: AppSpec) -> OpenApp:
-        return self._store.want_app(session.id, spec.server, secrets.token_hex(10))
+    def offered(self, session: Session) -> list[AppSpec]:
+        """The apps of a session."""
+        return self._catalog().apps_of(session.environment, session.version)
 
-    def _start(self, session: Session, spec: AppSpec, opened: OpenApp) -> AppState:
-        """Ask the runner for the app's server, unless it is on its way already."""
-        server = opened if spec.server == spec.name else self._server_state(session, spec)
-        if server.state in (AppState.READY, AppState.STARTING) or session.ready is None:
-            return server.state
-        try:
-            self._runners.start_app(session, self._order(self._catalog().apps[spec.server]))
-        except Unavailable as error:
-            # The worker asks again: the wish is stored.
-            log.warning("session %s: %s not started yet: %s", session.id, spec.server, error)
-            return AppState.WANTED
-        self._store.set_app(session.id, spec.server, AppState.STARTING, "", "")
-        return AppState.STARTING
+    def _start(self, session: Session, spec: AppSpec) -> AppState:
+        server = self._catalog().apps[spec.server]
+        return self.starts.start(session, server, self._want(session, server))
 
-    @staticmethod
-    def _order(spec: AppSpec) -> dict[str, object]:
-        return {
-            "name": spec.name,
-            "script": spec.script,
-            "ready": spec.ready,
-            "timeout": spec.timeout,
-        }
+    def _server(self, session: Session, app: str) -> OpenApp:
+        """The entry of the app whose process answers for this one."""
+        server = self.ways.server_of(app)
+        missing = OpenApp(session.id, server, "", AppState.WANTED)
+        return next((a for a in self._store.apps(session.id) if a.app == server), missing)
 
-    def wanted(self, session: Session) -> list[dict[str, object]]:
-        """The orders for all apps that somebody waits for; they count as starting from now on."""
-        orders = []
-        apps = self._catalog().apps
-        for opened in self._store.apps(session.id):
-            spec = apps.get(opened.app)
-            if opened.state is AppState.WANTED and spec is not None and not spec.shares:
-                orders.append(self._order(spec))
-                self._store.set_app(session.id, opened.app, AppState.STARTING, "", "")
-        return orders
-
-    def start_wanted(self, session: Session) -> None:
-        """Ask again for apps whose order did not reach the runner."""
-        apps = self._catalog().apps
-        for opened in self._store.apps(session.id):
-            spec = apps.get(opened.app)
-            if opened.state is AppState.WANTED and spec is not None and not spec.shares:
-                self._start(session, spec, opened)
+    # What runners say
 
     def note_app(
-        self, session: Session, app: str, state: AppState, message: str = "", tail: str = ""
+        self,
+        session: Session,
+        app: str,
+        state: AppState,
+        message: str = "",
+        tail: str = "",
+        details: str | None = None,
     ) -> None:
         """Take in what the runner says of an app, and open or shut its routes accordingly."""
         known = {opened.app: opened for opened in self._store.apps(session.id)}
         if app not in known:
             return
         # A heartbeat may tell of a failure before the report that says why.
-        if known[app].state == state and (known[app].message or not message):
+        new = message or details
+        if known[app].state == state and (known[app].message or not new):
             return
-        self._store.set_app(session.id, app, state, message, tail)
-        for grant in self._store.grants(session=session.id):
-            if self._server_of(grant.app) != app:
-                continue
-            if state is AppState.READY:
-                self._open(grant, session)
-            else:
-                self._routes.remove(grant.key)
+        self._store.set_app(session.id, app, state, message, tail, details)
+        self.ways.server_changed(session, app, state)
 
-    def _server_of(self, app: str) -> str:
-        spec = self._catalog().apps.get(app)
-        return spec.server if spec else app
-
-    def _open(self, grant: Grant, session: Session) -> None:
-        target = route_target(session, self._server_of(grant.app))
-        if target is not None:
-            self._routes.add(grant.key, target)
+    # Entering
 
     def enter(self, label: str, ticket: str) -> tuple[str, str]:
         """Exchange a ticket for (cookie value, path to go to) at the app's own origin.
@@ -204,27 +272,29 @@ class Access:
         )
         self._store.add_grant(grant)
         spec = self._spec(session, opened.app)
-        if self._state_of(session, spec).state is AppState.READY:
-            self._open(grant, session)
+        if self._server(session, opened.app).state is AppState.READY:
+            self.ways.open(grant.key, session, opened.app)
         return cookie, spec.path
-
-    def _state_of(self, session: Session, spec: AppSpec) -> OpenApp:
-        return next(app for app in self._store.apps(session.id) if app.app == spec.server)
 
     def gate(self, label: str, cookie: str) -> Gate:
         """What a browser that was not let through should be told.
 
-        It also mends a route that HAProxy has lost. Raises NotFound without a good cookie.
+        It also mends a way that HAProxy has lost. Raises NotFound without a good cookie, unless
+        the app is open to everybody.
         """
-        grant = self._store.grant(label, hash_secret(cookie))
-        session = self._sessions.get(grant.session) if grant else None
-        if grant is None or session is None:
+        opened = self._store.app_by_label(label)
+        grant = self._store.grant(label, hash_secret(cookie)) if cookie else None
+        session = self._sessions.get(opened.session) if opened else None
+        if opened is None or session is None or not (grant or opened.public_since):
             raise NotFound("There is nothing here.")
-        spec = self._spec(session, grant.app)
-        server = self._state_of(session, spec)
+        spec = self._spec(session, opened.app)
+        server = self._server(session, opened.app)
         if server.state is AppState.READY and session.state is State.RUNNING:
-            self._open(grant, session)
-        return Gate(session, spec, server.state, server.message, server.log)
+            key = grant.key if grant else public_key(label)
+            self.ways.open(key, session, opened.app)
+        # Strangers learn that it is not there yet, not what its log says.
+        said = (server.message, server.log) if grant else ("", "")
+        return Gate(session, spec, server.state, *said)
 
     def owner_link(self, person: Person, label: str) -> AppLink:
         """A new ticket for somebody who came to an app's address without a cookie."""
@@ -241,20 +311,26 @@ class Access:
         """The same for many sessions at once."""
         return self._store.apps_of(sessions)
 
+    # Closing
+
     def close_app(self, person: Person, session_id: str, app: str) -> None:
         """Shut every way into one app of one's own session; the app itself goes on."""
-        session = self._sessions.get(session_id)
-        if session is None or session.owner != person.name:
-            raise NotFound("There is no such session.")
+        session = self._own(person, session_id)
         spec = self._spec(session, app)
         self._drop([g for g in self._store.grants(session=session.id) if g.app == spec.name])
+        for opened in self._store.apps(session.id):
+            if opened.app == spec.name:
+                self._publish(session, spec, opened, public=False)
+                self.ways.shut(*self.ways.keys_without_cookie(opened))
         self._note(person.name, "app.close", session.id, f"{spec.title} of {session.name}")
 
     def close_session(self, session_id: str) -> None:
         """Shut every way into a session and forget its tickets."""
         grants = self._store.grants(session=session_id)
+        keys = [k for app in self.opened(session_id) for k in self.ways.keys_without_cookie(app)]
         self._store.close_session(session_id)
-        self._shut(grants)
+        self.ways.shut_grants(grants)
+        self.ways.shut(*keys)
 
     def close_login(self, login: str) -> None:
         """Shut every way that was opened from one login."""
@@ -262,28 +338,5 @@ class Access:
 
     def _drop(self, grants: Sequence[Grant]) -> None:
         self._store.drop_grants(grants)
-        self._shut(grants)
-
-    def _shut(self, grants: Sequence[Grant]) -> None:
         # After the store: HAProxy's map is restored from it, never the other way round.
-        for grant in grants:
-            self._routes.remove(grant.key)
-
-    def restore(self) -> bool:
-        """Fill HAProxy's map again after it was restarted; True when that was needed."""
-        if not self._routes.lost():
-            return False
-        self._routes.fill(dict(self._standing()))
-        return True
-
-    def _standing(self) -> Iterator[tuple[str, str]]:
-        """The routes that should be open, from the store alone."""
-        for grant in self._store.grants():
-            session = self._sessions.get(grant.session)
-            if session is None or session.state is not State.RUNNING:
-                continue
-            server = self._server_of(grant.app)
-            ready = {app.app for app in self._store.apps(session.id) if app.state is AppState.READY}
-            target = route_target(session, server)
-            if target is not None and server in ready:
-                yield grant.key, target
+        self.ways.shut_grants(grants)

@@ -181,7 +181,7 @@ class Administration:
     def save_rules(self, person: Person, asked: CapsRequest, seen: str | None = None) -> SiteRules:
         """Replace the caps; sessions that are there already keep what they have."""
         self.admit(person)
-        rules = SiteRules(max_shared_memory_mb=asked.max_shared_memory)
+        rules = asked.rules()
         said = _changed(describe_caps(rules), describe_caps(self.rules()))
         entry = self._entry(person, "caps.change", detail=said)
         self._store.save_site_rules(rules, seen, entry)

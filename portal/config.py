@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from portal.core.origins import Mode, Origins, Range
+
 FROZEN = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -19,6 +21,16 @@ class WebSettings(BaseModel):
     model_config = FROZEN
 
     public_url: str = Field("http://localhost:8080", description="Address that browsers use.")
+    apps: Mode = Field(
+        "subdomains",
+        description="Apps' own origins: ports of a pool, or subdomains of apps_domain.",
+    )
+    apps_host: str = Field(
+        "127.0.0.1",
+        description="Host name of the pool's ports; not the portal's, as cookies ignore ports.",
+    )
+    apps_ports: Range = Field((10000, 10199), description="First and last port of the pool.")
+    ssh_ports: Range = Field((10200, 10249), description="First and last port for SSH.")
     apps_domain: str = Field(
         "localhost",
         description="Domain whose subdomains are the apps' origins; must not contain the portal.",
@@ -39,11 +51,22 @@ class WebSettings(BaseModel):
         """The portal's own host name."""
         return urlsplit(self.public_url).hostname or "localhost"
 
+    @property
+    def origins(self) -> Origins:
+        """Where apps are found."""
+        parts = urlsplit(self.public_url)
+        return Origins(
+            scheme=parts.scheme,
+            mode=self.apps,
+            host=self.apps_host if self.apps == "ports" else self.apps_domain,
+            port=parts.port,
+            ports=self.apps_ports,
+            ssh_ports=self.ssh_ports,
+        )
+
     def app_url(self, label: str) -> str:
         """Origin of the app with this label."""
-        parts = urlsplit(self.public_url)
-        port = f":{parts.port}" if parts.port else ""
-        return f"{parts.scheme}://{label}.{self.apps_domain}{port}"
+        return self.origins.url(label)
 
 
 class LoginSettings(BaseModel):

@@ -198,7 +198,7 @@ class Reconciler:
                 and session.ready
                 and (now - session.ready > ORDER_AGAIN)
             ):
-                self._sessions.access.start_wanted(session)
+                self._sessions.access.starts.start_wanted(session)
 
     def prepare_requeued(self) -> None:
         """Make ready what sessions need that Slurm has put back into the queue."""

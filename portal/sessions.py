@@ -188,7 +188,7 @@ class Sessions:
         )
         if changed is None:
             raise Gone("The session is over.")
-        return ReadyAnswer(certificate, self.access.wanted(changed))
+        return ReadyAnswer(certificate, self.access.starts.wanted(changed))
 
     def _job_of(self, session: Session, message: ReadyMessage) -> JobReport:
         for report in self.scheduler.find(session.id, session.owner):

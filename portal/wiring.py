@@ -23,6 +23,8 @@ from portal.folders import Folders
 from portal.presets import Presets
 from portal.services import Services
 from portal.sessions import Sessions
+from portal.starts import Starts
+from portal.ways import Ways
 
 
 def now() -> datetime:
@@ -38,12 +40,15 @@ def wire(settings: Settings) -> Services:
     store, doors = Store(engine), Doors(engine)
     catalog = FolderCatalog(settings.sessions.apps, settings.sessions.images)
     administration = Administration(RulesTable(engine), store, now, settings.state.journal_days)
+    origins = settings.web.origins
     access = Access(
         sessions=store,
         store=doors,
-        routes=HaproxyRoutes(settings.state.run),
-        runners=GatewayRunners(settings.state.ca_file("")),
+        ways=Ways(store, doors, HaproxyRoutes(settings.state.run), catalog),
+        starts=Starts(doors, GatewayRunners(settings.state.ca_file("")), catalog, origins.url),
         catalog=catalog,
+        origins=origins,
+        rules=administration.rules,
         clock=now,
         note=administration.note,
     )

@@ -43,7 +43,7 @@ class Worker:
                 Chore("look", slurm.poll_seconds, reconciler.look),
             ],
             [Chore("limits", slurm.limits_seconds, reconciler.read_limits)],
-            [Chore("routes", 1.0, services.access.restore)],
+            [Chore("routes", 1.0, services.access.ways.restore)],
             [
                 Chore("clean", 1.0, reconciler.clean),
                 Chore("requeued", 3.0, reconciler.prepare_requeued),

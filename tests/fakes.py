@@ -7,7 +7,7 @@ above the transport is the real code.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -21,6 +21,7 @@ from portal.adapters.tables import SessionRow
 from portal.adapters.transport import Completed
 from portal.administration import Administration
 from portal.config import Settings
+from portal.core.access import Traffic
 from portal.core.app import AppSpec, Catalog, Image
 from portal.core.session import Session
 from portal.core.submission import Rules
@@ -29,6 +30,8 @@ from portal.folders import Folders
 from portal.presets import Presets
 from portal.services import Services
 from portal.sessions import Sessions
+from portal.starts import Starts
+from portal.ways import Ways
 
 US = "\x1f"
 GUESS = "sbatch: Job 7 to start at 1795186800 using 1 processors on nodes n1 in partition main\n"
@@ -285,6 +288,16 @@ class FakeRoutes:
     def __init__(self) -> None:
         self.map: dict[str, str] = {}
         self.alive = False
+        self.sent: dict[str, Traffic] = {}
+        self.background: list[str] = []
+
+    def traffic(self) -> dict[str, Traffic]:
+        """What browsers have sent."""
+        return dict(self.sent)
+
+    def know_background(self, paths: Collection[str]) -> None:
+        """Which requests are no use."""
+        self.background = list(paths)
 
     def add(self, key: str, target: str) -> None:
         """Open."""
@@ -386,12 +399,15 @@ def make_world(settings: Settings) -> World:
     SessionRow.metadata.create_all(engine)
     store, doors = Store(engine), Doors(engine)
     administration = Administration(RulesTable(engine), store, clock)
+    origins = settings.web.origins
     access = Access(
         sessions=store,
         store=doors,
-        routes=routes,
-        runners=runners,
+        ways=Ways(store, doors, routes, lambda: CATALOG),
+        starts=Starts(doors, runners, lambda: CATALOG, origins.url),
         catalog=lambda: CATALOG,
+        origins=origins,
+        rules=administration.rules,
         clock=clock,
         note=administration.note,
     )

@@ -129,7 +129,7 @@ run_unit() {
     title "Unit tests"
     need haproxy haproxy
     need openssl openssl
-    pytest_on tests/unit
+    pytest_on tests/unit -n auto
 }
 
 run_slurm() {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import Engine
@@ -10,8 +10,9 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
-from portal.adapters.tables import AppRow, GrantRow, LoginRow, TicketRow
+from portal.adapters.tables import AppRow, GrantRow, ImageAppsRow, LoginRow, PortRow, TicketRow
 from portal.core.access import AppState, Grant, OpenApp, Ticket
+from portal.core.origins import PortUse
 from portal.core.stores import Login
 
 
@@ -24,7 +25,7 @@ class Doors:
 
     # Apps
 
-    def want_app(self, session: str, app: str, label: str) -> OpenApp:
+    def want_app(self, session: str, app: str, label: str) -> OpenApp | None:
         """The app's entry, made if there is none (then with this label)."""
         try:
             with Database(self._engine) as db:
@@ -36,14 +37,72 @@ class Doors:
                 found = _app(row)
                 db.commit()
                 return found
-        except IntegrityError:  # two clicks at once: the other one made it
-            return next(entry for entry in self.apps(session) if entry.app == app)
+        except IntegrityError:  # two clicks at once: the other one made it, or has the label
+            return next((entry for entry in self.apps(session) if entry.app == app), None)
 
-    def set_app(self, session: str, app: str, state: AppState, message: str, log: str) -> None:
-        """Note what the runner says of an app."""
+    def set_app(
+        self,
+        session: str,
+        app: str,
+        state: AppState,
+        message: str,
+        log: str,
+        details: str | None = None,
+    ) -> None:
+        """Note what the runner says of an app; details stay when there are no new ones."""
+        values = {"state": state, "message": message, "log": log}
+        self._change_app(session, app, values | ({} if details is None else {"details": details}))
+
+    def label_app(self, session: str, app: str, label: str) -> bool:
+        """Give the app another label; False when another app has it."""
+        try:
+            self._change_app(session, app, {"label": label})
+        except IntegrityError:
+            return False
+        return True
+
+    def publish_app(self, session: str, app: str, since: datetime | None) -> None:
+        """Open an app to everybody, or to its owner alone again."""
+        self._change_app(session, app, {"public_since": since})
+
+    def ask_app(self, session: str, app: str, asked: str) -> None:
+        """Keep what the owner answered."""
+        self._change_app(session, app, {"asked": asked})
+
+    def _change_app(self, session: str, app: str, values: Mapping[str, object]) -> None:
         with Database(self._engine) as db:
             where = (col(AppRow.session) == session, col(AppRow.app) == app)
-            db.exec(update(AppRow).where(*where).values(state=state, message=message, log=log))
+            db.exec(update(AppRow).where(*where).values(**values))
+            db.commit()
+
+    def labels(self) -> set[str]:
+        """The labels that are in use."""
+        with Database(self._readers) as db:
+            return set(db.exec(select(AppRow.label)))
+
+    # Ports and images
+
+    def port_uses(self) -> dict[int, PortUse]:
+        """Who had each port last."""
+        with Database(self._readers) as db:
+            return {row.port: PortUse(row.owner, row.used) for row in db.exec(select(PortRow))}
+
+    def note_port(self, port: int, owner: str, now: datetime) -> None:
+        """Remember who has a port."""
+        with Database(self._engine) as db:
+            db.merge(PortRow(port=port, owner=owner, used=now))
+            db.commit()
+
+    def image_apps(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """The apps that sessions found in each image, by environment and version."""
+        with Database(self._readers) as db:
+            rows = db.exec(select(ImageAppsRow))
+            return {(row.environment, row.version): row.apps for row in rows}
+
+    def note_image_apps(self, environment: str, version: str, apps: Sequence[str]) -> None:
+        """Remember what a session found in its image."""
+        with Database(self._engine) as db:
+            db.merge(ImageAppsRow(environment=environment, version=version, apps=tuple(apps)))
             db.commit()
 
     def apps(self, session: str) -> list[OpenApp]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
+from portal.core.access import Traffic
 from portal.errors import Unavailable
 
 CANARY = "slipway"
 """An entry that is there as long as HAProxy has not forgotten the map."""
-_KEY = re.compile(r"[a-z0-9]+\.[0-9a-f]{64}")
+_KEY = re.compile(r"[a-z0-9]+\.([0-9a-f]{64}|public|ssh)")
 _TARGET = re.compile(r"[0-9a-fA-F.:]+@[0-9]+@[a-z0-9.-]+")
 
 
@@ -34,6 +35,13 @@ class HaproxyRoutes:
         if not _KEY.fullmatch(key):
             raise ValueError("a key that HAProxy would misread")
         self._command(f"del map {self._map} {key}")
+
+    def traffic(self) -> dict[str, Traffic]:
+        """What browsers have sent, by the app's gateway name."""
+        return {}
+
+    def know_background(self, paths: Collection[str]) -> None:
+        """Say which requests are no use of an app."""
 
     def lost(self) -> bool:
         """Whether HAProxy has forgotten the map (it was restarted)."""

@@ -142,7 +142,7 @@ def _line(entry: Entry) -> JournalRow:
 
 def _site_rules(db: Database) -> SiteRules:
     known = {row.name: json.loads(row.value) for row in db.exec(select(SiteRuleRow))}
-    return SiteRules(**{name: known.get(name) for name in SiteRules.model_fields})
+    return SiteRules(**{name: known[name] for name in SiteRules.model_fields if name in known})
 
 
 def _conditions(wanted: JournalFilter) -> list[Any]:

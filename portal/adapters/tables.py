@@ -122,6 +122,8 @@ class SessionRow(SQLModel, table=True):
     cpu_percent: float | None = None
     memory_used: int | None = None
     oom_kills: int = 0
+    apps: tuple[str, ...] = Field(default=(), sa_type=Words)
+    last_used: datetime | None = _time(default=None)
 
 
 class SessionEnvRow(SQLModel, table=True):
@@ -156,6 +158,29 @@ class AppRow(SQLModel, table=True):
     state: str
     message: str = ""
     log: str = ""
+    public_since: datetime | None = _time(default=None)
+    asked: str = ""
+    details: str = ""
+
+
+class PortRow(SQLModel, table=True):
+    """Who had a port of the pool last."""
+
+    __tablename__ = "port"
+
+    port: int = Field(primary_key=True)
+    owner: str
+    used: datetime = _time()
+
+
+class ImageAppsRow(SQLModel, table=True):
+    """The apps that sessions found in an image."""
+
+    __tablename__ = "image_apps"
+
+    environment: str = Field(primary_key=True)
+    version: str = Field(primary_key=True)
+    apps: tuple[str, ...] = Field(default=(), sa_type=Words)
 
 
 class TicketRow(SQLModel, table=True):

@@ -32,10 +32,35 @@ class OpenApp:
     session: str
     app: str
     label: str
-    """Random first label of the app's host name: an origin that is never used again."""
+    """Names the app's origin (core/origins.py)."""
     state: AppState
     message: str = ""
     log: str = ""
+    public_since: datetime | None = None
+    """Since when everybody who knows the address may use it; the owner has opened it."""
+    asked: str = ""
+    """The owner's answer to what the app asks for (AppSpec.asks)."""
+    details: str = ""
+    """What the app itself wants to be shown, such as its SSH host key."""
+
+
+@dataclass(frozen=True)
+class AppWish:
+    """How somebody wants an app opened; None leaves things as they are."""
+
+    public: bool | None = None
+    port: int | None = None
+    """The port of the pool to try first."""
+    asked: str = ""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What browsers have sent to one app of one session since HAProxy began to count."""
+
+    requests: int
+    """Requests that an unused window would not send by itself."""
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -66,6 +91,16 @@ class Grant:
     def key(self) -> str:
         """The key of HAProxy's map."""
         return f"{self.label}.{self.cookie_hash}"
+
+
+def public_key(label: str) -> str:
+    """The key of HAProxy's map that lets everybody in."""
+    return f"{label}.public"
+
+
+def ssh_key(label: str) -> str:
+    """The key of HAProxy's map for an SSH port: sshd itself asks who is there."""
+    return f"{label}.ssh"
 
 
 def hash_secret(secret: str) -> str:

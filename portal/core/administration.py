@@ -145,11 +145,21 @@ class CapsRequest(BaseModel):
     model_config = STRICT
 
     max_shared_memory: SharedMemory | None = None
+    idle_minutes: Minutes | None = None
+    idle_warning: Minutes | None = None
+    public_apps: bool = True
+    preferred_ports: bool = True
 
     @classmethod
     def of(cls, rules: SiteRules) -> CapsRequest:
         """The caps as they could be written again."""
-        return cls.model_construct(max_shared_memory=rules.max_shared_memory_mb)
+        plain = rules.model_dump(exclude={"max_shared_memory_mb"})
+        return cls.model_construct(**plain, max_shared_memory=rules.max_shared_memory_mb)
+
+    def rules(self) -> SiteRules:
+        """The caps that are kept."""
+        plain = self.model_dump(exclude={"max_shared_memory"})
+        return SiteRules(**plain, max_shared_memory_mb=self.max_shared_memory)
 
 
 class SiteRules(BaseModel):
@@ -158,6 +168,14 @@ class SiteRules(BaseModel):
     model_config = _CHECKED
 
     max_shared_memory_mb: Annotated[int, Field(ge=1, le=MAX_MEMORY_MB)] | None = None
+    idle_minutes: Minutes | None = None
+    """How long a session may be unused before it is ended; None: for ever."""
+    idle_warning: Minutes | None = None
+    """How long before that its owner is warned; None: the usual span."""
+    public_apps: bool = True
+    """Whether owners may open apps to everybody."""
+    preferred_ports: bool = True
+    """Whether people may ask for a port of the pool."""
 
 
 class Entry(BaseModel):

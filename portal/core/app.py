@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -25,6 +25,24 @@ class AppSpec(BaseModel):
     timeout: Annotated[int, Field(ge=1, le=3600)] = 60
     shares: AppName | None = None
     """The app whose server this one is another entry to (Notebook and JupyterLab)."""
+    kind: Literal["web", "ssh"] = "web"
+    """How people come to it: with a browser, or with an SSH client."""
+    listen: Literal["unix", "tcp"] = "unix"
+    """On the socket $SLIPWAY_SOCKET, or on 127.0.0.1:$PORT in a network namespace of its own."""
+    detect: tuple[str, ...] = ()
+    """Programs or absolute paths, one of which an image has that can run it; () is any image."""
+    public: bool = False
+    """Whether its owner may open it to everybody."""
+    asks: str = ""
+    """What its owner is asked for before it starts; the answer is in $SLIPWAY_ASKED."""
+    background: tuple[str, ...] = ()
+    """Beginnings of paths that an open window asks for by itself, which is no use of it."""
+    noise: Annotated[int, Field(ge=0)] = 0
+    """Bytes a minute that an open window sends over its WebSockets though nobody touches it."""
+    busy: Annotated[str, Field(pattern=r"^(/[^\\]*)?$")] = ""
+    """A path whose answer tells whether it works though nobody touches it; "" when none does."""
+    busy_when: str = ""
+    """A regular expression that is found in that answer while it works."""
     script: str = ""
     """The text of start.sh; empty when the app shares another's server."""
 

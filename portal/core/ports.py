@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Protocol
 
+from portal.core.access import Traffic
 from portal.core.folders import Folder
 from portal.core.job import Estimate, JobReport, Node, Partition
 from portal.core.limits import Limits
@@ -155,7 +156,15 @@ class Routes(Protocol):
         ...
 
     def remove(self, key: str) -> None:
-        """Shut the way; a key that is not there is fine."""
+        """Shut the way and cut what is under way on it; a key that is not there is fine."""
+        ...
+
+    def traffic(self) -> dict[str, Traffic]:
+        """What browsers have sent, by the app's gateway name (core.access.gateway_name)."""
+        ...
+
+    def know_background(self, paths: Collection[str]) -> None:
+        """Say which requests are no use of an app: "app/path", matched by its beginning."""
         ...
 
     def lost(self) -> bool:

@@ -116,6 +116,10 @@ class Session(BaseModel):
     memory_used: int | None = None
     """Bytes in use by the job, without the page cache that can be given back."""
     oom_kills: int = 0
+    apps: tuple[str, ...] = ()
+    """The apps that its image can run, as the runner found them; () until it has called back."""
+    last_used: datetime | None = None
+    """When somebody, or a computation, last used one of its apps."""
 
     @property
     def shm_mb(self) -> int:

@@ -13,6 +13,7 @@ from portal.core.job import Partition
 from portal.core.journal import JournalFilter
 from portal.core.limits import Limits
 from portal.core.listing import ListQuery, Page
+from portal.core.origins import PortUse
 from portal.core.preset import Preset
 from portal.core.session import Session, State
 from portal.core.usage import Use
@@ -105,12 +106,55 @@ class SessionStore(Protocol):
 class AccessStore(Protocol):
     """Apps that are open, and who may reach them."""
 
-    def want_app(self, session: str, app: str, label: str) -> OpenApp:
-        """The app's entry, made if there is none (then with this label)."""
+    def want_app(self, session: str, app: str, label: str) -> OpenApp | None:
+        """The app's entry, made if there is none (then with this label).
+
+        None when another app has the label.
+        """
         ...
 
-    def set_app(self, session: str, app: str, state: AppState, message: str, log: str) -> None:
-        """Note what the runner says of an app."""
+    def label_app(self, session: str, app: str, label: str) -> bool:
+        """Give the app another label; False when another app has it."""
+        ...
+
+    def publish_app(self, session: str, app: str, since: datetime | None) -> None:
+        """Open an app to everybody, or to its owner alone again."""
+        ...
+
+    def ask_app(self, session: str, app: str, asked: str) -> None:
+        """Keep what the owner answered."""
+        ...
+
+    def labels(self) -> set[str]:
+        """The labels that are in use."""
+        ...
+
+    def port_uses(self) -> dict[int, PortUse]:
+        """Who had each port last."""
+        ...
+
+    def note_port(self, port: int, owner: str, now: datetime) -> None:
+        """Remember who has a port."""
+        ...
+
+    def image_apps(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """The apps that sessions found in each image, by environment and version."""
+        ...
+
+    def note_image_apps(self, environment: str, version: str, apps: Sequence[str]) -> None:
+        """Remember what a session found in its image."""
+        ...
+
+    def set_app(
+        self,
+        session: str,
+        app: str,
+        state: AppState,
+        message: str,
+        log: str,
+        details: str | None = None,
+    ) -> None:
+        """Note what the runner says of an app; details stay when there are no new ones."""
         ...
 
     def apps(self, session: str) -> list[OpenApp]:

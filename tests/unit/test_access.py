@@ -120,9 +120,9 @@ def test_a_restarted_haproxy_gets_its_routes_back(world: World) -> None:
     before = dict(world.routes.map)
     world.routes.alive = False
     world.routes.map.clear()
-    assert world.access.restore()
+    assert world.access.ways.restore()
     assert world.routes.map == before
-    assert not world.access.restore()
+    assert not world.access.ways.restore()
 
 
 def test_the_gate_tells_the_owner_how_far_the_app_is_and_mends_the_route(world: World) -> None:
@@ -152,5 +152,5 @@ def test_only_apps_that_answer_get_their_routes_back(world: World) -> None:
     enter(world, ALICE, session.id, "terminal")
     world.access.note_app(session, "terminal", AppState.FAILED)
     world.routes.alive = False
-    assert world.access.restore()
+    assert world.access.ways.restore()
     assert world.routes.map == {}

@@ -194,7 +194,16 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "users": _list(TEXT),
         }
     ),
-    "Caps": _object({"max_shared_memory": MAYBE_TEXT}),
+    "Caps": _object(
+        {
+            "max_shared_memory": MAYBE_TEXT,
+            "idle_minutes": MAYBE_NUMBER
+            | {"description": "unused for so long, a session is ended"},
+            "idle_warning": MAYBE_NUMBER | {"description": "minutes before that to warn its owner"},
+            "public_apps": YES_NO | {"description": "whether owners may open apps to everybody"},
+            "preferred_ports": YES_NO | {"description": "whether people may ask for a port"},
+        }
+    ),
     "Limits": _object(
         {
             "applied": YES_NO,

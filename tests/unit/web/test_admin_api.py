@@ -16,6 +16,14 @@ MakeApi = Callable[[str], Api]
 SMALL: dict[str, Any] = {"title": "Small", "resources": {"cpus": 1, "memory": "2g"}}
 IMAGE = "/admin/images/python/3.13"
 
+NO_CAPS = {
+    "max_shared_memory": None,
+    "idle_minutes": None,
+    "idle_warning": None,
+    "public_apps": True,
+    "preferred_ports": True,
+}
+
 
 def fields(answer: Any) -> list[str]:
     """The fields that a refusal names."""
@@ -131,7 +139,7 @@ def test_no_rule_for_an_image_that_is_not_there(api: MakeApi) -> None:
 def test_caps(api: MakeApi, world: World) -> None:
     Reconciler(world.sessions).read_partitions()
     admin, alice = api("admin"), api("alice")
-    assert admin("GET", "/admin/caps").json == {"max_shared_memory": None}
+    assert admin("GET", "/admin/caps").json == NO_CAPS
     assert admin("PUT", "/admin/caps", json={"max_shared_memory": "100m"}).status_code == 200
     session = alice("POST", "/sessions", json=LAUNCH).json["sessions"][0]  # type: ignore[index]
     assert session["resources"]["shared_memory"] == "100m"
@@ -142,7 +150,7 @@ def test_caps(api: MakeApi, world: World) -> None:
     assert [group["max_shared_memory"] for group in groups] == ["100m"]
     for wrong in ({"max_shared_memory": "lots"}, {"max_shared_memory": 5}, {"max_idle": "1h"}):
         assert len(fields(admin("PUT", "/admin/caps", json=wrong))) == 1
-    assert admin("PUT", "/admin/caps", json={}).json == {"max_shared_memory": None}
+    assert admin("PUT", "/admin/caps", json={}).json == NO_CAPS
 
 
 def test_limits_come_with_their_commands(api: MakeApi, world: World) -> None:

@@ -1,0 +1,80 @@
+"""Where apps are found: each has an origin of its own, never the portal's.
+
+An origin is named by its label: in the mode "ports" the number of a port of the pool, in the mode
+"subdomains" a random name that is never used again. A session's SSH door is a port in both modes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+Mode = Literal["ports", "subdomains"]
+Range = tuple[int, int]
+"""First and last port."""
+
+
+@dataclass(frozen=True)
+class Origins:
+    """How labels and addresses belong together at this site."""
+
+    scheme: str
+    mode: Mode
+    host: str
+    """Host name of the pool's ports, or the domain above the subdomains."""
+    port: int | None
+    """Port of the subdomains' addresses; None is the scheme's own."""
+    ports: Range
+    ssh_ports: Range
+
+    def url(self, label: str) -> str:
+        """The origin with this label."""
+        if self.mode == "ports":
+            return f"{self.scheme}://{self.host}:{label}"
+        return f"{self.scheme}://{label}.{self.host}" + (f":{self.port}" if self.port else "")
+
+    def pool(self, kind: str) -> Range | None:
+        """The ports that apps of this kind share; None where they have names instead."""
+        if kind == "ssh":
+            return self.ssh_ports
+        return self.ports if self.mode == "ports" else None
+
+    def fits(self, label: str, kind: str) -> bool:
+        """Whether the label is one that this site still serves."""
+        pool = self.pool(kind)
+        if pool is None:
+            return not label.isdecimal() or len(label) > 5
+        return label.isdecimal() and pool[0] <= int(label) <= pool[1]
+
+
+@dataclass(frozen=True)
+class PortUse:
+    """Who had a port last, and when."""
+
+    owner: str
+    used: datetime
+
+
+def choose_port(
+    pool: Range,
+    taken: Collection[int],
+    memory: Mapping[int, PortUse],
+    owner: str,
+    preferred: int | None,
+    choose: Callable[[list[int]], int],
+) -> int | None:
+    """A free port: the preferred one, else any; None when all are taken.
+
+    Browsers keep things by origin (caches, storage), so a port goes to somebody else only when
+    there is none that is new or was this owner's last, and then the one unused for longest.
+    `choose` picks one of several: chance in life, not in tests.
+    """
+    free = [port for port in range(pool[0], pool[1] + 1) if port not in taken]
+    if preferred in free:
+        return preferred
+    own = [port for port in free if port not in memory or memory[port].owner == owner]
+    if own:
+        return choose(own)
+    return min(free, key=lambda port: memory[port].used, default=None)
