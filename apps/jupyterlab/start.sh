@@ -53,6 +53,7 @@ PYTHON
 
 # No trash: it would be in the session's own home, to which whole mounted folders would be copied, to be
 # lost with it at the end. So what is deleted is gone, and Jupyter says that before.
+# No pings on WebSockets: they would look like use, and TCP itself finds out who is gone.
 # Terminals in JupyterLab are no login shells: /etc/profile of many an image would forget its PATH.
 exec jupyter-lab \
     --ServerApp.sock="$SLIPWAY_SOCKET" --ServerApp.sock_mode=0600 \
@@ -64,4 +65,5 @@ exec jupyter-lab \
     --ServerApp.terminado_settings="{'shell_command': ['$SHELL']}" \
     --KernelManager.transport=ipc --FileContentsManager.delete_to_trash=False \
     --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --LabApp.news_url=None \
-    --LabApp.extension_manager=readonly
+    --LabApp.extension_manager=readonly \
+    --ServerApp.tornado_settings="{'ws_ping_interval': 0}"

@@ -46,8 +46,6 @@ def test_the_picked_version_is_what_runs(alice: Api, environment: str) -> None:
     for version, session in sessions.items():
         running = alice.wait_state(session["id"], "RUNNING")
         assert (running["environment"], running["version"]) == (environment, version)
-        apps = {app["name"] for app in running["apps"]}
-        assert apps == offered(alice)[environment, version]
         look(alice, session["id"], environment, version)
 
 
@@ -61,7 +59,8 @@ def test_what_the_site_offers(alice: Api) -> None:
     found = alice.ask("GET", "/environments")["environments"]
     newest = {one["name"]: one["versions"][0]["version"] for one in found}
     assert (newest["python"], newest["debian"]) == ("3.13", "13")
-    assert offered(alice)["debian", "12"] == {"terminal"}
+    assert "terminal" in offered(alice)["debian", "12"]
+    assert "jupyterlab" not in offered(alice)["debian", "12"]
 
 
 def offered(api: Api) -> Mapping[tuple[str, str], set[str]]:
