@@ -8,6 +8,7 @@ import re
 NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 SESSION = re.compile(r"[0-9a-f]{32}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+PATH = re.compile(r"/[!-~]*")
 CONTROL = "control"
 
 
@@ -21,15 +22,49 @@ class SpecError(ValueError):
 
 
 class AppStart:
-    """How to start one app; `timeout` in seconds until it must have answered `ready`."""
+    """How to start one app; `timeout` in seconds until it must have answered `ready`.
 
-    __slots__ = ("name", "ready", "script", "timeout")
+    What the fields mean is in core/app.py, whose descriptions they come from. `origin` is where
+    browsers find the app, `asked` what its owner answered when asked.
+    """
 
-    def __init__(self, name: str, script: str, ready: str, timeout: float) -> None:
+    __slots__ = (
+        "asked",
+        "busy",
+        "busy_when",
+        "kind",
+        "listen",
+        "name",
+        "origin",
+        "ready",
+        "script",
+        "timeout",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        script: str,
+        ready: str,
+        timeout: float,
+        *,
+        kind: str = "web",
+        listen: str = "unix",
+        asked: str = "",
+        origin: str = "",
+        busy: str = "",
+        busy_when: str = "",
+    ) -> None:
         self.name = name
         self.script = script
         self.ready = ready
         self.timeout = timeout
+        self.kind = kind
+        self.listen = listen
+        self.asked = asked
+        self.origin = origin
+        self.busy = busy
+        self.busy_when = busy_when
 
 
 class SharedMemory:
@@ -116,14 +151,17 @@ def parse_app_start(item: object) -> AppStart:
     """Read one description of an app to start; raise SpecError naming the field."""
     if not isinstance(item, dict):
         raise SpecError("app", "must be an object")
-    ready = _text(item, "ready")
-    if not re.fullmatch(r"/[!-~]*", ready):
-        raise SpecError("ready", "must be a path that starts with /")
     return AppStart(
         name=_app_name(item.get("name")),
         script=_text(item, "script"),
-        ready=ready,
+        ready=_text(item, "ready", PATH),
         timeout=_number(item, "timeout", 0.05, 3600),
+        kind=_choice(item, "kind", ("web", "ssh")),
+        listen=_choice(item, "listen", ("unix", "tcp")),
+        asked=_optional(item, "asked"),
+        origin=_optional(item, "origin"),
+        busy=_optional(item, "busy", PATH),
+        busy_when=_expression(item, "busy_when"),
     )
 
 
@@ -142,8 +180,31 @@ def _text(message: dict[str, object], field: str, pattern: re.Pattern[str] | Non
     value = message.get(field)
     if not isinstance(value, str) or not value:
         raise SpecError(field, "must be a text")
-    if pattern is not None and not pattern.fullmatch(value):
+    if "\0" in value or (pattern is not None and not pattern.fullmatch(value)):
         raise SpecError(field, "has the wrong form")
+    return value
+
+
+def _optional(
+    message: dict[str, object], field: str, pattern: re.Pattern[str] | None = None
+) -> str:
+    return _text(message, field, pattern) if message.get(field, "") != "" else ""
+
+
+def _choice(message: dict[str, object], field: str, values: tuple[str, ...]) -> str:
+    """One of some words; the first where none is given."""
+    value = message.get(field, values[0])
+    if value not in values:
+        raise SpecError(field, f"must be one of {', '.join(values)}")
+    return str(value)
+
+
+def _expression(message: dict[str, object], field: str) -> str:
+    value = _optional(message, field)
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise SpecError(field, f"is not a regular expression: {error}") from None
     return value
 
 

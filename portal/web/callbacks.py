@@ -56,6 +56,8 @@ class AppReport(BaseModel):
     state: Literal["ready", "failed", "stopped"]
     message: Annotated[str, Field(max_length=2000)] = ""
     log: Annotated[str, Field(max_length=65_536)] = ""
+    details: Annotated[str, Field(max_length=4096)] | None = None
+    """What the app wants its owner to be shown; only with "ready"."""
 
 
 @blueprint.before_request
@@ -94,5 +96,6 @@ def app_report(session_id: str, app: str) -> ResponseReturnValue:
     """Take in what became of an app."""
     session = _session(session_id)
     body = read_model(AppReport)
-    services().access.note_app(session, app, AppState(body.state), body.message, body.log)
+    state = AppState(body.state)
+    services().access.note_app(session, app, state, body.message, body.log, body.details)
     return {}

@@ -48,6 +48,17 @@ def test_usage_and_apps_are_taken_in(world: World, launched: Launched) -> None:
     assert session.memory_used == 123
 
 
+def test_what_an_app_says_of_itself_is_kept(world: World, launched: Launched) -> None:
+    runner = launched()
+    world.access.open_app(ALICE, runner.session.id, "terminal")
+    runner.ready()
+    # A heartbeat may come first, which says nothing of it.
+    runner("usage", USAGE | {"apps": {"terminal": "ready"}})
+    runner("apps/terminal", {"state": "ready", "details": "ssh-ed25519 AAAA"})
+    (opened,) = world.access.opened(runner.session.id)
+    assert (opened.state, opened.details) == (AppState.READY, "ssh-ed25519 AAAA")
+
+
 @pytest.mark.parametrize(
     ("path", "body", "field"),
     [
@@ -63,6 +74,7 @@ def test_usage_and_apps_are_taken_in(world: World, launched: Launched) -> None:
         ("usage", USAGE | {"owner": "bob"}, "owner"),
         ("apps/terminal", {"state": "wanted"}, "state"),
         ("apps/terminal", {"state": "ready", "log": "x" * 65_537}, "log"),
+        ("apps/terminal", {"state": "ready", "details": "x" * 4097}, "details"),
     ],
 )
 def test_bad_reports_name_their_field(
