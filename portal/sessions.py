@@ -36,6 +36,8 @@ class ReadyMessage:
     node: str
     port: int
     request: str
+    apps: tuple[str, ...] = ()
+    """The apps that the image can run, as far as the runner has looked."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +187,7 @@ class Sessions:
             started=report.start or self.clock(),
             ready=session.ready or self.clock(),
             deadline=report.deadline,
+            apps=self.access.note_image(session, message.apps),
         )
         if changed is None:
             raise Gone("The session is over.")

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 
+from . import netns
 from .log import say, write
 from .probe import answers, read_details
 from .spec import AppStart
@@ -134,8 +135,12 @@ class App:
             if os.path.lexists(left):
                 os.unlink(left)
         raise_score = f'echo {OOM_SCORE} 2>/dev/null >/proc/self/oom_score_adj; exec "$@"'
+        argv = ["/bin/sh", "-c", raise_score, "sh", _shell(description.script), path]
+        if description.listen == "tcp":
+            config = f"{self._home}/forward.cfg"
+            argv = netns.wrap(self._toolkit, self.socket_path, config, argv)
         return subprocess.Popen(
-            ["/bin/sh", "-c", raise_score, "sh", _shell(description.script), path],
+            argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -155,6 +160,8 @@ class App:
         if "PATH" in self._env:
             # In front of the image's own, without which nothing of the image would be found.
             environment["PATH"] = f"{self._env['PATH']}:{os.environ.get('PATH', os.defpath)}"
+        if description.listen == "tcp":
+            environment["PORT"] = str(netns.PORT)
         return environment | {
             "SLIPWAY_APP": self.name,
             "SLIPWAY_SOCKET": self.socket_path,

@@ -85,6 +85,7 @@ class Spec:
         "callback",
         "callback_ca",
         "client_ca",
+        "detect",
         "env",
         "heartbeat_seconds",
         "ports",
@@ -105,6 +106,7 @@ class Spec:
         ports: tuple[int, int],
         heartbeat_seconds: float,
         apps: tuple[str, ...],
+        detect: dict[str, tuple[str, ...]],
         start: tuple[AppStart, ...],
         env: dict[str, str],
         shared_memory: SharedMemory | None,
@@ -117,6 +119,7 @@ class Spec:
         self.ports = ports
         self.heartbeat_seconds = heartbeat_seconds
         self.apps = apps
+        self.detect = detect
         self.start = start
         self.env = env
         self.shared_memory = shared_memory
@@ -141,6 +144,7 @@ def parse_spec(text: str) -> Spec:
         ports=_ports(message),
         heartbeat_seconds=_number(message, "heartbeat_seconds", 0.05, 3600),
         apps=apps,
+        detect=_probes(message),
         start=start,
         env=_environment(message),
         shared_memory=_shared_memory(message),
@@ -220,6 +224,17 @@ def _list(message: dict[str, object], field: str, optional: bool = False) -> lis
     if not isinstance(value, list):
         raise SpecError(field, "must be a list")
     return value
+
+
+def _probes(message: dict[str, object]) -> dict[str, tuple[str, ...]]:
+    """Which programs to look for, by app; any one of an app's is enough."""
+    value = message.get("detect", {})
+    if not isinstance(value, dict):
+        raise SpecError("detect", "must be an object")
+    for programs in value.values():
+        if not isinstance(programs, list) or not all(isinstance(name, str) for name in programs):
+            raise SpecError("detect", "must have a list of programs for each app")
+    return {_app_name(name): tuple(programs) for name, programs in value.items()}
 
 
 def _environment(message: dict[str, object]) -> dict[str, str]:

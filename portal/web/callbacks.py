@@ -34,6 +34,8 @@ class Ready(BaseModel):
     node: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]{0,252}$")]
     port: Annotated[int, Field(ge=1, le=65535)]
     csr: Annotated[str, Field(max_length=16_384)]
+    apps: Annotated[list[AppName], Field(max_length=256)] = []
+    """The apps that the image can run."""
 
 
 class Heartbeat(BaseModel):
@@ -76,7 +78,7 @@ def ready(session_id: str) -> ResponseReturnValue:
     """The gateway has a port: certify it, and say which apps somebody waits for."""
     session = _session(session_id)
     body = read_model(Ready)
-    message = ReadyMessage(body.job_id, body.node, body.port, body.csr)
+    message = ReadyMessage(body.job_id, body.node, body.port, body.csr, tuple(body.apps))
     answer = services().sessions.mark_ready(session, message)
     return {"certificate": answer.certificate, "start": answer.start}
 
