@@ -32,7 +32,12 @@ def door(details: str = "", shut: bool = False) -> Door:
         memory_mb=600, state=State.RUNNING, created=NOW, submitted=NOW, token_hash="",
     )  # fmt: skip
     opened = OpenApp(ID, "ssh", "10203", AppState.READY, details=details, shut=shut)
-    return Door(session, AppSpec(name="ssh", title="SSH", kind="ssh"), opened, "hpc.example.org")
+    return Door(
+        session,
+        AppSpec(name="ssh", title="SSH", kind="ssh", script="sshd"),
+        opened,
+        "hpc.example.org",
+    )
 
 
 def test_the_fingerprint_is_the_one_that_ssh_shows(host_key: Path) -> None:

@@ -158,7 +158,7 @@ def test_the_same_over_the_api(world: World, api: MakeApi, runner: Runner) -> No
     assert door.pop("fingerprint").startswith(FINGERPRINT)
     assert door == {
         "state": AppState.READY,
-        "host": "localhost",
+        "host": "127.0.0.1",
         "port": int(opened.label),
         "user": "alice",
         "host_key": KEY,
