@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from portal.core.access import (
@@ -107,7 +107,10 @@ class Access:
             self._store.ask_app(session.id, spec.name, wish.asked)
         if wish.public is not None:
             self._publish(session, spec, opened, wish.public)
+        self._store.shut_app(session.id, spec.name, False)
         state = self._start(session, spec)
+        if spec.kind == "ssh" and state is AppState.READY:
+            self.ways.open_standing(session, replace(opened, shut=False))
         self._note(person.name, "app.open", session.id, f"{spec.title} of {session.name}")
         public = opened.public_since is not None if wish.public is None else wish.public
         moved = wish.port is not None and opened.label != str(wish.port)
@@ -331,7 +334,9 @@ class Access:
         for opened in self._store.apps(session.id):
             if opened.app == spec.name:
                 self._publish(session, spec, opened, public=False)
-                self.ways.shut(*self.ways.keys_without_cookie(opened))
+                keys = self.ways.keys_without_cookie(opened)
+                self._store.shut_app(session.id, spec.name, True)
+                self.ways.shut(*keys)
         self._note(person.name, "app.close", session.id, f"{spec.title} of {session.name}")
 
     def close_session(self, session_id: str) -> None:

@@ -72,6 +72,11 @@ class WebSettings(BaseModel):
             ssh_ports=self.ssh_ports,
         )
 
+    @property
+    def ssh_host(self) -> str:
+        """The host of the SSH ports: where the pool of ports is, if there is one."""
+        return self.apps_host if self.apps == "ports" else self.host
+
     def app_url(self, label: str) -> str:
         """Origin of the app with this label."""
         return self.origins.url(label)

@@ -12,6 +12,7 @@ from portal.core.stores import LoginStore
 from portal.folders import Folders
 from portal.presets import Presets
 from portal.sessions import Sessions
+from portal.ssh import Ssh
 
 
 @dataclass(frozen=True)
@@ -27,3 +28,4 @@ class Services:
     folders: Folders
     presets: Presets
     administration: Administration
+    ssh: Ssh

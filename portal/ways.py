@@ -63,7 +63,7 @@ class Ways:
     def keys_without_cookie(self, opened: OpenApp) -> list[str]:
         """The keys under which an app is reached without a cookie of its own."""
         if self.kind_of(opened.app) == "ssh":
-            return [ssh_key(opened.label)]
+            return [] if opened.shut else [ssh_key(opened.label)]
         return [public_key(opened.label)] if opened.public_since else []
 
     def server_changed(self, session: Session, server: str, state: AppState) -> None:

@@ -23,6 +23,7 @@ from portal.folders import Folders
 from portal.presets import Presets
 from portal.services import Services
 from portal.sessions import Sessions
+from portal.ssh import Ssh
 from portal.starts import Starts
 from portal.ways import Ways
 
@@ -84,6 +85,7 @@ def wire(settings: Settings) -> Services:
         folders=Folders(files, administration.note),
         presets=Presets(PresetTable(engine), now),
         administration=administration,
+        ssh=Ssh(store, access, files, settings.web.ssh_host, administration.note),
     )
 
 

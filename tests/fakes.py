@@ -30,11 +30,13 @@ from portal.folders import Folders
 from portal.presets import Presets
 from portal.services import Services
 from portal.sessions import Sessions
+from portal.ssh import Ssh
 from portal.starts import Starts
 from portal.ways import Ways
 
 US = "\x1f"
 GUESS = "sbatch: Job 7 to start at 1795186800 using 1 processors on nodes n1 in partition main\n"
+PRIVATE_KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\n{}\n-----END OPENSSH PRIVATE KEY-----\n"
 CONTACT = "sbatch: error: Batch job submission failed: Unable to contact slurm controller\n"
 
 
@@ -97,6 +99,8 @@ class FakeSlurm:
     guess: Completed = field(default_factory=lambda: Completed(0, b"", GUESS))
     """What sbatch --test-only says."""
     homes_away: bool = False
+    keys: dict[str, int] = field(default_factory=dict)
+    """How often each user's SSH key was made."""
     per_user: str = "cpu=3,mem=3G"
     """The QOS's MaxTRESPerUser."""
     entry: str = "AllowAccounts=ALL AllowQos=ALL QoS=N/A"
@@ -122,9 +126,7 @@ class FakeSlurm:
         if "spec.new" in line:
             return self._prepare(line, stdin.decode())
         if words[0] == "/bin/sh":
-            if self.homes_away:
-                return Completed(1, b"", "no such home\n")
-            return Completed(0, self._piece(line), "")
+            return self._in_home(user, line)
         if self.down or (self.accounting_down and words[0] in ("sacct", "sacctmgr")):
             return Completed(1, b"", "error: Unable to contact slurm controller\n")
         act: dict[str, Callable[[list[str]], Completed]] = {
@@ -176,6 +178,16 @@ class FakeSlurm:
         else:
             names = ["", f"/home/{user}", f"/home/{user}/storage", *sorted(mine)]
         return Completed(0, "".join(f"{name}\0" for name in names).encode(), "")
+
+    def _in_home(self, user: str, line: str) -> Completed:
+        if self.homes_away:
+            return Completed(1, b"", "no such home\n")
+        if "ssh-keygen" not in line:
+            return Completed(0, self._piece(line), "")
+        if "ln " not in line or user not in self.keys:
+            self.keys[user] = self.keys.get(user, 0) + 1
+        middle = f"{user}{self.keys[user]}"
+        return Completed(0, PRIVATE_KEY.format(middle).encode(), "")
 
     def _prepare(self, line: str, spec: str) -> Completed:
         if self.homes_away:
@@ -353,6 +365,7 @@ APPS = {
                           script="jupyter lab"),
     "notebook": AppSpec(name="notebook", title="Notebook", path="/tree", shares="jupyterlab"),
     "terminal": AppSpec(name="terminal", title="Terminal", script="ttyd"),
+    "ssh": AppSpec(name="ssh", title="SSH and SFTP", kind="ssh", script="sshd"),
 }  # fmt: skip
 
 CATALOG = Catalog(
@@ -362,6 +375,8 @@ CATALOG = Catalog(
               title="Python", apps=("jupyterlab", "notebook", "terminal")),
         Image(environment="python", version="3.12", path="/images/python/3.12/image.sif",
               title="Python", apps=("terminal",)),
+        Image(environment="busybox", version="1.37", path="/images/busybox/1.37/image.sif",
+              title="BusyBox", apps=("terminal", "ssh")),
     ),
 )  # fmt: skip
 
@@ -438,5 +453,6 @@ def make_world(settings: Settings) -> World:
         folders=Folders(files, administration.note),
         presets=Presets(PresetTable(engine), clock),
         administration=administration,
+        ssh=Ssh(store, access, files, settings.web.ssh_host, administration.note),
     )
     return World(clock, slurm, routes, runners, store, doors, services)

@@ -135,6 +135,8 @@ run_unit() {
 run_slurm() {
     have_cluster
     title "Tests on the real cluster"
+    need ssh openssh-client
+    need rsync rsync
     pytest_on tests/slurm --timeout 240
 }
 

@@ -1,10 +1,13 @@
 #!/bin/bash
 # Build the toolkit that is bound read-only into every session at /opt/slipway:
 #   images/toolkit/build.sh OUT.sqsh
-# It holds the runner with a Python of its own, the gateway (HAProxy), ttyd, tmux and openssl, each
-# with its libraries and C library, so an image needs none of them. Run as root on Debian trixie with
-# sid as an extra suite (ttyd is only there); missing packages are installed.
+# It holds the runner with a Python of its own, the gateway (HAProxy), ttyd, tmux, openssl, sshd with
+# what belongs to it, and rsync, each with its libraries and C library, so an image needs none of
+# them. Run as root on Debian trixie with sid as an extra suite (ttyd is only there), best in a
+# container, since missing packages are installed. The same packages give the same bytes:
+#   images/toolkit/same.sh   builds it twice and compares
 set -euo pipefail
+export LC_ALL=C TZ=UTC PYTHONHASHSEED=0
 
 readonly prefix=/opt/slipway
 die() { echo "images/toolkit/build.sh: $*" >&2; exit 1; }
@@ -21,12 +24,14 @@ install_packages() {
     local missing=() pair
     if [[ -s /run/site/apt.conf ]]; then export APT_CONFIG=/run/site/apt.conf; fi
     for pair in haproxy:haproxy tmux:tmux python3:python3 openssl:openssl patchelf:patchelf \
-        mksquashfs:squashfs-tools ttyd:ttyd/sid; do
+        mksquashfs:squashfs-tools ttyd:ttyd/sid rsync:rsync socat:socat scp:openssh-client; do
         command -v "${pair%%:*}" > /dev/null || missing+=("${pair#*:}")
     done
     # ttyd loads its event loop by name and HAProxy's descriptions come from ncurses-term.
     [[ -e /usr/share/terminfo/t/tmux-256color ]] || missing+=(ncurses-term)
     compgen -G '/usr/lib/*/libwebsockets-evlib_uv.so' > /dev/null || missing+=(libwebsockets-evlib-uv)
+    compgen -G '/usr/lib/*/libnss_wrapper.so' > /dev/null || missing+=(libnss-wrapper)
+    [[ -x /usr/lib/openssh/sshd-session ]] || missing+=(openssh-server)
     [[ ${#missing[@]} == 0 ]] && return
     apt-get update -qq
     DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" \
@@ -47,12 +52,28 @@ settle() {
     patchelf --set-interpreter "$prefix/lib/ld.so" --force-rpath --set-rpath "$prefix/lib" "$1"
 }
 
+# copy_program NAME [PATH]
 copy_program() {
     local program
-    program=$(readlink -f "$(command -v "$1")")
+    program=$(readlink -f "${2:-$(command -v "$1")}")
     install -m 755 "$program" "$tree/bin/$1"
     copy_libraries_of "$program"
     settle "$tree/bin/$1"
+}
+
+# sshd starts one program for each connection and that another; apps/ssh says where they are. Users'
+# names come from a list of the app's own (nss_wrapper), as an image may know none of them.
+copy_ssh() {
+    local wrapper
+    copy_program sshd /usr/sbin/sshd
+    copy_program sshd-session /usr/lib/openssh/sshd-session
+    copy_program sshd-auth /usr/lib/openssh/sshd-auth
+    copy_program sftp-server /usr/lib/openssh/sftp-server
+    copy_program ssh-keygen
+    copy_program scp
+    wrapper=$(compgen -G '/usr/lib/*/libnss_wrapper.so')
+    cp -L "$wrapper" "$tree/lib/"
+    copy_libraries_of "$wrapper"
 }
 
 copy_loader() {
@@ -107,7 +128,10 @@ copy_runner() {
 # What users may call by name in an image that lacks it; the rest of bin/ stays out of their PATH.
 offer_to_users() {
     mkdir -p "$tree/user/bin"
-    ln -s ../../bin/tmux "$tree/user/bin/tmux"
+    local program
+    for program in tmux rsync scp sftp-server; do
+        ln -s "../../bin/$program" "$tree/user/bin/$program"
+    done
 }
 
 copy_terminfo() {
@@ -126,7 +150,8 @@ copy_terminfo() {
 install_packages
 mkdir -p "$tree"/{bin,lib,share,etc}
 copy_loader
-for program in haproxy tmux ttyd openssl; do copy_program "$program"; done
+for program in haproxy tmux ttyd openssl rsync socat; do copy_program "$program"; done
+copy_ssh
 copy_event_loop
 copy_python
 copy_runner
@@ -134,14 +159,15 @@ copy_terminfo
 offer_to_users
 # The places of the modules must not depend on this machine: compiled under their final names, and
 # never compared with their sources again (the squashfs is read-only).
-python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash -s "$tree" -p "$prefix" \
+python3 -m compileall -q --invalidation-mode unchecked-hash -s "$tree" -p "$prefix" \
     "$tree/lib" "$tree/runner" || true
 chown -R 0:0 "$tree"
 chmod -R a+rX,go-w "$tree"
-# Not compressed: a few megabytes more to read, but nothing to unpack while a user waits (measured:
-# 20 ms of the runner's start).
+# No times of today, so that the same content gives the same bytes. Not compressed: a few megabytes
+# more to read, but nothing to unpack while a user waits (measured: 20 ms of the runner's start).
 # shellcheck disable=SC2086  # several options
 mksquashfs "$tree" "$work/toolkit.sqsh" -noappend -no-progress -quiet \
+    -all-root -no-xattrs -all-time 0 -mkfs-time 0 \
     ${SLIPWAY_COMPRESSION:--noI -noD -noF -noX}
 cp "$work/toolkit.sqsh" "$out.tmp"
 chmod 644 "$out.tmp"

@@ -65,6 +65,10 @@ class Doors:
         """Open an app to everybody, or to its owner alone again."""
         self._change_app(session, app, {"public_since": since})
 
+    def shut_app(self, session: str, app: str, shut: bool) -> None:
+        """Note whether its owner has closed the app."""
+        self._change_app(session, app, {"shut": shut})
+
     def ask_app(self, session: str, app: str, asked: str) -> None:
         """Keep what the owner answered."""
         self._change_app(session, app, {"asked": asked})

@@ -7,11 +7,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from portal.adapters import accounting, commands, folder_commands
+from portal.adapters import accounting, commands, folder_commands, key_commands
 from portal.adapters.transport import Completed, Transport
 from portal.core.folders import Folder, storage_of
 from portal.core.job import Estimate, JobReport, Node, Partition
 from portal.core.limits import Limits
+from portal.core.ssh import find_private_key
 from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
 
 # What Slurm's commands say when it is Slurm that fails, not the request (slurm_errno.c).
@@ -78,6 +79,8 @@ class Slurm:
             "cd && umask 077",
             f"mkdir -p {self._directory}/logs {self._directory}/sessions",
             f"mkdir {folder}",
+            # Without a key there is a session all the same.
+            f"{{ {key_commands.make_step(self._directory)} || :; }}",
             "IFS= read -r spec",
             f'printf "%s\\n" "$spec" > {folder}/spec.json',
             f"exec env LC_ALL=C.UTF-8 {sbatch}",  # more would travel into the job
@@ -269,6 +272,14 @@ class HomeFiles:
         if done.code != 0:
             raise Unavailable(f"The session's log could not be read: {_words(done)}")
         return done.stdout
+
+    def container_key(self, user: str, new: bool = False) -> str:
+        """The user's private SSH key, in all their sessions; made if there is none, or anew."""
+        done = self._transport.run(user, key_commands.key_argv(self._directory, new))
+        key = find_private_key(done.stdout.decode(errors="replace"))
+        if done.code != 0 or key is None:
+            raise Unavailable(f"Your SSH key could not be made: {_words(done)}")
+        return key
 
     def log_size(self, user: str, session: str) -> int:
         """Bytes in the session's log; 0 when there is none."""

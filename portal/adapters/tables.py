@@ -161,6 +161,7 @@ class AppRow(SQLModel, table=True):
     public_since: datetime | None = _time(default=None)
     asked: str = ""
     details: str = ""
+    shut: bool = False
 
 
 class PortRow(SQLModel, table=True):

@@ -42,6 +42,8 @@ class OpenApp:
     """The owner's answer to what the app asks for (AppSpec.asks)."""
     details: str = ""
     """What the app itself wants to be shown, such as its SSH host key."""
+    shut: bool = False
+    """Whether its owner has closed it: what needs no cookie stays shut until it is opened again."""
 
 
 @dataclass(frozen=True)

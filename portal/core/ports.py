@@ -119,6 +119,13 @@ class UserFiles(Protocol):
         """
         ...
 
+    def container_key(self, user: str, new: bool = False) -> str:
+        """The user's private SSH key (id_container), made if there is none, or anew.
+
+        All their sessions that run have it afterwards. Raises Unavailable.
+        """
+        ...
+
     def log_size(self, user: str, session: str) -> int:
         """Bytes in the session's log; 0 when there is none."""
         ...

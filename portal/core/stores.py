@@ -121,6 +121,10 @@ class AccessStore(Protocol):
         """Open an app to everybody, or to its owner alone again."""
         ...
 
+    def shut_app(self, session: str, app: str, shut: bool) -> None:
+        """Note whether its owner has closed the app."""
+        ...
+
     def ask_app(self, session: str, app: str, asked: str) -> None:
         """Keep what the owner answered."""
         ...

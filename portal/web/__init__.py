@@ -18,6 +18,7 @@ from portal.web.api import (
     presets,
     sessions,
     site,
+    ssh,
     tending,
     tokens,
 )
@@ -72,7 +73,7 @@ def _portal(services: Services) -> Flask:
     app.register_blueprint(pages.blueprint)
     app.register_blueprint(pages.admin.blueprint)
     app.register_blueprint(callbacks.blueprint)
-    for part in (tokens, sessions, presets, tending, estimate, folders, site, admin, openapi):
+    for part in (tokens, sessions, presets, tending, estimate, folders, site, ssh, admin, openapi):
         app.register_blueprint(part.blueprint)
     security.csrf.init_app(app)
     return app

@@ -23,6 +23,8 @@ exec 3< "$session/spec.json"
 rm -f -- "$session/spec.json"
 mkdir -p -m 700 -- "$session/home" "$session/tmp" ||
     fail "its folder could not be made; your home directory may be full."
+# Who holds this key may come in by SSH; the portal has made it before, unless it could not.
+cp -- "$PWD/.slipway/id_container" "$session/home/id_container" 2>/dev/null
 # Where Apptainer is a site's own module, the login environment finds it.
 hash apptainer 2>/dev/null || . /etc/profile
 hash apptainer 2>/dev/null ||

@@ -22,6 +22,7 @@ def upgrade() -> None:
         table.add_column(sa.Column("public_since", _TIME, nullable=True))
         table.add_column(_text("asked"))
         table.add_column(_text("details"))
+        table.add_column(sa.Column("shut", sa.Boolean(), nullable=False, server_default=sa.false()))
     op.create_table(
         "port",
         sa.Column("port", sa.Integer(), primary_key=True),

@@ -17,6 +17,7 @@ from portal.web.api.folders import FolderRequest
 from portal.web.api.schemas import SCHEMAS
 from portal.web.api.sessions import AppRequest, EndRequest, LogQuery
 from portal.web.api.site import UseQuery
+from portal.web.api.ssh import KeyRequest
 from portal.web.api.tending import ExtendRequest
 from portal.web.api.tokens import TokenRequest
 from portal.web.context import services
@@ -47,11 +48,12 @@ BODIES: tuple[type[BaseModel], ...] = (
     ExtendRequest,
     EndRequest,
     FolderRequest,
+    KeyRequest,
     TemplateRequest,
     ImageRequest,
     CapsRequest,
 )
-_OPTIONAL = ("AppRequest", "ExtendRequest")
+_OPTIONAL = ("AppRequest", "ExtendRequest", "KeyRequest")
 
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -169,6 +171,7 @@ def _operations() -> dict[str, dict[str, Any]]:
             "post": _operation("Open an app", 200, app, "AppRequest"),
             "delete": _operation("Shut all ways into an app", 204, None),
         },
+        SESSION + "/ssh": {"get": _operation("How to reach it by SSH", 200, _ref("SshDoor"))},
         "/environments": {"get": _operation("What can be launched", 200, environments)},
         "/folders": {
             "get": _operation("What can be mounted", 200, _list_of("folders", "Folder")),
@@ -178,6 +181,9 @@ def _operations() -> dict[str, dict[str, Any]]:
         "/resource-groups": {"get": _operation("Where it can run", 200, groups)},
         "/usage": {"get": _operation("What you hold", 200, _ref("Usage"), None, _query(UseQuery))},
         "/me": {"get": _operation("Whom the token stands for", 200, me)},
+        "/me/id_container": {
+            "post": _operation("Your private SSH key", 200, _ref("SshKey"), "KeyRequest")
+        },
         **_for_administrators(),
         "/openapi.json": {
             "get": _operation("This document", 200, {"type": "object"}, None, None, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from portal.core.access import AppState
 from portal.core.session import Cause
 
 TEXT = {"type": "string"}
@@ -160,6 +161,18 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         }
     ),
     "Me": _object({"name": TEXT, "admin": YES_NO}),
+    "SshDoor": _object(
+        {
+            "state": TEXT | {"enum": ["closed", *(state.value for state in AppState)]},
+            "host": TEXT,
+            "port": MAYBE_NUMBER,
+            "user": TEXT,
+            "host_key": MAYBE_TEXT | {"description": "kind and key, as known_hosts has them"},
+            "fingerprint": MAYBE_TEXT,
+            "host_key_alias": TEXT | {"description": "for ssh -o HostKeyAlias="},
+        }
+    ),
+    "SshKey": _object({"name": TEXT, "private_key": TEXT}),
     "Token": _object({"token": TEXT, "scopes": _list(TEXT), "expires": MAYBE_TIME}),
     "Log": _object({"log": TEXT, "offset": NUMBER, "next_offset": NUMBER}),
     "OpenApp": _object({"url": TEXT, "port": NUMBER, "public": YES_NO, "state": TEXT}),

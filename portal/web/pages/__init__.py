@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portal.web.pages import admin, apps, launch, log, presets, sessions, tending
+from portal.web.pages import admin, apps, launch, log, presets, sessions, ssh, tending
 from portal.web.pages.blueprint import blueprint
 
-__all__ = ["admin", "apps", "blueprint", "launch", "log", "presets", "sessions", "tending"]
+__all__ = ["admin", "apps", "blueprint", "launch", "log", "presets", "sessions", "ssh", "tending"]

@@ -1,0 +1,29 @@
+// The SSH page works without this; it adds copy buttons, and says when the door is open.
+(() => {
+  const announce = document.getElementById("announce");
+  const SECONDS = 2;
+
+  // Browsers let pages write to the clipboard over https and on this very computer only.
+  function show() {
+    for (const button of document.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard;
+  }
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest?.("[data-copy]");
+    if (!button) return;
+    await navigator.clipboard.writeText(button.previousElementSibling.textContent);
+    const icon = button.querySelector(".bi");
+    icon.className = "bi bi-check-lg";
+    announce.textContent = "Copied.";
+    setTimeout(() => {
+      icon.className = "bi bi-copy";
+      announce.textContent = "";
+    }, SECONDS * 1000);
+  });
+
+  document.addEventListener("htmx:afterSettle", () => {
+    show();
+    if (document.querySelector("#door .chip.live")) announce.textContent = "SSH is open.";
+  });
+  show();
+})();

@@ -1,0 +1,297 @@
+"""SSH and SFTP into a session with stock clients, in an image that has not even a C library."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.apps import Terminal
+from tests.client import Api, Json
+from tests.cluster import Cluster, wait_for
+from tests.slurm.conftest import MakeApi
+
+BARE: Json = {"environment": "busybox", "resources": {"cpus": 1, "memory": "300m"}}
+Done = subprocess.CompletedProcess[bytes]
+BIG = 100 * 1024 * 1024
+
+
+@dataclass
+class Client:
+    """Somebody's computer: stock OpenSSH, a key, and what the portal told of the host."""
+
+    folder: Path
+    door: Json
+
+    def options(self, **more: object) -> list[str]:
+        """What all of OpenSSH's programs are given."""
+        settings = {
+            "IdentityFile": self.folder / "id_container",
+            "IdentitiesOnly": "yes",
+            "UserKnownHostsFile": self.folder / "known_hosts",
+            "StrictHostKeyChecking": "yes",
+            "HostKeyAlias": self.door["host_key_alias"],
+            "BatchMode": "yes",
+            "Port": self.door["port"],
+            "User": self.door["user"],
+            "LogLevel": "ERROR",
+        } | more
+        return [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
+
+    def argv(self, *command: str, **more: object) -> list[str]:
+        """The words of an ssh command."""
+        return ["ssh", "-F", "none", *self.options(**more), str(self.door["host"]), *command]
+
+    def ssh(self, *command: str, stdin: bytes = b"", **more: object) -> Done:
+        """Run a command there."""
+        return run(self.argv(*command, **more), stdin)
+
+    def copy(self, *words: str) -> None:
+        """Run scp."""
+        done = run(["scp", "-F", "none", *self.options(), *words])
+        assert done.returncode == 0, done.stderr
+
+    @property
+    def there(self) -> str:
+        """The session's home, as scp and rsync write it."""
+        return f"{self.door['host']}:"
+
+
+def run(argv: list[str], stdin: bytes = b"") -> Done:
+    """Run a program of this computer."""
+    return subprocess.run(argv, input=stdin, capture_output=True, timeout=120, check=False)
+
+
+def digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def opened(api: Api, session: str) -> Json:
+    """Open the door and wait until the server is there."""
+    api.ask("POST", f"/sessions/{session}/apps/ssh")
+
+    def ready() -> Json | None:
+        door = api.ask("GET", f"/sessions/{session}/ssh")
+        assert door["state"] not in ("failed", "stopped"), door
+        return door if door["state"] == "ready" and door["host_key"] else None
+
+    return wait_for("the SSH server", ready, 30)
+
+
+def client_of(api: Api, door: Json, folder: Path) -> Client:
+    """A computer with the person's own key, that knows the host."""
+    folder.mkdir(exist_ok=True)
+    key = api.ask("POST", "/me/id_container")["private_key"]
+    (folder / "id_container").touch(0o600)
+    (folder / "id_container").write_text(key)
+    (folder / "known_hosts").write_text(f"{door['host_key_alias']} {door['host_key']}\n")
+    return Client(folder, door)
+
+
+@pytest.fixture(scope="module")
+def bare(researcher: Api) -> Json:
+    """A running session without a C library that the tests here share."""
+    return researcher.running(**BARE)
+
+
+@pytest.fixture(scope="module")
+def client(researcher: Api, bare: Json, tmp_path_factory: pytest.TempPathFactory) -> Client:
+    """Alice's computer."""
+    door = opened(researcher, bare["id"])
+    return client_of(researcher, door, tmp_path_factory.mktemp("alice"))
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of 100 MB that cannot be compressed."""
+    file = tmp_path_factory.mktemp("files") / "big"
+    file.write_bytes(os.urandom(BIG))
+    return file
+
+
+def test_the_image_really_has_nothing(researcher: Api, bare: Json) -> None:
+    window = Terminal(researcher.open(bare["id"], "terminal"))
+    found = window.run("ls -d /lib /lib64 /usr/lib /usr/bin/python3; ls -l /proc/self/exe; tmux ls")
+    window.close()
+    assert "/bin/busybox" in found
+    assert found.count("No such file or directory") == 4
+    assert "main" in found
+
+
+def test_a_command_its_environment_and_its_exit_code(client: Client) -> None:
+    done = client.ssh("id -un; echo $HOME $SHELL; echo $PATH; cat; exit 7", stdin=b"from here")
+    user, places, path, stdin = done.stdout.decode().splitlines()
+    assert (user, places, stdin) == ("alice", "/home/alice /bin/sh", "from here")
+    assert path.endswith(":/opt/slipway/user/bin")
+    assert done.returncode == 7
+    # What an editor does to set itself up: a script on standard input of a shell.
+    done = client.ssh("sh", stdin=b"uname; [ -t 0 ] || echo no terminal\n")
+    assert done.stdout == b"Linux\nno terminal\n"
+
+
+def test_a_terminal(client: Client) -> None:
+    argv = client.argv("tty; exit 3")
+    argv.insert(1, "-tt")
+    done = run(argv)
+    assert b"/dev/pts/" in done.stdout
+    assert done.returncode == 3
+
+
+def test_the_host_proves_itself_with_the_key_that_is_shown(client: Client, tmp_path: Path) -> None:
+    argv = ["ssh-keyscan", "-t", "ed25519", "-p", str(client.door["port"]), client.door["host"]]
+    shown = run(["ssh-keygen", "-l", "-f", "-"], run(argv).stdout).stdout.decode()
+    assert client.door["fingerprint"] in shown.split()
+    # And whoever expects another one is warned.
+    other = tmp_path / "other"
+    run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(other)])
+    known = tmp_path / "known_hosts"
+    known.write_text(f"{client.door['host_key_alias']} {other.with_suffix('.pub').read_text()}")
+    assert client.ssh("true", UserKnownHostsFile=known).returncode == 255
+
+
+def test_files_of_100_mb_both_ways(client: Client, big: Path, tmp_path: Path) -> None:
+    client.copy(str(big), f"{client.there}by-sftp")  # scp speaks SFTP today
+    client.copy("-O", f"{client.there}by-sftp", str(tmp_path / "old-way"))
+    assert digest(tmp_path / "old-way") == digest(big)
+    assert client.ssh("rm by-sftp").returncode == 0
+
+
+def test_sftp_and_rsync(client: Client, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for number in range(20):
+        (folder / f"größe {number}").write_bytes(os.urandom(50_000))
+    shell = " ".join(client.argv()[:-1])
+    back = tmp_path / "back"
+    for source, target in ((f"{folder}/", f"{client.there}kept/"), (f"{client.there}kept/", back)):
+        done = run(["rsync", "-a", "-e", shell, str(source), str(target)])
+        assert done.returncode == 0, done.stderr
+    assert [digest(back / file.name) for file in folder.iterdir()] == [
+        digest(file) for file in folder.iterdir()
+    ]
+    batch = b"mkdir made\nrename kept made/kept\nls -1 made\n"
+    done = run(["sftp", "-F", "none", "-b", "-", *client.options(), client.door["host"]], batch)
+    assert done.stdout.decode().splitlines()[-1] == "made/kept", done
+    assert client.ssh("ls made/kept | wc -l").stdout.strip() == b"20"
+
+
+def test_ports_are_forwarded_to_the_node_and_not_opened_to_others(client: Client) -> None:
+    # Which is what VS Code Remote lives on: a server on loopback there, and -L or -D to it.
+    argv = client.argv("nc -l -p 18765 -e cat & echo up; sleep 30")
+    port = free_port()
+    argv[1:1] = ["-L", f"127.0.0.1:{port}:127.0.0.1:18765"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"up\n"
+            with socket.create_connection(("127.0.0.1", port), 10) as stream:
+                stream.sendall(b"through and back\n")
+                assert stream.recv(100) == b"through and back\n"
+        finally:
+            process.kill()
+    # The other way round, a port there for everybody on the node's network is refused.
+    argv = client.argv("netstat -ltn", ExitOnForwardFailure="yes")
+    argv[1:1] = ["-R", f"0.0.0.0:18766:127.0.0.1:{port}"]
+    assert b"0.0.0.0:18766" not in run(argv).stdout
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_ten_at_once(client: Client) -> None:
+    said: list[bytes] = []
+    threads = [
+        threading.Thread(target=lambda n=n: said.append(client.ssh(f"sleep 1; echo {n}").stdout))
+        for n in range(10)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(said) == sorted(f"{n}\n".encode() for n in range(10))
+
+
+def test_only_the_owners_key_opens(
+    client: Client, make_api: MakeApi, tmp_path: Path, cluster: Cluster
+) -> None:
+    run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "wrong")])
+    bobs = make_api("bob").ask("POST", "/me/id_container")["private_key"]
+    (tmp_path / "bobs").touch(0o600)
+    (tmp_path / "bobs").write_text(bobs)
+    for key in ("wrong", "bobs"):
+        for user in ("alice", "bob", "root"):
+            done = client.ssh("id", IdentityFile=tmp_path / key, User=user)
+            assert (done.returncode, done.stdout) == (255, b""), (key, user)
+            assert b"Permission denied (publickey)" in done.stderr
+    done = client.ssh("id", PubkeyAuthentication="no", PreferredAuthentications="password")
+    assert done.returncode == 255
+    for user in ("bob", "root"):
+        assert client.ssh("id", User=user).returncode == 255
+
+
+def test_at_the_node_nothing_of_it_can_be_reached(
+    cluster: Cluster, researcher: Api, bare: Json, client: Client
+) -> None:
+    node = researcher.get(bare["id"])["node"]
+    sockets = cluster.shell(node, "grep -o '[/@][^ ]*$' /proc/net/unix | grep ssh.sock | sort -u")
+    assert sockets
+    ports = set(cluster.shell(node, "ss -Htln | awk '{print $4}' | sed 's/.*://'").split())
+    assert ports
+    for way in [f"-U {path}" for path in sockets.split()] + [f"127.0.0.1 {p}" for p in ports]:
+        said = cluster.shell(node, f"timeout 2 nc -w1 {way} 2>&1 </dev/null", "bob", check=False)
+        assert "SSH-" not in said, way
+    files = "/home/alice/.slipway/id_container /home/alice/.slipway/sessions/*/home/id_container"
+    assert "PRIVATE" not in cluster.shell("login", f"cat {files}", user="bob", check=False)
+
+
+@contextmanager
+def held(client: Client) -> Iterator[subprocess.Popen[bytes]]:
+    """A connection that stands."""
+    argv = client.argv("echo inside; sleep 600")
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"inside\n"
+        yield process
+        process.kill()
+
+
+def test_a_new_key_takes_the_old_ones_place(
+    researcher: Api, client: Client, bare: Json, tmp_path: Path
+) -> None:
+    old = (client.folder / "id_container").read_text()
+    assert client.ssh("cat id_container").stdout.decode() == old
+    key = researcher.ask("POST", "/me/id_container", json={"new": True})["private_key"]
+    assert key != old
+    assert client.ssh("true").returncode == 255
+    (client.folder / "id_container").write_text(key)
+    assert client.ssh("cat id_container").stdout.decode() == key
+
+
+def test_closing_cuts_and_opening_again_shows_the_same_host(
+    researcher: Api, client: Client, bare: Json
+) -> None:
+    with held(client) as process:
+        assert researcher("DELETE", f"/sessions/{bare['id']}/apps/ssh").status_code == 204
+        assert process.wait(10) == 255
+    assert client.ssh("true").returncode == 255
+    again = opened(researcher, bare["id"])
+    assert again == client.door
+    assert client.ssh("true").returncode == 0
+
+
+def test_ending_the_session_cuts(researcher: Api, client: Client, bare: Json) -> None:
+    with held(client) as process:
+        researcher.stop(bare["id"])
+        assert process.wait(15) == 255
+    assert client.ssh("true").returncode == 255
