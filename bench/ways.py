@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,6 @@ from portal.cli import main as slipway
 from portal.config import Settings, load_settings
 from portal.core.access import gateway_name, hash_secret
 from portal.runner import gateway
-
 
 ROOT = Path(__file__).parents[1]
 SESSION = "5e5510" + "0" * 26
@@ -51,7 +51,12 @@ http {{
 """
 UPSTREAM = """
   sendfile on;
-  server {{ listen 127.0.0.1:{files}; listen unix:{run}/files.sock; root {folder}/files; }}
+  server {{
+    listen 127.0.0.1:{files};
+    listen unix:{run}/files.sock;
+    root {folder}/files;
+    location = /small {{ return 200 "{small}"; }}
+  }}
 """
 PLAIN_HOP = """
   upstream files {{ server 127.0.0.1:{files}; keepalive 64; keepalive_requests 100000000; }}
@@ -109,34 +114,43 @@ class Ways:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._started: list[subprocess.Popen[bytes]] = []
+        self._stop_gateway: Callable[[], None] = lambda: None
         self.ours_front = self.ours_gateway = 0
         """Process ids."""
 
     def __enter__(self) -> list[Way]:
-        run = self._folder / "gateway"
-        gateway.make_directory(str(run))
-        self._upstreams(run)
-        settings = prepare_site(self._folder)
-        self.ours_gateway, port = self._gateway(settings, run)
-        self.ours_front = self._front(settings, port)
-        hop = self._nginx("hop", PLAIN_HOP.format(files=FILES, echo=ECHO, hop=HOP))
-        chp = self._chp()
-        return [
-            Way("direct", plain(FILES), plain(ECHO)),
-            Way("nginx", plain(HOP), plain(HOP), (hop,)),
-            Way("CHP", plain(CHP), plain(CHP), (chp,)),
-            Way(
-                "ours",
-                *(self._door(settings, app) for app in APPS),
-                (self.ours_front, self.ours_gateway),
-            ),
-        ]
+        try:
+            return self._open()
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __exit__(self, *_error: object) -> None:
         self._stop_gateway()
         for process in reversed(self._started):
             process.terminate()
             process.wait()
+
+    def _open(self) -> list[Way]:
+        run = self._folder / "gateway"
+        gateway.make_directory(str(run))
+        self._upstreams(run)
+        settings = prepare_site(self._folder)
+        running, listener = start_gateway(settings, self._folder, run)
+        self._stop_gateway = running.stop
+        (self.ours_gateway,) = (
+            pid for pid in children(os.getpid()) if "gateway.cfg" in command(pid)
+        )
+        self.ours_front = self._front(settings, listener.getsockname()[1])
+        hop = self._nginx("hop", PLAIN_HOP.format(files=FILES, echo=ECHO, hop=HOP))
+        chp = self._chp()
+        doors = (door(settings, "files"), door(settings, "echo"))
+        return [
+            Way("direct", plain(FILES), plain(ECHO)),
+            Way("nginx", plain(HOP), plain(HOP), (hop,)),
+            Way("CHP", plain(CHP), plain(CHP), (chp,)),
+            Way("ours", *doors, (self.ours_front, self.ours_gateway)),
+        ]
 
     def _start(self, *argv: str) -> int:
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
@@ -152,38 +166,22 @@ class Ways:
         files = self._folder / "files"
         files.mkdir()
         files.chmod(0o755)
-        (files / "small").write_bytes(os.urandom(KILOBYTE))
         (files / "megabyte").write_bytes(os.urandom(MEGABYTE))
         with (files / "gigabyte").open("wb") as file:
             file.truncate(GIGABYTE)
-        self._nginx("upstream", UPSTREAM.format(folder=self._folder, run=run, files=FILES))
+        small = "x" * KILOBYTE
+        servers = UPSTREAM.format(folder=self._folder, run=run, files=FILES, small=small)
+        self._nginx("upstream", servers)
         self._start(sys.executable, "-m", "bench.upstream", str(run / "echo.sock"), str(ECHO))
         for port in (FILES, ECHO):
             wait_for_port(port)
-
-    def _gateway(self, settings: Settings, run: Path) -> tuple[int, int]:
-        """The gateway of a session, as the runner brings it up."""
-        toolkit = self._folder / "toolkit"
-        (toolkit / "bin").mkdir(parents=True)
-        for program in ("haproxy", "openssl"):
-            (toolkit / "bin" / program).symlink_to(str(shutil.which(program)))
-        authority = CertificateAuthority(settings.state.ca_file(""))
-        request = gateway.read_request(
-            gateway.request_certificate(str(toolkit), str(run), SESSION)
-        )
-        listener = gateway.listen((0, 0))
-        running = gateway.Gateway(str(toolkit), str(run), listener, failed=sys.exit)
-        certificate = authority.sign_gateway(SESSION, request)
-        running.start(SESSION, APPS, certificate, authority.client_ca())
-        self._stop_gateway = running.stop
-        (child,) = (pid for pid in children(os.getpid()) if "gateway.cfg" in command(pid))
-        return child, int(listener.getsockname()[1])
 
     def _front(self, settings: Settings, gateway_port: int) -> int:
         config = self._folder / "haproxy.cfg"
         config.write_text(front_config(self._folder))
         pid = self._start("haproxy", "-W", "-q", "-db", "-f", str(config))
-        wait_for_port(9080)
+        door = Path(settings.state.run) / "haproxy.sock"
+        wait_for(door.is_socket, str(door))
         HaproxyRoutes(settings.state.run).fill(
             {
                 f"{label(settings, app)}.{hash_secret(COOKIE)}": (
@@ -205,16 +203,16 @@ class Ways:
         urllib.request.urlopen(f"http://127.0.0.1:{CHP_API}/api/routes/echo", route).close()
         return pid
 
-    @staticmethod
-    def _door(settings: Settings, app: str) -> Door:
-        origin = settings.web.app_url(label(settings, app))
-        host = origin.partition("://")[2]
-        return Door(int(host.rpartition(":")[2]), host, f"slipway_app={COOKIE}")
-
 
 def plain(port: int) -> Door:
     """A door without a lock."""
     return Door(port, f"127.0.0.1:{port}")
+
+
+def door(settings: Settings, app: str) -> Door:
+    """The door of an app's origin, opened by its cookie."""
+    host = settings.web.app_url(label(settings, app)).partition("://")[2]
+    return Door(int(host.rpartition(":")[2]), host, f"slipway_app={COOKIE}")
 
 
 def label(settings: Settings, app: str) -> str:
@@ -243,6 +241,23 @@ def front_config(folder: Path) -> str:
     return ask_slipway(folder, "render", "haproxy")
 
 
+def start_gateway(
+    settings: Settings, folder: Path, run: Path
+) -> tuple[gateway.Gateway, socket.socket]:
+    """The gateway of a session with its sockets in `run`, as the runner brings it up."""
+    toolkit = folder / "toolkit"
+    (toolkit / "bin").mkdir(parents=True)
+    for program in ("haproxy", "openssl"):
+        (toolkit / "bin" / program).symlink_to(str(shutil.which(program)))
+    authority = CertificateAuthority(settings.state.ca_file(""))
+    making = gateway.request_certificate(str(toolkit), str(run), SESSION)
+    certificate = authority.sign_gateway(SESSION, gateway.read_request(making))
+    listener = gateway.listen((0, 0))
+    running = gateway.Gateway(str(toolkit), str(run), listener, failed=sys.exit)
+    running.start(SESSION, APPS, certificate, authority.client_ca())
+    return running, listener
+
+
 def ask_slipway(folder: Path, *argv: str) -> str:
     """What the command printed."""
     printed = io.StringIO()
@@ -255,12 +270,17 @@ def ask_slipway(folder: Path, *argv: str) -> str:
 
 def wait_for_port(port: int) -> None:
     """Wait until somebody listens on loopback."""
+    with socket.socket() as probe:
+        wait_for(lambda: probe.connect_ex(("127.0.0.1", port)) == 0, f"port {port}")
+
+
+def wait_for(there: Callable[[], bool], what: str) -> None:
+    """Wait until something is there."""
     for _ in range(200):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
+        if there():
+            return
         time.sleep(0.05)
-    raise SystemExit(f"nobody listens on port {port}")
+    raise SystemExit(f"not there after ten seconds: {what}")
 
 
 def children(parent: int) -> list[int]:
