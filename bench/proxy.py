@@ -1,0 +1,286 @@
+"""What our way to an app costs, against other ways to the same upstream, turn by turn in one run.
+
+    bench/proxy.sh [--rounds 7] [--seconds 2] [--connections 32] [--pings 3000] [--only ours]
+
+runs it in a container with the portal's HAProxy; nothing else needs to run, `make up` must have
+built the portal's image. The ways:
+
+direct  nginx with the files, an echo and a sink (bench/upstream.py), on TCP ports of loopback.
+nginx   one plain nginx in between, with connections kept open: the least that any proxy costs.
+CHP     JupyterHub's configurable-http-proxy in between, plain as well.
+ours    HAProxy with the portal's own configuration (cookie, look-up in the map, rules about
+        headers), mutual TLS, the session's gateway, unix sockets.
+
+wrk asks, with one thread and the headers of a browser. All share the machine's processors, so less
+work means more requests: the last column is the processor time that the way itself took, by
+request or gigabyte, and hardly depends on what else the machine does. Ratios are medians of those
+in each round; each round begins with another way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import re
+import socket
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.ways import GIGABYTE, MEGABYTE, Door, Way, Ways, children
+
+BROWSER = (
+    "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+    "Accept: application/json, text/plain, */*",
+    "Accept-Language: en-US,en;q=0.5",
+    "Accept-Encoding: gzip, deflate",
+    "Sec-Fetch-Dest: empty",
+    "Sec-Fetch-Mode: cors",
+    "Sec-Fetch-Site: same-origin",
+)
+PING = b"x" * 64
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Result:
+    """One measurement of one way."""
+
+    rate: float
+    """Requests, or bytes, in a second."""
+    work: float
+    """Seconds of processor time that the way took for one of them."""
+
+
+Measure = Callable[[Way], Result]
+
+
+def headers(door: Door) -> list[str]:
+    """What a browser says at this door."""
+    own = [f"Host: {door.host}", f"Origin: http://{door.host}", f"Referer: http://{door.host}/lab"]
+    cookies = ["_xsrf=2|6c1f0a1e|5b1d9f4c0e7d", *([door.cookie] if door.cookie else [])]
+    return [*own, *BROWSER, f"Cookie: {'; '.join(cookies)}"]
+
+
+def processor_time(way: Way) -> float:
+    """Seconds that the processes of a way have used."""
+    ticks = 0
+    for program in way.programs:
+        for pid in (program, *children(program)):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / TICKS
+
+
+def requests(path: str, seconds: int, connections: int) -> Measure:
+    """Ask for a file as often as possible."""
+
+    def measure(way: Way) -> Result:
+        argv = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s"]
+        for header in headers(way.files):
+            argv += ["-H", header]
+        before = processor_time(way)
+        argv.append(f"http://127.0.0.1:{way.files.port}/{path}")
+        text = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+        if "Non-2xx" in text or "Socket errors" in text or " 0 requests" in text:
+            raise SystemExit(f"{way.name}: {text}")
+        count = re.search(r"(\d+) requests in", text)
+        rate = re.search(r"Requests/sec: +([\d.]+)", text)
+        assert count, text
+        assert rate, text
+        return Result(float(rate[1]), (processor_time(way) - before) / int(count[1]))
+
+    return measure
+
+
+def connect(door: Door, line: str, *more: str) -> socket.socket:
+    """Send the head of a request."""
+    connection = socket.create_connection(("127.0.0.1", door.port), 60)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    head = [f"{line} HTTP/1.1", *headers(door), *more]
+    connection.sendall("\r\n".join([*head, "", ""]).encode())
+    return connection
+
+
+def head_of(connection: socket.socket, status: str) -> bytes:
+    """Read the head of the answer; return what came after it."""
+    got = b""
+    while b"\r\n\r\n" not in got:
+        part = connection.recv(65536)
+        assert part, got
+        got += part
+    head, _, rest = got.partition(b"\r\n\r\n")
+    if head.split()[1] != status.encode():
+        raise SystemExit(head.decode())
+    return rest
+
+
+def whole(way: Way, carry: Callable[[], None]) -> Result:
+    """How quickly a gigabyte was carried."""
+    before, begun = processor_time(way), time.perf_counter()
+    carry()
+    taken = time.perf_counter() - begun
+    return Result(GIGABYTE / taken, (processor_time(way) - before) / GIGABYTE)
+
+
+def download(way: Way) -> Result:
+    """Fetch a gigabyte and keep nothing."""
+    buffer = bytearray(MEGABYTE)
+
+    def carry() -> None:
+        with connect(way.files, "GET /gigabyte") as connection:
+            missing = GIGABYTE - len(head_of(connection, "200"))
+            while missing:
+                got = connection.recv_into(buffer)
+                assert got, f"{missing} bytes are missing"
+                missing -= got
+
+    return whole(way, carry)
+
+
+def upload(way: Way) -> Result:
+    """Send a gigabyte."""
+    block = bytes(MEGABYTE)
+
+    def carry() -> None:
+        with connect(way.echo, "POST /echo", f"Content-Length: {GIGABYTE}") as connection:
+            for _ in range(GIGABYTE // MEGABYTE):
+                connection.sendall(block)
+            head_of(connection, "204")
+
+    return whole(way, carry)
+
+
+def pings(ways: list[Way], count: int) -> dict[str, list[float]]:
+    """Milliseconds of round trips of small messages, one way after the other."""
+    open_ones = {way.name: websocket(way.echo) for way in ways}
+    taken: dict[str, list[float]] = {name: [] for name in open_ones}
+    for number in range(count + 100):
+        for name, connection in open_ones.items():
+            begun = time.perf_counter()
+            connection.sendall(PING)
+            missing = len(PING)
+            while missing:
+                missing -= len(connection.recv(missing))
+            if number >= 100:
+                taken[name].append((time.perf_counter() - begun) * 1000)
+    for connection in open_ones.values():
+        connection.close()
+    return taken
+
+
+def websocket(door: Door) -> socket.socket:
+    """An open WebSocket."""
+    upgrade = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13")
+    key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+    connection = connect(door, "GET /echo", *upgrade, key)
+    assert head_of(connection, "101") == b""
+    return connection
+
+
+def compare(ways: list[Way], measure: Measure, rounds: int) -> dict[str, list[Result]]:
+    """Round after round, each beginning with another way; the first of all warms up."""
+    for way in ways:
+        measure(way)
+    results: dict[str, list[Result]] = {way.name: [] for way in ways}
+    for number in range(rounds):
+        first = number % len(ways)
+        for way in ways[first:] + ways[:first]:
+            results[way.name].append(measure(way))
+    return results
+
+
+def ratio(results: dict[str, list[Result]], name: str, to: str) -> str:
+    """The median of the rounds' ratios."""
+    if not results.get(to) or not results.get(name):
+        return "     -"
+    pairs = zip(results[name], results[to], strict=True)
+    return f"{statistics.median(ours.rate / theirs.rate for ours, theirs in pairs):6.2f}"
+
+
+def table(
+    title: str, unit: str, scale: float, work: float, results: dict[str, list[Result]]
+) -> str:
+    """One kind of measurement as text."""
+    lines = [f"{title:24}{unit:>10}  of nginx  of CHP  of direct  processor time"]
+    for name, found in results.items():
+        rate = statistics.median(result.rate for result in found) / scale
+        used = statistics.median(result.work for result in found) * work
+        ratios = [ratio(results, name, to) for to in ("nginx", "CHP", "direct")]
+        lines.append(
+            f"  {name:22}{rate:10,.0f}    {ratios[0]}  {ratios[1]}     {ratios[2]}  {used:14.2f}"
+        )
+    return "\n".join(lines)
+
+
+def latencies(taken: dict[str, list[float]]) -> str:
+    """Round trips as text."""
+    lines = [f"{'WebSocket, ms':24}{'p50':>10}{'p99':>8}   p50 beyond direct   p99 beyond direct"]
+    points = {name: statistics.quantiles(all_of, n=100) for name, all_of in taken.items()}
+    for name, found in points.items():
+        beyond = [found[at] - points["direct"][at] for at in (49, 98)]
+        lines.append(
+            f"  {name:22}{found[49]:10.3f}{found[98]:8.3f}{beyond[0]:+20.3f}{beyond[1]:+20.3f}"
+        )
+    return "\n".join(lines)
+
+
+def memory(pid: int) -> str:
+    """Resident and proportional size in MB; a shared page counts once for all that share it."""
+    rss = pss = 0
+    for process in (pid, *children(pid)):
+        text = Path(f"/proc/{process}/smaps_rollup").read_text()
+        rss += int(re.findall(r"^Rss: +(\d+)", text, re.M)[0])
+        pss += int(re.findall(r"^Pss: +(\d+)", text, re.M)[0])
+    return f"{rss / 1024:.1f} ({pss / 1024:.1f} proportional)"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=int, default=2)
+    parser.add_argument("--connections", type=int, default=32)
+    parser.add_argument("--pings", type=int, default=3000)
+    parser.add_argument("--only", nargs="*", default=[], help="ways, to look closer at some")
+    parser.add_argument("--what", nargs="*", default=[], help="small, megabyte, bulk, websocket")
+    options = parser.parse_args()
+    logging.basicConfig(level=logging.WARNING)
+    chosen = options.what or ["small", "megabyte", "bulk", "websocket"]
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        running = Ways(Path(folder))
+        with running as all_ways:
+            ways = [
+                way for way in all_ways if way.name in (options.only or [w.name for w in all_ways])
+            ]
+            memories = [(memory(running.ours_gateway), memory(running.ours_front))]
+            run(ways, options, chosen)
+            memories.append((memory(running.ours_gateway), memory(running.ours_front)))
+    for moment, (gate, front) in zip(("idle", "after the load"), memories, strict=True):
+        print(f"memory {moment}, MB: gateway {gate}, portal's HAProxy {front}")
+
+
+def run(ways: list[Way], options: argparse.Namespace, chosen: list[str]) -> None:
+    """All that was chosen."""
+    count, seconds, rounds = options.connections, options.seconds, options.rounds
+    if "small" in chosen:
+        found = compare(ways, requests("small", seconds, count), rounds)
+        print(table(f"1 KB, {count} connections", "1/s", 1, 1e6, found), "us", flush=True)
+    if "megabyte" in chosen:
+        found = compare(ways, requests("megabyte", seconds, count), rounds)
+        print(table(f"1 MB, {count} connections", "1/s", 1, 1e6, found), "us", flush=True)
+    if "bulk" in chosen:
+        for title, measure in (("download of 1 GB", download), ("upload of 1 GB", upload)):
+            found = compare(ways, measure, rounds)
+            print(table(title, "MB/s", MEGABYTE, GIGABYTE, found), "s/GB", flush=True)
+    if "websocket" in chosen:
+        print(latencies(pings(ways, options.pings)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,302 @@
+"""The ways to one upstream that bench/proxy.py compares, each with its programs running.
+
+Ours is started by the code that real sessions and sites start it with: `slipway init` and `slipway
+render haproxy` for the portal's end, the runner's Gateway for the job's end, HaproxyRoutes between.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from portal.adapters.certificates import CertificateAuthority
+from portal.adapters.routes import HaproxyRoutes
+from portal.cli import main as slipway
+from portal.config import Settings, load_settings
+from portal.core.access import gateway_name, hash_secret
+from portal.runner import gateway
+
+ROOT = Path(__file__).parents[1]
+SESSION = "5e5510" + "0" * 26
+COOKIE = "a-random-value-as-long-as-those-of-the-portal"
+APPS = ("files", "echo")
+FILES, ECHO, HOP, CHP, CHP_API = 9001, 9002, 9003, 9004, 9005
+KILOBYTE, MEGABYTE, GIGABYTE = 1 << 10, 1 << 20, 1 << 30
+
+NGINX = """
+daemon off;
+user root;
+pid {folder}/{name}.pid;
+error_log stderr error;
+worker_processes auto;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off;
+  keepalive_requests 100000000;
+  client_body_temp_path {folder}/{name}-body;
+  proxy_temp_path {folder}/{name}-proxy;
+{servers}
+}}
+"""
+UPSTREAM = """
+  sendfile on;
+  server {{
+    listen 127.0.0.1:{files};
+    listen unix:{run}/files.sock;
+    root {folder}/files;
+    location = /small {{ return 200 "{small}"; }}
+  }}
+"""
+PLAIN_HOP = """
+  upstream files {{ server 127.0.0.1:{files}; keepalive 64; keepalive_requests 100000000; }}
+  server {{
+    listen 127.0.0.1:{hop};
+    client_max_body_size 0;
+    proxy_http_version 1.1;
+    proxy_request_buffering off;
+    proxy_max_temp_file_size 0;
+    location / {{ proxy_pass http://files; proxy_set_header Connection ""; }}
+    location = /echo {{
+      proxy_pass http://127.0.0.1:{echo};
+      proxy_set_header Upgrade $http_upgrade;
+      proxy_set_header Connection $http_connection;
+    }}
+  }}
+"""
+SITE = """
+[web]
+public_url = "http://localhost:9080"
+listen = "127.0.0.1:9080"
+listen_runners = "127.0.0.1:9443"
+[sessions]
+templates = "{templates}"
+apps = "{apps}"
+[state]
+directory = "{state}"
+run = "{run}"
+"""
+
+
+@dataclass(frozen=True)
+class Door:
+    """Where a client knocks for one upstream, and with what."""
+
+    port: int
+    host: str
+    cookie: str = ""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to the upstreams."""
+
+    name: str
+    files: Door
+    echo: Door
+    programs: tuple[int, ...] = ()
+    """Processes in between; those that they started count as well."""
+
+
+class Ways:
+    """All ways, for as long as they are needed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._started: list[subprocess.Popen[bytes]] = []
+        self._stop_gateway: Callable[[], None] = lambda: None
+        self.ours_front = self.ours_gateway = 0
+        """Process ids."""
+
+    def __enter__(self) -> list[Way]:
+        try:
+            return self._open()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_error: object) -> None:
+        self._stop_gateway()
+        for process in reversed(self._started):
+            process.terminate()
+            process.wait()
+
+    def _open(self) -> list[Way]:
+        run = self._folder / "gateway"
+        gateway.make_directory(str(run))
+        self._upstreams(run)
+        settings = prepare_site(self._folder)
+        running, listener = start_gateway(settings, self._folder, run)
+        self._stop_gateway = running.stop
+        (self.ours_gateway,) = (
+            pid for pid in children(os.getpid()) if "gateway.cfg" in command(pid)
+        )
+        self.ours_front = self._front(settings, listener.getsockname()[1])
+        hop = self._nginx("hop", PLAIN_HOP.format(files=FILES, echo=ECHO, hop=HOP))
+        chp = self._chp()
+        doors = (door(settings, "files"), door(settings, "echo"))
+        return [
+            Way("direct", plain(FILES), plain(ECHO)),
+            Way("nginx", plain(HOP), plain(HOP), (hop,)),
+            Way("CHP", plain(CHP), plain(CHP), (chp,)),
+            Way("ours", *doors, (self.ours_front, self.ours_gateway)),
+        ]
+
+    def _start(self, *argv: str) -> int:
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
+        self._started.append(process)
+        return process.pid
+
+    def _nginx(self, name: str, servers: str) -> int:
+        file = self._folder / f"{name}.conf"
+        file.write_text(NGINX.format(folder=self._folder, name=name, servers=servers))
+        return self._start("nginx", "-c", str(file))
+
+    def _upstreams(self, run: Path) -> None:
+        files = self._folder / "files"
+        files.mkdir()
+        files.chmod(0o755)
+        (files / "megabyte").write_bytes(os.urandom(MEGABYTE))
+        with (files / "gigabyte").open("wb") as file:
+            file.truncate(GIGABYTE)
+        small = "x" * KILOBYTE
+        servers = UPSTREAM.format(folder=self._folder, run=run, files=FILES, small=small)
+        self._nginx("upstream", servers)
+        self._start(sys.executable, "-m", "bench.upstream", str(run / "echo.sock"), str(ECHO))
+        for port in (FILES, ECHO):
+            wait_for_port(port)
+
+    def _front(self, settings: Settings, gateway_port: int) -> int:
+        config = self._folder / "haproxy.cfg"
+        config.write_text(front_config(self._folder))
+        pid = self._start("haproxy", "-W", "-q", "-db", "-f", str(config))
+        door = Path(settings.state.run) / "haproxy.sock"
+        wait_for(door.is_socket, str(door))
+        HaproxyRoutes(settings.state.run).fill(
+            {
+                f"{label(settings, app)}.{hash_secret(COOKIE)}": (
+                    f"127.0.0.1@{gateway_port}@{gateway_name(app, SESSION)}"
+                )
+                for app in APPS
+            }
+        )
+        return pid
+
+    def _chp(self) -> int:
+        pid = self._start(
+            *("configurable-http-proxy", "--ip=127.0.0.1", f"--port={CHP}", "--log-level=error"),
+            *(f"--api-port={CHP_API}", f"--default-target=http://127.0.0.1:{FILES}"),
+        )
+        for port in (CHP, CHP_API):
+            wait_for_port(port)
+        route = json.dumps({"target": f"http://127.0.0.1:{ECHO}"}).encode()
+        urllib.request.urlopen(f"http://127.0.0.1:{CHP_API}/api/routes/echo", route).close()
+        return pid
+
+
+def plain(port: int) -> Door:
+    """A door without a lock."""
+    return Door(port, f"127.0.0.1:{port}")
+
+
+def door(settings: Settings, app: str) -> Door:
+    """The door of an app's origin, opened by its cookie."""
+    host = settings.web.app_url(label(settings, app)).partition("://")[2]
+    return Door(int(host.rpartition(":")[2]), host, f"slipway_app={COOKIE}")
+
+
+def label(settings: Settings, app: str) -> str:
+    """The name of an app's origin."""
+    if settings.web.apps == "ports":
+        return str(settings.web.apps_ports[0] + APPS.index(app))
+    return app + "0123456789abcdef"
+
+
+def prepare_site(folder: Path) -> Settings:
+    """A site's settings and state in a folder, by `slipway init`."""
+    (folder / "slipway.toml").write_text(
+        SITE.format(
+            templates=ROOT / "templates",
+            apps=ROOT / "apps",
+            state=folder / "state",
+            run=folder / "run",
+        )
+    )
+    ask_slipway(folder, "init")
+    return load_settings(str(folder / "slipway.toml"))
+
+
+def front_config(folder: Path) -> str:
+    """HAProxy's configuration of this site, by `slipway render haproxy`."""
+    return ask_slipway(folder, "render", "haproxy")
+
+
+def start_gateway(
+    settings: Settings, folder: Path, run: Path
+) -> tuple[gateway.Gateway, socket.socket]:
+    """The gateway of a session with its sockets in `run`, as the runner brings it up."""
+    toolkit = folder / "toolkit"
+    (toolkit / "bin").mkdir(parents=True)
+    for program in ("haproxy", "openssl"):
+        (toolkit / "bin" / program).symlink_to(str(shutil.which(program)))
+    authority = CertificateAuthority(settings.state.ca_file(""))
+    making = gateway.request_certificate(str(toolkit), str(run), SESSION)
+    certificate = authority.sign_gateway(SESSION, gateway.read_request(making))
+    listener = gateway.listen((0, 0))
+    running = gateway.Gateway(str(toolkit), str(run), listener, failed=sys.exit)
+    running.start(SESSION, APPS, certificate, authority.client_ca())
+    return running, listener
+
+
+def ask_slipway(folder: Path, *argv: str) -> str:
+    """What the command printed."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        status = slipway(["--config", str(folder / "slipway.toml"), *argv])
+    if status != 0:
+        raise SystemExit(f"slipway {' '.join(argv)} failed")
+    return printed.getvalue()
+
+
+def wait_for_port(port: int) -> None:
+    """Wait until somebody listens on loopback."""
+    with socket.socket() as probe:
+        wait_for(lambda: probe.connect_ex(("127.0.0.1", port)) == 0, f"port {port}")
+
+
+def wait_for(there: Callable[[], bool], what: str) -> None:
+    """Wait until something is there."""
+    for _ in range(200):
+        if there():
+            return
+        time.sleep(0.05)
+    raise SystemExit(f"not there after ten seconds: {what}")
+
+
+def children(parent: int) -> list[int]:
+    """Processes that this one started, and those that they started."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with contextlib.suppress(OSError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                parents[int(entry.name)] = int(fields[1])
+    found = [parent]
+    for known in found:
+        found += [pid for pid, above in parents.items() if above == known]
+    return found[1:]
+
+
+def command(pid: int) -> str:
+    """The command line of a process."""
+    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
