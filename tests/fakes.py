@@ -353,13 +353,15 @@ APPS = {
                           script="jupyter lab"),
     "notebook": AppSpec(name="notebook", title="Notebook", path="/tree", shares="jupyterlab"),
     "terminal": AppSpec(name="terminal", title="Terminal", script="ttyd"),
+    "board": AppSpec(name="board", title="Board", script="board", public=True),
+    "any": AppSpec(name="any", title="Any web app", script="any", asks="Its command"),
 }  # fmt: skip
 
 CATALOG = Catalog(
     apps=APPS,
     images=(
         Image(environment="python", version="3.13", path="/images/python/3.13/image.sif",
-              title="Python", apps=("jupyterlab", "notebook", "terminal")),
+              title="Python", apps=("jupyterlab", "notebook", "terminal", "board", "any")),
         Image(environment="python", version="3.12", path="/images/python/3.12/image.sif",
               title="Python", apps=("terminal",)),
     ),

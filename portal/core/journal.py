@@ -26,6 +26,8 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "session.release": "Released a held session",
         "app.open": "Opened an app",
         "app.close": "Closed an app",
+        "app.publish": "Opened an app to everybody",
+        "app.unpublish": "Made an app private",
         "folder.make": "Made a folder",
         "template.make": "Made a template",
         "template.change": "Changed a template",
