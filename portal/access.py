@@ -114,9 +114,10 @@ class Access:
         spec = self._spec(session, app)
         if session.state in OVER or session.state is State.ENDING:
             raise Conflict("This session is over. Launch it again to use its apps.")
-        self._check(session, spec, wish)
+        self._check(spec, wish)
         opened = self._want(session, spec, wish)
-        if wish.asked:
+        if wish.asked is not None and wish.asked != opened.asked:
+            self._stop(session, spec)
             self._store.ask_app(session.id, spec.name, wish.asked)
         if wish.public is not None:
             self._publish(session, spec, opened, wish.public)
@@ -134,7 +135,7 @@ class Access:
         pool = self._origins.pool(spec.kind) if rules.preferred_ports else None
         return Choices(public=spec.public and rules.public_apps, ports=pool)
 
-    def _check(self, session: Session, spec: AppSpec, wish: AppWish) -> None:
+    def _check(self, spec: AppSpec, wish: AppWish) -> None:
         choices, problems = self.choices(spec), []
         if wish.public and not choices.public:
             problems.append(FieldError("public", f"{spec.title} cannot be opened to everybody"))
@@ -145,24 +146,13 @@ class Access:
             elif not pool[0] <= wish.port <= pool[1]:
                 text = f"choose a port from {pool[0]} to {pool[1]}"
                 problems.append(FieldError("preferred_port", text))
-        if text := self._wrong_answer(session, spec, wish.asked):
+        if wish.asked and not spec.asks:
+            problems.append(FieldError("asked", f"{spec.title} asks for nothing"))
+        elif wish.asked and (len(wish.asked) > MAX_ANSWER or not wish.asked.isprintable()):
+            text = f"write one line of at most {MAX_ANSWER} characters"
             problems.append(FieldError("asked", text))
         if problems:
             raise InvalidRequest(problems)
-
-    def _wrong_answer(self, session: Session, spec: AppSpec, answer: str) -> str:
-        known = next((a for a in self._store.apps(session.id) if a.app == spec.name), None)
-        earlier = known.asked if known else ""
-        if answer and not spec.asks:
-            return f"{spec.title} asks for nothing"
-        if len(answer) > MAX_ANSWER or not answer.isprintable():
-            return f"write one line of at most {MAX_ANSWER} characters"
-        if spec.asks and not (answer or earlier):
-            return f"{spec.title} has to know this first: {spec.asks}"
-        runs = known is not None and known.state in (AppState.STARTING, AppState.READY)
-        if runs and answer not in ("", earlier):
-            return f"{spec.title} runs already, with “{earlier}”"
-        return ""
 
     def _want(self, session: Session, spec: AppSpec, wish: AppWish = NO_WISH) -> OpenApp:
         """The app's entry, with an origin that this site serves, the wished-for one if free."""
@@ -248,6 +238,13 @@ class Access:
     def _start(self, session: Session, spec: AppSpec) -> AppState:
         server = self._catalog().apps[spec.server]
         return self.starts.start(session, server, self._want(session, server))
+
+    def _stop(self, session: Session, spec: AppSpec) -> None:
+        """Stop an app whose process knows only an earlier answer."""
+        server = self._server(session, spec.name)
+        if server.state in (AppState.STARTING, AppState.READY):
+            self.starts.stop(session, server.app)
+            self.ways.server_changed(session, server.app, AppState.STOPPED)
 
     def _server(self, session: Session, app: str) -> OpenApp:
         """The entry of the app whose process answers for this one."""

@@ -321,6 +321,7 @@ class FakeRunners:
 
     def __init__(self) -> None:
         self.orders: list[tuple[str, Mapping[str, object]]] = []
+        self.stopped: list[str] = []
         self.deaf = False
 
     def start_app(self, session: Session, order: Mapping[str, object]) -> None:
@@ -328,6 +329,12 @@ class FakeRunners:
         if self.deaf:
             raise Unavailable("the node does not answer")
         self.orders.append((session.id, order))
+
+    def stop_app(self, session: Session, app: str) -> None:
+        """Take another."""
+        if self.deaf:
+            raise Unavailable("the node does not answer")
+        self.stopped.append(app)
 
 
 class FakeCertificates:

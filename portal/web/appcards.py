@@ -53,12 +53,6 @@ class AppCard:
         return app_trouble(self.spec.title, self.server.message) if self.server and failed else ""
 
     @property
-    def runs(self) -> bool:
-        """Whether its process is there or on its way."""
-        runs = (AppState.STARTING, AppState.READY)
-        return self.server is not None and self.server.state in runs
-
-    @property
     def public(self) -> bool:
         """Whether everybody who knows the address may use it."""
         return self.opened is not None and self.opened.public_since is not None
@@ -72,11 +66,6 @@ class AppCard:
     def port(self) -> str:
         """The port to try first, as it stands in its field."""
         return self.values.get("preferred_port", "")
-
-    @property
-    def may_publish(self) -> bool:
-        """Whether to offer to open it to everybody."""
-        return self.choices.public and not self.public
 
 
 @dataclass(frozen=True)
@@ -135,5 +124,5 @@ def to_wish(form: Mapping[str, str]) -> AppWish:
     return AppWish(
         public=True if "public" in form else None,
         port=int(port) if port else None,
-        asked=form.get("asked", "").strip(),
+        asked=form["asked"].strip() if "asked" in form else None,
     )

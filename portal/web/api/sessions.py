@@ -61,8 +61,8 @@ class AppRequest(BaseModel):
     """Whether everybody who knows the address may use it."""
     preferred_port: Annotated[int, Field(ge=1, le=65535)] | None = None
     """The port to try first."""
-    asked: Annotated[str, Field(max_length=MAX_ANSWER)] = ""
-    """The answer to what the app asks for before it starts."""
+    asked: Annotated[str, Field(max_length=MAX_ANSWER)] | None = None
+    """The answer to what the app asks for; another one than before starts it anew."""
 
     def wish(self) -> AppWish:
         """The same as the portal's inside knows it."""
