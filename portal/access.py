@@ -20,7 +20,7 @@ from portal.core.access import (
 )
 from portal.core.administration import SiteRules
 from portal.core.app import AppSpec, Catalog
-from portal.core.origins import Origins, choose_port
+from portal.core.origins import Origins, Range, choose_port
 from portal.core.ports import Clock, Note
 from portal.core.session import LIVE, OVER, Session, State
 from portal.core.stores import AccessStore, SessionStore
@@ -30,6 +30,8 @@ from portal.ways import Ways
 
 TICKET_LIFE = timedelta(seconds=60)
 NO_WISH = AppWish()
+MAX_ANSWER = 500
+"""Characters that an owner may write where an app asks for something."""
 _TRIES = 5
 """How often two who want the same port at the same moment may meet."""
 
@@ -39,11 +41,22 @@ class AppLink:
     """Where to send a browser so that it enters an app; good once, for a minute."""
 
     label: str
+    path: str
+    """Where at its origin the app begins."""
     ticket: str
     state: AppState
     public: bool
     told: str = ""
     """What the owner should know, such as that a port was not free."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the owner of an app may choose when opening it."""
+
+    public: bool
+    ports: Range | None
+    """The pool from which a port may be asked for; None where none may."""
 
 
 @dataclass(frozen=True)
@@ -97,13 +110,14 @@ class Access:
         for what is not there or not theirs, Conflict when the session is over or all ports are
         taken, InvalidRequest for a wish that cannot be granted.
         """
-        session = self._own(person, session_id)
+        session = self.own(person, session_id)
         spec = self._spec(session, app)
         if session.state in OVER or session.state is State.ENDING:
             raise Conflict("This session is over. Launch it again to use its apps.")
         self._check(spec, wish)
         opened = self._want(session, spec, wish)
-        if wish.asked:
+        if wish.asked is not None and wish.asked != opened.asked:
+            self._stop(session, spec)
             self._store.ask_app(session.id, spec.name, wish.asked)
         if wish.public is not None:
             self._publish(session, spec, opened, wish.public)
@@ -115,25 +129,31 @@ class Access:
         public = opened.public_since is not None if wish.public is None else wish.public
         moved = wish.port is not None and opened.label != str(wish.port)
         told = f"Port {wish.port} is taken; it is on port {opened.label}." if moved else ""
-        return self._ticket(person, opened.label, state, public, told)
+        ticket = self._ticket(person, opened.label)
+        return AppLink(opened.label, spec.path, ticket, state, public, told)
 
-    def _own(self, person: Person, session_id: str) -> Session:
-        session = self._sessions.get(session_id)
-        if session is None or session.owner != person.name:
-            raise NotFound("There is no such session.")
-        return session
+    def choices(self, spec: AppSpec) -> Choices:
+        """What the administrators and the app itself leave to its owner."""
+        rules = self._rules()
+        pool = self._origins.pool(spec.kind) if rules.preferred_ports else None
+        return Choices(public=spec.public and rules.public_apps, ports=pool)
 
     def _check(self, spec: AppSpec, wish: AppWish) -> None:
-        rules, problems = self._rules(), []
-        if wish.public and not (spec.public and rules.public_apps):
+        choices, problems = self.choices(spec), []
+        if wish.public and not choices.public:
             problems.append(FieldError("public", f"{spec.title} cannot be opened to everybody"))
         if wish.port is not None:
-            pool = self._origins.pool(spec.kind)
-            if pool is None or not rules.preferred_ports:
+            pool = choices.ports
+            if pool is None:
                 problems.append(FieldError("preferred_port", "ports cannot be chosen here"))
             elif not pool[0] <= wish.port <= pool[1]:
                 text = f"choose a port from {pool[0]} to {pool[1]}"
                 problems.append(FieldError("preferred_port", text))
+        if wish.asked and not spec.asks:
+            problems.append(FieldError("asked", f"{spec.title} asks for nothing"))
+        elif wish.asked and (len(wish.asked) > MAX_ANSWER or not wish.asked.isprintable()):
+            text = f"write one line of at most {MAX_ANSWER} characters"
+            problems.append(FieldError("asked", text))
         if problems:
             raise InvalidRequest(problems)
 
@@ -195,9 +215,7 @@ class Access:
         action = "app.publish" if public else "app.unpublish"
         self._note(session.owner, action, session.id, f"{spec.title} of {session.name}")
 
-    def _ticket(
-        self, person: Person, label: str, state: AppState, public: bool, told: str
-    ) -> AppLink:
+    def _ticket(self, person: Person, label: str) -> str:
         secret = secrets.token_urlsafe(32)
         self._store.add_ticket(
             Ticket(
@@ -208,7 +226,7 @@ class Access:
                 expires=self._clock() + TICKET_LIFE,
             )
         )
-        return AppLink(label, secret, state, public, told)
+        return secret
 
     def _spec(self, session: Session, app: str) -> AppSpec:
         spec = next((spec for spec in self.offered(session) if spec.name == app), None)
@@ -223,6 +241,13 @@ class Access:
     def _start(self, session: Session, spec: AppSpec) -> AppState:
         server = self._catalog().apps[spec.server]
         return self.starts.start(session, server, self._want(session, server))
+
+    def _stop(self, session: Session, spec: AppSpec) -> None:
+        """Stop an app whose process knows only an earlier answer."""
+        server = self._server(session, spec.name)
+        if server.state in (AppState.STARTING, AppState.READY):
+            self.starts.stop(session, server.app)
+            self.ways.server_changed(session, server.app, AppState.STOPPED)
 
     def _server(self, session: Session, app: str) -> OpenApp:
         """The entry of the app whose process answers for this one."""
@@ -324,11 +349,30 @@ class Access:
         """The same for many sessions at once."""
         return self._store.apps_of(sessions)
 
+    def own(self, person: Person, session_id: str) -> Session:
+        """One's own session; raises NotFound for others, to administrators as well."""
+        session = self._sessions.get(session_id)
+        if session is None or session.owner != person.name:
+            raise NotFound("There is no such session.")
+        return session
+
+    def let_in(self, session_id: str) -> set[str]:
+        """The apps of a session that some browser may use at the moment."""
+        return {grant.app for grant in self._store.grants(session=session_id)}
+
     # Closing
+
+    def make_private(self, person: Person, session_id: str, app: str) -> None:
+        """Open an app to its owner alone again, and cut everybody else off; again is fine."""
+        session = self.own(person, session_id)
+        spec = self._spec(session, app)
+        for opened in self._store.apps(session.id):
+            if opened.app == spec.name:
+                self._publish(session, spec, opened, public=False)
 
     def close_app(self, person: Person, session_id: str, app: str) -> None:
         """Shut every way into one app of one's own session; the app itself goes on."""
-        session = self._own(person, session_id)
+        session = self.own(person, session_id)
         spec = self._spec(session, app)
         self._drop([g for g in self._store.grants(session=session.id) if g.app == spec.name])
         for opened in self._store.apps(session.id):

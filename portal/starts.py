@@ -43,6 +43,11 @@ class Starts:
         self._store.set_app(session.id, spec.name, AppState.STARTING, "", "")
         return AppState.STARTING
 
+    def stop(self, session: Session, server: str) -> None:
+        """Have a server end, so that it can be started in another way; raises Unavailable."""
+        self._runners.stop_app(session, server)
+        self._store.set_app(session.id, server, AppState.STOPPED, "", "")
+
     def wanted(self, session: Session) -> list[dict[str, object]]:
         """The orders for all apps that somebody waits for; they count as starting from now on."""
         orders = []

@@ -333,6 +333,7 @@ class FakeRunners:
 
     def __init__(self) -> None:
         self.orders: list[tuple[str, Mapping[str, object]]] = []
+        self.stopped: list[str] = []
         self.deaf = False
 
     def start_app(self, session: Session, order: Mapping[str, object]) -> None:
@@ -340,6 +341,12 @@ class FakeRunners:
         if self.deaf:
             raise Unavailable("the node does not answer")
         self.orders.append((session.id, order))
+
+    def stop_app(self, session: Session, app: str) -> None:
+        """Take another."""
+        if self.deaf:
+            raise Unavailable("the node does not answer")
+        self.stopped.append(app)
 
 
 class FakeCertificates:
@@ -366,13 +373,15 @@ APPS = {
     "notebook": AppSpec(name="notebook", title="Notebook", path="/tree", shares="jupyterlab"),
     "terminal": AppSpec(name="terminal", title="Terminal", script="ttyd"),
     "ssh": AppSpec(name="ssh", title="SSH and SFTP", kind="ssh", script="sshd"),
+    "board": AppSpec(name="board", title="Board", script="board", public=True),
+    "any": AppSpec(name="any", title="Any web app", script="any", asks="Its command"),
 }  # fmt: skip
 
 CATALOG = Catalog(
     apps=APPS,
     images=(
         Image(environment="python", version="3.13", path="/images/python/3.13/image.sif",
-              title="Python", apps=("jupyterlab", "notebook", "terminal")),
+              title="Python", apps=("jupyterlab", "notebook", "terminal", "board", "any")),
         Image(environment="python", version="3.12", path="/images/python/3.12/image.sif",
               title="Python", apps=("terminal",)),
         Image(environment="busybox", version="1.37", path="/images/busybox/1.37/image.sif",

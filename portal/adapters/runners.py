@@ -29,6 +29,12 @@ class GatewayRunners:
         if status >= 300:
             raise Unavailable(f"The session answered {status} to the order to start an app.")
 
+    def stop_app(self, session: Session, app: str) -> None:
+        """Stop an app, and return when it has ended. Raises Unavailable."""
+        status = self._request(session, "DELETE", f"/apps/{app}", "")
+        if status >= 300:
+            raise Unavailable(f"The session answered {status} to the order to stop an app.")
+
     def _request(self, session: Session, method: str, path: str, body: str) -> int:
         if session.address is None or session.port is None:
             raise Unavailable("The session has not called back yet.")

@@ -53,7 +53,8 @@ class AppWish:
     public: bool | None = None
     port: int | None = None
     """The port of the pool to try first."""
-    asked: str = ""
+    asked: str | None = None
+    """The answer to what the app asks for (AppSpec.asks)."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "app.close": "Closed an app",
         "ssh.key": "Fetched the SSH key",
         "ssh.renew": "Made a new SSH key",
+        "app.publish": "Opened an app to everybody",
+        "app.unpublish": "Made an app private",
         "folder.make": "Made a folder",
         "template.make": "Made a template",
         "template.change": "Changed a template",

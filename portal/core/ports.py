@@ -138,6 +138,10 @@ class Runners(Protocol):
         """Ask for an app to be started; asking twice starts it once. Raises Unavailable."""
         ...
 
+    def stop_app(self, session: Session, app: str) -> None:
+        """Stop an app, and return when it has ended. Raises Unavailable."""
+        ...
+
 
 class Certificates(Protocol):
     """The portal's certificate authority for gateways."""

@@ -10,6 +10,7 @@ from portal.core.access import AppState, OpenApp
 from portal.core.app import AppSpec
 from portal.core.ends import app_trouble
 from portal.core.launch import format_size
+from portal.core.origins import Origins
 from portal.core.reasons import Reason, explain
 from portal.core.session import OVER, SUSPENDED, Session, State
 from portal.core.stores import SlurmStatus
@@ -121,9 +122,11 @@ def as_json(
     offered: Sequence[AppSpec],
     opened: Sequence[OpenApp],
     now: datetime,
+    origins: Origins | None = None,
 ) -> dict[str, Any]:
-    """The session of the REST API, version 1."""
+    """The session of the REST API, version 1; with the addresses of its apps if `origins` know."""
     since = unknown_since(session, status, now)
+    entries = {app.app: app for app in opened}
     return {
         "id": session.id,
         "name": session.name,
@@ -166,18 +169,33 @@ def as_json(
         "ended": _time(session.ended),
         "restarts": session.restarts,
         "requeued": _time(session.requeued),
-        "apps": [_app(app, {one.app: one for one in opened}.get(app.server)) for app in offered],
+        "apps": [
+            _app(app, entries.get(app.name), entries.get(app.server), origins) for app in offered
+        ],
     }
 
 
-def _app(app: AppSpec, opened: OpenApp | None) -> dict[str, Any]:
-    failed = opened is not None and opened.state is AppState.FAILED
+def app_address(app: AppSpec, opened: OpenApp | None, origins: Origins | None) -> str | None:
+    """Where an app is found, without any ticket; None before anybody has opened it."""
+    if opened is None or origins is None or app.kind != "web":
+        return None
+    return origins.url(opened.label) + app.path
+
+
+def _app(
+    app: AppSpec, opened: OpenApp | None, server: OpenApp | None, origins: Origins | None
+) -> dict[str, Any]:
+    failed = server is not None and server.state is AppState.FAILED
+    since = opened.public_since if opened else None
     return {
         "name": app.name,
         "title": app.title,
-        "state": opened.state if opened else None,
-        "message": app_trouble(app.title, opened.message) if opened and failed else "",
-        "log": opened.log if opened and failed else "",
+        "state": server.state if server else None,
+        "message": app_trouble(app.title, server.message) if server and failed else "",
+        "log": server.log if server and failed else "",
+        "url": app_address(app, opened, origins),
+        "public": since is not None,
+        "public_since": _time(since),
     }
 
 

@@ -15,3 +15,8 @@ def enter_url(link: AppLink, target: str | None = None) -> str:
     query = {"ticket": link.ticket} | ({"next": target} if target else {})
     origin = services().settings.web.app_url(link.label)
     return f"{origin}{ENTER}?{urlencode(query)}"
+
+
+def open_url(link: AppLink) -> str:
+    """The same app's address for those who need no ticket, as it is open to everybody."""
+    return services().settings.web.app_url(link.label) + link.path

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from flask import (
@@ -25,8 +26,10 @@ from werkzeug.exceptions import HTTPException
 
 from portal.access import Gate
 from portal.core.access import AppState
-from portal.core.reasons import explain
+from portal.core.ends import app_trouble
 from portal.core.session import OVER, State
+from portal.core.stores import SlurmStatus
+from portal.core.view import shown_reason
 from portal.errors import NotFound, PortalError, Unauthorized
 from portal.services import Services
 from portal.web import errors
@@ -76,24 +79,48 @@ class Progress:
     message: str
     advice: str = ""
     log: str = ""
+    since: datetime | None = None
+    """When this step began, where that is known."""
 
 
-def progress(gate: Gate) -> Progress:
+def progress(gate: Gate, status: SlurmStatus, now: datetime) -> Progress:
     """Put into words how far a session and its app have come."""
     session = gate.session
+    if not gate.inside:
+        return _for_everybody(gate)
     if session.state in OVER or session.state is State.ENDING:
-        return Progress("over", session.end_text or "The session is over.")
-    if session.state in (State.SUBMITTING, State.PENDING):
-        reason = explain(session.pending_reason)
-        return Progress("queued", reason.text, reason.advice)
-    if session.state is State.STARTING:
-        return Progress("starting", "The container is starting.")
+        text = session.end_text or "The session is over."
+        return Progress("over", text, "Launch it again to use its apps.", session.end_log)
+    if session.state is not State.RUNNING:
+        step = "starting" if session.state is State.STARTING else "queued"
+        since = session.started if session.state is State.STARTING else session.submitted
+        reason = shown_reason(session, status, now)
+        text, advice = (reason.text, reason.advice) if reason else ("", "")
+        ahead = f"{session.ahead} ahead of it." if step == "queued" and session.ahead else ""
+        return Progress(step, text, f"{advice} {ahead}".strip(), since=since)
     if gate.state is AppState.READY:
         return Progress("ready", "Here it comes.")
-    if gate.state in (AppState.FAILED, AppState.STOPPED):
-        text = gate.message or f"{gate.app.title} stopped."
-        return Progress("failed", text, log=gate.log)
+    if gate.state is AppState.FAILED:
+        return Progress("failed", app_trouble(gate.app.title, gate.message), log=gate.log)
+    if gate.state is AppState.STOPPED:
+        return Progress("failed", f"{gate.app.title} has stopped.", log=gate.log)
     return Progress("opening", f"{gate.app.title} is starting.")
+
+
+def _for_everybody(gate: Gate) -> Progress:
+    """For those who only know the address: nothing about the session and its owner."""
+    if gate.session.state in OVER or gate.session.state is State.ENDING:
+        return Progress("over", "It is not there any more.")
+    if gate.session.state is State.RUNNING and gate.state is AppState.READY:
+        return Progress("ready", "Here it comes.")
+    if gate.state in (AppState.FAILED, AppState.STOPPED):
+        text = "It comes back here when its owner starts it again."
+        return Progress("failed", "It is not running at the moment.", text)
+    return Progress("opening", "It is not there yet.", "It opens here by itself.")
+
+
+def _progress(gate: Gate) -> Progress:
+    return progress(gate, services().sessions.status.slurm_status(), services().clock())
 
 
 def _label() -> str:
@@ -122,7 +149,7 @@ def enter() -> ResponseReturnValue:
     try:
         cookie, path = services().access.enter(_label(), request.args.get("ticket", ""))
     except Unauthorized:
-        if earlier is None:
+        if earlier is None or not earlier.inside:
             raise
         # The same link again, in a browser that is inside already.
         return redirect(target or earlier.app.path, 303)
@@ -148,8 +175,17 @@ def status() -> ResponseReturnValue:
     gate = _gate()
     if gate is None:
         raise Unauthorized("Open the app again from the portal.")
-    now = progress(gate)
-    return jsonify(step=now.step, message=now.message, advice=now.advice, log=now.log)
+    now = _progress(gate)
+    return jsonify(
+        step=now.step, message=now.message, advice=now.advice, log=now.log, waited=_waited(now)
+    )
+
+
+def _waited(now: Progress) -> int | None:
+    """For how many seconds this step has lasted."""
+    if now.since is None:
+        return None
+    return max(int((services().clock() - now.since).total_seconds()), 0)
 
 
 @blueprint.route("/", defaults={"path": ""}, methods=ANY)
@@ -164,12 +200,17 @@ def wait(path: str) -> ResponseReturnValue:
             raise Unauthorized("Open the app from the portal.")
         return redirect(_again(), 303)
     if not _wants_page():
-        return _not_yet(progress(gate))
-    return make_response(
-        render_template(
-            "wait.html", gate=gate, now=progress(gate), again=_again(), portal=_portal()
-        )
+        return _not_yet(_progress(gate))
+    now = _progress(gate)
+    page = render_template(
+        "wait.html" if gate.inside else "wait_public.html",
+        gate=gate,
+        now=now,
+        waited=_waited(now),
+        again=_again(),
+        portal=_portal(),
     )
+    return make_response(page)
 
 
 def _wants_page() -> bool:

@@ -22,7 +22,7 @@ def all_in_full(
     sessions: Sequence[Session], status: SlurmStatus | None = None
 ) -> list[dict[str, Any]]:
     """Sessions in the words of the REST API; however many, the database is asked once."""
-    catalog = services().sessions.catalog()
+    access, origins = services().access, services().settings.web.origins
     status = status or services().sessions.status.slurm_status()
     now = services().clock()
     opened = _opened([session.id for session in sessions if session.state in LIVE])
@@ -30,9 +30,10 @@ def all_in_full(
         as_json(
             session,
             status,
-            catalog.apps_of(session.environment, session.version, session.apps),
+            access.offered(session),
             opened[session.id],
             now,
+            origins,
         )
         for session in sessions
     ]

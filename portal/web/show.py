@@ -80,8 +80,9 @@ class Row:
     def first_app(self) -> AppSpec | None:
         """The app that most people of this image want."""
         wanted = self.image.default_app if self.image else None
-        named = [app for app in self.apps if app.name == wanted]
-        return next(iter(named or self.apps), None)
+        pages = [app for app in self.apps if app.kind == "web"]
+        named = [app for app in pages if app.name == wanted]
+        return next(iter(named or pages), None)
 
     @property
     def terminal(self) -> AppSpec | None:
@@ -93,6 +94,11 @@ class Row:
         """The apps that failed, in the words of the API; each server once."""
         said = zip(self.offered, self.data["apps"], strict=True)
         return [data for app, data in said if data["message"] and not app.shares and self.live]
+
+    @property
+    def public_apps(self) -> list[dict[str, Any]]:
+        """The apps that are open to everybody, in the words of the API."""
+        return [data for data in self.data["apps"] if data["public"] and self.live]
 
     @property
     def cpu_share(self) -> float | None:
@@ -117,7 +123,7 @@ def rows_for(
             session,
             data,
             catalog.image(session.environment, session.version),
-            catalog.apps_of(session.environment, session.version, session.apps),
+            services().access.offered(session),
             session.owner == person.name,
         )
         for session, data in zip(sessions, all_in_full(sessions, status), strict=True)

@@ -180,7 +180,7 @@ def test_an_app_that_failed_says_why(world: World) -> None:
     shown = as_json(
         session, world.store.slurm_status(), list(APPS.values()), opened, session.created
     )
-    lab, notebook, terminal = shown["apps"]
+    lab, notebook, terminal, *_ = shown["apps"]
     assert lab["message"] == "JupyterLab did not start: it ended with exit code 3."
     assert (lab["state"], lab["log"]) == ("failed", "no such module")
     assert notebook["message"].startswith("Notebook did not start")

@@ -97,6 +97,11 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                         "state": MAYBE_TEXT,
                         "message": TEXT | {"description": "why it failed"},
                         "log": TEXT | {"description": "its last lines, when it failed"},
+                        "url": MAYBE_TEXT
+                        | {"description": "its address once it was opened; it lets nobody in"},
+                        "public": YES_NO
+                        | {"description": "whether everybody who knows the address may use it"},
+                        "public_since": MAYBE_TIME,
                     }
                 )
             ),
@@ -175,7 +180,17 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "SshKey": _object({"name": TEXT, "private_key": TEXT}),
     "Token": _object({"token": TEXT, "scopes": _list(TEXT), "expires": MAYBE_TIME}),
     "Log": _object({"log": TEXT, "offset": NUMBER, "next_offset": NUMBER}),
-    "OpenApp": _object({"url": TEXT, "port": NUMBER, "public": YES_NO, "state": TEXT}),
+    "OpenApp": _object(
+        {
+            "url": TEXT | {"description": "lets one browser in, once, within a minute"},
+            "port": NUMBER,
+            "public": YES_NO,
+            "public_url": MAYBE_TEXT
+            | {"description": "the address for everybody, while the app is public"},
+            "state": TEXT | {"enum": [state.value for state in AppState]},
+            "notice": TEXT | {"description": "what its owner should know, such as a taken port"},
+        }
+    ),
     "Preset": _object(
         {
             "name": TEXT,

@@ -10,6 +10,8 @@ from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
+from portal.access import MAX_ANSWER
+from portal.core.access import AppWish
 from portal.core.launch import STRICT
 from portal.core.listing import MAX_AT_ONCE, ListQuery
 from portal.core.session import Session
@@ -17,7 +19,7 @@ from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
 from portal.web.body import read_json, read_model, read_query
 from portal.web.context import person, services
-from portal.web.enter import enter_url
+from portal.web.enter import enter_url, open_url
 from portal.web.listing import all_in_full, in_full
 from portal.web.logtext import decode
 
@@ -51,20 +53,20 @@ class EndRequest(BaseModel):
 
 
 class AppRequest(BaseModel):
-    """How to open an app; public apps and ports of one's choice do not exist here."""
+    """How to open an app; what is not named stays as it is."""
 
     model_config = STRICT
 
-    public: Annotated[bool, Field(json_schema_extra={"const": False})] = False
-    preferred_port: None = None
+    public: bool | None = None
+    """Whether everybody who knows the address may use it."""
+    preferred_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """The port to try first."""
+    asked: Annotated[str, Field(max_length=MAX_ANSWER)] | None = None
+    """The answer to what the app asks for; another one than before starts it anew."""
 
-    @field_validator("public")
-    @classmethod
-    def _not_here(cls, wanted: bool) -> bool:
-        # Literal[False] would take 0 for False as well.
-        if wanted:
-            raise PydanticCustomError("not_here", "apps cannot be opened to everybody")
-        return wanted
+    def wish(self) -> AppWish:
+        """The same as the portal's inside knows it."""
+        return AppWish(self.public, self.preferred_port, self.asked)
 
 
 @blueprint.get("/sessions")
@@ -129,10 +131,17 @@ def log(session_id: str) -> ResponseReturnValue:
 @blueprint.post("/sessions/<session_id>/apps/<app>")
 def open_app(session_id: str, app: str) -> ResponseReturnValue:
     """Start an app if need be; the address lets one browser in, once, within a minute."""
-    read_model(AppRequest, optional=True)
-    link = services().access.open_app(person(), session_id, app)
+    wanted = read_model(AppRequest, optional=True).wish()
+    link = services().access.open_app(person(), session_id, app, wanted)
     url = enter_url(link)
-    return {"url": url, "port": _port(url), "public": False, "state": link.state}
+    return {
+        "url": url,
+        "port": _port(url),
+        "public": link.public,
+        "public_url": open_url(link) if link.public else None,
+        "state": link.state,
+        "notice": link.told,
+    }
 
 
 def _port(url: str) -> int:

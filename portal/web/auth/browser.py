@@ -17,7 +17,7 @@ from portal.web.paths import here, local_path, next_query
 blueprint = Blueprint("auth", __name__)
 manager = LoginManager()
 
-UNATTENDED = frozenset({"pages.rows", "pages.log_text", "pages.outcome"})
+UNATTENDED = frozenset({"pages.rows", "pages.log_text", "pages.outcome", "pages.apps_now"})
 """What a forgotten tab asks for all by itself: it must not keep a login alive."""
 
 

@@ -8,25 +8,50 @@
   const SLOW = 2000;
   const since = Date.now();
 
-  function show({ step, message, advice, log }) {
+  let began = Date.now(); // when the step that is shown began, by this computer's clock
+  let shown = null;
+
+  function show({ step, message, advice, log, waited }) {
     const stuck = step === "failed" || step === "over";
-    const reached = stuck ? Math.max(0, STEPS.indexOf(wait.dataset.step)) : STEPS.indexOf(step);
+    if (step !== shown) began = Date.now() - (waited ?? 0) * 1000;
+    shown = step;
     if (!stuck) wait.dataset.step = step;
-    for (const item of wait.querySelectorAll("[data-for]")) {
+    // An app fails while it starts or later; a session may be over at any step.
+    const reached = step === "failed" ? STEPS.indexOf("opening") : Math.max(0, STEPS.indexOf(wait.dataset.step));
+    for (const item of wait.querySelectorAll("li[data-for]")) {
       const place = STEPS.indexOf(item.dataset.for);
       const here = place === reached;
       item.className = place < reached ? "done" : here ? (stuck ? "stuck" : "now") : "";
       item.toggleAttribute("aria-current", here);
       if (here) item.setAttribute("aria-current", "step");
     }
-    const text = wait.querySelector("[data-message]");
-    if (text.textContent !== message) text.textContent = message;
-    wait.querySelector("[data-advice]").textContent = advice;
-    const tail = wait.querySelector("[data-log]");
-    tail.textContent = log;
-    tail.hidden = !log;
-    wait.querySelector("[data-again]").hidden = !stuck;
+    put("[data-message]", message);
+    put("[data-advice]", advice);
+    put("[data-log] pre", log);
+    wait.querySelector("[data-log]")?.toggleAttribute("hidden", !log);
+    for (const link of wait.querySelectorAll("a[data-for]")) link.hidden = link.dataset.for !== step;
+    tick();
   }
+
+  // Only what has changed is written: a screen reader says it again each time.
+  function put(place, text) {
+    const element = wait.querySelector(place);
+    if (element && element.textContent !== text) element.textContent = text;
+  }
+
+  // How long the present step has lasted, beside its name.
+  function tick() {
+    for (const old of wait.querySelectorAll(".waited")) old.remove();
+    const step = wait.querySelector("li.now");
+    if (!step || shown === "ready") return;
+    const seconds = Math.max(0, Math.floor((Date.now() - began) / 1000));
+    const mark = document.createElement("span");
+    mark.className = "waited";
+    mark.setAttribute("aria-hidden", "true"); // nobody wants to hear every second
+    mark.textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+    step.append(mark);
+  }
+  setInterval(tick, 1000);
 
   function enter() {
     const count = Number(sessionStorage.getItem(COUNT) ?? 0) + 1;
@@ -61,11 +86,13 @@
   }
 
   if (wait.dataset.step !== "ready") sessionStorage.removeItem(COUNT);
+  const text = (place) => wait.querySelector(place)?.textContent ?? "";
   show({
     step: wait.dataset.step,
-    message: wait.querySelector("[data-message]").textContent,
-    advice: wait.querySelector("[data-advice]").textContent,
-    log: wait.querySelector("[data-log]").textContent,
+    message: text("[data-message]"),
+    advice: text("[data-advice]"),
+    log: text("[data-log] pre"),
+    waited: Number(wait.dataset.waited),
   });
   if (wait.dataset.step === "ready") enter();
   else ask();

@@ -25,7 +25,7 @@ def test_no_secret_and_nothing_internal_is_shown(world: World) -> None:
     assert "10.0.0.1" not in text
     assert "40000" not in text
     assert shown["resources"] == {"cpus": 1, "memory": "600m", "shared_memory": "300m"}
-    assert [app["name"] for app in shown["apps"]] == ["jupyterlab", "notebook", "terminal"]
+    assert [app["name"] for app in shown["apps"]] == list(APPS)
 
 
 def test_submitting_is_pending_to_people(world: World) -> None:
