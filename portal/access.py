@@ -106,6 +106,7 @@ class Access:
         if wish.public is not None:
             self._publish(session, spec, opened, wish.public)
         state = self._start(session, spec)
+        self._sessions.change(session.id, LIVE, last_used=self._clock())
         self._note(person.name, "app.open", session.id, f"{spec.title} of {session.name}")
         public = opened.public_since is not None if wish.public is None else wish.public
         moved = wish.port is not None and opened.label != str(wish.port)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -25,6 +26,8 @@ LONGEST_LINE = 2000
 LOG_BYTES = 20 * 1024 * 1024
 PROBE_PAUSE = 0.015
 PROBE_TIMEOUT = 5.0
+# Short: a heartbeat waits for it.
+BUSY_TIMEOUT = 2.0
 # Above the runner and the gateway: when memory runs out, what the user started goes first.
 OOM_SCORE = 500
 STARTING, READY, FAILED, STOPPED = "starting", "ready", "failed", "stopped"
@@ -54,6 +57,7 @@ class App:
         # Starting and stopping take turns; the state is only held for a moment.
         self._turn = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._description: AppStart | None = None
 
     @property
     def socket_path(self) -> str:
@@ -69,6 +73,23 @@ class App:
         """What the portal is told about the app."""
         return {"state": self.state, "message": self.message, "log": "\n".join(self._lines)}
 
+    def busy(self) -> bool:
+        """Whether it says that it computes, or is too busy to say anything."""
+        description = self._description
+        if self.state != READY or description is None or not description.busy:
+            return False
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
+            stream.settimeout(BUSY_TIMEOUT)
+            try:
+                stream.connect(self.socket_path)
+                status, body = wire.get(stream, description.busy)
+            except TimeoutError:
+                return True
+            except OSError:
+                return False
+        text = body.decode(errors="replace")
+        return status < 400 and re.search(description.busy_when, text) is not None
+
     def start(self, description: AppStart) -> None:
         """Start the app; nothing happens while it starts or runs."""
         with self._turn, self._lock:
@@ -83,6 +104,7 @@ class App:
                 self._settle(FAILED, f"{self.name} cannot be started: {error}")
                 return
             self._process = process
+            self._description = description
         say(f"{self.name}: starting")
         threading.Thread(
             target=self._read_output,

@@ -21,15 +21,29 @@ class SpecError(ValueError):
 
 
 class AppStart:
-    """How to start one app; `timeout` in seconds until it must have answered `ready`."""
+    """How to start one app; `timeout` in seconds until it must have answered `ready`.
 
-    __slots__ = ("name", "ready", "script", "timeout")
+    While it computes, `busy_when` is found in its answer at `busy`; "" where nothing tells that.
+    """
 
-    def __init__(self, name: str, script: str, ready: str, timeout: float) -> None:
+    __slots__ = ("busy", "busy_when", "name", "ready", "script", "timeout")
+
+    def __init__(
+        self,
+        name: str,
+        script: str,
+        ready: str,
+        timeout: float,
+        *,
+        busy: str = "",
+        busy_when: str = "",
+    ) -> None:
         self.name = name
         self.script = script
         self.ready = ready
         self.timeout = timeout
+        self.busy = busy
+        self.busy_when = busy_when
 
 
 class SharedMemory:
@@ -116,15 +130,32 @@ def parse_app_start(item: object) -> AppStart:
     """Read one description of an app to start; raise SpecError naming the field."""
     if not isinstance(item, dict):
         raise SpecError("app", "must be an object")
-    ready = _text(item, "ready")
-    if not re.fullmatch(r"/[!-~]*", ready):
-        raise SpecError("ready", "must be a path that starts with /")
     return AppStart(
         name=_app_name(item.get("name")),
         script=_text(item, "script"),
-        ready=ready,
+        ready=_path(item, "ready"),
         timeout=_number(item, "timeout", 0.05, 3600),
+        busy=_path(item, "busy") if item.get("busy") else "",
+        busy_when=_pattern(item, "busy_when"),
     )
+
+
+def _path(message: dict[str, object], field: str) -> str:
+    path = _text(message, field)
+    if not re.fullmatch(r"/[!-~]*", path):
+        raise SpecError(field, "must be a path that starts with /")
+    return path
+
+
+def _pattern(message: dict[str, object], field: str) -> str:
+    value = message.get(field, "")
+    if not isinstance(value, str):
+        raise SpecError(field, "must be a text")
+    try:
+        re.compile(value)
+    except re.error:
+        raise SpecError(field, "must be a regular expression") from None
+    return value
 
 
 def parse_object(field: str, text: str) -> dict[str, object]:

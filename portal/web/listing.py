@@ -24,7 +24,7 @@ def all_in_full(
     """Sessions in the words of the REST API; however many, the database is asked once."""
     catalog = services().sessions.catalog()
     status = status or services().sessions.status.slurm_status()
-    now = services().clock()
+    now, rules = services().clock(), services().administration.rules()
     opened = _opened([session.id for session in sessions if session.state in LIVE])
     return [
         as_json(
@@ -33,6 +33,7 @@ def all_in_full(
             catalog.apps_of(session.environment, session.version),
             opened[session.id],
             now,
+            rules,
         )
         for session in sessions
     ]
