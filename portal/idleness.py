@@ -12,6 +12,7 @@ from portal.core.ports import Note
 from portal.core.session import UNUSED, Session, State
 from portal.core.stores import SlurmStatus
 from portal.core.view import shown_state
+from portal.errors import PortalError
 from portal.sessions import Sessions
 
 log = logging.getLogger(__name__)
@@ -44,8 +45,12 @@ class Idleness:
         self._status.save_measured(measured)
         slurm = self._status.slurm_status()
         for session in running.values():
-            if session.id not in used and is_unused(session, rules, now):
+            if session.id in used or not is_unused(session, rules, now):
+                continue
+            try:
                 self._end(session, slurm, now)
+            except PortalError as error:  # it must not hold up the others
+                log.warning("session %s: %s", session.id, error)
 
     def _noise(self) -> dict[str, int]:
         noise: dict[str, int] = {}
