@@ -214,7 +214,7 @@ class Access:
 
     def offered(self, session: Session) -> list[AppSpec]:
         """The apps of a session."""
-        return self._catalog().apps_of(session.environment, session.version)
+        return self._catalog().apps_of(session.environment, session.version, session.apps)
 
     def _start(self, session: Session, spec: AppSpec) -> AppState:
         server = self._catalog().apps[spec.server]
@@ -227,6 +227,14 @@ class Access:
         return next((a for a in self._store.apps(session.id) if a.app == server), missing)
 
     # What runners say
+
+    def note_image(self, session: Session, found: Sequence[str]) -> tuple[str, ...]:
+        """Remember which of the site's apps a session has found in its image, and return them."""
+        catalog, image = self._catalog(), (session.environment, session.version)
+        known = tuple(name for name in dict.fromkeys(found) if name in catalog.apps)
+        if known and known != catalog.found.get(image):
+            self._store.note_image_apps(*image, known)
+        return known
 
     def note_app(
         self,

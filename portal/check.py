@@ -30,8 +30,12 @@ def check(settings: Settings) -> Iterator[Finding]:
     known = Path(settings.login.known_hosts)
     yield Finding(known.exists(), f"{known}: the login node's host key (ssh-keyscan, then compare)")
     services = wire(settings)
-    images = services.sessions.catalog().images
-    yield Finding(bool(images), f"{len(images)} images in {settings.sessions.images}")
+    catalog = services.sessions.catalog()
+    images, apps = len(catalog.images), len(catalog.apps)
+    yield Finding(bool(images), f"{images} images in {settings.sessions.images}")
+    yield Finding(bool(apps), f"{apps} apps in {settings.sessions.apps}")
+    for problem in catalog.problems:
+        yield Finding(False, problem)
     yield from _slurm(services)
 
 

@@ -32,6 +32,7 @@ def main(argv: list[str] | None = None) -> int:
         ("init", _init, "make keys, certificates and the database; what is there stays"),
         ("worker", _worker, "follow Slurm's queue until told to stop"),
         ("check", _check, "say what is missing before the portal can work"),
+        ("apps", _apps, "list the apps, and the images that can run each"),
     ):
         commands.add_parser(name, help=text).set_defaults(action=command)
     render = commands.add_parser("render", help="print a configuration file for this site")
@@ -96,6 +97,17 @@ def _check(settings: Settings, _options: argparse.Namespace) -> int:
         print(("ok      " if finding.ok else "MISSING ") + finding.text)
         problems += not finding.ok
     return 1 if problems else 0
+
+
+def _apps(settings: Settings, _options: argparse.Namespace) -> int:
+    catalog = wire(settings).sessions.catalog()
+    having: dict[str, list[str]] = {name: [] for name in catalog.apps}
+    for image in catalog.images:
+        for spec in catalog.apps_of(image.environment, image.version):
+            having[spec.name].append(f"{image.environment}/{image.version}")
+    for name, images in having.items():
+        print(f"{name:<16} {catalog.apps[name].title:<24} {', '.join(images) or '-'}")
+    return 0
 
 
 if __name__ == "__main__":

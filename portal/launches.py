@@ -210,7 +210,7 @@ class Launches:
         return runner_spec(
             session,
             token,
-            self._catalog().apps_of(session.environment, session.version),
+            self._catalog().startable(session.environment, session.version),
             self._rules,
             env,
             callback_ca=self._certificates.server_ca(),

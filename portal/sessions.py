@@ -37,6 +37,8 @@ class ReadyMessage:
     node: str
     port: int
     request: str
+    apps: tuple[str, ...] = ()
+    """The apps that the image can run, as far as the runner has looked."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,7 @@ class Sessions:
             ready=session.ready or self.clock(),
             last_used=self.clock(),
             deadline=report.deadline,
+            apps=self.access.note_image(session, message.apps),
         )
         if changed is None:
             raise Gone("The session is over.")

@@ -38,7 +38,7 @@ def wire(settings: Settings) -> Services:
     transport = SshTransport(settings.login, authority)
     engine = open_database(settings.state.database_url)
     store, doors = Store(engine), Doors(engine)
-    catalog = FolderCatalog(settings.sessions.apps, settings.sessions.images)
+    catalog = FolderCatalog(settings.sessions.apps, settings.sessions.images, doors.image_apps)
     administration = Administration(RulesTable(engine), store, now, settings.state.journal_days)
     origins = settings.web.origins
     access = Access(

@@ -7,65 +7,113 @@ import re
 import threading
 import time
 import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from portal.core.app import AppSpec, Catalog, Image, describe_problem
+from portal.core.app import AppSpec, Catalog, Image, misfits, problems_of
 
 log = logging.getLogger(__name__)
 
 FRESH_SECONDS = 10.0
+RENAMED = {"script": "command"}
+"""Fields whose keys in the file are called otherwise, as the text may be in a file of its own."""
+Found = Mapping[tuple[str, str], tuple[str, ...]]
 
 
 class CatalogError(Exception):
-    """A description is wrong; the text names the file and the reason."""
+    """A description is wrong; the text names the file, the line and the reason."""
 
 
 def read_app(folder: Path) -> AppSpec:
     """One app of apps/<name>/; raises CatalogError."""
     file = folder / "app.toml"
-    data = _read(file)
+    text, data = _read(file)
+    for key in {"name", "script"} & data.keys():
+        raise CatalogError(_said(file, text, key, "there is no such field"))
     start = folder / "start.sh"
-    script = start.read_text(encoding="utf-8") if start.exists() else ""
-    if not script and "shares" not in data:
-        raise CatalogError(f"{file}: there is no start.sh beside it and it shares no other app")
+    script = data.pop("command", "")
+    if start.exists():
+        if script:
+            raise CatalogError(_said(file, text, "command", "there is a start.sh, too"))
+        script = _text(start)
     try:
         return AppSpec.model_validate({**data, "name": folder.name, "script": script})
     except ValidationError as error:
-        raise CatalogError(f"{file}: {describe_problem(error)}") from error
+        raise CatalogError(_described(file, text, error)) from error
 
 
 def read_image(folder: Path) -> Image:
     """One image of images/<env>/<version>/; raises CatalogError."""
     file = folder / "image.toml"
+    text, data = _read(file)
     names = {
         "environment": folder.parent.name,
         "version": folder.name,
         "path": str(folder / "image.sif"),
     }
     try:
-        return Image.model_validate({**_read(file), **names})
+        return Image.model_validate({**data, **names})
     except ValidationError as error:
-        raise CatalogError(f"{file}: {describe_problem(error)}") from error
+        raise CatalogError(_described(file, text, error)) from error
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Path) -> tuple[str, dict[str, Any]]:
+    text = _text(file)
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return text, tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        reason, _, place = str(error).partition(" (at ")
+        found = re.match(r"line (\d+)", place)
+        line = int(found[1]) if found else text.rstrip().count("\n") + 1
+        raise CatalogError(f"{file}, line {line}: {reason}") from error
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
     except OSError as error:
         raise CatalogError(f"{file}: {error.strerror}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise CatalogError(f"{file}: {error}") from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise CatalogError(f"{file}, line {line}: this is not UTF-8") from error
+
+
+def _described(file: Path, text: str, error: ValidationError) -> str:
+    """All that is wrong with one file, each thing with its line."""
+    problems = [(RENAMED.get(key, key), problem) for key, problem in problems_of(error)]
+    return "; ".join(_said(file, text, key, problem) for key, problem in problems)
+
+
+def _said(file: Path, text: str, key: str, problem: str) -> str:
+    top = key.partition(".")[0]
+    line = _line_of(text, top)
+    return f"{file}{f', line {line}' if line else ''}: {top}: {problem}"
+
+
+def _line_of(text: str, key: str) -> int | None:
+    """The line on which a key is given; None when it is not."""
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        if re.match(rf"""\s*["']?{re.escape(key)}["']?\s*[=.]""", line):
+            try:
+                # Not within a text of several lines: what stands before it is whole.
+                tomllib.loads("".join(lines[:number]))
+            except tomllib.TOMLDecodeError:
+                continue
+            return number + 1
+    return None
 
 
 class FolderCatalog:
-    """The catalog of two folders; new images show up without a restart."""
+    """The catalog of two folders; new apps and images show up without a restart."""
 
-    def __init__(self, apps: str, images: str) -> None:
+    def __init__(self, apps: str, images: str, found: Callable[[], Found] = dict) -> None:
         self._apps = Path(apps)
         self._images = Path(images)
+        self._found = found
         self._lock = threading.Lock()
         self._known: tuple[float, Catalog] | None = None
 
@@ -74,22 +122,58 @@ class FolderCatalog:
         with self._lock:
             now = time.monotonic()
             if self._known is None or now - self._known[0] > FRESH_SECONDS:
-                self._known = (now, self._scan())
+                catalog = self._scan()
+                self._log(catalog.problems)
+                self._known = (now, catalog)
             return self._known[1]
 
+    def _log(self, problems: tuple[str, ...]) -> None:
+        told = self._known[1].problems if self._known else ()
+        for problem in problems:
+            if problem not in told:
+                log.error("left out: %s", problem)
+
     def _scan(self) -> Catalog:
-        apps, images = {}, []
-        for file in sorted(self._apps.glob("*/app.toml")):
+        problems: list[str] = []
+        apps = dict(self._read_apps(problems))
+        images = list(self._read_images(apps, problems))
+        return Catalog(
+            apps=apps,
+            images=tuple(sorted(images, key=_newest_first)),
+            found=dict(self._found()),
+            problems=tuple(problems),
+        )
+
+    def _read_apps(self, problems: list[str]) -> Iterator[tuple[str, AppSpec]]:
+        apps = {}
+        for folder in sorted(self._apps.glob("[!.]*/")):
             try:
-                apps[file.parent.name] = read_app(file.parent)
+                apps[folder.name] = read_app(folder)
             except CatalogError as error:
-                log.error("left out: %s", error)
-        for file in self._images.glob("*/*/image.sif"):
+                problems.append(str(error))
+        wrong = misfits(apps)
+        for name, spec in apps.items():
+            if name not in wrong:
+                yield name, spec
+                continue
+            file = self._apps / name / "app.toml"
+            problems.append(_said(file, _text(file), *wrong[name]))
+
+    def _read_images(self, apps: Mapping[str, AppSpec], problems: list[str]) -> Iterator[Image]:
+        for sif in self._images.glob("*/*/image.sif"):
+            file = sif.with_name("image.toml")
             try:
-                images.append(read_image(file.parent))
+                image = read_image(file.parent)
             except CatalogError as error:
-                log.error("left out: %s", error)
-        return Catalog(apps=apps, images=tuple(sorted(images, key=_newest_first)))
+                problems.append(str(error))
+                continue
+            yield image
+            for key, names in (("apps", image.apps), ("default_app", (image.default_app,))):
+                problems += [
+                    _said(file, _text(file), key, f"there is no app {name}")
+                    for name in names
+                    if name is not None and name not in apps
+                ]
 
 
 def _newest_first(image: Image) -> tuple[str, list[int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from portal.core.app import AppSpec, Image
@@ -46,14 +46,14 @@ def build_job(session: Session, image: Image, rules: Rules) -> JobDescription:
 def runner_spec(
     session: Session,
     token: str,
-    apps: Iterable[AppSpec],
+    apps: Sequence[AppSpec],
     rules: Rules,
     env: Mapping[str, str],
     *,
     callback_ca: str,
     client_ca: str,
 ) -> str:
-    """Write the runner's instructions as one line of JSON.
+    """Write the runner's instructions as one line of JSON; `apps` are all that may ever start.
 
     Secret: the token is in it, and environment variables often hold passwords.
     """
@@ -67,6 +67,7 @@ def runner_spec(
             "ports": list(rules.gateway_ports),
             "heartbeat_seconds": rules.heartbeat_seconds,
             "apps": sorted({app.server for app in apps}),
+            "detect": {app.name: app.detect for app in apps},
             "env": dict(env),
             # Only what was asked for by name, or capped, is worth not starting for.
             "shared_memory": {"mb": session.shm_mb, "must": _must_have_shm(session)},

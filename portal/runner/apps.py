@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
-import socket
 import subprocess
 import threading
 import time
 from collections import deque
 
-from . import wire
+from . import netns
 from .log import say, write
+from .probe import answers, computes, read_details
 from .spec import AppStart
 
 TYPE_CHECKING = False
@@ -25,9 +24,6 @@ LONGEST_LINE = 2000
 # What one app may write into the job's log, so that a runaway cannot fill the user's quota.
 LOG_BYTES = 20 * 1024 * 1024
 PROBE_PAUSE = 0.015
-PROBE_TIMEOUT = 5.0
-# Short: a heartbeat waits for it.
-BUSY_TIMEOUT = 2.0
 # Above the runner and the gateway: when memory runs out, what the user started goes first.
 OOM_SCORE = 500
 STARTING, READY, FAILED, STOPPED = "starting", "ready", "failed", "stopped"
@@ -52,6 +48,7 @@ class App:
         self._toolkit = toolkit
         self._changed = changed
         self._env = env or {}
+        self._details = ""
         self._lines: deque[str] = deque(maxlen=LOG_LINES)
         self._lock = threading.RLock()
         # Starting and stopping take turns; the state is only held for a moment.
@@ -69,26 +66,20 @@ class App:
         """Whether there is a process that has been started and not been stopped."""
         return self.state in {STARTING, READY}
 
+    def busy(self) -> bool:
+        """Whether it computes, though nobody may be looking."""
+        how = self._description
+        if self.state != READY or how is None or not how.busy:
+            return False
+        return computes(self.socket_path, how.busy, how.busy_when)
+
     def report(self) -> dict[str, object]:
         """What the portal is told about the app."""
-        return {"state": self.state, "message": self.message, "log": "\n".join(self._lines)}
-
-    def busy(self) -> bool:
-        """Whether it says that it computes, or is too busy to say anything."""
-        description = self._description
-        if self.state != READY or description is None or not description.busy:
-            return False
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
-            stream.settimeout(BUSY_TIMEOUT)
-            try:
-                stream.connect(self.socket_path)
-                status, body = wire.get(stream, description.busy)
-            except TimeoutError:
-                return True
-            except OSError:
-                return False
-        text = body.decode(errors="replace")
-        return status < 400 and re.search(description.busy_when, text) is not None
+        log = "\n".join(self._lines)
+        report: dict[str, object] = {"state": self.state, "message": self.message, "log": log}
+        if self.state == READY and self._details:
+            report["details"] = self._details
+        return report
 
     def start(self, description: AppStart) -> None:
         """Start the app; nothing happens while it starts or runs."""
@@ -99,12 +90,11 @@ class App:
             self._lines = deque(maxlen=LOG_LINES)
             self.state, self.message, self.started = STARTING, "", True
             try:
-                process = self._spawn(description.script)
+                process = self._spawn(description)
             except OSError as error:
                 self._settle(FAILED, f"{self.name} cannot be started: {error}")
                 return
-            self._process = process
-            self._description = description
+            self._process, self._description = process, description
         say(f"{self.name}: starting")
         threading.Thread(
             target=self._read_output,
@@ -139,28 +129,37 @@ class App:
                 _kill(pid)
             self._settle(STOPPED, "")
 
-    def _spawn(self, script: str) -> subprocess.Popen[bytes]:
-        home = f"{self._directory}/{self.name}"
-        os.makedirs(home, 0o700, exist_ok=True)
-        path = f"{home}/start.sh"
+    @property
+    def _home(self) -> str:
+        return f"{self._directory}/{self.name}"
+
+    def _spawn(self, description: AppStart) -> subprocess.Popen[bytes]:
+        os.makedirs(self._home, 0o700, exist_ok=True)
+        path = f"{self._home}/start.sh"
         with open(path, "w", encoding="utf-8") as file:
-            file.write(script)
-        if os.path.lexists(self.socket_path):
-            os.unlink(self.socket_path)
+            file.write(description.script)
+        # What an earlier run has left says nothing about this one.
+        for left in (self.socket_path, f"{self._home}/details"):
+            if os.path.lexists(left):
+                os.unlink(left)
         raise_score = f'echo {OOM_SCORE} 2>/dev/null >/proc/self/oom_score_adj; exec "$@"'
+        argv = ["/bin/sh", "-c", raise_score, "sh", _shell(description.script), path]
+        if description.listen == "tcp":
+            config = f"{self._home}/forward.cfg"
+            argv = netns.wrap(self._toolkit, self.socket_path, config, argv)
         return subprocess.Popen(
-            ["/bin/sh", "-c", raise_score, "sh", _shell(script), path],
+            argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=os.environ.get("HOME", "/"),
-            env=self._environment(home),
+            env=self._environment(description),
             start_new_session=True,
             # The sockets' directory is closed to others; the user's own files need not be.
             umask=0o022,
         )
 
-    def _environment(self, home: str) -> dict[str, str]:
+    def _environment(self, description: AppStart) -> dict[str, str]:
         environment = {"LANG": "C.UTF-8", **os.environ}
         # Apptainer's own prompt; the image's shell has a better one.
         for name in ("PS1", "PROMPT_COMMAND"):
@@ -169,11 +168,18 @@ class App:
         if "PATH" in self._env:
             # In front of the image's own, without which nothing of the image would be found.
             environment["PATH"] = f"{self._env['PATH']}:{os.environ.get('PATH', os.defpath)}"
-        environment["SLIPWAY_APP"] = self.name
-        environment["SLIPWAY_SOCKET"] = self.socket_path
-        environment["SLIPWAY_RUN"] = home
-        environment["SLIPWAY_TOOLKIT"] = self._toolkit
-        return environment
+        if description.listen == "tcp":
+            environment["PORT"] = str(netns.PORT)
+        return environment | {
+            "SLIPWAY_APP": self.name,
+            "SLIPWAY_SOCKET": self.socket_path,
+            "SLIPWAY_RUN": self._home,
+            "SLIPWAY_TOOLKIT": self._toolkit,
+            "SLIPWAY_ORIGIN": description.origin,
+            # With an origin of its own, every app is at the top of it.
+            "SLIPWAY_BASE_PATH": "/",
+            "SLIPWAY_ASKED": description.asked,
+        }
 
     def _read_output(self, process: subprocess.Popen[bytes], lines: deque[str]) -> None:
         stream: BufferedReader = process.stdout  # type: ignore[assignment]
@@ -210,19 +216,11 @@ class App:
     def _await_answer(self, process: subprocess.Popen[bytes], description: AppStart) -> bool:
         deadline = time.monotonic() + description.timeout
         while process.poll() is None and self.running and time.monotonic() < deadline:
-            if self._answers(description.ready):
+            if answers(self.socket_path, description.kind, description.ready):
+                self._details = read_details(f"{self._home}/details")
                 return True
             time.sleep(PROBE_PAUSE)
         return False
-
-    def _answers(self, path: str) -> bool:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
-            stream.settimeout(PROBE_TIMEOUT)
-            try:
-                stream.connect(self.socket_path)
-                return wire.probe(stream, path) < 500
-            except OSError:
-                return False
 
     def _settle(self, state: str, message: str, of: subprocess.Popen[bytes] | None = None) -> bool:
         """Change the state; with `of`, only while that process still is the app and runs."""

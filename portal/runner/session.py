@@ -9,6 +9,7 @@ import threading
 from . import control, gateway
 from .apps import App
 from .callback import Callback, Refused, Reporter, SessionOver, Unreachable, post_ready
+from .detect import detect
 from .log import say
 from .spec import Spec, SpecError, parse_app_start
 from .supervisor import Supervisor
@@ -71,7 +72,9 @@ class Session:
         request = gateway.request_certificate(self._toolkit, self._directory, self._spec.session)
         # The key is made by another process while this one shakes hands with the portal.
         self._callback.connect()
-        answer = post_ready(self._callback, {**where, "csr": gateway.read_request(request)})
+        found = detect(self._spec.detect)
+        message = {**where, "csr": gateway.read_request(request), "apps": found}
+        answer = post_ready(self._callback, message)
         apps = answer.get("start", [])
         for item in apps if isinstance(apps, list) else []:
             self._supervisor.start(parse_app_start(item))

@@ -8,6 +8,7 @@ import re
 NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 SESSION = re.compile(r"[0-9a-f]{32}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+PATH = re.compile(r"/[!-~]*")
 CONTROL = "control"
 
 
@@ -23,10 +24,22 @@ class SpecError(ValueError):
 class AppStart:
     """How to start one app; `timeout` in seconds until it must have answered `ready`.
 
-    While it computes, `busy_when` is found in its answer at `busy`; "" where nothing tells that.
+    What the fields mean is in core/app.py, whose descriptions they come from. `origin` is where
+    browsers find the app, `asked` what its owner answered when asked.
     """
 
-    __slots__ = ("busy", "busy_when", "name", "ready", "script", "timeout")
+    __slots__ = (
+        "asked",
+        "busy",
+        "busy_when",
+        "kind",
+        "listen",
+        "name",
+        "origin",
+        "ready",
+        "script",
+        "timeout",
+    )
 
     def __init__(
         self,
@@ -35,6 +48,10 @@ class AppStart:
         ready: str,
         timeout: float,
         *,
+        kind: str = "web",
+        listen: str = "unix",
+        asked: str = "",
+        origin: str = "",
         busy: str = "",
         busy_when: str = "",
     ) -> None:
@@ -42,6 +59,10 @@ class AppStart:
         self.script = script
         self.ready = ready
         self.timeout = timeout
+        self.kind = kind
+        self.listen = listen
+        self.asked = asked
+        self.origin = origin
         self.busy = busy
         self.busy_when = busy_when
 
@@ -64,6 +85,7 @@ class Spec:
         "callback",
         "callback_ca",
         "client_ca",
+        "detect",
         "env",
         "heartbeat_seconds",
         "ports",
@@ -84,6 +106,7 @@ class Spec:
         ports: tuple[int, int],
         heartbeat_seconds: float,
         apps: tuple[str, ...],
+        detect: dict[str, tuple[str, ...]],
         start: tuple[AppStart, ...],
         env: dict[str, str],
         shared_memory: SharedMemory | None,
@@ -96,6 +119,7 @@ class Spec:
         self.ports = ports
         self.heartbeat_seconds = heartbeat_seconds
         self.apps = apps
+        self.detect = detect
         self.start = start
         self.env = env
         self.shared_memory = shared_memory
@@ -120,6 +144,7 @@ def parse_spec(text: str) -> Spec:
         ports=_ports(message),
         heartbeat_seconds=_number(message, "heartbeat_seconds", 0.05, 3600),
         apps=apps,
+        detect=_probes(message),
         start=start,
         env=_environment(message),
         shared_memory=_shared_memory(message),
@@ -133,29 +158,15 @@ def parse_app_start(item: object) -> AppStart:
     return AppStart(
         name=_app_name(item.get("name")),
         script=_text(item, "script"),
-        ready=_path(item, "ready"),
+        ready=_text(item, "ready", PATH),
         timeout=_number(item, "timeout", 0.05, 3600),
-        busy=_path(item, "busy") if item.get("busy") else "",
-        busy_when=_pattern(item, "busy_when"),
+        kind=_choice(item, "kind", ("web", "ssh")),
+        listen=_choice(item, "listen", ("unix", "tcp")),
+        asked=_optional(item, "asked"),
+        origin=_optional(item, "origin"),
+        busy=_optional(item, "busy", PATH),
+        busy_when=_expression(item, "busy_when"),
     )
-
-
-def _path(message: dict[str, object], field: str) -> str:
-    path = _text(message, field)
-    if not re.fullmatch(r"/[!-~]*", path):
-        raise SpecError(field, "must be a path that starts with /")
-    return path
-
-
-def _pattern(message: dict[str, object], field: str) -> str:
-    value = message.get(field, "")
-    if not isinstance(value, str):
-        raise SpecError(field, "must be a text")
-    try:
-        re.compile(value)
-    except re.error:
-        raise SpecError(field, "must be a regular expression") from None
-    return value
 
 
 def parse_object(field: str, text: str) -> dict[str, object]:
@@ -173,8 +184,31 @@ def _text(message: dict[str, object], field: str, pattern: re.Pattern[str] | Non
     value = message.get(field)
     if not isinstance(value, str) or not value:
         raise SpecError(field, "must be a text")
-    if pattern is not None and not pattern.fullmatch(value):
+    if "\0" in value or (pattern is not None and not pattern.fullmatch(value)):
         raise SpecError(field, "has the wrong form")
+    return value
+
+
+def _optional(
+    message: dict[str, object], field: str, pattern: re.Pattern[str] | None = None
+) -> str:
+    return _text(message, field, pattern) if message.get(field, "") != "" else ""
+
+
+def _choice(message: dict[str, object], field: str, values: tuple[str, ...]) -> str:
+    """One of some words; the first where none is given."""
+    value = message.get(field, values[0])
+    if value not in values:
+        raise SpecError(field, f"must be one of {', '.join(values)}")
+    return str(value)
+
+
+def _expression(message: dict[str, object], field: str) -> str:
+    value = _optional(message, field)
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise SpecError(field, f"is not a regular expression: {error}") from None
     return value
 
 
@@ -190,6 +224,17 @@ def _list(message: dict[str, object], field: str, optional: bool = False) -> lis
     if not isinstance(value, list):
         raise SpecError(field, "must be a list")
     return value
+
+
+def _probes(message: dict[str, object]) -> dict[str, tuple[str, ...]]:
+    """Which programs to look for, by app; any one of an app's is enough."""
+    value = message.get("detect", {})
+    if not isinstance(value, dict):
+        raise SpecError("detect", "must be an object")
+    for programs in value.values():
+        if not isinstance(programs, list) or not all(isinstance(name, str) for name in programs):
+            raise SpecError("detect", "must have a list of programs for each app")
+    return {_app_name(name): tuple(programs) for name, programs in value.items()}
 
 
 def _environment(message: dict[str, object]) -> dict[str, str]:

@@ -34,6 +34,8 @@ class Ready(BaseModel):
     node: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]{0,252}$")]
     port: Annotated[int, Field(ge=1, le=65535)]
     csr: Annotated[str, Field(max_length=16_384)]
+    apps: Annotated[list[AppName], Field(max_length=256)] = []
+    """The apps that the image can run."""
 
 
 class Heartbeat(BaseModel):
@@ -57,6 +59,8 @@ class AppReport(BaseModel):
     state: Literal["ready", "failed", "stopped"]
     message: Annotated[str, Field(max_length=2000)] = ""
     log: Annotated[str, Field(max_length=65_536)] = ""
+    details: Annotated[str, Field(max_length=4096)] | None = None
+    """What the app wants its owner to be shown; only with "ready"."""
 
 
 @blueprint.before_request
@@ -75,7 +79,7 @@ def ready(session_id: str) -> ResponseReturnValue:
     """The gateway has a port: certify it, and say which apps somebody waits for."""
     session = _session(session_id)
     body = read_model(Ready)
-    message = ReadyMessage(body.job_id, body.node, body.port, body.csr)
+    message = ReadyMessage(body.job_id, body.node, body.port, body.csr, tuple(body.apps))
     answer = services().sessions.mark_ready(session, message)
     return {"certificate": answer.certificate, "start": answer.start}
 
@@ -95,5 +99,6 @@ def app_report(session_id: str, app: str) -> ResponseReturnValue:
     """Take in what became of an app."""
     session = _session(session_id)
     body = read_model(AppReport)
-    services().access.note_app(session, app, AppState(body.state), body.message, body.log)
+    state = AppState(body.state)
+    services().access.note_app(session, app, state, body.message, body.log, body.details)
     return {}

@@ -30,7 +30,7 @@ def all_in_full(
         as_json(
             session,
             status,
-            catalog.apps_of(session.environment, session.version),
+            catalog.apps_of(session.environment, session.version, session.apps),
             opened[session.id],
             now,
             rules,

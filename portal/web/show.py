@@ -117,7 +117,7 @@ def rows_for(
             session,
             data,
             catalog.image(session.environment, session.version),
-            catalog.apps_of(session.environment, session.version),
+            catalog.apps_of(session.environment, session.version, session.apps),
             session.owner == person.name,
         )
         for session, data in zip(sessions, all_in_full(sessions, status), strict=True)

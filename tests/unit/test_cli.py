@@ -16,10 +16,11 @@ ROOT = Path(__file__).parents[2]
 def config(tmp_path: Path) -> str:
     """A site's settings in a folder of the test."""
     file = tmp_path / "slipway.toml"
-    quoted = {name: json.dumps(str(tmp_path / name)) for name in ("state", "run", "images")}
+    places = ("state", "run", "images", "apps")
+    quoted = {name: json.dumps(str(tmp_path / name)) for name in places}
     file.write_text(
         f"[sessions]\ntemplates = {json.dumps(str(ROOT / 'templates'))}\n"
-        f"images = {quoted['images']}\n"
+        f"images = {quoted['images']}\napps = {quoted['apps']}\n"
         f"[state]\ndirectory = {quoted['state']}\nrun = {quoted['run']}\n"
         f"[login]\nhost = '127.0.0.1'\nport = 1\nknown_hosts = {json.dumps(str(file))}\n"
     )
@@ -59,3 +60,22 @@ def test_wrong_settings_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[
     file.write_text("[web]\ncolour = 'red'")
     assert main(["--config", str(file), "init"]) == 2
     assert "web.colour" in capsys.readouterr().err
+
+
+def test_a_wrong_app_is_shown_with_its_line_and_others_are_listed(
+    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in (("good", "title = 'Good'\ncommand = 'x'"), ("bad", "title = 'Bad'\nx = 1")):
+        (tmp_path / "apps" / name).mkdir(parents=True)
+        (tmp_path / "apps" / name / "app.toml").write_text(text)
+    (tmp_path / "images" / "plain" / "1").mkdir(parents=True)
+    (tmp_path / "images" / "plain" / "1" / "image.sif").touch()
+    (tmp_path / "images" / "plain" / "1" / "image.toml").write_text("title = 'Plain'")
+    main(["--config", config, "init"])
+    assert main(["--config", config, "check"]) == 1
+    said = capsys.readouterr().out
+    assert "ok      1 apps in" in said
+    assert "MISSING" in said
+    assert "bad/app.toml, line 2: x: there is no such field" in said
+    assert main(["--config", config, "apps"]) == 0
+    assert capsys.readouterr().out.split() == ["good", "Good", "plain/1"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from portal.adapters.catalog import CatalogError, FolderCatalog, read_app, read_image
+from portal.adapters.catalog import CatalogError, FolderCatalog, Found, read_app, read_image
 
 ROOT = Path(__file__).parents[3]
 
@@ -20,22 +21,94 @@ def app(folder: Path, name: str, toml: str, script: str | None = "exec true\n") 
     return folder / name
 
 
+LONG = "title = 'A'\ncommand = '''\ntimeout = 0\n'''\n"
+
+
 @pytest.mark.parametrize(
-    ("toml", "script", "word"),
+    ("toml", "script", "words"),
     [
-        ("title = ", "x", "app.toml"),
-        ("icon = 'box'", "x", "title"),
-        ("title = 'A'\npath = 'lab'", "x", "path"),
-        ("title = 'A'\ntimeout = 0", "x", "timeout"),
-        ("title = 'A'\ncolour = 'red'", "x", "colour"),
-        ("title = 'A'", None, "start.sh"),
+        ("title = ", "x", "app.toml, line 1: Invalid value"),
+        ("title = 'A'\n[x", "x", "app.toml, line 2: Expected"),
+        ("icon = 'box'", "x", "app.toml: title: this is needed"),
+        ("title = 'A'\n# no\npath = 'lab'", "x", "line 3: path: a path begins"),
+        ("title = 'A'\npath = '//example.org'", "x", "line 2: path: a path begins"),
+        ("title = 'A'\nready = '/a b'", "x", "line 2: ready: a path begins"),
+        ("title = 'A'\ntimeout = 0", "x", "line 2: timeout: this must be at least 1"),
+        (LONG + "timeout = 0", None, "line 5: timeout"),
+        ("title = 'A'\ncolour = 'red'", "x", "line 2: colour: there is no such field"),
+        ("title = 'A'\nscript = 'x'", "x", "line 2: script: there is no such field"),
+        ("title = 'A'\nname = 'x'", "x", "line 2: name: there is no such field"),
+        ("title = 'A'", None, "app.toml: command: this is needed"),
+        ("title = 'A'\ncommand = 'x'", "x", "line 2: command: there is a start.sh"),
+        ("title = 'A'\ncommand = 7", None, "line 2: command: this must be text"),
+        ("title = 'A'\nshares = 'b'", "x", "line 2: shares: it starts by itself"),
+        ("title = 'A'\nshares = 'thing'", None, "line 2: shares: it cannot share its own"),
+        ("title = 'A'\nshares = 'b'\nlisten = 'tcp'", None, "line 3: listen: this belongs"),
+        ("title = 'A'\nlisten = 'udp'", "x", "line 2: listen"),
+        ("title = 'A'\nbackground = ['/a', 'b']", "x", "line 2: background: a path begins"),
+        ("title = 'A'\ndetect = ['a/b']", "x", "line 2: detect: name a program"),
+        ("title = 'A'\nbusy = '/x'\nbusy_when = '(('", "x", "line 3: busy_when: this is not a reg"),
+        ("title = 'A'\nbusy_when = 'x'", "x", "line 2: busy_when: busy and busy_when need"),
+        ("title = 'A'\nkind = 'ssh'\npublic = true", "x", "line 3: public: an app of the kind"),
     ],
 )
-def test_a_wrong_app_is_refused_with_the_reason(
-    tmp_path: Path, toml: str, script: str | None, word: str
+def test_a_wrong_app_is_refused_with_line_and_reason(
+    tmp_path: Path, toml: str, script: str | None, words: str
 ) -> None:
-    with pytest.raises(CatalogError, match=word):
+    with pytest.raises(CatalogError, match=re.escape(words)):
         read_app(app(tmp_path, "thing", toml, script))
+
+
+@pytest.mark.parametrize("name", ["control", "Thing", "9", "a" * 32])
+def test_some_names_are_not_for_apps(tmp_path: Path, name: str) -> None:
+    with pytest.raises(CatalogError, match=r"app\.toml: name: "):
+        read_app(app(tmp_path, name, "title = 'A'"))
+
+
+@pytest.mark.parametrize("name", ["app.toml", "start.sh"])
+def test_what_is_no_text_is_refused(tmp_path: Path, name: str) -> None:
+    folder = app(tmp_path, "thing", "title = 'A'")
+    (folder / name).write_bytes(b"title = 'A'\n#\xff\n")
+    with pytest.raises(CatalogError, match=f"{name}, line 2: this is not UTF-8"):
+        read_app(folder)
+
+
+def test_one_file_is_enough_for_an_app(tmp_path: Path) -> None:
+    text = 'title = \'A\'\nlisten = \'tcp\'\ncommand = """\nexec serve $PORT\n"""\n'
+    read = read_app(app(tmp_path, "thing", text, None))
+    assert (read.script, read.listen, read.server) == ("exec serve $PORT\n", "tcp", "thing")
+
+
+def catalog_of(tmp_path: Path, found: Found | None = None) -> FolderCatalog:
+    """The catalog of a test's folders."""
+    return FolderCatalog(str(tmp_path / "apps"), str(tmp_path / "images"), lambda: found or {})
+
+
+def test_apps_that_do_not_fit_together_are_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    apps = tmp_path / "apps"
+    app(apps, "a", "title = 'A'")
+    app(apps, "b", "title = 'B'\nshares = 'a'", None)
+    app(apps, "c", "title = 'C'\n\nshares = 'b'", None)
+    app(apps, "d", "shares = 'nowhere'\ntitle = 'D'", None)
+    app(apps, "e", "title = 'A'")
+    app(apps, "f", "title = 'F'\nshares = 'e'", None)
+    (apps / "g").mkdir()
+    app(apps, "h", "title = 'H'")
+    catalog = catalog_of(tmp_path)()
+    assert list(catalog.apps) == ["a", "b", "h"]
+    texts = (
+        "c/app.toml, line 3: shares: b has no web server of its own",
+        "d/app.toml, line 1: shares: there is no app nowhere",
+        "e/app.toml, line 1: title: the app a has the same",
+        "f/app.toml, line 2: shares: there is no app e",
+        "g/app.toml: No such file",
+    )
+    for text in texts:
+        assert text in "\n".join(catalog.problems)
+        assert text in caplog.text
+    assert len(catalog.problems) == len(texts)
 
 
 def test_a_wrong_one_does_not_hide_the_others(tmp_path: Path) -> None:
@@ -59,7 +132,7 @@ def image(folder: Path, environment: str, version: str, toml: str = "") -> None:
     place = folder / "images" / environment / version
     place.mkdir(parents=True)
     (place / "image.sif").touch()
-    (place / "image.toml").write_text(f"title = '{environment}'\napps = []\n{toml}")
+    (place / "image.toml").write_text(f"title = '{environment}'\n{toml}")
 
 
 def test_the_image_marked_as_default_is_proposed(tmp_path: Path) -> None:
@@ -98,3 +171,50 @@ def test_our_own_images(file: Path) -> None:
     image = read_image(file.parent)
     known = {folder.name for folder in (ROOT / "apps").iterdir()}
     assert set(image.apps) <= known
+
+
+def test_what_an_image_offers(tmp_path: Path) -> None:
+    apps = tmp_path / "apps"
+    app(apps, "board", "title = 'Board'\ndetect = ['board']")
+    app(apps, "lab", "title = 'Lab'\ndetect = ['lab']")
+    app(apps, "book", "title = 'Book'\nshares = 'lab'\ndetect = ['book', '/opt/book']", None)
+    app(apps, "shell", "title = 'Shell'")
+    image(tmp_path, "plain", "1")
+    image(tmp_path, "python", "1", "default_app = 'book'")
+    image(tmp_path, "chosen", "1", "apps = ['shell', 'lab', 'gone']")
+    found = {("plain", "1"): ("board", "shell"), ("chosen", "1"): ("board", "shell", "lab")}
+
+    def offered(environment: str, *session: str, known: Found | None = None) -> list[str]:
+        catalog = catalog_of(tmp_path, known)()
+        return [spec.name for spec in catalog.apps_of(environment, "1", session)]
+
+    # Nobody has looked: what runs everywhere, and what the description names.
+    assert offered("plain") == ["shell"]
+    assert offered("python") == ["book", "lab", "shell"]
+    assert offered("chosen") == ["shell", "lab"]
+    # What sessions found counts, within what administrators want, in their order.
+    assert offered("plain", known=found) == ["board", "shell"]
+    assert offered("chosen", known=found) == ["shell", "lab"]
+    # What this very session found counts most; an entry without its server is none.
+    assert offered("plain", "lab", "book", known=found) == ["book", "lab"]
+    assert offered("plain", "book", known=found) == []
+    assert offered("chosen", "lab", "board", known=found) == ["lab"]
+    # The image is gone, the session goes on.
+    assert offered("retired", "shell") == ["shell"]
+    assert offered("retired") == []
+    problems = catalog_of(tmp_path)().problems
+    assert [text.partition("image.toml")[2] for text in problems] == [
+        ", line 2: apps: there is no app gone"
+    ]
+
+
+def test_a_session_looks_for_all_that_may_be_offered(tmp_path: Path) -> None:
+    apps = tmp_path / "apps"
+    app(apps, "lab", "title = 'Lab'\ndetect = ['lab']")
+    app(apps, "book", "title = 'Book'\nshares = 'lab'", None)
+    app(apps, "shell", "title = 'Shell'")
+    image(tmp_path, "plain", "1")
+    image(tmp_path, "chosen", "1", "apps = ['book']")
+    catalog = catalog_of(tmp_path)()
+    assert [spec.name for spec in catalog.startable("plain", "1")] == ["lab", "book", "shell"]
+    assert [spec.name for spec in catalog.startable("chosen", "1")] == ["book", "lab"]

@@ -193,7 +193,7 @@ def test_people_read_of_it_quietly_then_aloud() -> None:
         now = NOON + timedelta(minutes=minutes)
         found = unused(session(usage_at=now, **changes), HOUR, now)
         assert found is None or found.ends == NOON + timedelta(hours=1)
-        return found and found.warned
+        return None if found is None else found.warned
 
     quiet = TOLD_AFTER / timedelta(minutes=1)
     assert said(quiet - 1) is None

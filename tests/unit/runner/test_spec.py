@@ -42,6 +42,13 @@ def test_variables_and_shared_memory() -> None:
     assert (spec.shared_memory.mb, spec.shared_memory.must) == (64, True)
 
 
+def test_what_to_look_for() -> None:
+    assert parse_spec(json.dumps(GOOD)).detect == {}
+    probes = {"jupyterlab": ["jupyter-lab", "/opt/lab"], "terminal": []}
+    found = parse_spec(json.dumps({**GOOD, "detect": probes})).detect
+    assert found == {"jupyterlab": ("jupyter-lab", "/opt/lab"), "terminal": ()}
+
+
 def test_fields_of_a_later_portal_are_ignored() -> None:
     assert parse_spec(json.dumps({**GOOD, "colour": "blue"})).heartbeat_seconds == 10
 
@@ -73,6 +80,9 @@ def test_fields_of_a_later_portal_are_ignored() -> None:
         ("apps", ["../evil"]),
         ("start", [{**START, "name": "tensorboard"}]),
         ("start", {}),
+        ("detect", []),
+        ("detect", {"jupyterlab": "jupyter-lab"}),
+        ("detect", {"jupyterlab": [7]}),
         ("env", []),
         ("env", {"A": 1}),
         ("env", {"A": "a-secret\0"}),

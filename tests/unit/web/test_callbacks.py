@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
 
 from portal.core.access import AppState, Person
 from portal.core.session import State
+from portal.errors import NotFound
 from tests.fakes import World
 from tests.unit.web.conftest import Runner
 
@@ -34,6 +36,24 @@ def test_ready_certifies_the_gateway_and_names_the_apps(world: World, launched: 
     assert world.store.get(runner.session.id).state is State.RUNNING  # type: ignore[union-attr]
 
 
+def test_what_a_session_finds_in_its_image_is_remembered(world: World, launched: Launched) -> None:
+    runner = launched()
+    spec = json.loads(runner.job.spec)
+    assert set(spec["detect"]) == {"jupyterlab", "notebook", "terminal"}
+    assert spec["apps"] == ["jupyterlab", "terminal"]
+    world.slurm.start(runner.job)
+    message = READY | {"apps": ["terminal", "jupyterlab", "elsewhere"]}
+    assert runner("ready", message).status_code == 200
+    session = world.store.get(runner.session.id)
+    assert session is not None
+    assert session.apps == ("terminal", "jupyterlab")
+    assert [spec.name for spec in world.access.offered(session)] == ["jupyterlab", "terminal"]
+    image = (session.environment, session.version)
+    assert world.doors.image_apps() == {image: ("terminal", "jupyterlab")}
+    with pytest.raises(NotFound):
+        world.access.open_app(ALICE, session.id, "notebook")
+
+
 def test_usage_and_apps_are_taken_in(world: World, launched: Launched) -> None:
     runner = launched()
     world.access.open_app(ALICE, runner.session.id, "terminal")
@@ -48,6 +68,17 @@ def test_usage_and_apps_are_taken_in(world: World, launched: Launched) -> None:
     assert session.memory_used == 123
 
 
+def test_what_an_app_says_of_itself_is_kept(world: World, launched: Launched) -> None:
+    runner = launched()
+    world.access.open_app(ALICE, runner.session.id, "terminal")
+    runner.ready()
+    # A heartbeat may come first, which says nothing of it.
+    runner("usage", USAGE | {"apps": {"terminal": "ready"}})
+    runner("apps/terminal", {"state": "ready", "details": "ssh-ed25519 AAAA"})
+    (opened,) = world.access.opened(runner.session.id)
+    assert (opened.state, opened.details) == (AppState.READY, "ssh-ed25519 AAAA")
+
+
 @pytest.mark.parametrize(
     ("path", "body", "field"),
     [
@@ -57,12 +88,14 @@ def test_usage_and_apps_are_taken_in(world: World, launched: Launched) -> None:
         ("ready", READY | {"job_id": "1 2"}, "job_id"),
         ("ready", READY | {"state": "RUNNING"}, "state"),
         ("ready", {"port": 1}, "job_id"),
+        ("ready", READY | {"apps": ["../x"]}, "apps.0"),
         ("usage", USAGE | {"cpu_seconds": -1}, "cpu_seconds"),
         ("usage", USAGE | {"memory_bytes": "much"}, "memory_bytes"),
         ("usage", USAGE | {"apps": {"terminal": "gone"}}, "apps.terminal"),
         ("usage", USAGE | {"owner": "bob"}, "owner"),
         ("apps/terminal", {"state": "wanted"}, "state"),
         ("apps/terminal", {"state": "ready", "log": "x" * 65_537}, "log"),
+        ("apps/terminal", {"state": "ready", "details": "x" * 4097}, "details"),
     ],
 )
 def test_bad_reports_name_their_field(

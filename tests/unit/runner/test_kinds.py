@@ -1,0 +1,103 @@
+"""What an app is told, when an SSH server counts as ready, and what an app says of itself."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from portal.runner.spec import AppStart, SpecError, parse_app_start
+from tests.unit.runner.test_apps import Watched, order, script, watched
+from tests.unit.runner.test_spec import START
+
+__all__ = ["watched"]
+
+# A server that greets by itself, as sshd does; whoever waits for an answer to HTTP waits in vain.
+GREETER = """\
+import os, socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(os.environ["SLIPWAY_SOCKET"])
+listener.listen(5)
+while True:
+    stream, _ = listener.accept()
+    stream.sendall(sys.argv[1].encode())
+    stream.recv(1000)
+    stream.close()
+"""
+
+
+def greeter(banner: str) -> str:
+    return f"#!/bin/sh\nexec {sys.executable} -c '{GREETER}' '{banner}'\n"
+
+
+def test_an_ssh_server_is_ready_when_it_shows_its_banner(watched: Watched) -> None:
+    watched.app.start(AppStart("demo", greeter("SSH-2.0-x\r\n"), "/", 10, kind="ssh"))
+    assert watched.next()["state"] == "ready"
+
+
+def test_another_greeting_is_no_ssh_server(watched: Watched) -> None:
+    watched.app.start(AppStart("demo", greeter("220 mail"), "/", 0.5, kind="ssh"))
+    assert watched.next()["state"] == "failed"
+
+
+def test_what_an_app_writes_of_itself_goes_with_ready(watched: Watched) -> None:
+    watched.app.start(order(script('echo "key x" > "$SLIPWAY_RUN/details"')))
+    report = watched.next()
+    assert (report["state"], report["details"]) == ("ready", "key x")
+    watched.app.stop(1)
+    assert "details" not in watched.next()
+    watched.app.start(order(script("")))
+    # Another run, which has said nothing.
+    assert "details" not in watched.next()
+
+
+def test_long_details_are_cut(watched: Watched) -> None:
+    watched.app.start(order(script('yes | head -c 9000 > "$SLIPWAY_RUN/details"')))
+    assert len(str(watched.next()["details"])) <= 4096
+
+
+def test_what_an_app_is_told(
+    watched: Watched, directory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", directory)
+    origin = "https://apps.example.org:10007"
+    text = "env; exit 1"
+    watched.app.start(AppStart("demo", text, "/", 10, asked="a b\nc", origin=origin))
+    lines = str(watched.next()["log"]).split("\n")
+    for line in (f"SLIPWAY_ORIGIN={origin}", "SLIPWAY_BASE_PATH=/", "SLIPWAY_ASKED=a b", "c"):
+        assert line in lines
+    assert Path(f"{directory}/demo/start.sh").read_text() == text
+
+
+def test_an_order_is_read_whole() -> None:
+    more = {
+        "kind": "ssh",
+        "listen": "tcp",
+        "asked": "x",
+        "origin": "http://x:1",
+        "busy": "/api/kernels",
+        "busy_when": "b.sy",
+    }
+    start = parse_app_start({**START, **more})
+    assert {key: getattr(start, key) for key in more} == more
+    plain = parse_app_start(START)
+    assert (plain.kind, plain.listen, plain.asked, plain.busy) == ("web", "unix", "", "")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("kind", "telnet"),
+        ("listen", "udp"),
+        ("asked", 7),
+        ("asked", "a\0b"),
+        ("origin", []),
+        ("busy", "api"),
+        ("busy_when", "(("),
+    ],
+)
+def test_a_bad_order_names_the_field(field: str, value: object) -> None:
+    with pytest.raises(SpecError) as caught:
+        parse_app_start({**START, field: value})
+    assert caught.value.field == field
