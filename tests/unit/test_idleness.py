@@ -5,16 +5,19 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
+from pydantic import ValidationError
 
 from portal.core.access import AppState, Traffic, gateway_name
 from portal.core.administration import CapsRequest, SiteRules
+from portal.core.app import AppSpec
 from portal.core.journal import JournalFilter
 from portal.core.session import UNUSED, Cause, Session, State
 from portal.errors import Conflict, NotFound, Unavailable
 from portal.idleness import Idleness
 from portal.reconcile import Reconciler
 from portal.sessions import Usage
-from tests.fakes import World
+from portal.ways import Ways
+from tests.fakes import APPS, CATALOG, World
 from tests.unit.test_reconcile import get, look
 from tests.unit.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
 
@@ -336,3 +339,20 @@ def test_one_that_cannot_be_ended_does_not_hold_up_the_others(
     monkeypatch.setattr(world.access, "close_session", away)
     worker(world).look()
     assert {get(world, one).state for one in (first, second)} == {State.ENDING}
+
+
+def test_haproxy_learns_what_a_window_asks_for_by_itself(world: World) -> None:
+    said = ("/api/contents", "PUT /lab/api/workspaces")
+    lab = APPS["jupyterlab"].model_copy(update={"background": said})
+    catalog = CATALOG.model_copy(update={"apps": {**APPS, "jupyterlab": lab}})
+    assert Ways(world.store, world.doors, world.routes, lambda: catalog).restore()
+    assert world.routes.background == [
+        "jupyterlab:GET:/api/contents",
+        "jupyterlab:PUT:/lab/api/workspaces",
+    ]
+
+
+@pytest.mark.parametrize("wrong", ["api", "put /api", "GET  /api", "GET api", "GET /a /b", ""])
+def test_a_wrong_request_is_refused(wrong: str) -> None:
+    with pytest.raises(ValidationError):
+        AppSpec(name="lab", title="Lab", script="run", background=(wrong,))
