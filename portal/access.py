@@ -125,6 +125,7 @@ class Access:
         state = self._start(session, spec)
         if spec.kind == "ssh" and state is AppState.READY:
             self.ways.open_standing(session, replace(opened, shut=False))
+        self._sessions.change(session.id, LIVE, last_used=self._clock())
         self._note(person.name, "app.open", session.id, f"{spec.title} of {session.name}")
         public = opened.public_since is not None if wish.public is None else wish.public
         moved = wish.port is not None and opened.label != str(wish.port)

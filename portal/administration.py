@@ -181,8 +181,9 @@ class Administration:
     def save_rules(self, person: Person, asked: CapsRequest, seen: str | None = None) -> SiteRules:
         """Replace the caps; sessions that are there already keep what they have."""
         self.admit(person)
-        rules = asked.rules()
-        said = _changed(describe_caps(rules), describe_caps(self.rules()))
+        before = self.rules()
+        rules = asked.rules(before, self._clock())
+        said = _changed(describe_caps(rules), describe_caps(before))
         entry = self._entry(person, "caps.change", detail=said)
         self._store.save_site_rules(rules, seen, entry)
         return rules

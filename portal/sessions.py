@@ -14,6 +14,7 @@ from portal.administration import Administration
 from portal.core.access import AppState, Person, hash_secret
 from portal.core.again import body_of_session
 from portal.core.app import Catalog
+from portal.core.idle import works, worth_noting
 from portal.core.job import Estimate, JobReport
 from portal.core.launch import LaunchRequest, parse_launch
 from portal.core.listing import ListQuery, Page, count_tabs
@@ -56,6 +57,8 @@ class Usage:
     memory_bytes: int
     oom_kills: int
     apps: dict[str, AppState]
+    busy: tuple[str, ...] = ()
+    """The apps that compute, though nobody may be looking."""
 
 
 class Sessions:
@@ -105,6 +108,7 @@ class Sessions:
             status=status,
             scheduler=scheduler,
             administration=administration,
+            clock=clock,
             extend_minutes=extend_minutes,
         )
 
@@ -186,6 +190,7 @@ class Sessions:
             **NOT_WAITING,
             started=report.start or self.clock(),
             ready=session.ready or self.clock(),
+            last_used=self.clock(),
             deadline=report.deadline,
             apps=self.access.note_image(session, message.apps),
         )
@@ -209,17 +214,26 @@ class Sessions:
     def record_usage(self, session: Session, usage: Usage) -> None:
         """Take in a heartbeat, and what it says of apps whose report was lost."""
         now = self.clock()
+        percent = _cpu_percent(session, usage.cpu_seconds, now)
         self.store.change(
             session.id,
             LIVE,
             usage_at=now,
             cpu_seconds=usage.cpu_seconds,
-            cpu_percent=_cpu_percent(session, usage.cpu_seconds, now),
+            cpu_percent=percent,
             memory_used=usage.memory_bytes,
             oom_kills=usage.oom_kills,
+            **self._use(session, percent, usage, now),
         )
         for app, state in usage.apps.items():
             self.access.note_app(session, app, state)
+
+    def _use(
+        self, session: Session, percent: float | None, usage: Usage, now: datetime
+    ) -> dict[str, datetime]:
+        rules = self._administration.rules()
+        used = works(session, percent, usage.busy, rules, now)
+        return {"last_used": now} if used and worth_noting(session, rules, now) else {}
 
     # The list
 
@@ -304,6 +318,10 @@ class Sessions:
     def extension(self, session: Session) -> int:
         """How many minutes more the usual extension would give now; 0 when there is none."""
         return self._tending.extension(session)
+
+    def keep(self, person: Person, session_id: str) -> Session:
+        """Let a session that nobody uses go on (see Tending)."""
+        return self._tending.keep(person, self.visible(person, session_id))
 
     def release(self, person: Person, session_id: str) -> Session:
         """Take a waiting session's hold away, if it is its owner's own."""

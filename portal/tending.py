@@ -1,4 +1,4 @@
-"""What can be changed about a session that Slurm has: more time, and an end to a hold."""
+"""What can be done for a session that Slurm has: more time, an end to a hold, keeping it unused."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from portal.core.bounds import Group
 from portal.core.job import JobReport, JobState
 from portal.core.offer import groups_of
 from portal.core.policy import group_for
-from portal.core.ports import Scheduler
-from portal.core.session import Session, State
+from portal.core.ports import Clock, Scheduler
+from portal.core.session import OVER, Session, State
 from portal.core.stores import SessionStore, StatusStore
 from portal.core.view import shown_limit
 from portal.errors import Conflict, FieldError, InvalidRequest, Unavailable
@@ -20,7 +20,7 @@ _ADMIN_HOLD = "An administrator holds it. Ask the administrators."
 
 
 class Tending:
-    """Extends and releases; whoever calls has made sure that the person may see the session."""
+    """Extends, releases, keeps; whoever calls has made sure that the person may see the session."""
 
     def __init__(
         self,
@@ -29,12 +29,14 @@ class Tending:
         status: StatusStore,
         scheduler: Scheduler,
         administration: Administration,
+        clock: Clock,
         extend_minutes: int,
     ) -> None:
         self._store = store
         self._status = status
         self._scheduler = scheduler
         self._administration = administration
+        self._clock = clock
         self._usual = extend_minutes
 
     def extend(self, person: Person, session: Session, minutes: int | None) -> Session:
@@ -100,6 +102,18 @@ class Tending:
         self._scheduler.release(session.owner, session.job_id)
         changed = self._store.change(session.id, {State.PENDING}, pending_reason=None)
         self._administration.note(person.name, "session.release", session.id)
+        return changed or session
+
+    def keep(self, person: Person, session: Session) -> Session:
+        """Count as use of a session, so that a rule about unused ones does not end it now.
+
+        One that does not run yet stays as it is. Raises Conflict for one that is over.
+        """
+        if session.state in OVER or session.state is State.ENDING:
+            raise Conflict("This session is over. Launch it again.")
+        changed = self._store.change(session.id, {State.RUNNING}, last_used=self._clock())
+        if changed is not None:
+            self._administration.note(person.name, "session.keep", session.id, session.name)
         return changed or session
 
 

@@ -13,7 +13,7 @@ from portal.core.access import (
     route_target,
     ssh_key,
 )
-from portal.core.app import Catalog
+from portal.core.app import Catalog, split_request
 from portal.core.ports import Routes
 from portal.core.session import Session, State
 from portal.core.stores import AccessStore, SessionStore
@@ -100,7 +100,8 @@ class Ways:
 
     def _background(self) -> list[str]:
         apps = self._catalog().apps.values()
-        return [f"{app.server}{path}" for app in apps for path in app.background]
+        asked = ((app.server, *split_request(one)) for app in apps for one in app.background)
+        return [":".join(one) for one in asked]
 
     def _standing(self) -> Iterator[tuple[str, str]]:
         """The ways that should be open, from the store alone."""

@@ -14,10 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from portal.errors import PortalError
+from portal.idleness import Idleness
 from portal.reconcile import Reconciler
 from portal.services import Services
 
 log = logging.getLogger(__name__)
+
+MEASURE_SECONDS = 20.0
+"""How often it is looked who uses what."""
 
 
 @dataclass
@@ -36,6 +40,8 @@ class Worker:
     def __init__(self, services: Services) -> None:
         slurm = services.settings.slurm
         reconciler = Reconciler(services.sessions)
+        decided = services.administration
+        idleness = Idleness(services.sessions, decided.rules, decided.note)
         self._stop = threading.Event()
         self._lanes = [
             [
@@ -44,6 +50,7 @@ class Worker:
             ],
             [Chore("limits", slurm.limits_seconds, reconciler.read_limits)],
             [Chore("routes", 1.0, services.access.ways.restore)],
+            [Chore("idleness", MEASURE_SECONDS, idleness.look)],
             [
                 Chore("clean", 1.0, reconciler.clean),
                 Chore("requeued", 3.0, reconciler.prepare_requeued),

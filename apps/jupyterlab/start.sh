@@ -62,6 +62,7 @@ exec jupyter-lab \
     --ServerApp.root_dir="$HOME" --ServerApp.open_browser=False \
     --Application.log_level=ERROR --ServerApp.quit_button=False \
     --ServerApp.jpserver_extensions="{'jupyter_lsp': False}" \
+    --ServerApp.tornado_settings="{'ws_ping_interval': 0}" \
     --ServerApp.terminado_settings="{'shell_command': ['$SHELL']}" \
     --KernelManager.transport=ipc --FileContentsManager.delete_to_trash=False \
     --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --LabApp.news_url=None \

@@ -90,7 +90,7 @@ class RulesTable:
         """Replace the caps."""
         with Database(self._engine) as db:
             _compare(seen, _site_rules(db))
-            for name, value in rules.model_dump().items():
+            for name, value in rules.model_dump(mode="json").items():
                 db.merge(SiteRuleRow(name=name, value=json.dumps(value)))
             db.add(_line(entry))
             db.commit()

@@ -14,13 +14,14 @@ from functools import lru_cache
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Engine, create_engine, event, func, or_
+from sqlalchemy import Engine, and_, create_engine, event, func, or_
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
 from portal.adapters.listing import read_page
 from portal.adapters.tables import ClusterRow, LaunchKeyRow, SessionEnvRow, SessionRow
+from portal.core.idle import Measured
 from portal.core.job import Partition
 from portal.core.limits import Limits
 from portal.core.listing import ListQuery, Page
@@ -187,6 +188,27 @@ class Store:
         with Database(self._readers) as db:
             return [_session(row) for row in db.exec(select(SessionRow).where(*conditions))]
 
+    def unused(self, owner: str, since: datetime) -> list[Session]:
+        """One owner's running sessions that nobody has used since then."""
+        return self._where(
+            col(SessionRow.state) == State.RUNNING,
+            col(SessionRow.owner) == owner,
+            col(SessionRow.last_used) <= since,
+        )
+
+    def note_use(self, sessions: Collection[str], now: datetime) -> None:
+        """These running sessions are in use."""
+        which = col(SessionRow.id).in_(sessions), col(SessionRow.state) == State.RUNNING
+        with Database(self._engine) as db:
+            db.exec(update(SessionRow).where(*which).values(last_used=now))
+            db.commit()
+
+    def end_unused(self, session: str, since: datetime, **changes: object) -> Session | None:
+        """Change a running session unless somebody has used it after `since`."""
+        which = col(SessionRow.id) == session, col(SessionRow.last_used) <= since
+        changed = self._change(and_(*which), {State.RUNNING}, changes)
+        return changed[0] if changed else None
+
     def some(self, sessions: Collection[str]) -> list[Session]:
         """Those of these sessions that exist."""
         return self._where(col(SessionRow.id).in_(sessions))
@@ -270,7 +292,18 @@ class Store:
             row = db.get(ClusterRow, 1)
             return _USE.validate_json(row.use) if row and row.use else Use()
 
+    def save_measured(self, measured: Measured) -> None:
+        """Keep what browsers had sent to the apps."""
+        self._cluster(measured=_MEASURED.dump_json(measured).decode())
 
+    def measured(self) -> Measured | None:
+        """What they had sent at the last measurement."""
+        with Database(self._readers) as db:
+            row = db.get(ClusterRow, 1)
+            return _MEASURED.validate_json(row.measured) if row and row.measured else None
+
+
+_MEASURED = TypeAdapter(Measured)
 _LIMITS = TypeAdapter(Limits)
 _USE = TypeAdapter(Use)
 

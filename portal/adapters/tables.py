@@ -234,6 +234,7 @@ class ClusterRow(SQLModel, table=True):
     partitions: str = "[]"
     limits: str = ""
     use: str = ""
+    measured: str = ""
 
 
 class PresetRow(SQLModel, table=True):

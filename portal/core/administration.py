@@ -14,6 +14,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    ValidationInfo,
     field_validator,
 )
 from pydantic_core import PydanticCustomError
@@ -36,6 +37,8 @@ _CHECKED = ConfigDict(extra="forbid", frozen=True, strict=True, from_attributes=
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 Minutes = Annotated[int, Field(ge=1, le=525_600, description="minutes")]
+Percent = Annotated[int, Field(ge=1, le=100, description="percent of one core")]
+IDLE_CPU_PERCENT = 10
 Place = Annotated[int, Field(ge=0, le=100_000)]
 
 
@@ -147,19 +150,37 @@ class CapsRequest(BaseModel):
     max_shared_memory: SharedMemory | None = None
     idle_minutes: Minutes | None = None
     idle_warning: Minutes | None = None
+    idle_cpu_percent: Percent = IDLE_CPU_PERCENT
     public_apps: bool = True
     preferred_ports: bool = True
+
+    @field_validator("idle_warning")
+    @classmethod
+    def _warns_in_time(cls, warning: int | None, info: ValidationInfo) -> int | None:
+        if warning is None or "idle_minutes" not in info.data:
+            return warning
+        minutes = info.data["idle_minutes"]
+        if minutes is None:
+            raise PydanticCustomError("idle_warning", "leave it out where no session is ended")
+        if warning >= minutes:
+            raise PydanticCustomError(
+                "idle_warning", f"use less than the {minutes} minutes themselves"
+            )
+        return warning
 
     @classmethod
     def of(cls, rules: SiteRules) -> CapsRequest:
         """The caps as they could be written again."""
-        plain = rules.model_dump(exclude={"max_shared_memory_mb"})
+        plain = rules.model_dump(exclude={"max_shared_memory_mb", "idle_set"})
         return cls.model_construct(**plain, max_shared_memory=rules.max_shared_memory_mb)
 
-    def rules(self) -> SiteRules:
-        """The caps that are kept."""
+    def rules(self, before: SiteRules, now: datetime) -> SiteRules:
+        """The caps that are kept, in place of those before."""
         plain = self.model_dump(exclude={"max_shared_memory"})
-        return SiteRules(**plain, max_shared_memory_mb=self.max_shared_memory)
+        old = (before.idle_minutes, before.idle_warning)
+        same = (self.idle_minutes, self.idle_warning) == old
+        since = before.idle_set if same else now
+        return SiteRules(**plain, max_shared_memory_mb=self.max_shared_memory, idle_set=since)
 
 
 class SiteRules(BaseModel):
@@ -172,6 +193,10 @@ class SiteRules(BaseModel):
     """How long a session may be unused before it is ended; None: for ever."""
     idle_warning: Minutes | None = None
     """How long before that its owner is warned; None: the usual span."""
+    idle_cpu_percent: Percent = IDLE_CPU_PERCENT
+    """How much of one core a job uses that is at work though nobody touches it."""
+    idle_set: Annotated[datetime, Field(strict=False)] | None = None
+    """When these rules about unused sessions began to hold."""
     public_apps: bool = True
     """Whether owners may open apps to everybody."""
     preferred_ports: bool = True
@@ -309,4 +334,15 @@ def describe_rule(rule: ImageRule) -> str:
 def describe_caps(rules: SiteRules) -> str:
     """The caps, in a line of the journal."""
     cap = rules.max_shared_memory_mb
-    return f"shared memory at most {exact_size(cap)}" if cap else "no cap on shared memory"
+    parts = [f"shared memory at most {exact_size(cap)}" if cap else "no cap on shared memory"]
+    if rules.idle_minutes is not None:
+        warned = f"warned {rules.idle_warning} before, " if rules.idle_warning else ""
+        parts.append(
+            f"unused sessions end after {rules.idle_minutes} minutes "
+            f"({warned}at work from {rules.idle_cpu_percent} % of a core)"
+        )
+    if not rules.public_apps:
+        parts.append("no public apps")
+    if not rules.preferred_ports:
+        parts.append("no ports of one's choice")
+    return ", ".join(parts)

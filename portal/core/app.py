@@ -32,6 +32,20 @@ def _check_path(path: str) -> str:
     return path
 
 
+def _check_request(request: str) -> str:
+    method, path = split_request(request)
+    _check_path(path)
+    if not re.fullmatch(r"[A-Z]{1,20}", method):
+        raise PydanticCustomError("request", 'write "/path", or "PUT /path"')
+    return request
+
+
+def split_request(request: str) -> tuple[str, str]:
+    """Method and path of "PUT /path"; "/path" alone is asked for by GET."""
+    method, _, path = request.rpartition(" ")
+    return method or "GET", path
+
+
 def _check_expression(text: str) -> str:
     try:
         re.compile(text)
@@ -49,6 +63,7 @@ def _check_program(name: str) -> str:
     return name
 
 
+Request = Annotated[str, AfterValidator(_check_request)]
 WebPath = Annotated[str, AfterValidator(_check_path)]
 Program = Annotated[str, AfterValidator(_check_program)]
 
@@ -77,8 +92,9 @@ class AppSpec(BaseModel):
     """Whether its owner may open it to everybody."""
     asks: Annotated[str, Field(max_length=200)] = ""
     """What its owner is asked for before it starts; the answer is in $SLIPWAY_ASKED."""
-    background: tuple[WebPath, ...] = ()
-    """Beginnings of paths that an open window asks for by itself, which is no use of it."""
+    background: tuple[Request, ...] = ()
+    """What an open window asks for by itself, which is no use of it: "/path" for GET, else
+    "PUT /path"; paths are matched by their beginnings."""
     noise: Annotated[int, Field(ge=0)] = 0
     """Bytes a minute that an open window sends over its WebSockets though nobody touches it."""
     busy: WebPath | Literal[""] = ""

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from portal.core.bounds import size
 from portal.core.job import JobReport, JobState
-from portal.core.session import NEVER_CALLED, Cause, Session, State
+from portal.core.session import NEVER_CALLED, UNUSED, Cause, Session, State
 
 LOG_LINES = 50
 LOG_BYTES = 16 * 1024
@@ -25,6 +25,8 @@ def explain_end(session: Session, report: JobReport) -> tuple[Cause, str]:
     if _was_stopped(session, report):
         if session.stopped_by == NEVER_CALLED:
             return Cause.START_FAILED, f"{_FAILED_TO_START}: nothing in it called back. {_TELL}"
+        if session.stopped_by == UNUSED:
+            return Cause.IDLE, _unused(session)
         return Cause.CANCELLED, f"Ended by {_named(session.stopped_by or '', session)}."
     if report.state is JobState.CANCELLED:
         return Cause.CANCELLED, _cancelled(session, report)
@@ -66,6 +68,11 @@ _SLURMS_DOING = {
 }
 
 
+def _unused(session: Session) -> str:
+    since = f" since {session.last_used:%Y-%m-%d %H:%M} UTC" if session.last_used else ""
+    return f"Ended by Slipway: nobody had used it{since}. Launch it again to go on."
+
+
 def _was_stopped(session: Session, report: JobReport) -> bool:
     """Whether it ended because the portal was asked to, and not of something just before that."""
     asked = session.stop_requested
@@ -95,7 +102,8 @@ def unexpected(session: Session) -> bool:
 
 def needs_log(session: Session) -> bool:
     """Whether the last lines of its log belong to the explanation of its end."""
-    return session.state is State.FAILED and session.job_id is not None
+    told = session.state is State.FAILED or session.cause is Cause.IDLE
+    return told and session.job_id is not None
 
 
 # What the log tells

@@ -85,7 +85,7 @@ def _live_state(ready: bool, state: JobState) -> State:
 
 def _ended(session: Session, report: JobReport, now: datetime) -> Changes:
     cause, text = explain_end(session, report)
-    failed = cause not in (Cause.FINISHED, Cause.CANCELLED, Cause.TIME_LIMIT)
+    failed = cause not in (Cause.FINISHED, Cause.CANCELLED, Cause.TIME_LIMIT, Cause.IDLE)
     return {
         "state": State.FAILED if failed else State.FINISHED,
         "job_id": report.job_id,

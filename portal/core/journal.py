@@ -23,6 +23,8 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "session.refused": "Launch refused by Slurm",
         "session.end": "Ended a session",
         "session.extend": "Extended a session",
+        "session.keep": "Kept an unused session",
+        "session.idle": "An unused session was ended",
         "session.release": "Released a held session",
         "app.open": "Opened an app",
         "app.close": "Closed an app",

@@ -39,6 +39,7 @@ class Cause(StrEnum):
     NODE_FAILURE = "node_failure"
     PREEMPTED = "preempted"
     START_FAILED = "start_failed"
+    IDLE = "idle"
     FAILED = "failed"
 
 
@@ -141,3 +142,5 @@ SUSPENDED = "Suspended"
 HELD = frozenset({"JobHeldUser", "JobHeldAdmin"})
 NEVER_CALLED = "Slipway, since nothing in it had called back"
 """Who stopped a session that started and was never heard of."""
+UNUSED = "Slipway, since nobody used it"
+"""Who stopped a session that the site's rule about unused ones ends."""

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from portal.core.access import AppState, Grant, OpenApp, Ticket
 from portal.core.administration import Entry, ImageRule, SiteRules, Template
+from portal.core.idle import Measured
 from portal.core.job import Partition
 from portal.core.journal import JournalFilter
 from portal.core.limits import Limits
@@ -78,6 +79,18 @@ class SessionStore(Protocol):
 
     def ending(self, owner: str, before: datetime) -> list[Session]:
         """One owner's running sessions whose time is up before then, the next one first."""
+        ...
+
+    def unused(self, owner: str, since: datetime) -> list[Session]:
+        """One owner's running sessions that nobody has used since then, in any order."""
+        ...
+
+    def note_use(self, sessions: Collection[str], now: datetime) -> None:
+        """These running sessions are in use."""
+        ...
+
+    def end_unused(self, session: str, since: datetime, **changes: object) -> Session | None:
+        """Change a running session unless somebody has used it after `since`; then None."""
         ...
 
     def some(self, sessions: Collection[str]) -> list[Session]:
@@ -239,6 +252,14 @@ class StatusStore(Protocol):
 
     def use(self) -> Use:
         """Who held what at the last look."""
+        ...
+
+    def save_measured(self, measured: Measured) -> None:
+        """Keep what browsers had sent to the apps."""
+        ...
+
+    def measured(self) -> Measured | None:
+        """What they had sent at the last measurement; None before the first one."""
         ...
 
 

@@ -7,8 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from portal.core.access import AppState, OpenApp
+from portal.core.administration import SiteRules
 from portal.core.app import AppSpec
 from portal.core.ends import app_trouble
+from portal.core.idle import idle_deadline
 from portal.core.launch import format_size
 from portal.core.origins import Origins
 from portal.core.reasons import Reason, explain
@@ -24,6 +26,7 @@ ENDS_SOON = timedelta(minutes=15)
 """How long before its end people are warned."""
 
 UNKNOWN = "UNKNOWN"
+NO_RULES = SiteRules()
 
 
 def unknown_since(session: Session, status: SlurmStatus, now: datetime) -> datetime | None:
@@ -123,6 +126,7 @@ def as_json(
     opened: Sequence[OpenApp],
     now: datetime,
     origins: Origins | None = None,
+    rules: SiteRules = NO_RULES,
 ) -> dict[str, Any]:
     """The session of the REST API, version 1; with the addresses of its apps if `origins` know."""
     since = unknown_since(session, status, now)
@@ -166,6 +170,8 @@ def as_json(
         "created": _time(session.created),
         "started": _time(session.started),
         "deadline": _time(session.deadline),
+        "last_used": _time(session.last_used),
+        "idle_deadline": _time(idle_deadline(session, rules)),
         "ended": _time(session.ended),
         "restarts": session.restarts,
         "requeued": _time(session.requeued),

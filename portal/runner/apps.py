@@ -11,7 +11,7 @@ from collections import deque
 
 from . import netns
 from .log import say, write
-from .probe import answers, read_details
+from .probe import answers, computes, read_details
 from .spec import AppStart
 
 TYPE_CHECKING = False
@@ -54,6 +54,7 @@ class App:
         # Starting and stopping take turns; the state is only held for a moment.
         self._turn = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._description: AppStart | None = None
 
     @property
     def socket_path(self) -> str:
@@ -64,6 +65,13 @@ class App:
     def running(self) -> bool:
         """Whether there is a process that has been started and not been stopped."""
         return self.state in {STARTING, READY}
+
+    def busy(self) -> bool:
+        """Whether it computes, though nobody may be looking."""
+        how = self._description
+        if self.state != READY or how is None or not how.busy:
+            return False
+        return computes(self.socket_path, how.busy, how.busy_when)
 
     def report(self) -> dict[str, object]:
         """What the portal is told about the app."""
@@ -86,7 +94,7 @@ class App:
             except OSError as error:
                 self._settle(FAILED, f"{self.name} cannot be started: {error}")
                 return
-            self._process = process
+            self._process, self._description = process, description
         say(f"{self.name}: starting")
         threading.Thread(
             target=self._read_output,

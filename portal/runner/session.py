@@ -91,4 +91,5 @@ class Session:
         self._reporter.app_changed(app.name, app.report())
 
     def _usage(self) -> dict[str, object]:
-        return {**read_usage(), "apps": self._supervisor.states()}
+        supervisor = self._supervisor
+        return {**read_usage(), "apps": supervisor.states(), "busy": supervisor.busy()}

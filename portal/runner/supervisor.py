@@ -45,6 +45,10 @@ class Supervisor:
         """The state of every app that was ever started."""
         return {name: app.state for name, app in self._apps.items() if app.started}
 
+    def busy(self) -> list[str]:
+        """The apps that compute, though nobody may be looking."""
+        return [name for name, app in self._apps.items() if app.busy()]
+
     def stop_all(self, grace: float) -> None:
         """End all apps together; after `grace` seconds by force."""
         self._ending = True

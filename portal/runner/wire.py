@@ -39,6 +39,14 @@ def probe(stream: socket.socket, path: str) -> int:
         return _status(_line(reader))
 
 
+def get(stream: socket.socket, path: str) -> tuple[int, bytes]:
+    """GET `path` and return status and body."""
+    stream.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    with stream.makefile("rb") as reader:
+        status = _status(_line(reader))
+        return status, _answer_body(reader, read_headers(reader))[0]
+
+
 def read_request(reader: BufferedReader) -> tuple[str, str, bytes]:
     """Read one request and return method, path and body."""
     parts = _line(reader).split()

@@ -100,15 +100,37 @@ def image_request(values: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
+CAPS_FIELDS = (
+    "max_shared_memory",
+    "idle_minutes",
+    "idle_warning",
+    "idle_cpu_percent",
+    "public_apps",
+    "preferred_ports",
+)
+_CAPS_NUMBERS = ("idle_minutes", "idle_warning", "idle_cpu_percent")
+
+
 def caps_values(rules: SiteRules) -> dict[str, str]:
     """The fields of the caps."""
     cap = rules.max_shared_memory_mb
-    return {"max_shared_memory": exact_size(cap) if cap else ""}
+    return {
+        "max_shared_memory": exact_size(cap) if cap else "",
+        "idle_minutes": str(rules.idle_minutes or ""),
+        "idle_warning": str(rules.idle_warning or ""),
+        "idle_cpu_percent": str(rules.idle_cpu_percent),
+        "public_apps": "on" if rules.public_apps else "",
+        "preferred_ports": "on" if rules.preferred_ports else "",
+    }
 
 
 def caps_request(values: Mapping[str, str]) -> dict[str, Any]:
     """Put the caps' fields into the shape that is checked."""
-    return {"max_shared_memory": values.get("max_shared_memory", "").strip() or None}
+    entered = {name: values.get(name, "").strip() for name in CAPS_FIELDS}
+    numbers = {name: _number(entered[name]) for name in _CAPS_NUMBERS if entered[name]}
+    # Browsers send nothing of a box that is not ticked.
+    boxes = {name: entered[name] == "on" for name in ("public_apps", "preferred_ports")}
+    return {"max_shared_memory": entered["max_shared_memory"] or None, **numbers, **boxes}
 
 
 def _names(text: str) -> list[str]:

@@ -48,6 +48,7 @@ class Heartbeat(BaseModel):
     memory_limit: Count | None = None
     oom_kills: Count = 0
     apps: Annotated[dict[AppName, AppState], Field(max_length=64)] = {}
+    busy: Annotated[tuple[AppName, ...], Field(max_length=64)] = ()
 
 
 class AppReport(BaseModel):
@@ -88,7 +89,7 @@ def usage(session_id: str) -> ResponseReturnValue:
     """Take in a heartbeat."""
     session = _session(session_id)
     body = read_model(Heartbeat)
-    beat = Usage(body.cpu_seconds, body.memory_bytes, body.oom_kills, body.apps)
+    beat = Usage(body.cpu_seconds, body.memory_bytes, body.oom_kills, body.apps, body.busy)
     services().sessions.record_usage(session, beat)
     return {}
 

@@ -24,7 +24,7 @@ def all_in_full(
     """Sessions in the words of the REST API; however many, the database is asked once."""
     access, origins = services().access, services().settings.web.origins
     status = status or services().sessions.status.slurm_status()
-    now = services().clock()
+    now, rules = services().clock(), services().administration.rules()
     opened = _opened([session.id for session in sessions if session.state in LIVE])
     return [
         as_json(
@@ -34,6 +34,7 @@ def all_in_full(
             opened[session.id],
             now,
             origins,
+            rules,
         )
         for session in sessions
     ]

@@ -18,6 +18,8 @@ def upgrade() -> None:
     with op.batch_alter_table("session") as table:
         table.add_column(_text("apps"))
         table.add_column(sa.Column("last_used", _TIME, nullable=True))
+    with op.batch_alter_table("cluster") as table:
+        table.add_column(_text("measured"))
     with op.batch_alter_table("app") as table:
         table.add_column(sa.Column("public_since", _TIME, nullable=True))
         table.add_column(_text("asked"))

@@ -164,6 +164,9 @@ def _operations() -> dict[str, dict[str, Any]]:
                 "Give a running session more time", 200, _ref("Session"), "ExtendRequest"
             )
         },
+        SESSION + "/keep": {
+            "post": _operation("Let an unused session go on; counts as use", 200, _ref("Session"))
+        },
         SESSION + "/release": {
             "post": _operation("Release a session that its owner holds", 200, _ref("Session"))
         },

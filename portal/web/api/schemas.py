@@ -86,6 +86,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "created": MAYBE_TIME,
             "started": MAYBE_TIME,
             "deadline": MAYBE_TIME | {"description": "when its time is up"},
+            "last_used": MAYBE_TIME | {"description": "by a person or a computation"},
+            "idle_deadline": MAYBE_TIME | {"description": "when it ends unless it is used"},
             "ended": MAYBE_TIME,
             "restarts": NUMBER | {"description": "how often Slurm has started it anew"},
             "requeued": MAYBE_TIME,
@@ -228,6 +230,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "idle_minutes": MAYBE_NUMBER
             | {"description": "unused for so long, a session is ended"},
             "idle_warning": MAYBE_NUMBER | {"description": "minutes before that to warn its owner"},
+            "idle_cpu_percent": NUMBER
+            | {"description": "a job that uses so much of one core is at work"},
             "public_apps": YES_NO | {"description": "whether owners may open apps to everybody"},
             "preferred_ports": YES_NO | {"description": "whether people may ask for a port"},
         }

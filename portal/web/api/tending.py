@@ -1,4 +1,4 @@
-"""More time and an end to a hold, over the REST API."""
+"""More time, an end to a hold, and keeping what nobody uses, over the REST API."""
 
 from __future__ import annotations
 
@@ -29,6 +29,12 @@ def extend(session_id: str) -> ResponseReturnValue:
     """Give a running session more time, up to what its owner could have asked for."""
     minutes = read_model(ExtendRequest, optional=True).minutes
     return in_full(services().sessions.extend(person(), session_id, minutes))
+
+
+@blueprint.post("/sessions/<session_id>/keep")
+def keep(session_id: str) -> ResponseReturnValue:
+    """Let a session that nobody uses go on."""
+    return in_full(services().sessions.keep(person(), session_id))
 
 
 @blueprint.post("/sessions/<session_id>/release")

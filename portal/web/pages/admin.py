@@ -199,7 +199,7 @@ def _limits_page(form: AdminForm, status: int = 200) -> Response:
 @blueprint.post("/caps")
 def save_caps() -> ResponseReturnValue:
     """Replace the caps."""
-    values, seen = _entered(("max_shared_memory",)), request.form.get("seen", "")
+    values, seen = _entered(admin_form.CAPS_FIELDS), request.form.get("seen", "")
     try:
         asked = parse(CapsRequest, admin_form.caps_request(values))
         services().administration.save_rules(person(), asked, seen)

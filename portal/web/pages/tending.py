@@ -24,6 +24,16 @@ def extend(session_id: str) -> ResponseReturnValue:
     return _done()
 
 
+@blueprint.post("/sessions/<session_id>/keep")
+def keep_unused(session_id: str) -> ResponseReturnValue:
+    """Let a session that nobody uses go on."""
+    try:
+        services().sessions.keep(person(), session_id)
+    except PortalError as error:
+        return _refused(error)
+    return _done()
+
+
 @blueprint.post("/sessions/<session_id>/release")
 def release(session_id: str) -> ResponseReturnValue:
     """Take one's own hold away; again is fine."""

@@ -1,4 +1,5 @@
-// Browser notifications: a waiting session runs, one ends soon, one ended without its owner's doing.
+// Browser notifications: a waiting session runs, one ends soon, for its time limit or since nobody uses
+// it, one ended without its owner's doing.
 (() => {
   const rows = document.getElementById("rows");
   const button = document.getElementById("notify");
@@ -9,8 +10,9 @@
   const TOLD = "slipway-told";
   const KEPT = 2 * 86400e3; // milliseconds after which it is forgotten what was told
   const WARNINGS = [15, 5]; // minutes before the end
-  const WHAT = "You are told when a waiting session runs, 15 and 5 minutes before one ends, "
-    + "and when one ends unexpectedly, as long as this page is open in some tab.";
+  const UNUSED = [Infinity, 5]; // the same for one that nobody uses: as soon as the list warns, and late
+  const WHAT = "You are told when a waiting session runs, 15 and 5 minutes before one ends, when one is "
+    + "about to be ended unused, and when one ends unexpectedly, as long as this page is open in some tab.";
   const FORBIDDEN = "Your browser blocks notifications of this site. Allow them in its settings "
     + "(beside the address), then press again.";
 
@@ -69,20 +71,27 @@
       const times = row.querySelector("[data-own]");
       if (!times) continue;
       const { session, name, state } = row.dataset;
-      found.set(session, { name, state, deadline: Date.parse(times.dataset.deadline), restarts: times.dataset.restarts });
+      const { deadline, idle, restarts } = times.dataset;
+      found.set(session, { name, state, deadline: Date.parse(deadline), idle: Date.parse(idle), restarts });
     }
     return found;
   }
 
-  function warn(id, { name, state, deadline }) {
-    if (state !== "RUNNING" || Number.isNaN(deadline)) return;
-    const left = (deadline - slipwayTimes.now()) / 60e3;
-    // Only the nearest of the warnings that are due; an extended session is warned about again.
-    const due = WARNINGS.filter((minutes) => left <= minutes).pop();
-    if (due === undefined || left <= 0) return;
-    const minutes = Math.max(1, Math.round(left));
-    tell(id, `${due} before ${deadline}`, `${name} ends in ${minutes} min`,
+  function warn(id, { name, state, deadline, idle }) {
+    if (state !== "RUNNING") return;
+    near(id, name, deadline, WARNINGS, "before", "ends in",
       "Save what you need into a mounted folder; everything else is deleted with the session.");
+    near(id, name, idle, UNUSED, "unused before", "is not used and ends in",
+      "Use it, or press “Keep it” on this page, and it goes on.");
+  }
+
+  function near(id, name, end, warnings, what, title, body) {
+    if (Number.isNaN(end)) return;
+    const left = (end - slipwayTimes.now()) / 60e3;
+    // Only the nearest of the warnings that are due; one that got more time is warned about again.
+    const due = warnings.filter((minutes) => left <= minutes).pop();
+    if (due === undefined || left <= 0) return;
+    tell(id, `${due} ${what} ${end}`, `${name} ${title} ${Math.max(1, Math.round(left))} min`, body);
   }
 
   async function ask(id) {

@@ -20,6 +20,7 @@ NO_CAPS = {
     "max_shared_memory": None,
     "idle_minutes": None,
     "idle_warning": None,
+    "idle_cpu_percent": 10,
     "public_apps": True,
     "preferred_ports": True,
 }
