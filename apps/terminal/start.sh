@@ -18,6 +18,8 @@ set -g mouse on
 set -g set-clipboard external
 set -g focus-events on
 set -g escape-time 10
+# Pastes come marked as such; keys that a slow network has brought together are still keys.
+set -g assume-paste-time 0
 # No clock: a window that nobody touches sends nothing, so it does not count as use.
 set -g status-interval 0
 set -g status-left ''

@@ -62,15 +62,21 @@
 
   // --- notes -----------------------------------------------------------------------------------------
   let noteTimer = 0;
+  let uncopied = "";
 
-  function note(text, again) {
+  function note(text, left = "") {
     const [span, button] = at("note").children;
     span.textContent = text;
-    button.hidden = !again;
-    button.onclick = () => again();
+    uncopied = left;
+    button.hidden = !left;
     at("note").hidden = false;
     clearTimeout(noteTimer);
-    noteTimer = setTimeout(() => { at("note").hidden = true; }, again ? 60000 : NOTE_MS);
+    noteTimer = setTimeout(endNote, left ? NOTE_MS * 5 : NOTE_MS);
+  }
+
+  function endNote() {
+    at("note").hidden = true;
+    uncopied = "";
   }
 
   // --- copying ---------------------------------------------------------------------------------------
@@ -79,7 +85,7 @@
     try {
       await navigator.clipboard.writeText(text);
     } catch {
-      if (!copyByCommand(text)) return note("Selected, not copied yet.", () => copyByCommand(text));
+      if (!copyByCommand(text)) return note("Not copied yet: this browser wants a click or Ctrl+C.", text);
     }
     copied();
   }
@@ -140,12 +146,10 @@
   }
 
   function copySelection() {
-    if (!terminal.hasSelection()) {
-      if (!at("note").hidden) at("note").hidden = true;
-      return;
-    }
-    copy(terminal.getSelection());
+    const text = terminal.getSelection() || uncopied;
     terminal.clearSelection();
+    endNote();
+    copy(text);
   }
 
   // Control characters could end the bracket around the text, and what follows would run at once.
@@ -187,6 +191,7 @@
     at("help").addEventListener("click", openPanel);
     at("more").addEventListener("click", openPanel);
     at("seen").addEventListener("click", () => { dismissHint(); terminal.focus(); });
+    at("note").lastElementChild.addEventListener("click", copySelection);
     at("theme").addEventListener("change", choose);
     at("reader").addEventListener("change", choose);
     at("panel").addEventListener("close", () => terminal.focus());
@@ -271,6 +276,7 @@
     get: () => terminal,
     set: (made) => {
       terminal = made;
+      document.getElementById("terminal-container").setAttribute("role", "main");
       Object.assign(terminal.options, OPTIONS, { screenReaderMode: chosen.reader });
       terminal.attachCustomKeyEventHandler(onKey);
       terminal.parser.registerOscHandler(52, fromTmux);
