@@ -177,7 +177,12 @@ def status() -> ResponseReturnValue:
         raise Unauthorized("Open the app again from the portal.")
     now = _progress(gate)
     return jsonify(
-        step=now.step, message=now.message, advice=now.advice, log=now.log, waited=_waited(now)
+        step=now.step,
+        message=now.message,
+        advice=now.advice,
+        log=now.log,
+        waited=_waited(now),
+        session=gate.session.name if gate.inside else "",
     )
 
 

@@ -27,6 +27,11 @@ mkdir -p -m 700 -- "$session/home" "$session/tmp" ||
     fail "its folder could not be made; your home directory may be full."
 # Who holds this key may come in by SSH; the portal has made it before, unless it could not.
 cp -- "$PWD/.slipway/id_container" "$session/home/id_container" 2>/dev/null
+# The session's home is new: what makes a terminal feel like one's own comes along, as copies.
+for name in .tmux.conf .config/tmux/tmux.conf; do
+    [[ -f $name && -r $name && $(stat -Lc %s -- "$name") -le 262144 ]] &&
+        install -D -m 600 -- "$name" "$session/home/$name"
+done
 # Where Apptainer is a site's own module, the login environment finds it.
 hash apptainer 2>/dev/null || . /etc/profile
 hash apptainer 2>/dev/null ||
