@@ -40,12 +40,22 @@ _PAGE = (
 
 def take_over(app: str) -> None:
     """Listen at an app's socket from now on."""
-    path = os.path.dirname(os.environ["SLIPWAY_RUN"]) + f"/{app}.sock"
-    os.unlink(path)
+    path = _socket_of(app)
+    os.rename(path, f"{path}.real")
     server = socket.socket(socket.AF_UNIX)
     server.bind(path)
     server.listen(64)
     threading.Thread(target=_serve, args=(server,), daemon=True).start()
+
+
+def restore(app: str) -> None:
+    """Leave the place to the real app again."""
+    path = _socket_of(app)
+    os.rename(f"{path}.real", path)
+
+
+def _socket_of(app: str) -> str:
+    return os.path.dirname(os.environ["SLIPWAY_RUN"]) + f"/{app}.sock"
 
 
 def _serve(server: socket.socket) -> None:

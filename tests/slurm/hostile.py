@@ -126,7 +126,9 @@ def asked(job: str) -> dict[str, str]:
     for question in QUESTIONS:
         words = question.format(job=job).split()
         with contextlib.suppress(OSError):
-            done = subprocess.run(words, capture_output=True, timeout=60, check=False)
+            done = subprocess.run(
+                words, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False
+            )
             said[question] = (done.stdout + done.stderr).decode(errors="replace")
     return said
 
