@@ -55,6 +55,8 @@ class Gate:
     state: AppState
     message: str
     log: str
+    inside: bool
+    """Whether the browser has a cookie of its own; else the app is open to everybody."""
 
 
 class Access:
@@ -294,7 +296,7 @@ class Access:
             self.ways.open(key, session, opened.app)
         # Strangers learn that it is not there yet, not what its log says.
         said = (server.message, server.log) if grant else ("", "")
-        return Gate(session, spec, server.state, *said)
+        return Gate(session, spec, server.state, *said, inside=grant is not None)
 
     def owner_link(self, person: Person, label: str) -> AppLink:
         """A new ticket for somebody who came to an app's address without a cookie."""

@@ -172,7 +172,8 @@ class Visitor:
     @property
     def cookie(self) -> str:
         """The value of the app's cookie."""
-        return str(self.http.cookies.get("slipway_app"))
+        ours = [c.value for c in self.http.cookies if c.name.startswith("slipway_app_")]
+        return str(ours[-1]) if ours else ""
 
     def websocket(
         self, path: str, subprotocol: str | None = None, origin: str | None = None

@@ -6,6 +6,7 @@ cookie and no forms: nothing at an app's origin can act on the portal.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +40,8 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' "
     "data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
 )
+MOST_COOKIES = 8
+"""So many of one name are looked at."""
 ANY = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -93,43 +96,47 @@ def progress(gate: Gate) -> Progress:
     return Progress("opening", f"{gate.app.title} is starting.")
 
 
-def cookie_name() -> str:
-    """The cookie that HAProxy looks up; with https it can only ever come from this very host."""
-    return "__Host-slipway_app" if services().settings.web.secure else "slipway_app"
-
-
 def _label() -> str:
-    return request.host.partition(".")[0].lower()
+    # HAProxy lets no other name through than an app's own; without it the label is nobody's.
+    return services().settings.web.origins.label_at(request.host) or ""
+
+
+def _cookie_name() -> str:
+    return services().settings.web.app_cookie(_label())
 
 
 def _gate() -> Gate | None:
-    cookie = request.cookies.get(cookie_name(), "")
-    if not cookie:
-        return None
-    try:
-        return services().access.gate(_label(), cookie)
-    except NotFound:
-        return None
+    # Another origin may have planted cookies of this name: any good one counts.
+    for cookie in request.cookies.getlist(_cookie_name())[:MOST_COOKIES] or [""]:
+        with suppress(NotFound):
+            return services().access.gate(_label(), cookie)
+    return None
 
 
 @blueprint.get("/.slipway/enter")
 def enter() -> ResponseReturnValue:
     """Exchange the ticket for the cookie, and go on to the app."""
+    web = services().settings.web
     target = local_path(request.args.get("next"))
+    earlier = _gate()
     try:
         cookie, path = services().access.enter(_label(), request.args.get("ticket", ""))
     except Unauthorized:
-        earlier = _gate()  # the same link again, in a browser that is inside already
         if earlier is None:
             raise
+        # The same link again, in a browser that is inside already.
         return redirect(target or earlier.app.path, 303)
     response = make_response(redirect(target or path, 303))
+    if web.apps == "ports" and not (earlier and earlier.inside):
+        # What the port's last app left in this browser. Not cookies: those of this host's other
+        # ports would go with them.
+        response.headers["Clear-Site-Data"] = '"cache", "storage"'
     response.set_cookie(
-        cookie_name(),
+        _cookie_name(),
         cookie,
         httponly=True,
         samesite="Lax",
-        secure=services().settings.web.secure,
+        secure=web.secure,
         path="/",
     )
     return response
@@ -181,7 +188,8 @@ def _again() -> str:
 
 
 def _not_yet(now: Progress) -> Response:
-    response = errors.problem(503, "Not ready yet", now.message)
+    # Nothing is broken, so no 5xx; the request is fine, only the app's state is in its way.
+    response = errors.problem(409, "Not ready yet", now.message)
     response.headers["Retry-After"] = "1"
     return response
 
