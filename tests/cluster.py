@@ -57,12 +57,19 @@ class Cluster:
 
     def __init__(self, project: str, port: int) -> None:
         self.project = project
+        self.port = port
         self.url = f"http://localhost:{port}"
 
     @classmethod
     def from_environment(cls) -> Cluster:
-        """The cluster that tests/run.sh started, or the one of `make up`."""
-        return cls(os.environ.get("SLIPWAY_PROJECT", DEMO), int(os.environ.get("PORT", "8080")))
+        """The cluster of `make up`, or the one named for this process.
+
+        Tests that run side by side have a cluster each: SLIPWAY_PROJECT="one two" PORT="8081 8082".
+        """
+        projects = os.environ.get("SLIPWAY_PROJECT", DEMO).split()
+        ports = os.environ.get("PORT", "8080").split()
+        worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+        return cls(projects[worker], int(ports[worker]))
 
     # Machines
 
@@ -91,7 +98,7 @@ class Cluster:
 
     def environment(self) -> dict[str, str]:
         """What the cluster's scripts must know."""
-        return os.environ | {"COMPOSE_PROJECT_NAME": self.project}
+        return os.environ | {"COMPOSE_PROJECT_NAME": self.project, "PORT": str(self.port)}
 
     def run(
         self,

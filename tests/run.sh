@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
-# make test: every check there is, the last ones on a cluster of its own that is gone afterwards.
+# make test: every check there is, the last ones on clusters of their own that are gone afterwards.
 #
 #   bash tests/run.sh [check] [unit] [slurm] [browser]     only these parts; none named: all of them
 #
-# slurm and browser run against the cluster named by SLIPWAY_PROJECT (and PORT) where that is set,
-# for example SLIPWAY_PROJECT=slipway for the one of `make up`. PYTEST_ADDOPTS is heard, too.
+# slurm and browser mostly wait for Slurm, so they run side by side: each of CLUSTERS (2) clusters
+# takes one file of tests after the other. SLIPWAY_PROJECT (and PORT) name clusters that run already,
+# for example SLIPWAY_PROJECT=slipway for the one of `make up`, or SLIPWAY_PROJECT="one two"
+# PORT="8081 8082". PYTEST_ADDOPTS is heard, too.
 # shellcheck source-path=SCRIPTDIR/..
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 PREFIX=slipway-test-
 RESULTS=build/test-results
+CLUSTERS=${CLUSTERS:-2}
 started=$SECONDS
 passed=0 failed=0
 wrong=()
@@ -91,19 +94,18 @@ run_check() {
     check "shellcheck" shellcheck_all
 }
 
-# pytest_on FOLDER OPTION…: a test that is skipped counts as failed, since it showed nothing.
+# pytest_on NAME ARGUMENT…: a test that is skipped counts as failed, since it showed nothing.
 pytest_on() {
-    local folder=$1 result counts
-    result=$RESULTS/${folder##*/}.xml
+    local name=$1 result=$RESULTS/$1.xml counts
     shift
     rm -f "$result"
-    .venv/bin/python -m pytest "$folder" --junit-xml="$result" "$@" || wrong+=("$folder")
+    .venv/bin/python -m pytest --junit-xml="$result" "$@" || wrong+=("$name")
     if counts=$(count_results "$result"); then
         passed=$((passed + ${counts% *}))
         failed=$((failed + ${counts#* }))
     else
         failed=$((failed + 1))
-        wrong+=("$folder (no results)")
+        wrong+=("$name (no results)")
     fi
 }
 
@@ -129,29 +131,31 @@ run_unit() {
     title "Unit tests"
     need haproxy haproxy
     need openssl openssl
-    pytest_on tests/unit -n auto
+    pytest_on unit tests/unit -n auto
 }
 
-run_slurm() {
-    have_cluster
-    title "Tests on the real cluster"
-    need ssh openssh-client
-    need rsync rsync
-    pytest_on tests/slurm --timeout 240
-}
-
-run_browser() {
-    have_cluster
-    title "Tests in a real browser"
+prepare_browser() {
     need chromium chromium fonts-dejavu-core
     if [ ! -e portal/web/static/vendor/axe.min.js ]; then
         need npm npm
         bash portal/web/assets/build.sh tests > /dev/null
     fi
-    pytest_on tests/browser --timeout 240
 }
 
-# --- a cluster of our own ------------------------------------------------------------------------
+# run_on_clusters slurm|browser…: a file's tests share sessions, so a file stays on one cluster.
+run_on_clusters() {
+    local clusters
+    [[ " $* " != *" browser "* ]] || prepare_browser
+    need ssh openssh-client
+    need rsync rsync
+    [ -n "${SLIPWAY_PROJECT:-}" ] || start_clusters
+    clusters=$(wc -w <<< "$SLIPWAY_PROJECT")
+    title "Tests on $clusters real cluster(s), in a real browser: $*"
+    pytest_on clusters "${@/#/tests/}" --timeout 240 --durations 30 \
+        -n "$clusters" --dist loadfile --max-worker-restart 0
+}
+
+# --- clusters of our own -------------------------------------------------------------------------
 
 lock_of() { echo "/var/tmp/$1.lock"; }
 
@@ -162,12 +166,13 @@ test_projects() {
 
 # Clusters of test runs that were killed: whoever still runs holds a lock.
 remove_stale_clusters() {
-    local project
+    local project lock
     for project in $(test_projects); do
-        if [ ! -e "$(lock_of "$project")" ] || flock --nonblock "$(lock_of "$project")" true; then
+        lock=$(lock_of "${project%_*}")
+        if [ ! -e "$lock" ] || flock --nonblock "$lock" true; then
             echo "removing what an earlier test run left: $project"
             COMPOSE_PROJECT_NAME=$project cluster/down.sh --data
-            rm -f "$(lock_of "$project")"
+            rm -f "$lock"
         fi
     done
 }
@@ -176,24 +181,32 @@ free_port() {
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-start_cluster() {
+start_clusters() {
+    local number project ports=()
     need flock util-linux
     remove_stale_clusters
-    export SLIPWAY_PROJECT=$PREFIX$$
-    export COMPOSE_PROJECT_NAME=$SLIPWAY_PROJECT
-    title "A cluster for these tests: $SLIPWAY_PROJECT"
     # Held until this process ends, however it ends; containers must not inherit it.
-    exec 9> "$(lock_of "$SLIPWAY_PROJECT")"
+    exec 9> "$(lock_of "$PREFIX$$")"
     flock 9
-    PORT=$(free_port)
-    export PORT
     ours=yes
-    cluster/up.sh 9>&- || { wrong+=("starting the cluster"); exit 1; }
+    for ((number = 1; number <= CLUSTERS; number++)); do
+        project=$PREFIX$$_$number
+        title "A cluster for these tests: $project"
+        ports+=("$(free_port)")
+        COMPOSE_PROJECT_NAME=$project PORT=${ports[-1]} cluster/up.sh 9>&- ||
+            { wrong+=("starting the cluster $project"); exit 1; }
+        SLIPWAY_PROJECT+=" $project"
+    done
+    export SLIPWAY_PROJECT PORT="${ports[*]}"
 }
 
-# The cluster is started once, for the first part that needs it.
-have_cluster() {
-    [ -n "${SLIPWAY_PROJECT:-}" ] || start_cluster
+remove_clusters() {
+    local number
+    for ((number = 1; number <= CLUSTERS; number++)); do
+        title "Removing the cluster $PREFIX$$_$number"
+        COMPOSE_PROJECT_NAME=$PREFIX$$_$number cluster/down.sh --data || true
+    done
+    rm -f "$(lock_of "$PREFIX$$")"
 }
 
 # --- all of it -----------------------------------------------------------------------------------
@@ -203,9 +216,7 @@ finish() {
     local status=$? seconds summary
     trap - EXIT
     if [ -n "$ours" ]; then
-        title "Removing the cluster $SLIPWAY_PROJECT"
-        cluster/down.sh --data || true
-        rm -f "$(lock_of "$SLIPWAY_PROJECT")"
+        remove_clusters
     fi
     [ ${#wrong[@]} -eq 0 ] || status=1
     [ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
@@ -223,7 +234,7 @@ main() {
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
     [ $# -gt 0 ] || set -- check unit slurm browser
-    local part
+    local part live=()
     for part in "$@"; do
         [[ $part =~ ^(check|unit|slurm|browser)$ ]] || {
             sed -n '2,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2
@@ -234,8 +245,12 @@ main() {
     mkdir -p "$RESULTS"
     prepare_python
     for part in "$@"; do
-        "run_$part"
+        case $part in
+            check | unit) "run_$part" ;;
+            *) live+=("$part") ;;
+        esac
     done
+    [ ${#live[@]} -eq 0 ] || run_on_clusters "${live[@]}"
 }
 
 main "$@"

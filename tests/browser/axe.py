@@ -11,6 +11,16 @@ AXE = ROOT / "portal" / "web" / "static" / "vendor" / "axe.min.js"
 _RUN = """async (where) => (await axe.run(where)).violations.map(
     (v) => `${v.id}: ${v.nodes.map((n) => n.html).join(' | ').slice(0, 600)}`)"""
 
+_SETTLED = """() => new Promise(requestAnimationFrame).then(() => Promise.allSettled(
+    document.getAnimations()
+        .filter((one) => one.effect.getComputedTiming().endTime !== Infinity)
+        .map((one) => one.finished)))"""
+
+
+def settled(page: Page) -> None:
+    """Wait until colours have faded over and nothing moves that comes to an end."""
+    page.evaluate(_SETTLED)
+
 
 def violations(page: Page, where: str = "body") -> list[str]:
     """What axe-core finds wrong in a part of a page."""
@@ -23,7 +33,7 @@ def clean_in_both_themes(page: Page, where: str = "body") -> None:
     """Nothing is wrong by light and by dark."""
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
-        page.wait_for_timeout(900)  # colours fade over
+        settled(page)
         assert violations(page, where) == [], theme
     page.emulate_media(color_scheme="light")
 

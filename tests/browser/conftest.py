@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, StorageState, sync_playwright
 
+from tests.browser.axe import settled
 from tests.cluster import ROOT, Cluster
 from tests.slurm.conftest import cluster, make_api, tokens
 
@@ -80,7 +81,7 @@ def picture() -> Picture:
     folder.mkdir(parents=True, exist_ok=True)
 
     def take(page: Page, name: str) -> None:
-        page.wait_for_timeout(400)  # colours fade over when the theme changes
+        settled(page)
         page.screenshot(path=folder / f"{name}.png")
         if os.environ.get("UPDATE_SCREENSHOTS") and (kept / f"{name}.png").exists():
             shutil.copy(folder / f"{name}.png", kept)

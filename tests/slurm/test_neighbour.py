@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.apps import Kernel
+from tests.apps import Kernel, Terminal
 from tests.client import Api, Json
 from tests.cluster import Cluster, wait_for
 
@@ -17,37 +19,69 @@ ALICE = 1001
 
 
 @pytest.fixture(scope="module")
-def working(researcher: Api, session: Json) -> Json:
-    """Alice's session with a notebook and a terminal in use."""
-    Kernel(researcher.open(session["id"], "jupyterlab")).run("secret = 'diary'")
-    researcher.open(session["id"], "terminal")
-    return session
+def canaries() -> dict[str, str]:
+    """Words that alice's session is full of and that nobody else may ever see."""
+    places = ("variable", "file", "output", "memory")
+    return {place: f"canary-{place}-{uuid.uuid4().hex}" for place in places}
 
 
-def _questions(researcher: Api, session: str, certificates: list[str]) -> Json:
-    apps = ("jupyterlab", "terminal", "control", "notebook")
-    folder = f"/home/alice/.slipway/sessions/{session}"
-    log = researcher.ask("GET", f"/sessions/{session}/log")["log"]
+@pytest.fixture(scope="module")
+def session(researcher: Api, canaries: dict[str, str]) -> Json:
+    """Alice's session, with a secret among its variables."""
+    return researcher.running(env={"SECRET": canaries["variable"]})
+
+
+@pytest.fixture(scope="module")
+def working(researcher: Api, session: Json, canaries: dict[str, str]) -> Iterator[Json]:
+    """All apps of it in use: a notebook, a command that goes on, and what else there is."""
+    visitors = {app: researcher.open(session["id"], app) for app in _web_apps(researcher, session)}
+    kernel = Kernel(visitors["jupyterlab"])
+    assert canaries["variable"] in kernel.run("import os; print(os.environ['SECRET'])").text
+    kernel.run(f"open('diary.txt', 'w').write({canaries['file']!r})")
+    kernel.run(f"secret = {canaries['memory']!r}")
+    terminal = Terminal(visitors["terminal"])
+    terminal.run(f"(while echo {canaries['output']}; do sleep 1; done > /tmp/output &)")
+    canaries |= {f"cookie of {app}": visitor.cookie for app, visitor in visitors.items()}
+    canaries["token"] = str(researcher.http.headers["Authorization"]).split()[1]
+    yield session
+    terminal.close()
+    kernel.close()
+
+
+def _web_apps(researcher: Api, session: Json) -> list[str]:
+    found: list[str] = [app["name"] for app in researcher.get(session["id"])["apps"]]
+    return found
+
+
+def _questions(
+    researcher: Api, session: Json, certificates: list[str], canaries: dict[str, str]
+) -> Json:
+    identifier = session["id"]
+    apps = {*_web_apps(researcher, session), "control", "notebook"}
+    folder = f"/home/alice/.slipway/sessions/{identifier}"
+    log = researcher.ask("GET", f"/sessions/{identifier}/log")["log"]
     port = re.search(r"Ready on \w+, port (\d+)", log)
     assert port, log
     return {
         "user": ALICE,
         "gateway": int(port[1]),
-        "names": [f"{app}.{session}.slipway" for app in apps] + ["localhost"],
+        "job": session["job_id"],
+        "names": [f"{app}.{identifier}.slipway" for app in sorted(apps)] + ["localhost"],
         "certificates": certificates,
         "paths": [
             folder,
             f"{folder}/home",
             f"{folder}/tmp",
-            f"/home/alice/.slipway/logs/{session}.log",
+            f"/home/alice/.slipway/logs/{identifier}.log",
             "/var/tmp/.slipway",
         ],
+        "canaries": [[secret[:12], secret[12:]] for secret in canaries.values()],
     }
 
 
 def _judge(found: Json, gateway: int) -> None:
     assert gateway in found["listening"], "alice's gateway listens nowhere?"
-    # One TCP port is all that a session with notebook, kernel and terminal opens.
+    # One TCP port is all that a session opens, whatever its apps are.
     assert found["theirs"] == [gateway]
     # What root's daemons say for themselves (slurmd speaks HTTP from 26.05 on) is not alice's.
     others = [answer for answer in found["others"] if "slurmd HTTP server" not in answer[3]]
@@ -55,27 +89,31 @@ def _judge(found: Json, gateway: int) -> None:
     assert not said, said
     # In TLS not even a refusal in words; without it, at most TLS's own alert.
     assert not [answer for answer in found["answers"] if answer[1]], found["answers"]
+    assert not found["stood_in"]
     assert not found["opened"]
     assert not [path for path in found["sockets"] if "slipway" in path or "jupyter" in path]
+    assert not found["told"]
+    assert not found["found"]
 
 
 def test_neighbour_on_the_node_gets_nothing(
-    working: Json, researcher: Api, cluster: Cluster
+    working: Json, researcher: Api, cluster: Cluster, canaries: dict[str, str]
 ) -> None:
     own = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 "
     own += "-subj /CN=portal -keyout own.pem -out own.crt 2>/dev/null && cat own.crt >> own.pem"
     cluster.shell("login", own, user="bob")
-    questions = _questions(researcher, working["id"], ["", "/home/bob/own.pem"])
+    questions = _questions(researcher, working, ["", "/home/bob/own.pem"], canaries)
     srun = ["srun", "--quiet", f"--nodelist={working['node']}", "--mem=200M", "--ntasks=1"]
     words = [*srun, "python3", "-", json.dumps(questions)]
     found = json.loads(cluster.run("login", *words, user="bob", stdin=HOSTILE, seconds=120))
     assert found["processes"] > 3, "alice's processes are not on this node?"
     _judge(found, questions["gateway"])
     assert "jupyter" in " ".join(found["lines"])
+    assert {"scontrol show job -dd", "squeue --all --json"} <= set(found["asked"])
 
 
 def test_neighbours_session_gets_nothing(
-    working: Json, researcher: Api, bob: Api, cluster: Cluster
+    working: Json, researcher: Api, bob: Api, cluster: Cluster, canaries: dict[str, str]
 ) -> None:
     """Bob's own session shows the certificate of its gateway, from the portal's own authority."""
     other = "n2" if working["node"] == "n1" else "n1"
@@ -87,7 +125,7 @@ def test_neighbours_session_gets_nothing(
     assert session["node"] == working["node"]
     kernel = Kernel(bob.open(session["id"], "jupyterlab"))
     certificate = "/var/tmp/.slipway/gateway.pem"
-    questions = _questions(researcher, working["id"], ["", certificate])
+    questions = _questions(researcher, working, ["", certificate], canaries)
     questions["names"].append(f"control.{session['id']}.slipway")
     questions["paths"].remove("/var/tmp/.slipway")  # bob's own, here
     assert kernel.value(f"import json, os\nprint(json.dumps(os.path.exists({certificate!r})))")

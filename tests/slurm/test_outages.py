@@ -82,8 +82,12 @@ def test_accounting_away_while_a_session_ends(alice: Api, cluster: Cluster) -> N
             cluster.run("login", "scancel", f"--name={session}", user="alice")
             wait_for("the queue to forget the job", lambda: session not in cluster.queue(), 150)
             cluster.daemon("start", "portal", "worker")
-            unknown = alice.wait_state(session, "UNKNOWN")
-            assert unknown["reason"]["code"] == "JobUnknown"
+
+            def nobody_knows_it() -> bool:
+                now = alice.get(session)  # until the worker has looked, Slurm counts as silent
+                return (now["state"], now["reason"]["code"]) == ("UNKNOWN", "JobUnknown")
+
+            wait_for("a job that nobody knows", nobody_knows_it)
         finally:
             cluster.daemon("start", "ctl", "slurmdbd")
             cluster.attempt("daemon", "start", "portal", "worker")

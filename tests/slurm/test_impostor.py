@@ -1,0 +1,147 @@
+"""After alice's session bob listens at her very port: what was hers never leads to him."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from tests.apps import Kernel
+from tests.client import OVER, Api, Visitor
+from tests.cluster import Cluster, wait_for
+
+IMPOSTOR = (Path(__file__).parent / "impostor.py").read_text()
+NOTES = "/tmp/heard"
+PAGE = {"Accept": "text/html", "Sec-Fetch-Dest": "document"}
+OWN = (
+    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=n1 "
+    "-addext subjectAltName=DNS:{name} -keyout own.pem -out own.crt 2>/dev/null "
+    "&& cat own.crt >> own.pem"
+)
+
+
+@pytest.fixture
+def certificates(bob: Api, cluster: Cluster) -> list[str]:
+    """What bob can show: nothing, a certificate of his own, and the one of his own gateway."""
+    kernel = Kernel(bob.open(bob.running()["id"], "jupyterlab"))
+    code = "import json; print(json.dumps(open('/var/tmp/.slipway/gateway.pem').read()))"
+    pem = kernel.value(code)
+    kernel.close()
+    assert "PRIVATE KEY" in pem
+    cluster.run("login", "sh", "-c", "cat > gateway.pem", user="bob", stdin=pem)
+    return ["", "/home/bob/own.pem", "/home/bob/gateway.pem"]
+
+
+def _notes(cluster: Cluster, node: str) -> list[dict[str, str]]:
+    text = cluster.run(node, "cat", NOTES, check=False)
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@contextmanager
+def impostor(cluster: Cluster, node: str, port: int, certificate: str) -> Iterator[None]:
+    """Bob at a port; seen to deceive whoever does not check."""
+    cluster.run("login", "sh", "-c", "cat > impostor.py", user="bob", stdin=IMPOSTOR)
+    words = f"impostor.py {port} '{certificate}' {NOTES}"
+    cluster.shell(node, f"rm -f {NOTES}")
+    cluster.shell(node, f"setsid python3 {words} >/dev/null 2>/tmp/impostor.err &", user="bob")
+    notes = wait_for("bob at the port", lambda: _notes(cluster, node) or None)
+    try:
+        assert _gullible(cluster.ctl("address", node).strip(), port, bool(certificate)) == "evil"
+        yield
+    finally:
+        cluster.run(node, "kill", str(notes[0]["pid"]))
+
+
+def _gullible(address: str, port: int, secure: bool) -> str:
+    """Talk to him as somebody who believes every certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    stream = socket.create_connection((address, port), 10)
+    if secure:
+        stream = context.wrap_socket(stream)
+    with stream:
+        stream.sendall(b"GET /gullible HTTP/1.1\r\nHost: x\r\n\r\n")
+        answer = b""
+        while part := stream.recv(65536):
+            answer += part
+    return answer.decode().rpartition("\r\n")[2]
+
+
+def _port_of(api: Api, session: str) -> int:
+    log = api.ask("GET", f"/sessions/{session}/log")["log"]
+    found = re.search(r"Ready on \w+, port (\d+)", log)
+    assert found, log
+    return int(found[1])
+
+
+def _knock(visitor: Visitor) -> list[int]:
+    """Everything that alice's browser may still try; never bob's answer."""
+    answers = [
+        visitor.get("/lab", headers=PAGE, allow_redirects=False),
+        visitor.get("/api/contents/"),
+        visitor.send("POST", "/api/kernels", json={"name": "python3"}),
+    ]
+    assert not [answer.text for answer in answers if "evil" in answer.text]
+    with pytest.raises(InvalidStatus):
+        visitor.websocket("/api/events/subscribe")
+    return [answer.status_code for answer in answers]
+
+
+@pytest.mark.timeout(300)
+def test_her_address_never_leads_to_bob(
+    alice: Api, certificates: list[str], cluster: Cluster
+) -> None:
+    session = alice.running()
+    identifier, node = session["id"], session["node"]
+    visitor = alice.open(identifier, "jupyterlab")
+    port = _port_of(alice, identifier)
+    cluster.shell("login", OWN.format(name=f"jupyterlab.{identifier}.slipway"), user="bob")
+    # Her session ends while the portal is down, so HAProxy still leads her browser to that port.
+    for daemon in ("web", "worker"):
+        cluster.daemon("stop", "portal", daemon)
+    try:
+        cluster.run("login", "scancel", session["job_id"], user="alice")
+        free = f"! ss -tlnH 'sport = :{port}' | grep -q ."
+        wait_for("the port", lambda: cluster.attempt("exec", node, "--", "sh", "-c", free), 30)
+        wait_for("her job's end", lambda: identifier not in _running(cluster), 30)
+        for certificate in certificates:
+            with impostor(cluster, node, port, certificate):
+                assert set(_knock(visitor)) == {503}, certificate
+                connections = _notes(cluster, node)[1:]
+            # He was found (one of these was our own look), and trusted with nothing.
+            assert len(connections) > 1, certificate
+            said = [one["said"] for one in connections if "/gullible" not in one["said"]]
+            assert not [words for words in said if "HTTP/" in words or visitor.cookie in words]
+    finally:
+        for daemon in ("web", "worker"):
+            cluster.daemon("start", "portal", daemon)
+    with impostor(cluster, node, port, certificates[-1]):
+        alice.wait_state(identifier, *OVER)
+        wait_for("the way shut", lambda: 303 in _knock(visitor), 20)
+        assert _knock(visitor)[1:] == [401, 401]
+
+
+def _running(cluster: Cluster) -> set[str]:
+    return {name for name, job in cluster.queue().items() if job.state in ("RUNNING", "COMPLETING")}
+
+
+def test_a_port_of_hers_is_let_go_at_the_end(
+    alice: Api, certificates: list[str], cluster: Cluster
+) -> None:
+    """The ordinary end: the way is shut at once, though the cookie is still there."""
+    session = alice.running()
+    visitor = alice.open(session["id"], "jupyterlab")
+    port = _port_of(alice, session["id"])
+    alice.stop(session["id"])
+    alice.wait_state(session["id"], *OVER)
+    with impostor(cluster, session["node"], port, certificates[-1]):
+        assert _knock(visitor) == [303, 401, 401]
+        assert len(_notes(cluster, session["node"])) == 2  # our own look, and nobody else
