@@ -50,7 +50,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length", 0))
         seen = {
             "who": self.server.who,  # type: ignore[attr-defined]
-            "path": self.path,
+            "path": self.requestline.split(" ")[1],  # self.path has lost a leading slash
             "headers": [[name.lower(), value] for name, value in self.headers.items()],
             "body": self.rfile.read(length).decode(),
         }
