@@ -57,10 +57,16 @@ def workers(cluster: Cluster) -> list[str]:
     return re.findall(r"^(\d+)\s+worker", ask_haproxy(cluster, "master", "show proc"), re.MULTILINE)
 
 
-def routes(cluster: Cluster) -> int:
-    """How many ways HAProxy knows."""
+def routes(cluster: Cluster) -> int | None:
+    """How many ways HAProxy knows; None until it has been told all of them."""
     text = ask_haproxy(cluster, "haproxy", "show map /run/slipway/routes.map")
-    return sum(".slipway" in line for line in text.splitlines())
+    keys = {line.split()[1] for line in text.splitlines() if line}
+    return len(keys) - 1 if "slipway" in keys else None
+
+
+def known_routes(cluster: Cluster) -> int:
+    """The same, when it has been told."""
+    return wait_for("the routes", lambda: routes(cluster), 60)
 
 
 def test_many_websockets_live_through_a_reload_and_a_restart(
@@ -81,7 +87,7 @@ def test_many_websockets_live_through_a_reload_and_a_restart(
 def test_changing_routes_reloads_nothing(
     cluster: Cluster, researcher: Api, session: Json, lab: Visitor
 ) -> None:
-    before, known = workers(cluster), routes(cluster)
+    known, before = known_routes(cluster), workers(cluster)
     path = f"/sessions/{session['id']}/apps/jupyterlab"
 
     def enter(_: int) -> int:
@@ -95,7 +101,7 @@ def test_changing_routes_reloads_nothing(
 
 
 def test_after_a_cold_start_the_routes_are_back(cluster: Cluster, lab: Visitor) -> None:
-    known = routes(cluster)
+    known = known_routes(cluster)
     cluster.daemon("restart", "portal", "haproxy")
     wait_for("a healthy portal", lambda: healthy(cluster), 30, pause=0.05)
     # Nobody asks for an app meanwhile: the worker alone brings them back.

@@ -10,6 +10,7 @@ from contextlib import closing
 
 import pytest
 
+from portal.adapters.haproxy import Haproxy
 from portal.core.access import hash_secret, public_key, ssh_key
 from tests.unit.web.front import SESSION, Front, Stream, running_front
 
@@ -88,6 +89,14 @@ def test_many_keys_at_once(front: Front, keys: list[str]) -> None:
         front.routes.remove(*many)
         assert last.ended()
         assert other.echoes()
+
+
+def test_a_way_that_two_opened_at_once_is_shut_as_well(front: Front, keys: list[str]) -> None:
+    haproxy = Haproxy(str(front.ca.parent))
+    for _ in range(2):
+        haproxy.ask(f"add map {front.ca.parent}/routes.map {front.key} {front.target}")
+    front.routes.remove(front.key, public_key(front.label))
+    assert front.app().seen["who"] == "portal"
 
 
 def test_an_ssh_port_without_a_session_is_closed_at_once(front: Front, keys: list[str]) -> None:
