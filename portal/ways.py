@@ -102,8 +102,11 @@ class Ways:
 
     def _background(self) -> list[str]:
         apps = self._catalog().apps.values()
-        asked = ((app.server, *split_request(one)) for app in apps for one in app.background)
-        return [":".join(one) for one in asked]
+        found = []
+        for app in apps:
+            for method, path in map(split_request, app.background):
+                found.append(f"{app.server}/{method}{path}")
+        return found
 
     def _standing(self) -> Iterator[tuple[str, str]]:
         """The ways that should be open, from the store alone."""

@@ -175,7 +175,7 @@ class Routes(Protocol):
         ...
 
     def know_background(self, paths: Collection[str]) -> None:
-        """Say which requests are no use of an app: "app:METHOD:/path", by their beginnings."""
+        """Say which requests are no use of an app: "app/METHOD/path", by their beginnings."""
         ...
 
     def lost(self) -> bool:

@@ -347,8 +347,8 @@ def test_haproxy_learns_what_a_window_asks_for_by_itself(world: World) -> None:
     catalog = CATALOG.model_copy(update={"apps": {**APPS, "jupyterlab": lab}})
     assert Ways(world.store, world.doors, world.routes, lambda: catalog).restore()
     assert world.routes.background == [
-        "jupyterlab:GET:/api/contents",
-        "jupyterlab:PUT:/lab/api/workspaces",
+        "jupyterlab/GET/api/contents",
+        "jupyterlab/PUT/lab/api/workspaces",
     ]
 
 

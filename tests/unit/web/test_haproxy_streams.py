@@ -108,7 +108,9 @@ def test_an_ssh_port_without_a_session_is_closed_at_once(front: Front, keys: lis
 def test_use_is_counted_and_what_windows_do_by_themselves_is_not(
     front: Front, keys: list[str]
 ) -> None:
-    front.routes.know_background(["jupyterlab/api/kernels", "jupyterlab/static/"])
+    front.routes.know_background(
+        ["jupyterlab/GET/api/kernels", "jupyterlab/GET/static/", "jupyterlab/PUT/workspace"]
+    )
 
     def requests() -> int:
         seen = front.routes.traffic().get(NAME)
@@ -117,6 +119,7 @@ def test_use_is_counted_and_what_windows_do_by_themselves_is_not(
     before = requests()
     for path in ("/api/kernels?1", "/api/kernels/x", "/static/a.js", "/.slipway/status"):
         front.app(path)
+    front.app("/workspace/1", "PUT", origin=front.origin)
     assert requests() == before
     front.app("/lab")
     front.app("/api/kernels", "POST", origin=front.origin)

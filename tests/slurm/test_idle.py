@@ -1,0 +1,79 @@
+"""Idleness by real use: open windows are none, typing and computations are.
+
+All sessions of this file run side by side under one rule of a minute.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.apps import Kernel, Terminal
+from tests.client import Api, Json
+from tests.cluster import Cluster, wait_for
+from tests.slurm.conftest import MakeApi
+
+MINUTE = 60
+TINY: Json = {"resources": {"cpus": 1, "memory": "500m"}}
+
+
+@pytest.fixture(scope="module")
+def admin(make_api: MakeApi) -> Iterator[Api]:
+    """The administrator; the rule is taken back afterwards."""
+    found = make_api("admin")
+    yield found
+    found.ask("PUT", "/admin/caps", json={})
+
+
+@pytest.fixture(scope="module")
+def bob(make_api: MakeApi) -> Iterator[Api]:
+    """Another researcher, since one may not hold so many cores."""
+    found = make_api("bob")
+    yield found
+    found.clean()
+
+
+def test_a13_only_use_keeps_a_session(
+    researcher: Api, bob: Api, admin: Api, cluster: Cluster
+) -> None:
+    # Two windows that nobody touches.
+    open_only = researcher.running(name="openonly", **TINY)["id"]
+    lab = Kernel(researcher.open(open_only, "jupyterlab"))
+    lab.connect()
+    shell = Terminal(researcher.open(open_only, "terminal"))
+    # A kernel that waits for something, without any window and without CPU.
+    computing = researcher.running(name="computing", **TINY)["id"]
+    kernel = Kernel(researcher.open(computing, "jupyterlab"))
+    with pytest.raises((AssertionError, TimeoutError)):
+        kernel.run("import time; time.sleep(900)", seconds=3)
+    kernel.close()
+    # Somebody who types now and then, and one that its owner keeps by the API alone.
+    typed = bob.running(name="typedinto", **TINY)["id"]
+    keys = Terminal(bob.open(typed, "terminal"))
+    kept = bob.running(name="keptalive", **TINY)["id"]
+
+    admin.ask("PUT", "/admin/caps", json={"idle_minutes": 1})
+    assert researcher.get(open_only)["idle_deadline"] is not None
+    cluster.ctl("daemon", "restart", "portal", "worker")  # which invents no use, and forgets none
+
+    def ended() -> bool:
+        keys.type("x")
+        bob.ask("POST", f"/sessions/{kept}/keep")
+        return bool(researcher.get(open_only)["state"] in ("FINISHED", "FAILED"))
+
+    wait_for("the end of what is merely open", ended, 5 * MINUTE, 5)
+    end = researcher.get(open_only)["end"]
+    assert end["cause"] == "idle"
+    assert end["text"].startswith("Ended by Slipway: nobody had used it since ")
+    # The others have been under the same rule for as long.
+    time.sleep(30)
+    for api, session in ((researcher, computing), (bob, typed), (bob, kept)):
+        keys.type("x")
+        bob.ask("POST", f"/sessions/{kept}/keep")
+        assert api.get(session)["state"] == "RUNNING", session
+    for window in (lab, shell, keys):
+        window.close()
+    entries = admin.ask("GET", "/journal", params={"action": "session.idle"})["entries"]
+    assert [entry["target"] for entry in entries if entry["target"] == open_only] == [open_only]
