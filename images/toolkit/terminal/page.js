@@ -207,9 +207,11 @@
     constructor(...words) {
       super(...words);
       let opened = false;
+      let last = new ArrayBuffer(0);
       this.addEventListener("open", () => { opened = true; at("away").hidden = true; });
       this.addEventListener("message", nameWindow);
-      this.addEventListener("close", (event) => { if (!leaving) onClose(event.code, opened, this); });
+      this.addEventListener("message", (event) => { last = event.data; });
+      this.addEventListener("close", () => { if (!leaving) onClose(opened, new TextDecoder().decode(last)); });
     }
 
     send(data) {
@@ -219,8 +221,9 @@
     }
   };
 
-  function onClose(code, opened) {
-    if (code === 1000) {
+  // ttyd 1.7.7 closes alike whether a shell has ended or something broke; tmux's last words differ.
+  function onClose(opened, words) {
+    if (/\[(detached|exited|server exited)/.test(words)) {
       return away("This shell has ended", "Everything else in the session goes on.", "Open a new shell");
     }
     if (!opened) {
