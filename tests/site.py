@@ -10,29 +10,31 @@ from tests.apps import Kernel
 from tests.client import TIMEOUT, Api, Visitor
 from tests.cluster import Cluster, healthy, wait_for
 
-SETTINGS = "/etc/slipway/slipway.toml"
+DAEMONS = "/etc/supervisor/portal.conf"
 EVIL = (Path(__file__).parent / "evil.py").read_text()
 
 
 @contextmanager
 def origins(cluster: Cluster, mode: str) -> Iterator[None]:
     """Apps have their origins in this way meanwhile: "ports" or "subdomains"."""
-    before = cluster.run("portal", "cat", SETTINGS)
-    lines = [line for line in before.splitlines() if not line.startswith("apps =")]
-    there = lines.index("[web]") + 1
-    _configure(cluster, "\n".join([*lines[:there], f'apps = "{mode}"', *lines[there:], ""]))
+    usual = cluster.run("portal", "printenv", "SLIPWAY_APPS").strip()
+    if mode == usual:
+        yield
+        return
+    daemons = cluster.run("portal", "cat", DAEMONS)
+    variable = f'user = slipway\nenvironment = SLIPWAY_APPS="{mode}"\n'
+    _configure(cluster, mode, daemons.replace("user = slipway\n", variable))
     try:
         yield
     finally:
-        _configure(cluster, before)
+        _configure(cluster, usual, daemons)
 
 
-def _configure(cluster: Cluster, settings: str) -> None:
-    cluster.ctl("put", "portal", SETTINGS, stdin=settings)
-    render = "slipway render haproxy > /run/slipway/haproxy.cfg"
+def _configure(cluster: Cluster, mode: str, daemons: str) -> None:
+    cluster.ctl("put", "portal", DAEMONS, stdin=daemons)
+    render = f"SLIPWAY_APPS={mode} slipway render haproxy > /run/slipway/haproxy.cfg"
     cluster.run("portal", "runuser", "--user", "slipway", "--", "sh", "-c", render)
-    for daemon in ("web", "worker", "haproxy"):
-        cluster.daemon("restart", "portal", daemon)
+    cluster.run("portal", "supervisorctl", "update")
     wait_for("the portal", lambda: healthy(cluster), 60)
 
 

@@ -53,7 +53,8 @@ window.attempts = {
     document.body.append(frame);
     await loaded;
     try {
-      return `read ${frame.contentDocument ? frame.contentDocument.documentElement.outerHTML.slice(0, 200) : "nothing"}`;
+      // Another origin's document is not there for us.
+      return frame.contentDocument ? `read ${frame.contentDocument.documentElement.outerHTML}` : "SecurityError";
     } catch (error) {
       return error.name;
     }
@@ -87,7 +88,8 @@ window.attempts = {
     }
   },
 
-  // Overwrite, shadow and crowd out other cookies by every trick.
+  // Overwrite, shadow and crowd out other cookies by every trick (crumbs: a jar full of big ones
+  // would keep a browser from its apps, which no port of a shared host can be spared).
   toss(names) {
     const host = location.hostname;
     const domains = ["", host, `.${host}`, "localhost", ".localhost", "127.0.0.1", "0.0.1"];
@@ -97,7 +99,7 @@ window.attempts = {
           document.cookie = `${name}=tossed-by-bob; path=${path}; max-age=9999` + (domain && `; domain=${domain}`);
     for (const odd of ["=slipway=tossed-by-bob", "slipway", " slipway=tossed-by-bob", "slipway\t=tossed-by-bob"])
       document.cookie = odd + "; path=/";
-    for (let i = 0; i < 700; i++) document.cookie = `flood${i}=${"x".repeat(50)}; path=/; max-age=9999`;
+    for (let i = 0; i < 700; i++) document.cookie = `flood${i}=x; path=/; max-age=9999`;
     return document.cookie.length;
   },
 };
