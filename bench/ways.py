@@ -211,8 +211,9 @@ def plain(port: int) -> Door:
 
 def door(settings: Settings, app: str) -> Door:
     """The door of an app's origin, opened by its cookie."""
-    host = settings.web.app_url(label(settings, app)).partition("://")[2]
-    return Door(int(host.rpartition(":")[2]), host, f"slipway_app={COOKIE}")
+    name = label(settings, app)
+    host = settings.web.app_url(name).partition("://")[2]
+    return Door(int(host.rpartition(":")[2]), host, f"{settings.web.app_cookie(name)}={COOKIE}")
 
 
 def label(settings: Settings, app: str) -> str:
