@@ -138,9 +138,8 @@ class Ways:
         settings = prepare_site(self._folder)
         running, listener = start_gateway(settings, self._folder, run)
         self._stop_gateway = running.stop
-        (self.ours_gateway,) = (
-            pid for pid in children(os.getpid()) if "gateway.cfg" in command(pid)
-        )
+        wait_for(lambda: bool(gateways()), "the gateway")
+        (self.ours_gateway,) = gateways()
         self.ours_front = self._front(settings, listener.getsockname()[1])
         hop = self._nginx("hop", PLAIN_HOP.format(files=FILES, echo=ECHO, hop=HOP))
         chp = self._chp()
@@ -296,6 +295,11 @@ def children(parent: int) -> list[int]:
     for known in found:
         found += [pid for pid, above in parents.items() if above == known]
     return found[1:]
+
+
+def gateways() -> list[int]:
+    """Processes of ours that are a session's gateway."""
+    return [pid for pid in children(os.getpid()) if "gateway.cfg" in command(pid)]
 
 
 def command(pid: int) -> str:
