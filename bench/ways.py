@@ -138,9 +138,8 @@ class Ways:
         settings = prepare_site(self._folder)
         running, listener = start_gateway(settings, self._folder, run)
         self._stop_gateway = running.stop
-        (self.ours_gateway,) = (
-            pid for pid in children(os.getpid()) if "gateway.cfg" in command(pid)
-        )
+        wait_for(lambda: bool(gateways()), "the gateway")
+        (self.ours_gateway,) = gateways()
         self.ours_front = self._front(settings, listener.getsockname()[1])
         hop = self._nginx("hop", PLAIN_HOP.format(files=FILES, echo=ECHO, hop=HOP))
         chp = self._chp()
@@ -211,8 +210,9 @@ def plain(port: int) -> Door:
 
 def door(settings: Settings, app: str) -> Door:
     """The door of an app's origin, opened by its cookie."""
-    host = settings.web.app_url(label(settings, app)).partition("://")[2]
-    return Door(int(host.rpartition(":")[2]), host, f"slipway_app={COOKIE}")
+    name = label(settings, app)
+    host = settings.web.app_url(name).partition("://")[2]
+    return Door(int(host.rpartition(":")[2]), host, f"{settings.web.app_cookie(name)}={COOKIE}")
 
 
 def label(settings: Settings, app: str) -> str:
@@ -295,6 +295,11 @@ def children(parent: int) -> list[int]:
     for known in found:
         found += [pid for pid, above in parents.items() if above == known]
     return found[1:]
+
+
+def gateways() -> list[int]:
+    """Processes of ours that are a session's gateway."""
+    return [pid for pid in children(os.getpid()) if "gateway.cfg" in command(pid)]
 
 
 def command(pid: int) -> str:

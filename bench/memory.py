@@ -1,0 +1,52 @@
+"""How much memory a session takes for our own: the runner and the gateway, beside the app itself.
+
+    python -m bench.memory
+
+runs on the cluster that SLIPWAY_PROJECT and PORT name, or on the one of `make up`. It starts one
+session, opens its terminal, fetches a page through the whole way, and then reads what the kernel
+says of each process in the job's container.
+"""
+
+from __future__ import annotations
+
+import json
+
+from tests.client import Api, Visitor, login
+from tests.cluster import Cluster
+
+READ = r"""
+import json, pathlib, re
+found = []
+for process in pathlib.Path("/proc").glob("[0-9]*"):
+    try:
+        words = (process / "cmdline").read_bytes().split(b"\0")
+        rollup = (process / "smaps_rollup").read_text()
+    except OSError:
+        continue
+    line = b" ".join(words).decode(errors="replace")
+    if "/opt/slipway/" in line and "apptainer" not in line.lower():
+        kb = [int(re.search(rf"^{name}: +(\d+)", rollup, re.M)[1]) for name in ("Rss", "Pss")]
+        found.append([line[:60], *kb])
+print(json.dumps(found))
+"""
+
+
+def main() -> None:
+    """Measure and print."""
+    cluster = Cluster.from_environment()
+    api = Api(cluster, "alice", login(cluster, "alice"))
+    try:
+        session = api.launch(resources={"cpus": 1, "memory": "600m"})["id"]
+        visitor = Visitor(api.ask("POST", f"/sessions/{session}/apps/terminal")["url"])
+        visitor.enter()
+        node = api.ask("GET", f"/sessions/{session}")["node"]
+        processes = json.loads(cluster.run(node, "python3", "-", stdin=READ))
+    finally:
+        api.clean()
+    print(f"{'MB':>10}{'resident':>10}{'proportional':>14}")
+    for line, rss, pss in sorted(processes):
+        print(f"{'':10}{rss / 1024:10.1f}{pss / 1024:14.1f}  {line}")
+
+
+if __name__ == "__main__":
+    main()
