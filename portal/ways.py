@@ -100,7 +100,7 @@ class Ways:
 
     def _background(self) -> list[str]:
         apps = self._catalog().apps.values()
-        return [f"{app.server}{path}" for app in apps for path in app.background]
+        return [key for app in apps for key in app.background_keys]
 
     def _standing(self) -> Iterator[tuple[str, str]]:
         """The ways that should be open, from the store alone."""

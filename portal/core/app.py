@@ -49,7 +49,15 @@ def _check_program(name: str) -> str:
     return name
 
 
+def _check_request(text: str) -> str:
+    method, _, path = text.rpartition(" ")
+    if not re.fullmatch(r"[A-Z]*", method):
+        raise PydanticCustomError("request", "write a path, or a method, one blank and a path")
+    return f"{method} {_check_path(path)}".strip()
+
+
 WebPath = Annotated[str, AfterValidator(_check_path)]
+WebRequest = Annotated[str, AfterValidator(_check_request)]
 Program = Annotated[str, AfterValidator(_check_program)]
 
 
@@ -77,8 +85,9 @@ class AppSpec(BaseModel):
     """Whether its owner may open it to everybody."""
     asks: Annotated[str, Field(max_length=200)] = ""
     """What its owner is asked for before it starts; the answer is in $SLIPWAY_ASKED."""
-    background: tuple[WebPath, ...] = ()
-    """Beginnings of paths that an open window asks for by itself, which is no use of it."""
+    background: tuple[WebRequest, ...] = ()
+    """What an open window asks for by itself, which is no use of it: beginnings of paths that it
+    gets, or other methods with such a beginning ("PUT /state")."""
     noise: Annotated[int, Field(ge=0)] = 0
     """Bytes a minute that an open window sends over its WebSockets though nobody touches it."""
     busy: WebPath | Literal[""] = ""
@@ -119,6 +128,12 @@ class AppSpec(BaseModel):
     def server(self) -> str:
         """Name of the app whose process answers for this one."""
         return self.shares or self.name
+
+    @property
+    def background_keys(self) -> list[str]:
+        """The same as HAProxy looks it up: server/path, or server.METHOD/path."""
+        split = (text.rpartition(" ") for text in self.background)
+        return [f"{self.server}{method and '.'}{method}{path}" for method, _, path in split]
 
 
 _WEB_ONLY = {"shares", "public", "listen", "background", "busy"}
