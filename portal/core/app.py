@@ -63,8 +63,8 @@ def _check_program(name: str) -> str:
     return name
 
 
-Request = Annotated[str, AfterValidator(_check_request)]
 WebPath = Annotated[str, AfterValidator(_check_path)]
+Request = Annotated[str, AfterValidator(_check_request)]
 Program = Annotated[str, AfterValidator(_check_program)]
 
 

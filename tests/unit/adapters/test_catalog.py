@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from portal.adapters.catalog import CatalogError, FolderCatalog, Found, read_app, read_image
+from portal.core.app import split_request
 
 ROOT = Path(__file__).parents[3]
 
@@ -46,6 +47,7 @@ LONG = "title = 'A'\ncommand = '''\ntimeout = 0\n'''\n"
         ("title = 'A'\nshares = 'b'\nlisten = 'tcp'", None, "line 3: listen: this belongs"),
         ("title = 'A'\nlisten = 'udp'", "x", "line 2: listen"),
         ("title = 'A'\nbackground = ['/a', 'b']", "x", "line 2: background: a path begins"),
+        ("title = 'A'\nbackground = ['put /a']", "x", "line 2: background: write a path"),
         ("title = 'A'\ndetect = ['a/b']", "x", "line 2: detect: name a program"),
         ("title = 'A'\nbusy = '/x'\nbusy_when = '(('", "x", "line 3: busy_when: this is not a reg"),
         ("title = 'A'\nbusy_when = 'x'", "x", "line 2: busy_when: busy and busy_when need"),
@@ -77,6 +79,13 @@ def test_one_file_is_enough_for_an_app(tmp_path: Path) -> None:
     text = 'title = \'A\'\nlisten = \'tcp\'\ncommand = """\nexec serve $PORT\n"""\n'
     read = read_app(app(tmp_path, "thing", text, None))
     assert (read.script, read.listen, read.server) == ("exec serve $PORT\n", "tcp", "thing")
+
+
+def test_what_a_window_asks_for_by_itself(tmp_path: Path) -> None:
+    text = "title = 'A'\nbackground = ['/api/list', 'PUT /state']"
+    read = read_app(app(tmp_path, "thing", text))
+    asked = [split_request(one) for one in read.background]
+    assert asked == [("GET", "/api/list"), ("PUT", "/state")]
 
 
 def catalog_of(tmp_path: Path, found: Found | None = None) -> FolderCatalog:

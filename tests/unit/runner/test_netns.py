@@ -21,6 +21,8 @@ from portal.runner.spec import AppStart
 from tests.unit.runner.test_apps import wait_until
 from tests.unit.runner.test_control import UnixConnection
 
+# Not the name that other tests use and clear away after them, perhaps at the same time.
+NAME = f"netns-{os.getpid()}"
 SERVER = f"exec {sys.executable} -m http.server --bind 127.0.0.1 $PORT\n"
 
 
@@ -43,10 +45,10 @@ class Told:
         toolkit = Path(directory) / "toolkit"
         (toolkit / "bin").mkdir(parents=True)
         (toolkit / "bin" / "haproxy").symlink_to(str(shutil.which("haproxy")))
-        self.app = App("demo", directory, str(toolkit), lambda app: self.told.put(app.report()))
+        self.app = App(NAME, directory, str(toolkit), lambda app: self.told.put(app.report()))
 
     def start(self, script: str, timeout: float = 20) -> dict[str, object]:
-        self.app.start(AppStart("demo", script, "/", timeout, listen="tcp"))
+        self.app.start(AppStart(NAME, script, "/", timeout, listen="tcp"))
         return self.told.get(timeout=30)
 
     def get(self, path: str) -> http.client.HTTPResponse:
@@ -61,7 +63,7 @@ def told(directory: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
     told = Told(directory)
     yield told
     told.app.stop(0)
-    wait_until(lambda: not list(apps.processes_of("demo")))
+    wait_until(lambda: not list(apps.processes_of(NAME)))
 
 
 def test_it_is_reached_through_its_socket_and_not_by_its_port(told: Told, directory: str) -> None:
@@ -70,7 +72,7 @@ def test_it_is_reached_through_its_socket_and_not_by_its_port(told: Told, direct
     assert told.start(f"sleep 0.5\n{SERVER}")["state"] == "ready"
     assert told.get("/hello.txt").read() == b"hello"
     mine = os.stat("/proc/self/ns/net").st_ino
-    assert all(os.stat(f"/proc/{pid}/ns/net").st_ino != mine for pid in apps.processes_of("demo"))
+    assert all(os.stat(f"/proc/{pid}/ns/net").st_ino != mine for pid in apps.processes_of(NAME))
     with socket.socket() as stream:
         assert stream.connect_ex(("127.0.0.1", PORT)) != 0
 
@@ -98,9 +100,9 @@ def test_nothing_is_left_when_it_ends_by_itself(told: Told, directory: str) -> N
     assert told.start(f"{SERVER.strip()} &\n{wait}".removeprefix("exec "))["state"] == "ready"
     (Path(directory) / "go").touch()
     report = told.told.get(timeout=20)
-    assert report["message"] == "demo ended (exit code 3)"
+    assert report["message"] == f"{NAME} ended (exit code 3)"
     # Its forwarder went with it; the next start finds the place free.
-    wait_until(lambda: not list(apps.processes_of("demo")))
+    wait_until(lambda: not list(apps.processes_of(NAME)))
     assert told.start(SERVER)["state"] == "ready"
 
 

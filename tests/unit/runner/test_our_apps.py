@@ -1,0 +1,131 @@
+"""The commands of apps/ as the runner starts them; programs of images are stood in for."""
+
+from __future__ import annotations
+
+import os
+import queue
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from portal.adapters.catalog import read_app
+from portal.runner.apps import App
+from portal.runner.spec import AppStart
+from tests.unit.runner.test_netns import may_unshare
+
+APPS = Path(__file__).parents[3] / "apps"
+Start = Callable[..., dict[str, object]]
+
+# Takes the options of the real ones and no other; answers where it was told to listen.
+STAND_IN = """\
+#!{python}
+import argparse, http.server, os, socket, socketserver, sys
+parser = argparse.ArgumentParser()
+for name in {flags!r}:
+    parser.add_argument(name, action="store_true")
+for name in {options!r}:
+    parser.add_argument(name)
+parser.add_argument("folder", nargs="?")
+options = parser.parse_args()
+print(options, flush=True)
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if self.path == {ready!r} else 500)
+        self.end_headers()
+    def address_string(self):
+        return "somebody"
+class Unix(socketserver.UnixStreamServer):
+    def get_request(self):
+        return self.socket.accept()[0], ("", 0)
+path = getattr(options, "socket", None)
+if path:
+    server = Unix(path, Handler)
+else:
+    server = http.server.HTTPServer((options.host, int(options.port)), Handler)
+server.serve_forever()
+"""
+
+
+@pytest.fixture
+def programs(directory: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for programs that the image has, and a toolkit."""
+    folder = Path(directory) / "image"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "haproxy").symlink_to(shutil.which("haproxy") or "/missing")
+    monkeypatch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", directory)
+    return folder
+
+
+@pytest.fixture
+def start(directory: str, programs: Path) -> Iterator[Start]:
+    """Starts an app of ours under a name of this test's own, and returns its first report."""
+    running: list[App] = []
+
+    def begin(app: str, asked: str = "") -> dict[str, object]:
+        spec = read_app(APPS / app)
+        told: queue.Queue[dict[str, object]] = queue.Queue()
+        name = f"{app}-{os.getpid()}"
+        running.append(App(name, directory, str(programs), lambda app: told.put(app.report())))
+        running[0].start(
+            AppStart(name, spec.script, spec.ready, 20, listen=spec.listen, asked=asked)
+        )
+        return told.get(timeout=30)
+
+    yield begin
+    for app in running:
+        app.stop(1)
+
+
+def stand_in(programs: Path, name: str, ready: str, flags: list[str], options: list[str]) -> None:
+    """Put a program into the image."""
+    text = STAND_IN.format(python=sys.executable, ready=ready, flags=flags, options=options)
+    (programs / "bin" / name).write_text(text)
+    (programs / "bin" / name).chmod(0o755)
+
+
+def test_code_server_listens_on_its_socket(start: Start, programs: Path, directory: str) -> None:
+    flags = ["telemetry", "update-check", "getting-started-override", "proxy"]
+    options = ["--socket", "--socket-mode", "--session-socket", "--auth"]
+    names = [f"--disable-{name}" for name in flags] + ["--ignore-last-opened"]
+    stand_in(programs, "code-server", "/healthz", names, options)
+    report = start("code-server")
+    assert report["state"] == "ready"
+    assert "auth='none'" in str(report["log"])
+    assert f"folder='{directory}'" in str(report["log"])
+
+
+namespaces = pytest.mark.skipif(
+    not (shutil.which("haproxy") and may_unshare()), reason="needs haproxy and user namespaces"
+)
+
+
+@namespaces
+@pytest.mark.parametrize(
+    ("asked", "logs"),
+    [("", "{home}"), ("runs", "runs"), ("~/my runs", "{home}/my runs"), ("$(id)", "$(id)")],
+)
+def test_tensorboard_shows_the_folder_that_was_named(
+    start: Start, programs: Path, directory: str, asked: str, logs: str
+) -> None:
+    options = ["--logdir", "--host", "--port", "--load_fast"]
+    stand_in(programs, "tensorboard", "/data/logdir", [], options)
+    report = start("tensorboard", asked)
+    assert report["state"] == "ready"
+    assert f"logdir={logs.format(home=directory)!r}" in str(report["log"])
+
+
+@namespaces
+def test_any_web_app_is_what_was_asked_for(start: Start) -> None:
+    report = start("webapp", f"exec {sys.executable} -m http.server $PORT")
+    assert report["state"] == "ready"
+
+
+@namespaces
+def test_any_web_app_says_that_it_needs_a_command(start: Start) -> None:
+    report = start("webapp")
+    assert report["state"] == "failed"
+    assert "Say which command starts it" in str(report["log"])
