@@ -138,6 +138,22 @@ make_terminal_page() {
     python3 "$source_dir/images/toolkit/terminal/make_page.py" "$(command -v ttyd)" "$tree/share/terminal.html"
 }
 
+# tmux wants a UTF-8 locale, and an image may have none, or one of another C library's form. So our
+# C library looks for the toolkit's own; as with the event loop, no variable can leak to users.
+copy_locale() {
+    mkdir "$tree/lo"
+    cp -rL /usr/lib/locale/C.utf8 "$tree/lo/"
+    python3 - /usr/lib/locale "$prefix/lo" "$tree/lib/libc.so.6" <<'PYTHON' ||
+import sys
+old, new, library = sys.argv[1:]
+data = open(library, "rb").read()
+if old.encode() not in data or len(new) != len(old):
+    sys.exit(1)
+open(library, "wb").write(data.replace(old.encode(), new.encode()))
+PYTHON
+        die "this C library looks for its locales in a way that is not known here"
+}
+
 copy_terminfo() {
     local name
     for name in xterm xterm-256color screen screen-256color tmux tmux-256color linux vt100 dumb; do
@@ -159,6 +175,7 @@ copy_ssh
 copy_event_loop
 copy_python
 copy_runner
+copy_locale
 copy_terminfo
 make_terminal_page
 offer_to_users

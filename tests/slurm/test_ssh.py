@@ -185,7 +185,9 @@ def test_sftp_and_rsync(client: Client, tmp_path: Path) -> None:
 
 def test_ports_are_forwarded_to_the_node_and_not_opened_to_others(client: Client) -> None:
     # Which is what VS Code Remote lives on: a server on loopback there, and -L or -D to it.
-    argv = client.argv("nc -l -p 18765 -e cat & echo up; sleep 30")
+    server = "/opt/slipway/bin/socat TCP-LISTEN:18765,bind=127.0.0.1 EXEC:cat"
+    listens = "netstat -ltn | grep -q 127.0.0.1:18765"
+    argv = client.argv(f"{server} & until {listens}; do sleep 0.1; done; echo up; sleep 30")
     port = free_port()
     argv[1:1] = ["-L", f"127.0.0.1:{port}:127.0.0.1:18765"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
@@ -261,9 +263,11 @@ def held(client: Client) -> Iterator[subprocess.Popen[bytes]]:
     argv = client.argv("echo inside; sleep 600")
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == b"inside\n"
-        yield process
-        process.kill()
+        try:
+            assert process.stdout.readline() == b"inside\n"
+            yield process
+        finally:
+            process.kill()
 
 
 def test_a_new_key_takes_the_old_ones_place(
