@@ -3,7 +3,7 @@
 #
 #   cluster/ctl.sh exec [-t] [--user NAME] SERVICE -- COMMAND…   run a command in a service
 #   cluster/ctl.sh start|stop|restart|kill SERVICE…              the whole container
-#   cluster/ctl.sh daemon start|stop|restart|kill SERVICE NAME   one daemon in it (kill = SIGKILL)
+#   cluster/ctl.sh daemon start|stop|restart|kill|reload SERVICE NAME   one daemon in it (kill = SIGKILL)
 #   cluster/ctl.sh put SERVICE PATH                              write standard input to a file there
 #   cluster/ctl.sh logs [-f] [SERVICE…]     cluster/ctl.sh ps     cluster/ctl.sh address SERVICE
 #   cluster/ctl.sh projects                                       all compose projects of this machine
@@ -48,6 +48,7 @@ daemon() {
     container=$(need_container "$2")
     case $action in
         kill) engine exec "$container" sh -c 'kill -9 "$(supervisorctl pid "$1")"' sh "$3" ;;
+        reload) engine exec "$container" supervisorctl signal USR2 "$3" ;;
         start | stop | restart | status) engine exec "$container" supervisorctl "$action" "$3" ;;
         *) usage ;;
     esac

@@ -9,6 +9,8 @@ CACHE_DIR=$CLUSTER_DIR/.cache
 export COMPOSE_PROJECT_NAME=${COMPOSE_PROJECT_NAME:-slipway}
 export PORT=${PORT:-8080}
 export SLURM=${SLURM:-24.11}
+# Apps' origins: ports, or subdomains of localhost.
+export APPS=${APPS:-ports}
 # Images are tagged by the clone they were built from, so that two clones do not take them from each other.
 SLIPWAY_CLONE=$(printf %s "$REPO_DIR" | sha256sum | cut -c1-8)
 export SLIPWAY_CLONE SLURM_TAG=$SLURM-$SLIPWAY_CLONE
@@ -35,7 +37,7 @@ fail() {
 become_root() {
     [ "$(id -u)" -ne 0 ] || return 0
     command -v sudo >/dev/null || fail "Please run this as root, or install sudo."
-    exec sudo --preserve-env=PORT,SLURM,DEMO_PASSWORD,COMPOSE_PROJECT_NAME,NODE_MEMORY,NODE_MAX_CPUS,http_proxy,https_proxy,no_proxy \
+    exec sudo --preserve-env=PORT,APPS,SLURM,DEMO_PASSWORD,COMPOSE_PROJECT_NAME,NODE_MEMORY,NODE_MAX_CPUS,http_proxy,https_proxy,no_proxy \
         "$0" "$@"
 }
 
@@ -77,6 +79,7 @@ engine() { "$ENGINE" "$@"; }
 
 compose() {
     export_network
+    export_app_ports
     if [ "$ENGINE" = docker ]; then
         docker compose -f "$CLUSTER_DIR/compose.yaml" "$@"
     else
@@ -89,6 +92,15 @@ export_network() {
     if [ -s "$PROJECT_DIR/network" ]; then
         CLUSTER_NET=$(cat "$PROJECT_DIR/network")
         export CLUSTER_NET
+    fi
+}
+
+# The ports of this cluster's apps, chosen once (see choose_app_ports in start.sh).
+export_app_ports() {
+    local first
+    if [ -s "$PROJECT_DIR/ports" ]; then
+        first=$(cat "$PROJECT_DIR/ports")
+        export APPS_PORTS=$first-$((first + 39)) SSH_PORTS=$((first + 40))-$((first + 49))
     fi
 }
 

@@ -6,6 +6,7 @@ prepare_machine() {
     collect_site
     write_passwords
     choose_network
+    choose_app_ports
     if port_is_taken && ! is_running portal; then
         echo "port $PORT of this machine is taken; choose another: PORT=9090 make up"
         return 1
@@ -42,6 +43,33 @@ choose_network() {
     return 1
 }
 
+# 50 ports in a row that nothing on this machine uses, kept as long as the portal's container runs.
+choose_app_ports() {
+    local first
+    if [ -s "$PROJECT_DIR/ports" ] && is_running portal; then
+        return
+    fi
+    for first in $(cat "$PROJECT_DIR/ports" 2>/dev/null) $(seq 10000 50 14950); do
+        if ! ports_are_used "$first"; then
+            echo "$first" > "$PROJECT_DIR/ports"
+            return
+        fi
+    done
+    echo "no 50 free ports in a row between 10000 and 14999"
+    return 1
+}
+
+# Ports of other projects of this clone count too, though their containers may not run yet.
+ports_are_used() {
+    local other
+    for other in "$CACHE_DIR"/projects/*/ports; do
+        if [ "$other" != "$PROJECT_DIR/ports" ] && grep -qsxF "$1" "$other"; then
+            return 0
+        fi
+    done
+    ss -Hltn | awk -v first="$1" '{ sub(".*:", "", $4); if ($4 >= first && $4 < first + 50) found = 1 } END { exit !found }'
+}
+
 network_is_ours() {
     local known
     known=$(engine network inspect "${COMPOSE_PROJECT_NAME}_cluster" 2>/dev/null) &&
@@ -73,7 +101,7 @@ is_current() {
         [ "$(cat "$PROJECT_DIR/started-$1" 2>/dev/null)" = "$(settings_of)" ]
 }
 
-settings_of() { echo "$(sha256sum < "$CLUSTER_DIR/compose.yaml" | cut -c1-16) $(cat "$PROJECT_DIR/network") $PORT $SLURM ${NODE_MEMORY:-} ${NODE_MAX_CPUS:-}"; }
+settings_of() { echo "$(sha256sum < "$CLUSTER_DIR/compose.yaml" | cut -c1-16) $(cat "$PROJECT_DIR/network" "$PROJECT_DIR/ports" | tr '\n' ' ') $PORT $APPS $SLURM ${NODE_MEMORY:-} ${NODE_MAX_CPUS:-}"; }
 
 start_cluster() {
     local service stale=()

@@ -68,8 +68,8 @@ class Gate:
     state: AppState
     message: str
     log: str
-    own: bool
-    """Whether this browser was let in by the owner; others know the address of a public app."""
+    inside: bool
+    """Whether the browser has a cookie of its own; else the app is open to everybody."""
 
 
 class Access:
@@ -321,7 +321,7 @@ class Access:
             self.ways.open(key, session, opened.app)
         # Strangers learn that it is not there yet, not what its log says.
         said = (server.message, server.log) if grant else ("", "")
-        return Gate(session, spec, server.state, *said, own=grant is not None)
+        return Gate(session, spec, server.state, *said, inside=grant is not None)
 
     def owner_link(self, person: Person, label: str) -> AppLink:
         """A new ticket for somebody who came to an app's address without a cookie."""

@@ -61,9 +61,10 @@ def _init(settings: Settings, _options: argparse.Namespace) -> int:
     host = urlsplit(settings.sessions.callback).hostname or "localhost"
     prepare_authorities(settings.state.ca_file(""), host)
     upgrade(settings.state.database_url)
-    routes = Path(settings.state.run) / "routes.map"
-    routes.parent.mkdir(parents=True, exist_ok=True)
-    routes.touch()  # HAProxy wants the file to exist; its content lives in HAProxy and the store
+    run = Path(settings.state.run)
+    run.mkdir(parents=True, exist_ok=True)
+    for name in ("routes.map", "background.map"):
+        (run / name).touch()  # HAProxy wants the file to exist; what is in it comes at run time
     print(f"ready: {state}")
     return 0
 

@@ -8,11 +8,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from portal.core.origins import Mode, Origins, Range
 
 FROZEN = ConfigDict(frozen=True, extra="forbid")
+_FROM_OUTSIDE = {
+    "SLIPWAY_PUBLIC_URL": "public_url",
+    "SLIPWAY_APPS": "apps",
+    "SLIPWAY_APPS_PORTS": "apps_ports",
+    "SLIPWAY_SSH_PORTS": "ssh_ports",
+}
+"""Web settings that a container learns only at start; ranges as "10000-10039"."""
 
 
 class WebSettings(BaseModel):
@@ -22,11 +29,12 @@ class WebSettings(BaseModel):
 
     public_url: str = Field("http://localhost:8080", description="Address that browsers use.")
     apps: Mode = Field(
-        "subdomains",
+        "ports",
         description="Apps' own origins: ports of a pool, or subdomains of apps_domain.",
     )
     apps_host: str = Field(
         "127.0.0.1",
+        pattern=r"^[A-Za-z0-9.-]+$",
         description="Host name of the pool's ports; not the portal's, as cookies ignore ports.",
     )
     apps_ports: Range = Field((10000, 10199), description="First and last port of the pool.")
@@ -67,6 +75,38 @@ class WebSettings(BaseModel):
     def app_url(self, label: str) -> str:
         """Origin of the app with this label."""
         return self.origins.url(label)
+
+    def app_cookie(self, label: str) -> str:
+        """The cookie that lets a browser into the app; its own name, as cookies ignore ports.
+
+        With https its prefix lets it come from this very host only.
+        """
+        return ("__Host-" if self.secure else "") + f"slipway_app_{label}"
+
+    @model_validator(mode="after")
+    def _keep_apart(self) -> WebSettings:
+        """Apps are strangers: neither their host nor their ports may be the portal's."""
+        in_ports = self.apps == "ports"
+        if in_ports and self.apps_host.lower() == self.host.lower():
+            raise ValueError(
+                f"apps_host is the portal's own host, {self.host}. Cookies ignore ports, so any "
+                "app could overwrite people's logins. Give apps_host another name of this machine."
+            )
+        self._check_range("ssh_ports", self.ssh_ports)
+        if in_ports:
+            self._check_range("apps_ports", self.apps_ports)
+            low, high = sorted((self.apps_ports, self.ssh_ports))
+            if high[0] <= low[1]:
+                raise ValueError("apps_ports and ssh_ports overlap; each needs ports of its own")
+        return self
+
+    def _check_range(self, name: str, ports: Range) -> None:
+        if not 1024 <= ports[0] <= ports[1] <= 65535:
+            raise ValueError(f"{name} is first and last port, from 1024 to 65535")
+        for place in (self.listen, self.listen_runners, urlsplit(self.public_url).netloc):
+            port = place.rpartition(":")[2]
+            if port.isdecimal() and ports[0] <= int(port) <= ports[1]:
+                raise ValueError(f"{name} holds port {port}, which is the portal's")
 
 
 class LoginSettings(BaseModel):
@@ -158,7 +198,7 @@ class SettingsError(Exception):
 def load_settings(path: str | None = None) -> Settings:
     """Read the TOML file (argument, else SLIPWAY_CONFIG, else /etc/slipway/slipway.toml).
 
-    SLIPWAY_PUBLIC_URL overrides web.public_url, since a container learns its port only at start.
+    Variables of the environment override what a container learns only at start: its ports.
     """
     file = Path(path or os.environ.get("SLIPWAY_CONFIG", "/etc/slipway/slipway.toml"))
     try:
@@ -167,8 +207,11 @@ def load_settings(path: str | None = None) -> Settings:
         raise SettingsError(f"{file}: {error.strerror}") from error
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{file}: {error}") from error
-    if url := os.environ.get("SLIPWAY_PUBLIC_URL"):
-        data.setdefault("web", {})["public_url"] = url
+    for variable, name in _FROM_OUTSIDE.items():
+        if value := os.environ.get(variable):
+            data.setdefault("web", {})[name] = (
+                value.split("-") if name.endswith("_ports") else value
+            )
     try:
         return Settings.model_validate(data)
     except ValidationError as error:

@@ -170,9 +170,15 @@ class Visitor:
         return self.http.request(method, self.origin + path, headers=headers, **options)
 
     @property
+    def cookie_name(self) -> str:
+        """The name of the app's cookie; "" without one."""
+        ours = [name for name in self.http.cookies.get_dict() if name.startswith("slipway_app_")]
+        return ours[0] if ours else ""
+
+    @property
     def cookie(self) -> str:
-        """The value of the app's cookie."""
-        return str(self.http.cookies.get("slipway_app"))
+        """The value of the app's cookie; "" without one."""
+        return self.http.cookies.get(self.cookie_name) or ""
 
     def websocket(
         self, path: str, subprotocol: str | None = None, origin: str | None = None

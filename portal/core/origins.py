@@ -35,6 +35,16 @@ class Origins:
             return f"{self.scheme}://{self.host}:{label}"
         return f"{self.scheme}://{label}.{self.host}" + (f":{self.port}" if self.port else "")
 
+    def label_at(self, host: str) -> str | None:
+        """The label of the origin with this host name and port; None where no app can be."""
+        host = host.lower()
+        if self.mode == "ports":
+            name, _, label = host.rpartition(":")
+            there = name == self.host.lower() and self.fits(label, "web")
+            return label if there else None
+        label, dot, domain = host.partition(":")[0].partition(".")
+        return label if label and dot and domain == self.host.lower() else None
+
     def pool(self, kind: str) -> Range | None:
         """The ports that apps of this kind share; None where they have names instead."""
         if kind == "ssh":

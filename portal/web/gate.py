@@ -6,6 +6,7 @@ cookie and no forms: nothing at an app's origin can act on the portal.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -42,6 +43,8 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' "
     "data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
 )
+MOST_COOKIES = 8
+"""So many of one name are looked at."""
 ANY = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -83,7 +86,7 @@ class Progress:
 def progress(gate: Gate, status: SlurmStatus, now: datetime) -> Progress:
     """Put into words how far a session and its app have come."""
     session = gate.session
-    if not gate.own:
+    if not gate.inside:
         return _for_everybody(gate)
     if session.state in OVER or session.state is State.ENDING:
         text = session.end_text or "The session is over."
@@ -120,40 +123,50 @@ def _progress(gate: Gate) -> Progress:
     return progress(gate, services().sessions.status.slurm_status(), services().clock())
 
 
-def cookie_name() -> str:
-    """The cookie that HAProxy looks up; with https it can only ever come from this very host."""
-    return "__Host-slipway_app" if services().settings.web.secure else "slipway_app"
-
-
 def _label() -> str:
-    return request.host.partition(".")[0].lower()
+    # HAProxy lets no other name through than an app's own; without it the label is nobody's.
+    return services().settings.web.origins.label_at(request.host) or ""
+
+
+def _cookie_name() -> str:
+    return services().settings.web.app_cookie(_label())
 
 
 def _gate() -> Gate | None:
-    try:
-        return services().access.gate(_label(), request.cookies.get(cookie_name(), ""))
-    except NotFound:
-        return None
+    # Another origin may have planted cookies of this name: any good one counts.
+    found = None
+    for cookie in request.cookies.getlist(_cookie_name())[:MOST_COOKIES] or [""]:
+        with suppress(NotFound):
+            found = services().access.gate(_label(), cookie)
+            if found.inside:
+                break
+    return found
 
 
 @blueprint.get("/.slipway/enter")
 def enter() -> ResponseReturnValue:
     """Exchange the ticket for the cookie, and go on to the app."""
+    web = services().settings.web
     target = local_path(request.args.get("next"))
+    earlier = _gate()
     try:
         cookie, path = services().access.enter(_label(), request.args.get("ticket", ""))
     except Unauthorized:
-        earlier = _gate()  # the same link again, in a browser that is inside already
-        if earlier is None or not earlier.own:
+        if earlier is None or not earlier.inside:
             raise
+        # The same link again, in a browser that is inside already.
         return redirect(target or earlier.app.path, 303)
     response = make_response(redirect(target or path, 303))
+    if web.apps == "ports" and not (earlier and earlier.inside):
+        # What the port's last app left in this browser. Not cookies: those of this host's other
+        # ports would go with them.
+        response.headers["Clear-Site-Data"] = '"cache", "storage"'
     response.set_cookie(
-        cookie_name(),
+        _cookie_name(),
         cookie,
         httponly=True,
         samesite="Lax",
-        secure=services().settings.web.secure,
+        secure=web.secure,
         path="/",
     )
     return response
@@ -193,7 +206,7 @@ def wait(path: str) -> ResponseReturnValue:
         return _not_yet(_progress(gate))
     now = _progress(gate)
     page = render_template(
-        "wait.html" if gate.own else "wait_public.html",
+        "wait.html" if gate.inside else "wait_public.html",
         gate=gate,
         now=now,
         waited=_waited(now),
@@ -219,7 +232,8 @@ def _again() -> str:
 
 
 def _not_yet(now: Progress) -> Response:
-    response = errors.problem(503, "Not ready yet", now.message)
+    # Nothing is broken, so no 5xx; the request is fine, only the app's state is in its way.
+    response = errors.problem(409, "Not ready yet", now.message)
     response.headers["Retry-After"] = "1"
     return response
 

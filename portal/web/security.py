@@ -36,15 +36,14 @@ class ByHost:
         return self._choose(environ)(environ, start_response)
 
     def _choose(self, environ: Environ) -> Wsgi:
-        host = str(environ.get("HTTP_HOST", "")).partition(":")[0].lower()
+        host = str(environ.get("HTTP_HOST", ""))
         for_runners = str(environ.get("PATH_INFO", "")).startswith("/runner/")
         if FROM_RUNNERS in environ:
             return self._portal if for_runners else PlainResponse("Not found", 404)
-        if host == self._web.host.lower():
-            return self._portal
-        label, dot, domain = host.partition(".")
-        if label and dot and domain == self._web.apps_domain.lower():
+        if self._web.origins.label_at(host) is not None:
             return self._apps
+        if host.partition(":")[0].lower() == self._web.host.lower():
+            return self._portal
         return PlainResponse("The portal does not answer under this name.", 421)
 
 
@@ -57,7 +56,7 @@ def origin_of(url: str) -> str:
 def install(app: Flask, web: WebSettings) -> None:
     """Add the portal's rules for browsers to every answer."""
     own = origin_of(web.public_url)
-    apps = origin_of(web.app_url("*"))
+    apps = origin_of(web.app_url("*"))  # any port, or any subdomain
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; "
         "img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; "

@@ -126,7 +126,7 @@ def test_app_opens_by_its_own_cookie_only(
     for cookie in (None, bobs.cookie, terminal.cookie, "", "x" * 5000):
         stranger = Visitor(lab.origin)
         if cookie is not None:
-            stranger.http.cookies.set("slipway_app", cookie)
+            stranger.http.cookies.set(lab.cookie_name, cookie)
         for path in ("/api/status", "/api/contents/", "/lab"):
             answer = stranger.get(path, allow_redirects=False)
             assert answer.status_code in (400, 401, 431), (cookie, path, answer.status_code)
@@ -154,7 +154,7 @@ def test_ticket_is_good_once(researcher: Api, session: Json) -> None:
     Visitor(link["url"]).enter()
     second = Visitor(link["url"])
     assert second.http.get(second.link, timeout=10).status_code == 401
-    assert not second.http.cookies.get("slipway_app")
+    assert not second.cookie
 
 
 def test_app_never_sees_our_secrets(researcher: Api, session: Json, lab: Visitor) -> None:

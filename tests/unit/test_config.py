@@ -58,7 +58,44 @@ def test_a_missing_file_is_named() -> None:
 def test_the_port_can_come_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLIPWAY_PUBLIC_URL", "http://localhost:9000")
     settings = load_settings(write(tmp_path, "[web]\npublic_url = 'http://localhost:8080'"))
-    assert settings.web.app_url("abc") == "http://abc.localhost:9000"
+    assert settings.web.public_url == "http://localhost:9000"
+    monkeypatch.setenv("SLIPWAY_APPS_PORTS", "11000-11039")
+    monkeypatch.setenv("SLIPWAY_SSH_PORTS", "11040-11049")
+    web = load_settings(write(tmp_path, "")).web
+    assert (web.apps_ports, web.ssh_ports) == ((11000, 11039), (11040, 11049))
+    assert web.app_url("11000") == "http://127.0.0.1:11000"
+    monkeypatch.setenv("SLIPWAY_APPS", "subdomains")
+    web = load_settings(write(tmp_path, "")).web
+    assert web.app_url("abc") == "http://abc.localhost:9000"
+    monkeypatch.setenv("SLIPWAY_APPS_PORTS", "many")
+    with pytest.raises(SettingsError, match=r"web\.apps_ports"):
+        load_settings(write(tmp_path, ""))
+
+
+@pytest.mark.parametrize(
+    ("web", "word"),
+    [
+        ("apps_host = 'localhost'", "Cookies ignore ports"),
+        ("apps_host = 'LOCALHOST'", "Cookies ignore ports"),
+        ("apps_host = 'a.example.org:80'", "web.apps_host"),
+        ("apps_ports = [8000, 8100]", "apps_ports holds port 8080, which is the portal's"),
+        ("apps_ports = [8400, 8500]", "apps_ports holds port 8443"),
+        ("public_url = 'http://localhost:10007'", "apps_ports holds port 10007"),
+        ("ssh_ports = [10199, 10210]", "overlap"),
+        ("ssh_ports = [9000, 10000]", "overlap"),
+        ("apps_ports = [10100, 10000]", "first and last port"),
+        ("apps_ports = [80, 90]", "from 1024"),
+        ("ssh_ports = [65000, 70000]", "ssh_ports is first and last port"),
+    ],
+)
+def test_apps_are_kept_apart_from_the_portal(tmp_path: Path, web: str, word: str) -> None:
+    with pytest.raises(SettingsError, match=word):
+        load_settings(write(tmp_path, f"[web]\n{web}"))
+
+
+def test_names_need_no_ports(tmp_path: Path) -> None:
+    text = "[web]\napps = 'subdomains'\napps_host = 'localhost'\napps_ports = [8000, 8100]"
+    assert load_settings(write(tmp_path, text)).web.apps == "subdomains"
 
 
 def test_the_clusters_own_settings_are_good() -> None:

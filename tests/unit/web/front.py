@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import http.server
 import json
+import random
 import socket
 import socketserver
 import ssl
@@ -16,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -24,14 +27,15 @@ from jinja2 import Environment, StrictUndefined
 
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.adapters.routes import HaproxyRoutes
-from portal.config import Settings
+from portal.config import Settings, WebSettings
 from portal.core.access import hash_secret
+from portal.core.origins import Mode
 from tests.unit.web.conftest import TEMPLATES
 
 SESSION = "5e5510" + "0" * 26
-LABEL = "a1b2c3d4e5f6a7b8c9d0"
 COOKIE = "a-long-random-value"
-KEY = f"{LABEL}.{hash_secret(COOKIE)}"
+POOL = 4
+"""Ports for apps, and as many for SSH."""
 
 
 class Echo(http.server.BaseHTTPRequestHandler):
@@ -51,7 +55,12 @@ class Echo(http.server.BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Set-Cookie", "slipway_app=planted; Path=/")
+        self.send_header("Set-Cookie", "slipway_app_10001=planted; Path=/")
         self.send_header("Set-Cookie", "own=1; Domain=localhost; Path=/")
+        self.send_header("Access-Control-Allow-Origin", "*")
+        self.send_header("Service-Worker-Allowed", "/")
+        for name, value in json.loads(self.headers.get("X-Answer", "{}")).items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)
 
@@ -102,25 +111,67 @@ class Answer:
 class Front:
     """A running HAProxy with something behind it."""
 
+    web: WebSettings
+    label: str
+    """Of the one app there is."""
     port: int
+    app_port: int
     runners_port: int
     routes: HaproxyRoutes
     gateway: GatewayServer
     portal: PortalServer
     ca: Path
+    process: subprocess.Popen[bytes]
+
+    @property
+    def origin(self) -> str:
+        """The app's own."""
+        return self.web.app_url(self.label)
+
+    @property
+    def key(self) -> str:
+        """The app's route, for the browser with the cookie."""
+        return f"{self.label}.{hash_secret(COOKIE)}"
+
+    @property
+    def target(self) -> str:
+        """Where that route leads."""
+        return f"127.0.0.1@{self.gateway.server_port}@jupyterlab.{SESSION}.slipway"
+
+    @property
+    def cookie(self) -> str:
+        """The cookie that opens the app."""
+        return f"{self.web.app_cookie(self.label)}={COOKIE}"
 
     def ask(
         self, host: str, path: str = "/", method: str = "GET", body: str = "", **headers: str
     ) -> Answer:
-        """Send one request; underscores in header names stand for dashes."""
+        """Send one request to the portal's port; underscores in names stand for dashes."""
+        return self._ask(self.port, host, path, method, body, **headers)
+
+    def app(self, path: str = "/", method: str = "GET", **headers: str) -> Answer:
+        """Ask at the app's origin, with its cookie."""
+        headers = {"cookie": self.cookie} | headers
+        host = headers.pop("host", urlsplit(self.origin).netloc)
+        return self._ask(self.app_port, host, path, method, "", **headers)
+
+    def _ask(
+        self, port: int, host: str, path: str, method: str, body: str, **headers: str
+    ) -> Answer:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.raw(host, path, method, body, list(named.items()))
+        return self.raw(host, path, method, body, list(named.items()), port)
 
     def raw(
-        self, host: str, path: str, method: str, body: str, headers: list[tuple[str, str]]
+        self,
+        host: str,
+        path: str,
+        method: str,
+        body: str,
+        headers: list[tuple[str, str]],
+        port: int | None = None,
     ) -> Answer:
         """Send one request with exactly these headers."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=10)
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         connection.putheader("Host", host)
         for name, value in headers:
@@ -129,11 +180,6 @@ class Front:
             connection.putheader("Content-Length", str(len(body)))
         connection.endheaders(body.encode())
         return read(connection)
-
-    def app(self, path: str = "/", method: str = "GET", **headers: str) -> Answer:
-        """Ask at the app's origin, with its cookie."""
-        cookie = headers.pop("cookie", f"slipway_app={COOKIE}")
-        return self.ask(f"{LABEL}.localhost:{self.port}", path, method, cookie=cookie, **headers)
 
 
 def read(connection: http.client.HTTPConnection) -> Answer:
@@ -147,6 +193,16 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _free_ports(count: int) -> int:
+    """The first of so many free ports in a row."""
+    while True:
+        first = random.randrange(20000, 30000)
+        with contextlib.ExitStack() as probes, contextlib.suppress(OSError):
+            for port in range(first, first + count):
+                probes.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return first
 
 
 def _gateway(ca: Path, folder: Path) -> GatewayServer:
@@ -190,29 +246,38 @@ def make_settings(folder: Path, **web: object) -> Settings:
 
 
 @contextmanager
-def running_front(folder: Path) -> Iterator[Front]:
+def running_front(folder: Path, mode: Mode = "ports") -> Iterator[Front]:
     """HAProxy between us, a portal and one session."""
     ca = folder / "ca"
     prepare_authorities(ca, "portal")
-    port, runners_port = _free_port(), _free_port()
+    port, runners_port, first = _free_port(), _free_port(), _free_ports(2 * POOL)
     settings = make_settings(
         folder,
         public_url=f"http://localhost:{port}",
         listen=f"127.0.0.1:{port}",
         listen_runners=f"127.0.0.1:{runners_port}",
+        apps=mode,
+        apps_ports=(first, first + POOL - 1),
+        ssh_ports=(first + POOL, first + 2 * POOL - 1),
     )
-    (folder / "routes.map").touch()
+    for name in ("routes.map", "background.map"):
+        (folder / name).touch()
     (folder / "haproxy.cfg").write_text(render(settings))
     gateway = _gateway(ca, folder)
     portal = PortalServer(str(folder / "portal.sock"), Echo)
     for server in (portal, gateway):
         threading.Thread(target=server.serve_forever, daemon=True).start()
-    process = subprocess.Popen(["haproxy", "-db", "-q", "-f", str(folder / "haproxy.cfg")])
+    argv = ["haproxy", "-W", "-db", "-q", "-S", str(folder / "master.sock")]
+    process = subprocess.Popen([*argv, "-f", str(folder / "haproxy.cfg")])
     try:
         _wait_for(port)
         routes = HaproxyRoutes(str(folder))
         routes.fill({})
-        yield Front(port, runners_port, routes, gateway, portal, ca)
+        label = str(first) if mode == "ports" else "a1b2c3d4e5f6a7b8c9d0"
+        app_port = first if mode == "ports" else port
+        yield Front(
+            settings.web, label, port, app_port, runners_port, routes, gateway, portal, ca, process
+        )
     finally:
         process.terminate()
         process.wait()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from flask import Flask
 
-from tests.fakes import World
-from tests.unit.web.conftest import PORTAL, Browser, Runner
+from tests.fakes import World, make_world
+from tests.unit.web.conftest import PORTAL, Browser, Runner, make_settings
 
 Launched = Callable[..., Runner]
 HTML = {"Accept": "text/html", "Sec-Fetch-Dest": "document"}
@@ -18,6 +19,18 @@ HTML = {"Accept": "text/html", "Sec-Fetch-Dest": "document"}
 def _split(url: str) -> tuple[str, str]:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}", f"{parts.path}?{parts.query}"
+
+
+def _label(origin: str) -> str:
+    parts = urlsplit(origin)
+    host = parts.hostname or ""
+    return str(parts.port) if host == "127.0.0.1" else host.partition(".")[0]
+
+
+@pytest.fixture(params=["ports", "subdomains"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    """A portal in each mode."""
+    return make_world(make_settings(tmp_path, apps=request.param))
 
 
 @pytest.fixture
@@ -49,7 +62,7 @@ def test_a_ticket_becomes_a_cookie_of_that_origin(app: Flask, link: str) -> None
     assert answer.status_code == 303
     assert answer.headers["Location"] == "/lab"
     cookie = answer.headers["Set-Cookie"]
-    assert cookie.startswith("slipway_app=")
+    assert cookie.startswith(f"slipway_app_{_label(origin)}=")
     assert "HttpOnly" in cookie
     assert "SameSite=Lax" in cookie
     assert "Domain" not in cookie
@@ -71,8 +84,9 @@ def test_the_same_browser_may_use_its_link_again(inside: Browser, link: str) -> 
 
 
 def test_a_ticket_is_good_at_its_origin_only(app: Flask, link: str) -> None:
-    _, path = _split(link)
-    answer = Browser(app, "http://another.localhost:8080").get(path)
+    origin, path = _split(link)
+    another = {"127.0.0.1": "http://127.0.0.1:10199"}.get(urlsplit(origin).hostname or "")
+    answer = Browser(app, another or "http://another.localhost:8080").get(path)
     assert answer.status_code == 401
 
 
@@ -125,13 +139,13 @@ def test_ready_opens_the_route(world: World, inside: Browser, runner: Runner) ->
 def test_programs_are_told_to_come_back(inside: Browser) -> None:
     for method in ("get", "post", "put", "delete"):
         answer = getattr(inside.client, method)("/api/kernels", base_url=inside.base)
-        assert answer.status_code == 503
+        assert answer.status_code == 409
         assert answer.headers["Retry-After"] == "1"
 
 
 def test_websockets_are_told_to_come_back(inside: Browser) -> None:
     headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
-    assert inside.get("/api/events/subscribe", headers=headers).status_code == 503
+    assert inside.get("/api/events/subscribe", headers=headers).status_code == 409
 
 
 def test_strangers_are_sent_to_the_portal(app: Flask, link: str) -> None:
@@ -139,8 +153,8 @@ def test_strangers_are_sent_to_the_portal(app: Flask, link: str) -> None:
     stranger = Browser(app, origin)
     answer = stranger.get("/lab/my file?a=b", headers=HTML)
     assert answer.status_code == 303
-    label = urlsplit(origin).hostname.partition(".")[0]  # type: ignore[union-attr]
-    assert answer.headers["Location"].startswith(f"{PORTAL}/open/{label}?next=%2Flab%2Fmy%2520file")
+    again = f"{PORTAL}/open/{_label(origin)}"
+    assert answer.headers["Location"].startswith(f"{again}?next=%2Flab%2Fmy%2520file")
     assert stranger.get("/lab").status_code == 401
     assert stranger.get("/lab", headers=HTML | {"Sec-Fetch-Dest": "iframe"}).status_code == 401
     assert stranger.get("/.slipway/status").status_code == 401
@@ -149,7 +163,7 @@ def test_strangers_are_sent_to_the_portal(app: Flask, link: str) -> None:
 def test_the_owner_comes_back_with_a_ticket_and_nobody_else(
     app: Flask, alice: Browser, bob: Browser, link: str
 ) -> None:
-    label = urlsplit(link).netloc.partition(".")[0]
+    label = _label(link)
     answer = alice.get(f"/open/{label}?next=/lab/tree")
     origin, path = _split(answer.headers["Location"])
     assert Browser(app, origin).get(path).headers["Location"] == "/lab/tree"
@@ -171,7 +185,7 @@ def test_logging_out_shuts_the_apps(
 
 def test_the_gate_knows_no_login(alice: Browser, inside: Browser) -> None:
     for path in ("/login", "/sessions", "/api/v1/me", "/healthz", "/open/x"):
-        assert inside.get(path).status_code == 503  # the app's own paths, not the portal's
+        assert inside.get(path).status_code == 409  # the app's own paths, not the portal's
     assert inside.client.get_cookie("slipway", domain="localhost") is None
 
 
@@ -180,5 +194,36 @@ def test_other_names_are_refused(app: Flask) -> None:
         "http://evil.example.org",
         "http://a.b.localhost:8080",
         "http://localhost.evil.org",
+        "http://127.0.0.1",
+        "http://127.0.0.1:9999",
+        "http://127.0.0.1:10200",
+        "http://127.0.0.1.evil.org:10000",
     ):
         assert Browser(app, host).get("/").status_code == 421
+
+
+def test_a_planted_cookie_does_no_harm(inside: Browser, app: Flask) -> None:
+    # A page of another port can plant one for a deeper path, which browsers send first.
+    name, host = f"slipway_app_{_label(inside.base)}", urlsplit(inside.base).hostname or ""
+    cookie = inside.client.get_cookie(name, domain=host)
+    assert cookie is not None
+    answer = app.test_client(use_cookies=False).get(
+        "/.slipway/status",
+        base_url=inside.base,
+        headers={"Cookie": f"{name}=planted; {name}={cookie.value}"},
+    )
+    assert answer.json is not None
+    assert answer.json["step"] == "queued"
+
+
+def test_what_a_ports_last_app_left_is_cleared_once(
+    world: World, app: Flask, alice: Browser, runner: Runner, link: str
+) -> None:
+    origin, path = _split(link)
+    browser = Browser(app, origin)
+    first = browser.get(path).headers.get("Clear-Site-Data")
+    assert first == ('"cache", "storage"' if world.services.settings.web.apps == "ports" else None)
+    again = alice.post(f"/sessions/{runner.session.id}/apps/jupyterlab/open").headers["Location"]
+    answer = browser.get(_split(again)[1])
+    assert answer.status_code == 303
+    assert "Clear-Site-Data" not in answer.headers

@@ -14,8 +14,6 @@ import pytest
 
 from tests.unit.web.front import (
     COOKIE,
-    KEY,
-    LABEL,
     SESSION,
     Answer,
     Front,
@@ -28,20 +26,21 @@ from tests.unit.web.front import (
 pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")
 
 
-@pytest.fixture(scope="module")
-def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
-    """One HAProxy for all tests here."""
-    with running_front(tmp_path_factory.mktemp("front")) as running:
+@pytest.fixture(scope="module", params=["ports", "subdomains"])
+def front(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Front]:
+    """One HAProxy for all tests here, in each mode."""
+    with running_front(tmp_path_factory.mktemp("front"), request.param) as running:
         yield running
 
 
 @pytest.fixture
 def route(front: Front) -> Iterator[str]:
     """The way to the app, open."""
-    target = f"127.0.0.1@{front.gateway.server_port}@jupyterlab.{SESSION}.slipway"
-    front.routes.add(KEY, target)
-    yield target
-    front.routes.remove(KEY)
+    front.routes.add(front.key, front.target)
+    yield front.target
+    front.routes.remove(front.key)
 
 
 def test_the_portals_host_leads_to_the_portal(front: Front) -> None:
@@ -91,22 +90,29 @@ def test_a_good_cookie_leads_to_the_app(front: Front, route: str) -> None:
 
 
 def test_no_secret_reaches_the_app(front: Front, route: str) -> None:
-    jar = f"theme=dark; slipway_app={COOKIE}; _xsrf=2|x; slipway=portal; __Host-slipway=p; z=1"
+    ours = f"{front.cookie}; slipway=portal; slipway_app_1=x; __Host-slipway=p; __Secure-slipway_x"
+    jar = f"theme=dark; {ours}; _xsrf=2|x; z=1"
     answer = front.app(cookie=jar, X_Forwarded_User="root", X_Real_IP="6.6.6.6")
     assert answer.sent("cookie") == ["theme=dark; _xsrf=2|x; z=1"]
     assert answer.sent("x-forwarded-user") == []
     assert answer.sent("x-real-ip") == []
     assert COOKIE not in answer.text
-    first = front.app(cookie=f"slipway_app={COOKIE}; theme=dark")
+    first = front.app(cookie=f"{front.cookie}; theme=dark")
     assert first.sent("cookie") == ["theme=dark"]
     assert front.app().sent("cookie") == []
 
 
 def test_header_names_in_disguise_are_dropped(front: Front, route: str) -> None:
-    cookie = ("Cookie", f"slipway_app={COOKIE}")
-    host = f"{LABEL}.localhost:{front.port}"
-    answer = front.raw(host, "/", "GET", "", [cookie, ("X_Forwarded_User", "root")])
+    host = front.origin.removeprefix("http://")
+    headers = [("Cookie", front.cookie), ("X_Forwarded_User", "root")]
+    answer = front.raw(host, "/", "GET", "", headers, front.app_port)
+    assert answer.seen["who"] == "app"
     assert "root" not in answer.text
+
+
+def test_tokens_of_the_portal_are_kept_from_apps(front: Front, route: str) -> None:
+    assert front.app(authorization="Bearer slipway_abc").sent("authorization") == []
+    assert front.app(authorization="token own").sent("authorization") == ["token own"]
 
 
 def test_an_app_cannot_plant_our_cookie(front: Front, route: str) -> None:
@@ -116,37 +122,57 @@ def test_an_app_cannot_plant_our_cookie(front: Front, route: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "cookie", ["", "slipway_app=wrong", "slipway_app=", f"other={COOKIE}", "slipway_app=1"]
+    "cookie",
+    [
+        "",
+        "{name}=wrong",
+        "{name}=",
+        f"other={COOKIE}",
+        f"slipway_app={COOKIE}",
+        f"slipway_app_1={COOKIE}",
+        f"x{{name}}={COOKIE}",
+        f"{{name}}={COOKIE}x",
+        f"{{name}}={COOKIE}; {{name}}=planted",
+    ],
 )
 def test_without_a_good_cookie_the_portal_answers(front: Front, route: str, cookie: str) -> None:
-    assert front.app(cookie=cookie).seen["who"] == "portal"
+    name = front.web.app_cookie(front.label)
+    assert front.app(cookie=cookie.format(name=name)).seen["who"] == "portal"
+
+
+def test_a_cookie_planted_for_a_deeper_path_does_no_harm(front: Front, route: str) -> None:
+    # Browsers send it first.
+    name = front.web.app_cookie(front.label)
+    assert front.app(cookie=f"{name}=planted; a=1; {front.cookie}").seen["who"] == "app"
 
 
 def test_a_cookie_is_good_at_one_origin_only(front: Front, route: str) -> None:
-    answer = front.ask(f"other.localhost:{front.port}", cookie=f"slipway_app={COOKIE}")
-    assert answer.seen["who"] == "portal"
+    if front.web.apps == "ports":
+        port = front.app_port + 1
+        host = f"127.0.0.1:{port}"
+    else:
+        port, host = front.port, f"other.localhost:{front.port}"
+    name = front.web.app_cookie(host.split(".", maxsplit=1)[0] if port == front.port else str(port))
+    for cookie in (front.cookie, f"{name}={COOKIE}"):
+        answer = front.raw(host, "/", "GET", "", [("Cookie", cookie)], port)
+        assert answer.seen["who"] == "portal"
 
 
 def test_our_own_pages_at_the_apps_origin(front: Front, route: str) -> None:
     answer = front.app("/.slipway/status")
     assert answer.seen["who"] == "portal"
-    assert answer.sent("cookie") == [f"slipway_app={COOKIE}"]
-
-
-def test_the_canary_is_no_key(front: Front) -> None:
-    answer = front.ask(f"slipway.localhost:{front.port}", cookie="slipway_app=slipway")
-    assert answer.seen["who"] == "portal"
+    assert answer.sent("cookie") == [front.cookie]
 
 
 def test_a_removed_route_is_shut_at_once(front: Front, route: str) -> None:
     assert front.app().seen["who"] == "app"
-    front.routes.remove(KEY)
+    front.routes.remove(front.key)
     assert front.app().seen["who"] == "portal"
 
 
 def test_only_the_right_gateway_is_believed(front: Front, route: str) -> None:
     stranger = f"jupyterlab.{'f' * 32}.slipway"
-    front.routes.add(KEY, f"127.0.0.1@{front.gateway.server_port}@{stranger}")
+    front.routes.add(front.key, f"127.0.0.1@{front.gateway.server_port}@{stranger}")
     answer = front.app()
     assert answer.status == 503
     assert "does not answer" in answer.text
@@ -156,11 +182,12 @@ def test_only_the_right_gateway_is_believed(front: Front, route: str) -> None:
 @pytest.mark.parametrize(
     ("origin", "passes"),
     [
-        ("http://{label}.localhost:{port}", True),
-        ("http://{label}.localhost", False),
-        ("https://{label}.localhost:{port}", False),
+        ("{own}", True),
+        ("{own}0", False),
+        ("http://127.0.0.1:1", False),
+        ("https://{own}", False),
         ("http://localhost:{port}", False),
-        ("http://{label}.localhost:{port}.evil.org", False),
+        ("{own}.evil.org", False),
         ("null", False),
         (None, False),
     ],
@@ -171,7 +198,7 @@ def test_origins(front: Front, route: str, method: str, origin: str | None, pass
         headers = {"Upgrade": "websocket", "Connection": "Upgrade"}
         headers |= {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Version": "13"}
     if origin is not None:
-        headers["Origin"] = origin.format(label=LABEL, port=front.port)
+        headers["Origin"] = origin.format(own=front.origin, port=front.port)
     # A POST without an Origin is no browser's; a WebSocket without one is refused all the same.
     expected = passes or (origin is None and method == "POST")
     assert (front.app(method=method, **headers).status == 200) is expected
@@ -179,8 +206,7 @@ def test_origins(front: Front, route: str, method: str, origin: str | None, pass
 
 def test_while_the_portal_restarts_apps_go_on(tmp_path: Path) -> None:
     with running_front(tmp_path) as front:
-        target = f"127.0.0.1@{front.gateway.server_port}@jupyterlab.{SESSION}.slipway"
-        front.routes.add(KEY, target)
+        front.routes.add(front.key, front.target)
         front.portal.shutdown()
         front.portal.server_close()
         (tmp_path / "portal.sock").unlink()
@@ -197,7 +223,10 @@ def test_while_the_portal_restarts_apps_go_on(tmp_path: Path) -> None:
     "web",
     [
         {},
-        {"public_url": "https://slipway.example.org", "apps_domain": "apps.example.org",
+        {"apps": "subdomains"},
+        {"public_url": "https://slipway.example.org", "apps": "subdomains",
+         "apps_domain": "apps.example.org", "tls_certificate": "{ca}/server.pem"},
+        {"public_url": "https://slipway.example.org", "apps_host": "apps.example.org",
          "tls_certificate": "{ca}/server.pem"},
     ],
 )  # fmt: skip
@@ -205,7 +234,8 @@ def test_haproxy_takes_the_configuration_without_a_warning(
     front: Front, tmp_path: Path, web: dict[str, str]
 ) -> None:
     shutil.copytree(front.ca, tmp_path / "ca")
-    (tmp_path / "routes.map").touch()
+    for name in ("routes.map", "background.map"):
+        (tmp_path / name).touch()
     filled = {key: value.format(ca=front.ca) for key, value in web.items()}
     (tmp_path / "haproxy.cfg").write_text(render(make_settings(tmp_path, **filled)))
     command = ["haproxy", "-c", "-f", str(tmp_path / "haproxy.cfg")]
