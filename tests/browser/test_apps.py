@@ -188,6 +188,7 @@ def test_open_to_everybody_until_taken_back(
     wanted.get_by_label("Open to everybody").check()
     own = open_from(wanted)
     expect(own.get_by_role("heading", name="Open house")).to_be_visible(timeout=STARTS)
+    expect(wanted.get_by_label("Command that starts it")).to_have_value(HOUSE)
     address = wanted.get_by_label("Address of Any web app for everybody").input_value()
     wanted.get_by_label("Address of Any web app for everybody").scroll_into_view_if_needed()
     picture(page, "apps-public")
