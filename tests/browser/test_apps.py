@@ -191,6 +191,7 @@ def test_open_to_everybody_until_taken_back(
     expect(wanted.get_by_label("Command that starts it")).to_have_value(HOUSE)
     address = wanted.get_by_label("Address of Any web app for everybody").input_value()
     wanted.get_by_label("Address of Any web app for everybody").scroll_into_view_if_needed()
+    page.bring_to_front()  # behind another window colours fade over when they like
     picture(page, "apps-public")
     clean_in_both_themes(page)
 
