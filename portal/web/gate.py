@@ -134,10 +134,13 @@ def _cookie_name() -> str:
 
 def _gate() -> Gate | None:
     # Another origin may have planted cookies of this name: any good one counts.
+    found = None
     for cookie in request.cookies.getlist(_cookie_name())[:MOST_COOKIES] or [""]:
         with suppress(NotFound):
-            return services().access.gate(_label(), cookie)
-    return None
+            found = services().access.gate(_label(), cookie)
+            if found.inside:
+                break
+    return found
 
 
 @blueprint.get("/.slipway/enter")

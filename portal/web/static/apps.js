@@ -140,7 +140,9 @@
       const publish = event.target.elements.public?.checked;
       // The new window is what is wanted now; only who opens it to everybody needs the address.
       if (dialog?.open && !publish) dialog.close();
-      else setTimeout(() => event.target.reset(), 0);
+      // A port is tried once; the answer stays, as another one would start the app anew.
+      const port = event.target.elements.preferred_port;
+      if (port) setTimeout(() => { port.value = ""; }, 0);
       lookSoon();
     }
   });

@@ -82,7 +82,7 @@ def test_an_app_that_failed_shows_its_log_and_starts_again(
     assert "Board did not start: it ended with exit code 3." in page.text
     assert "no such module" in page.text
     assert f"{PORTAL}/sessions/{runner.session.id}/log" in page.text
-    label = urlsplit(inside.base).netloc.partition(".")[0]
+    label = world.access.opened(runner.session.id)[0].label
     assert f'href="{PORTAL}/open/{label}' in page.text
     assert world.runners.orders == []  # it was wanted before the session ran
     assert alice.get(f"/open/{label}").status_code == 303
@@ -122,7 +122,7 @@ def test_strangers_at_a_public_app_learn_nothing_but_its_name(
     message = "board ended before it answered (exit code 3)"
     runner("apps/board", {"state": "failed", "message": message, "log": "no such module"})
     assert look() == "failed"
-    assert stranger.get("/api").status_code == 503
+    assert stranger.get("/api").status_code == 409
     runner("apps/board", {"state": "ready"})
 
 

@@ -1,0 +1,216 @@
+"""The app launcher and the waiting page, in a real browser on a real cluster."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.browser.axe import clean_in_both_themes, violations
+from tests.browser.conftest import LogIn, Picture
+from tests.client import Api, Json
+from tests.slurm.conftest import MakeApi
+
+WHO = "alice"
+STARTS = 60_000
+"""Milliseconds that an app may take on a busy machine."""
+CUTS = 10_000
+"""Milliseconds within which a window that lost its right is cut off."""
+
+# A page and a WebSocket that says everything again, in the notebook image's own Tornado.
+HOUSE = (
+    "python -c 'import os, tornado.ioloop as i, tornado.web as w, tornado.websocket as s; "
+    'E = type("E", (s.WebSocketHandler,), {"on_message": lambda me, m: me.write_message(m)}); '
+    'P = type("P", (w.RequestHandler,), {"get": lambda me: me.write("<h1>Open house</h1>")}); '
+    'w.Application([("/", P), ("/ws", E)]).listen(int(os.environ["PORT"]), "127.0.0.1"); '
+    "i.IOLoop.current().start()'"
+)
+TALK = """() => new Promise((done, failed) => {
+    const socket = window.talk = new WebSocket(`ws://${location.host}/ws`);
+    socket.onopen = () => socket.send("hello");
+    socket.onmessage = (event) => done(event.data);
+    socket.onerror = () => failed(new Error("no WebSocket"));
+})"""
+
+
+@pytest.fixture(scope="module")
+def session(make_api: MakeApi) -> Iterator[Json]:
+    """A session that runs, for all tests of this file."""
+    api: Api = make_api(WHO)
+    yield api.running(name="launchpad")
+    api.clean()
+
+
+@pytest.fixture
+def page(log_in: LogIn, session: Json) -> Page:
+    """The Sessions page with that session."""
+    found = log_in(WHO)
+    expect(row(found)).to_have_attribute("data-state", "RUNNING")
+    return found
+
+
+def row(page: Page) -> Locator:
+    """The session's row."""
+    return page.locator("tr[data-name=launchpad]")
+
+
+def launcher(page: Page) -> Locator:
+    """Open the launcher."""
+    row(page).get_by_role("link", name="Apps of launchpad").click()
+    dialog = page.get_by_role("dialog", name="Apps of launchpad")
+    expect(dialog).to_be_visible()
+    return dialog
+
+
+def card(dialog: Locator, app: str) -> Locator:
+    """One app of the launcher."""
+    return dialog.locator(f"[data-app={app}]")
+
+
+def options(card: Locator) -> None:
+    """Unfold what may be chosen."""
+    card.get_by_text("Options").click()
+
+
+def open_from(card: Locator) -> Page:
+    """Press Open, and return the window that opens."""
+    with card.page.context.expect_page() as opened:
+        card.get_by_role("button", name="Open").click()
+    return opened.value
+
+
+def test_the_launcher_by_keyboard(page: Page, picture: Picture) -> None:
+    link = row(page).get_by_role("link", name="Apps of launchpad")
+    link.focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Apps of launchpad")
+    first = dialog.get_by_role("button", name="Open").first
+    expect(first).to_be_focused()
+    picture(page, "apps-light-1280")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_label("Try this port").first).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(dialog.get_by_label("Try this port").first).to_be_focused()
+    page.keyboard.type("80")
+    page.keyboard.press("Enter")  # the browser itself refuses what is not in the pool
+    expect(dialog).to_be_visible()
+    page.wait_for_timeout(2500)  # it has renewed itself, and what was typed is still there
+    expect(dialog.get_by_label("Try this port").first).to_have_value("80")
+    expect(dialog.get_by_label("Try this port").first).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(link).to_be_focused()
+
+    page.keyboard.press("Enter")
+    expect(first).to_be_focused()
+    card(dialog, "terminal").get_by_role("button", name="Open").focus()
+    with page.context.expect_page() as opened:
+        page.keyboard.press("Enter")
+    expect(opened.value.locator(".xterm-screen")).to_be_visible(timeout=STARTS)
+    expect(dialog).to_be_hidden()
+    dialog = launcher(page)
+    expect(card(dialog, "terminal")).to_contain_text("Running")
+    expect(card(dialog, "terminal")).to_contain_text("Open in your browser")
+
+
+def test_everybody_can_use_the_launcher(page: Page, picture: Picture) -> None:
+    dialog = launcher(page)
+    for summary in dialog.get_by_text("Options").all():
+        summary.click()
+    clean_in_both_themes(page)
+    for scheme, width in (("dark", 1280), ("light", 390), ("dark", 390)):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.set_viewport_size({"width": width, "height": 844})
+        picture(page, f"apps-{scheme}-{width}")
+        inside = (
+            "d => d.scrollWidth <= d.clientWidth && d.getBoundingClientRect().right <= innerWidth"
+        )
+        assert dialog.evaluate(inside)
+
+
+def test_without_scripts_it_is_a_page(log_in: LogIn, session: Json) -> None:
+    page = log_in(WHO, java_script_enabled=False)
+    row(page).get_by_role("link", name="Apps of launchpad").click()
+    expect(page.get_by_role("heading", name="Apps of launchpad")).to_be_visible()
+    with page.context.expect_page() as opened:
+        card(page.locator("main"), "terminal").get_by_role("button", name="Open").click()
+    assert "/.slipway/" not in opened.value.url
+    page.reload()
+    card(page.locator("main"), "terminal").get_by_role("button", name="Close").click()
+    expect(card(page.locator("main"), "terminal")).not_to_contain_text("Open in your browser")
+
+
+def test_a_port_that_is_taken_is_told(page: Page, session: Json, make_api: MakeApi) -> None:
+    api = make_api(WHO)
+    port = api.ask("POST", f"/sessions/{session['id']}/apps/terminal")["port"]
+    wanted = card(launcher(page), "jupyterlab")
+    options(wanted)
+    wanted.get_by_label("Try this port").fill(str(port))
+    told = open_from(wanted)
+    expect(told.get_by_role("status")).to_contain_text(f"Port {port} is taken; it is on port")
+    other = re.search(r"on port (\d+)", told.get_by_role("status").inner_text())
+    assert other is not None
+    assert violations(told) == []
+    told.get_by_role("button", name="Open it there").click()
+    told.wait_for_url(f"**:{other[1]}/**", timeout=STARTS)
+
+
+def test_an_app_that_fails_shows_its_log_and_starts_again(page: Page, picture: Picture) -> None:
+    wanted = card(launcher(page), "webapp")
+    wanted.get_by_label("Command that starts it").fill("echo this-is-why; exit 3")
+    window = open_from(wanted)
+    expect(window.locator("[data-message]")).to_contain_text("did not start", timeout=STARTS)
+    expect(window.locator("pre")).to_contain_text("this-is-why")
+    picture(window, "app-failed")
+    clean_in_both_themes(window)
+    with window.expect_navigation():
+        window.get_by_role("link", name="Try again").click()
+    expect(window.locator("pre")).to_contain_text("this-is-why", timeout=STARTS)
+
+    wanted = card(launcher(page), "webapp")
+    expect(wanted).to_contain_text("Failed")
+    wanted.get_by_label("Command that starts it").fill(HOUSE)
+    open_from(wanted)
+    # The window that has waited all the time is there as well.
+    expect(window.get_by_role("heading", name="Open house")).to_be_visible(timeout=STARTS)
+
+
+def test_open_to_everybody_until_taken_back(
+    page: Page, browser: Browser, session: Json, make_api: MakeApi, picture: Picture
+) -> None:
+    dialog = launcher(page)
+    wanted = card(dialog, "webapp")
+    wanted.get_by_label("Command that starts it").fill(HOUSE)
+    options(wanted)
+    wanted.get_by_label("Open to everybody").check()
+    own = open_from(wanted)
+    expect(own.get_by_role("heading", name="Open house")).to_be_visible(timeout=STARTS)
+    expect(wanted.get_by_label("Command that starts it")).to_have_value(HOUSE)
+    address = wanted.get_by_label("Address of Any web app for everybody").input_value()
+    wanted.get_by_label("Address of Any web app for everybody").scroll_into_view_if_needed()
+    page.bring_to_front()  # behind another window colours fade over when they like
+    picture(page, "apps-public")
+    clean_in_both_themes(page)
+
+    somebody = browser.new_context()
+    try:
+        stranger = somebody.new_page()
+        stranger.goto(address)
+        expect(stranger.get_by_role("heading", name="Open house")).to_be_visible(timeout=STARTS)
+        assert stranger.evaluate(TALK) == "hello"
+        assert own.evaluate(TALK) == "hello"
+        wanted.get_by_role("button", name="Make private").click()
+        expect(wanted.get_by_role("button", name="Make private")).to_have_count(0)
+        stranger.wait_for_function("window.talk.readyState === WebSocket.CLOSED", timeout=CUTS)
+        assert own.evaluate("window.talk.readyState === WebSocket.OPEN")
+        stranger.goto(address)
+        expect(stranger.get_by_role("button", name="Log in")).to_be_visible()
+    finally:
+        somebody.close()
+    wanted.get_by_role("button", name="Close").click()
+    own.wait_for_function("window.talk.readyState === WebSocket.CLOSED", timeout=CUTS)
+    page.keyboard.press("Escape")
+    expect(row(page)).not_to_contain_text("is open to everybody")
