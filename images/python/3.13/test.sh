@@ -11,6 +11,7 @@ figure = matplotlib.pyplot.figure()
 figure.gca().plot([1, 2, 3])
 figure.savefig("figure.png")
 print("  scientific basics work")
+import tensorboard.program
 PYTHON
 git --version > /dev/null
 python /checks/jupyter.py
