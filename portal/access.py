@@ -375,8 +375,7 @@ class Access:
         grants = self._store.grants(session=session_id)
         keys = [k for app in self.opened(session_id) for k in self.ways.keys_without_cookie(app)]
         self._store.close_session(session_id)
-        self.ways.shut_grants(grants)
-        self.ways.shut(*keys)
+        self.ways.shut(*(grant.key for grant in grants), *keys)
 
     def close_login(self, login: str) -> None:
         """Shut every way that was opened from one login."""

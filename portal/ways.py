@@ -52,8 +52,7 @@ class Ways:
 
     def shut(self, *keys: str) -> None:
         """Let nobody through who has one of these keys, and cut who is inside."""
-        for key in keys:
-            self._routes.remove(key)
+        self._routes.remove(*keys)
 
     def open_standing(self, session: Session, opened: OpenApp) -> None:
         """Open the way that needs no cookie, where the app has one: SSH's, or the public one."""
@@ -76,11 +75,11 @@ class Ways:
         for opened in self._store.apps(session.id):
             if self.server_of(opened.app) == server:
                 keys += [(key, opened.app) for key in self.keys_without_cookie(opened)]
+        if state is not AppState.READY:
+            self.shut(*(key for key, _ in keys))
+            return
         for key, app in keys:
-            if state is AppState.READY:
-                self.open(key, session, app)
-            else:
-                self.shut(key)
+            self.open(key, session, app)
 
     def shut_grants(self, grants: Sequence[Grant]) -> None:
         """Shut the ways of browsers."""
@@ -95,7 +94,10 @@ class Ways:
         if not self._routes.lost():
             return False
         self._routes.know_background(self._background())
-        self._routes.fill(dict(self._standing()))
+        filled = dict(self._standing())
+        self._routes.fill(filled)
+        # What was taken away meanwhile must not come back with the filling.
+        self.shut(*(filled.keys() - dict(self._standing()).keys()))
         return True
 
     def _background(self) -> list[str]:

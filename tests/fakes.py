@@ -303,9 +303,10 @@ class FakeRoutes:
         """Open."""
         self.map[key] = target
 
-    def remove(self, key: str) -> None:
+    def remove(self, *keys: str) -> None:
         """Shut."""
-        self.map.pop(key, None)
+        for key in keys:
+            self.map.pop(key, None)
 
     def lost(self) -> bool:
         """Whether it was restarted."""

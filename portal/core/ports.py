@@ -159,8 +159,8 @@ class Routes(Protocol):
         """Let requests with this key through to the target; again replaces."""
         ...
 
-    def remove(self, key: str) -> None:
-        """Shut the way and cut what is under way on it; a key that is not there is fine."""
+    def remove(self, *keys: str) -> None:
+        """Shut these ways and cut what is under way on them; a key that is not there is fine."""
         ...
 
     def traffic(self) -> dict[str, Traffic]:

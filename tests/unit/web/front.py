@@ -44,10 +44,13 @@ class Echo(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def _answer(self) -> None:
+        if self.headers.get("Upgrade") == "echo":
+            self._echo()
+            return
         length = int(self.headers.get("Content-Length", 0))
         seen = {
             "who": self.server.who,  # type: ignore[attr-defined]
-            "path": self.path,
+            "path": self.requestline.split(" ")[1],  # self.path has lost a leading slash
             "headers": [[name.lower(), value] for name, value in self.headers.items()],
             "body": self.rfile.read(length).decode(),
         }
@@ -63,6 +66,16 @@ class Echo(http.server.BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)
+
+    def _echo(self) -> None:
+        """What follows comes back, as over a WebSocket."""
+        self.send_response(101)
+        self.send_header("Connection", "Upgrade")
+        self.send_header("Upgrade", str(self.headers["Upgrade"]))
+        self.end_headers()
+        self.close_connection = True
+        while data := self.connection.recv(65536):
+            self.connection.sendall(data)
 
     do_GET = do_POST = _answer  # noqa: N815
 
@@ -180,6 +193,46 @@ class Front:
             connection.putheader("Content-Length", str(len(body)))
         connection.endheaders(body.encode())
         return read(connection)
+
+
+class Stream:
+    """A connection that stays open, like a WebSocket's."""
+
+    def __init__(self, front: Front, port: int | None = None, cookie: str | None = None) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port or front.app_port), 10)
+        host = urlsplit(front.origin).netloc
+        lines = ["GET /ws HTTP/1.1", f"Host: {host}", f"Origin: {front.origin}"]
+        lines += [f"Cookie: {front.cookie if cookie is None else cookie}"]
+        lines += ["Connection: Upgrade", "Upgrade: echo", "", ""]
+        self._socket.sendall("\r\n".join(lines).encode())
+        answer = b""
+        while b"\r\n\r\n" not in answer:
+            answer += self._socket.recv(1) or b"closed\r\n\r\n"
+        self.opened = b" 101 " in answer
+        if not self.opened:
+            self.close()
+
+    def echoes(self, text: bytes = b"still here") -> bool:
+        """Whether what is sent comes back."""
+        try:
+            self._socket.sendall(text)
+            return self._socket.recv(len(text)) == text
+        except OSError:
+            return False
+
+    def ended(self) -> bool:
+        """Whether it ends within seconds."""
+        with self._socket:
+            try:
+                return self._socket.recv(1) == b""
+            except TimeoutError:
+                return False
+            except OSError:
+                return True
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
 
 
 def read(connection: http.client.HTTPConnection) -> Answer:

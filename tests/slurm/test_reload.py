@@ -1,0 +1,127 @@
+"""HAProxy is reloaded, the portal restarted: open apps do not notice. What is shut is cut."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection
+
+from tests.client import TIMEOUT, Api, Browser, Json, Visitor
+from tests.cluster import Cluster, healthy, wait_for
+
+MANY = 300
+CHANGES = 100
+SOCKET = "/api/events/subscribe"
+
+
+@pytest.fixture(scope="module")
+def lab(researcher: Api, session: Json) -> Visitor:
+    """JupyterLab in the shared session."""
+    return researcher.open(session["id"], "jupyterlab")
+
+
+@pytest.fixture(scope="module")
+def sockets(lab: Visitor) -> Iterator[list[ClientConnection]]:
+    """Many open WebSockets."""
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: lab.websocket(SOCKET), range(MANY)))
+        yield found
+        list(pool.map(lambda socket: socket.close(), found))
+
+
+def alive(sockets: list[ClientConnection]) -> int:
+    """How many of them answer."""
+    waiting = []
+    for socket in sockets:
+        try:
+            waiting.append(socket.ping())
+        except ConnectionClosed:
+            continue
+    until = time.monotonic() + TIMEOUT
+    return sum(pong.wait(max(until - time.monotonic(), 0)) for pong in waiting)
+
+
+def ask_haproxy(cluster: Cluster, socket: str, command: str) -> str:
+    """One of the words that HAProxy's sockets know."""
+    script = f"echo '{command}' | nc -N -U /run/slipway/{socket}.sock"
+    return cluster.shell("portal", script)
+
+
+def workers(cluster: Cluster) -> list[str]:
+    """HAProxy's processes that have streams, the newest first."""
+    return re.findall(r"^(\d+)\s+worker", ask_haproxy(cluster, "master", "show proc"), re.MULTILINE)
+
+
+def routes(cluster: Cluster) -> int | None:
+    """How many ways HAProxy knows; None until it has been told all of them."""
+    text = ask_haproxy(cluster, "haproxy", "show map /run/slipway/routes.map")
+    keys = {line.split()[1] for line in text.splitlines() if line}
+    return len(keys) - 1 if "slipway" in keys else None
+
+
+def known_routes(cluster: Cluster) -> int:
+    """The same, when it has been told."""
+    return wait_for("the routes", lambda: routes(cluster), 60)
+
+
+def test_many_websockets_live_through_a_reload_and_a_restart(
+    sockets: list[ClientConnection], cluster: Cluster, lab: Visitor
+) -> None:
+    assert alive(sockets) == MANY
+    before = workers(cluster)
+    cluster.daemon("restart", "portal", "web", "worker")
+    cluster.daemon("reload", "portal", "haproxy")
+    wait_for("a new process", lambda: workers(cluster) != before)
+    wait_for("a healthy portal", lambda: healthy(cluster), 60)
+    assert alive(sockets) == MANY
+    assert set(before) < set(workers(cluster)), "the old process lives on with its streams"
+    # New requests come by the new process, with the old cookie.
+    wait_for("the app by the new process", lambda: lab.get("/api/status").status_code == 200)
+
+
+def test_changing_routes_reloads_nothing(
+    cluster: Cluster, researcher: Api, session: Json, lab: Visitor
+) -> None:
+    known, before = known_routes(cluster), workers(cluster)
+    path = f"/sessions/{session['id']}/apps/jupyterlab"
+
+    def enter(_: int) -> int:
+        visitor = Visitor(researcher.ask("POST", path)["url"])
+        return visitor.http.get(visitor.link, allow_redirects=False, timeout=TIMEOUT).status_code
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(enter, range(CHANGES))) == [303] * CHANGES
+    assert routes(cluster) == known + CHANGES
+    assert workers(cluster) == before
+
+
+def test_after_a_cold_start_the_routes_are_back(cluster: Cluster, lab: Visitor) -> None:
+    known = known_routes(cluster)
+    cluster.daemon("restart", "portal", "haproxy")
+    wait_for("a healthy portal", lambda: healthy(cluster), 30, pause=0.05)
+    # Nobody asks for an app meanwhile: the worker alone brings them back.
+    wait_for("all routes", lambda: routes(cluster) == known, 2, pause=0.1)
+    assert lab.get("/api/status").status_code == 200
+
+
+def test_logging_out_and_ending_cut_what_is_open(
+    cluster: Cluster, researcher: Api, session: Json, lab: Visitor
+) -> None:
+    browser = Browser(cluster, "alice")
+    path = f"/sessions/{session['id']}/apps/jupyterlab/open"
+    opened = Visitor(browser.post(path, allow_redirects=False).headers["Location"])
+    opened.enter()
+    by_login, by_token = opened.websocket(SOCKET), lab.websocket(SOCKET)
+    assert alive([by_login, by_token]) == 2
+    browser.post("/logout")
+    with pytest.raises(ConnectionClosed):
+        by_login.recv(timeout=5)
+    assert alive([by_token]) == 1
+    researcher.stop(session["id"])
+    with pytest.raises(ConnectionClosed):
+        by_token.recv(timeout=5)

@@ -1,0 +1,140 @@
+"""Long streams through a real HAProxy: cut with their key, counted, alive after a reload."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from portal.adapters.haproxy import Haproxy
+from portal.core.access import hash_secret, public_key, ssh_key
+from tests.unit.web.front import SESSION, Front, Stream, running_front
+
+pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")
+
+NAME = f"jupyterlab.{SESSION}.slipway"
+
+
+@pytest.fixture(scope="module", params=["ports", "subdomains"])
+def front(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Front]:
+    """One HAProxy for all tests here, in each mode."""
+    with running_front(tmp_path_factory.mktemp("front"), request.param) as running:
+        yield running
+
+
+@pytest.fixture
+def keys(front: Front) -> Iterator[list[str]]:
+    """The ways in: two browsers', everybody's, and SSH's."""
+    other = f"{front.label}.{hash_secret('other')}"
+    first_ssh = front.web.ssh_ports[0]
+    found = [front.key, other, public_key(front.label), ssh_key(str(first_ssh))]
+    for key in found:
+        front.routes.add(key, front.target)
+    yield found
+    front.routes.remove(*found)
+
+
+def open_all(front: Front) -> list[Stream]:
+    """A stream by each of the keys, in their order."""
+    other = front.web.app_cookie(front.label) + "=other"
+    ssh = front.web.ssh_ports[0]
+    return [
+        Stream(front),
+        Stream(front, cookie=other),
+        Stream(front, cookie=""),
+        Stream(front, ssh),
+    ]
+
+
+def test_taking_a_key_away_cuts_who_is_inside_by_it_and_nobody_else(
+    front: Front, keys: list[str]
+) -> None:
+    streams = open_all(front)
+    assert all(stream.opened for stream in streams)
+    alive = list(streams)
+    for key, stream in zip(keys, streams, strict=True):
+        front.routes.remove(key)
+        alive.remove(stream)
+        assert stream.ended(), key
+        assert all(other.echoes() for other in alive)
+
+
+def test_after_a_reload_streams_live_on_and_can_still_be_cut(front: Front, keys: list[str]) -> None:
+    streams = open_all(front)
+    front.process.send_signal(signal.SIGUSR2)
+    deadline = time.monotonic() + 10
+    while not front.routes.lost():
+        assert time.monotonic() < deadline, "no new process"
+        time.sleep(0.1)
+    front.routes.fill(dict.fromkeys(keys, front.target))
+    with closing(Stream(front)) as newcomer:
+        assert newcomer.opened
+        assert all(stream.echoes() for stream in streams)
+        front.routes.remove(*keys)
+        assert all(stream.ended() for stream in [*streams, newcomer])
+
+
+def test_many_keys_at_once(front: Front, keys: list[str]) -> None:
+    many = [f"{front.label}.{hash_secret(str(number))}" for number in range(300)]
+    for key in many:
+        front.routes.add(key, front.target)
+    cookie = f"{front.web.app_cookie(front.label)}=299"
+    with closing(Stream(front, cookie=cookie)) as last, closing(Stream(front)) as other:
+        front.routes.remove(*many)
+        assert last.ended()
+        assert other.echoes()
+
+
+def test_a_way_that_two_opened_at_once_is_shut_as_well(front: Front, keys: list[str]) -> None:
+    haproxy = Haproxy(str(front.ca.parent))
+    for _ in range(2):
+        haproxy.ask(f"add map {front.ca.parent}/routes.map {front.key} {front.target}")
+    front.routes.remove(front.key, public_key(front.label))
+    assert front.app().seen["who"] == "portal"
+
+
+def test_an_ssh_port_without_a_session_is_closed_at_once(front: Front, keys: list[str]) -> None:
+    assert not Stream(front, front.web.ssh_ports[0] + 1).opened
+    front.routes.remove(*keys)
+    assert not Stream(front, front.web.ssh_ports[0]).opened
+
+
+def test_use_is_counted_and_what_windows_do_by_themselves_is_not(
+    front: Front, keys: list[str]
+) -> None:
+    front.routes.know_background(["jupyterlab/api/kernels", "jupyterlab/static/"])
+
+    def requests() -> int:
+        seen = front.routes.traffic().get(NAME)
+        return seen.requests if seen else 0
+
+    before = requests()
+    for path in ("/api/kernels?1", "/api/kernels/x", "/static/a.js", "/.slipway/status"):
+        front.app(path)
+    assert requests() == before
+    front.app("/lab")
+    front.app("/api/kernels", "POST", origin=front.origin)
+    front.app("/x/api/kernels")
+    assert requests() == before + 3
+
+
+def test_bytes_of_open_streams_are_counted_while_they_flow(front: Front, keys: list[str]) -> None:
+    for port in (None, front.web.ssh_ports[0]):
+        with closing(Stream(front, port)) as stream:
+            before = front.routes.traffic()[NAME].bytes
+            deadline = time.monotonic() + 20
+            while front.routes.traffic()[NAME].bytes < before + 1000:
+                assert time.monotonic() < deadline, "never counted"
+                assert stream.echoes(b"x" * 200)
+                time.sleep(0.2)
+
+
+def test_a_background_path_cannot_carry_a_command(front: Front) -> None:
+    with pytest.raises(ValueError, match="misread"):
+        front.routes.know_background(["jupyterlab/a;shutdown"])
