@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -20,6 +20,10 @@ _FROM_OUTSIDE = {
     "SLIPWAY_SSH_PORTS": "ssh_ports",
 }
 """Web settings that a container learns only at start; ranges as "10000-10039"."""
+
+
+_PART = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
+Dotfile = Annotated[str, Field(pattern=rf"^\.{_PART}(/{_PART})*$")]
 
 
 class WebSettings(BaseModel):
@@ -153,6 +157,17 @@ class SessionSettings(BaseModel):
         "storage",
         pattern=r"^(\{user\}|[A-Za-z0-9._/@%+=-])+$",
         description="Folder of a user's storage folders, in the home; or absolute with {user}.",
+    )
+    dotfiles: tuple[Dotfile, ...] = Field(
+        (
+            ".tmux.conf",
+            ".config/tmux/tmux.conf",
+            ".inputrc",
+            ".vimrc",
+            ".nanorc",
+            ".gitconfig",
+        ),
+        description="Files of a user's home that each session gets copies of; none with secrets.",
     )
     callback: str = Field("https://portal:8443", description="Address that runners call back.")
     gateway_ports: tuple[int, int] = Field((0, 0), description="Port range on nodes; 0: any.")

@@ -97,4 +97,5 @@ def _rules(settings: Settings) -> Rules:
         gateway_ports=settings.sessions.gateway_ports,
         heartbeat_seconds=settings.sessions.heartbeat_seconds,
         storage=settings.sessions.storage,
+        dotfiles=settings.sessions.dotfiles,
     )

@@ -11,20 +11,42 @@ cat > "$SLIPWAY_RUN/tmux.conf" <<'TMUX'
 set -g default-command "exec $SHELL"
 set -g default-terminal tmux-256color
 set -ga terminal-overrides ',xterm-256color:RGB'
-set -g history-limit 50000
+# Lines of each window: full, and 200 letters wide, they take about 20 MB of the session's memory.
+set -g history-limit 20000
 set -g mouse on
-set -g set-clipboard on
+# What is selected goes to the browser's clipboard; what a program prints does not.
+set -g set-clipboard external
 set -g focus-events on
 set -g escape-time 10
-set -g status-right '%H:%M'
+# Pastes come marked as such; keys that a slow network has brought together are still keys.
+set -g assume-paste-time 0
+# No clock: a window that nobody touches sends nothing, so it does not count as use.
+set -g status-interval 0
+set -g status-left ''
+set -g status-right ''
+set -g status-style 'bg=default,fg=brightblack'
+set -g window-status-current-style 'fg=default,bold'
+set -g message-style 'bg=brightblack,fg=brightwhite'
+set -g mode-style 'reverse'
+set -g pane-border-style 'fg=brightblack'
+set -g pane-active-border-style 'fg=cyan'
 set -g window-size latest
 setw -g aggressive-resize on
+# A right click is the browser's, with its "Paste", unless a program wants it; no menus of tmux's own.
+bind -n MouseDown3Pane if -F -t= '#{mouse_any_flag}' 'select-pane -t= ; send -M'
+unbind -n M-MouseDown3Pane
+unbind -n MouseDown3Status
+unbind -n MouseDown3StatusLeft
+unbind -n M-MouseDown3Status
+unbind -n M-MouseDown3StatusLeft
 # What the user wants comes last and wins.
 source-file -q ~/.tmux.conf
+source-file -q ~/.config/tmux/tmux.conf
 TMUX
 
-# Most monospaced letters are 0.6 em wide: at 15 pixels that is a whole number of pixels. With a
-# fraction, ttyd's drawing rounds down after it has counted columns, and the right edge stays empty.
-exec "$SLIPWAY_TOOLKIT/bin/ttyd" -i "$SLIPWAY_SOCKET" -W -O -P 30 -d 3 -T xterm-256color \
-    -t titleFixed=Terminal -t disableLeaveAlert=true -t disableResizeOverlay=true -t scrollback=0 -t fontSize=15 \
+# -P: no pings, which would look like use; both ends of the way keep TCP alive instead.
+# -m: each window costs a few MB, and a page that opens hundreds would take the whole session with it.
+exec "$SLIPWAY_TOOLKIT/bin/ttyd" -i "$SLIPWAY_SOCKET" -I "$SLIPWAY_TOOLKIT/share/terminal.html" \
+    -W -O -P 65000 -m 32 -d 3 -T xterm-256color -t titleFixed=Terminal \
+    -t disableLeaveAlert=true -t disableResizeOverlay=true -t disableReconnect=true \
     "$SLIPWAY_TOOLKIT/bin/tmux" -u -f "$SLIPWAY_RUN/tmux.conf" new-session -A -s main -c "$HOME"

@@ -110,6 +110,10 @@ offer_to_users() {
     ln -s ../../bin/tmux "$tree/user/bin/tmux"
 }
 
+make_terminal_page() {
+    python3 "$source_dir/images/toolkit/terminal/make_page.py" "$(command -v ttyd)" "$tree/share/terminal.html"
+}
+
 copy_terminfo() {
     local name
     for name in xterm xterm-256color screen screen-256color tmux tmux-256color linux vt100 dumb; do
@@ -131,6 +135,7 @@ copy_event_loop
 copy_python
 copy_runner
 copy_terminfo
+make_terminal_page
 offer_to_users
 # The places of the modules must not depend on this machine: compiled under their final names, and
 # never compared with their sources again (the squashfs is read-only).

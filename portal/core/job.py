@@ -25,6 +25,8 @@ class JobDescription:
     directory: str
     """Where sessions and logs live, relative to the user's home."""
     mounts: tuple[MountPoint, ...] = ()
+    dotfiles: tuple[str, ...] = ()
+    """Files of the user's home, relative to it, that the session's new home gets copies of."""
 
 
 class JobState(StrEnum):

@@ -25,6 +25,8 @@ class Rules:
     heartbeat_seconds: int
     storage: str
     """Where users' storage folders lie (core/folders.py)."""
+    dotfiles: tuple[str, ...] = ()
+    """Files of the user's home that each session gets copies of."""
 
 
 def build_job(session: Session, image: Image, rules: Rules) -> JobDescription:
@@ -40,6 +42,7 @@ def build_job(session: Session, image: Image, rules: Rules) -> JobDescription:
         toolkit=rules.toolkit,
         directory=rules.directory,
         mounts=mount_points(session.owner, session.mounts, rules.storage),
+        dotfiles=rules.dotfiles,
     )
 
 

@@ -149,7 +149,13 @@ def status() -> ResponseReturnValue:
     if gate is None:
         raise Unauthorized("Open the app again from the portal.")
     now = progress(gate)
-    return jsonify(step=now.step, message=now.message, advice=now.advice, log=now.log)
+    return jsonify(
+        step=now.step,
+        message=now.message,
+        advice=now.advice,
+        log=now.log,
+        session=gate.session.name,
+    )
 
 
 @blueprint.route("/", defaults={"path": ""}, methods=ANY)

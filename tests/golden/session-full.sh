@@ -25,6 +25,11 @@ exec 3< "$session/spec.json"
 rm -f -- "$session/spec.json"
 mkdir -p -m 700 -- "$session/home" "$session/tmp" ||
     fail "its folder could not be made; your home directory may be full."
+# The session's home is new: what makes a terminal feel like one's own comes along, as copies.
+for name in .tmux.conf .config/tmux/tmux.conf; do
+    [[ -f $name && -r $name && $(stat -Lc %s -- "$name") -le 262144 ]] &&
+        install -D -m 600 -- "$name" "$session/home/$name"
+done
 # Where Apptainer is a site's own module, the login environment finds it.
 hash apptainer 2>/dev/null || . /etc/profile
 hash apptainer 2>/dev/null ||

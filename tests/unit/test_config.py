@@ -42,6 +42,9 @@ def write(tmp_path: Path, text: str) -> str:
         ("[slurm]\npoll_seconds = 0", "slurm.poll_seconds"),
         ("[sessions]\ngateway_ports = 5", "sessions.gateway_ports"),
         ("[sessions]\nstorage = '$HOME/x'", "sessions.storage"),
+        ("[sessions]\ndotfiles = ['.x', '../.y']", "sessions.dotfiles.1"),
+        ("[sessions]\ndotfiles = ['.ssh/..']", "sessions.dotfiles.0"),
+        ("[sessions]\ndotfiles = ['.vim rc']", "sessions.dotfiles.0"),
         ("[web", "slipway.toml"),
     ],
 )

@@ -26,7 +26,14 @@ PLAIN = JobDescription(
     toolkit="/srv/slipway/toolkit.sqsh",
     directory=".slipway",
 )
-FULL = dataclasses.replace(PLAIN, partition="main", time_limit=90, cpus=4, memory_mb=16384)
+FULL = dataclasses.replace(
+    PLAIN,
+    partition="main",
+    time_limit=90,
+    cpus=4,
+    memory_mb=16384,
+    dotfiles=(".tmux.conf", ".config/tmux/tmux.conf"),
+)
 
 
 @pytest.mark.parametrize(("name", "job"), [("plain", PLAIN), ("full", FULL)])

@@ -1,0 +1,291 @@
+// What ttyd's page lacks: the clipboard, the computer's colours, help, and words when the line is cut.
+(() => {
+  "use strict";
+  const MAC = /^(Mac|iP)/.test(navigator.platform);
+  const THEMES = {
+    light: {
+      background: "#ffffff", foreground: "#13242d", cursor: "#0b6478", selectionBackground: "#bfdfe6",
+      black: "#13242d", red: "#a3261c", green: "#0f6b45", yellow: "#7a5000",
+      blue: "#0a5a8a", magenta: "#7b3a94", cyan: "#0b6478", white: "#d8e0e4",
+      brightBlack: "#50626b", brightRed: "#c2362b", brightGreen: "#15804f", brightYellow: "#8f5f00",
+      brightBlue: "#1470a8", brightMagenta: "#9448b0", brightCyan: "#0f7d95", brightWhite: "#f6f8f9",
+    },
+    dark: {
+      background: "#0b151b", foreground: "#e3edf1", cursor: "#67c5d4", selectionBackground: "#2b5566",
+      black: "#1c2c35", red: "#ff8f80", green: "#7fd8aa", yellow: "#f0c674",
+      blue: "#8cc8f2", magenta: "#d3a8ec", cyan: "#67c5d4", white: "#c7d5db",
+      brightBlack: "#859aa4", brightRed: "#ffb3a8", brightGreen: "#a5e8c4", brightYellow: "#f7daa0",
+      brightBlue: "#b3dbf8", brightMagenta: "#e6c8f6", brightCyan: "#9adfe9", brightWhite: "#ffffff",
+    },
+  };
+  // Most monospaced letters are 0.6 em wide: at 15 pixels that is a whole number of pixels. With a
+  // fraction, drawing rounds down after columns were counted, and the right edge stays empty.
+  const OPTIONS = {
+    fontSize: 15,
+    fontFamily: 'ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", "DejaVu Sans Mono", monospace',
+    scrollback: 0, // tmux keeps it
+    minimumContrastRatio: 4.5,
+    macOptionClickForcesSelection: true,
+  };
+  const NOTE_MS = 4000;
+  const at = (id) => document.getElementById(`slip-${id}`);
+
+  // --- what somebody has chosen, for all terminals: a cookie, as each session has an origin of its own ---
+  const chosen = { seen: false, theme: "auto", reader: false };
+  try {
+    const found = JSON.parse(decodeURIComponent(/(?:^|; )slipway_terminal=([^;]*)/.exec(document.cookie)[1]));
+    chosen.seen = found.seen === true;
+    chosen.theme = found.theme in THEMES ? found.theme : "auto";
+    chosen.reader = found.reader === true;
+  } catch {
+    // nothing chosen yet
+  }
+
+  function remember() {
+    const parent = location.hostname.replace(/^[a-z0-9]+\./, "");
+    const text = `slipway_terminal=${encodeURIComponent(JSON.stringify(chosen))}`;
+    const rest = `; Path=/; Max-Age=31536000; SameSite=Lax${location.protocol === "https:" ? "; Secure" : ""}`;
+    // Where the name is an address, or the parent no domain, browsers take the second alone.
+    if (/[a-z]/.test(parent)) document.cookie = `${text}; Domain=${parent}${rest}`;
+    if (!document.cookie.includes(text)) document.cookie = text + rest;
+  }
+
+  // --- colours ---------------------------------------------------------------------------------------
+  const night = matchMedia("(prefers-color-scheme: dark)");
+
+  function paint() {
+    const theme = chosen.theme === "auto" ? (night.matches ? "dark" : "light") : chosen.theme;
+    document.documentElement.dataset.theme = theme;
+    if (terminal) terminal.options.theme = THEMES[theme];
+  }
+  night.addEventListener("change", paint);
+
+  // --- notes -----------------------------------------------------------------------------------------
+  let noteTimer = 0;
+  let uncopied = "";
+
+  function note(text, left = "") {
+    const [span, button] = at("note").children;
+    span.textContent = text;
+    uncopied = left;
+    button.hidden = !left;
+    at("note").hidden = false;
+    clearTimeout(noteTimer);
+    noteTimer = setTimeout(endNote, left ? NOTE_MS * 5 : NOTE_MS);
+  }
+
+  function endNote() {
+    at("note").hidden = true;
+    uncopied = "";
+  }
+
+  // --- copying ---------------------------------------------------------------------------------------
+  async function copy(text) {
+    if (!text || !document.hasFocus()) return; // every window of this tmux is told, one is looked at
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      if (!copyByCommand(text)) return note("Not copied yet: this browser wants a click or Ctrl+C.", text);
+    }
+    copied();
+  }
+
+  // Without https there is no navigator.clipboard.
+  function copyByCommand(text) {
+    const box = document.createElement("textarea");
+    box.value = text;
+    box.className = "slip-box";
+    document.body.append(box);
+    box.select();
+    const done = document.execCommand("copy");
+    box.remove();
+    terminal.focus();
+    return done;
+  }
+
+  function copied() {
+    note("Copied");
+    dismissHint();
+  }
+
+  // tmux sends what was selected as OSC 52, in base64; "?" would ask what the clipboard holds.
+  function fromTmux(data) {
+    const payload = data.slice(data.indexOf(";") + 1);
+    if (payload !== "?") {
+      const bytes = Uint8Array.from(atob(payload), (letter) => letter.charCodeAt(0));
+      copy(new TextDecoder().decode(bytes));
+    }
+    return true;
+  }
+
+  // --- keys ------------------------------------------------------------------------------------------
+  // Returns false for what the terminal is not to have.
+  function onKey(event) {
+    if (event.type !== "keydown" || event.altKey || event.metaKey) return true;
+    const key = event.key.toLowerCase();
+    if (key === "insert") return !(event.shiftKey || event.ctrlKey) || byInsert(event);
+    if (!event.ctrlKey) return true;
+    if (event.shiftKey && key === "h") return instead(event, openPanel);
+    if (event.shiftKey && key === "c") return instead(event, copySelection);
+    if (key === "v" && (event.shiftKey || !MAC)) return false; // the browser pastes
+    if (key === "c" && !MAC && (terminal.hasSelection() || !at("note").hidden)) {
+      // Whoever has just dragged presses it to copy, not to end what runs.
+      return instead(event, copySelection);
+    }
+    return true;
+  }
+
+  function byInsert(event) {
+    return event.ctrlKey ? instead(event, copySelection) : false;
+  }
+
+  function instead(event, act) {
+    event.preventDefault();
+    act();
+    return false;
+  }
+
+  function copySelection() {
+    const text = terminal.getSelection() || uncopied;
+    terminal.clearSelection();
+    endNote();
+    copy(text);
+  }
+
+  // Control characters could end the bracket around the text, and what follows would run at once.
+  function paste(event) {
+    if (event.target.closest?.(".slip")) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const text = event.clipboardData.getData("text/plain");
+    // eslint-disable-next-line no-control-regex
+    terminal.paste(text.replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/g, ""));
+  }
+
+  // --- help ------------------------------------------------------------------------------------------
+  function dismissHint() {
+    if (at("hint").hidden) return;
+    at("hint").hidden = true;
+    chosen.seen = true;
+    remember();
+  }
+
+  function openPanel() {
+    dismissHint();
+    at("theme").value = chosen.theme;
+    at("reader").checked = chosen.reader;
+    at("panel").showModal();
+  }
+
+  function choose() {
+    chosen.theme = at("theme").value;
+    chosen.reader = at("reader").checked;
+    terminal.options.screenReaderMode = chosen.reader;
+    remember();
+    paint();
+  }
+
+  function prepare() {
+    if (MAC) for (const key of document.querySelectorAll("[data-mac]")) key.textContent = key.dataset.mac;
+    at("hint").hidden = chosen.seen;
+    at("help").addEventListener("click", openPanel);
+    at("more").addEventListener("click", openPanel);
+    at("seen").addEventListener("click", () => { dismissHint(); terminal.focus(); });
+    at("note").lastElementChild.addEventListener("click", copySelection);
+    at("theme").addEventListener("change", choose);
+    at("reader").addEventListener("change", choose);
+    at("panel").addEventListener("close", () => terminal.focus());
+    addEventListener("paste", paste, true);
+    document.addEventListener("copy", () => { if (terminal?.hasSelection()) copied(); });
+  }
+
+  // --- the line to the session -----------------------------------------------------------------------
+  let leaving = false;
+  addEventListener("pagehide", () => { leaving = true; });
+
+  window.WebSocket = class extends WebSocket {
+    constructor(...words) {
+      super(...words);
+      let opened = false;
+      let last = new ArrayBuffer(0);
+      this.addEventListener("open", () => { opened = true; at("away").hidden = true; });
+      this.addEventListener("message", nameWindow);
+      this.addEventListener("message", (event) => { last = event.data; });
+      this.addEventListener("close", () => { if (!leaving) onClose(opened, new TextDecoder().decode(last)); });
+    }
+
+    send(data) {
+      // ttyd 1.7.7 does nothing on "pause" and may lose output on "resume"; tmux holds back by itself.
+      if (data instanceof Uint8Array && (data[0] === 50 || data[0] === 51)) return;
+      super.send(data);
+    }
+  };
+
+  // ttyd 1.7.7 closes alike whether a shell has ended or something broke; tmux's last words differ.
+  function onClose(opened, words) {
+    if (/\[(detached|exited|server exited)/.test(words)) {
+      return away("This shell has ended", "Everything else in the session goes on.", "Open a new shell");
+    }
+    if (!opened) {
+      return away("The terminal does not open",
+        "Perhaps too many of its windows are open. Close some, then try again.", "Try again");
+    }
+    away("The connection is lost", "What runs here goes on. The terminal comes back by itself as soon as it can.",
+      "Try now");
+    comeBack(1000);
+  }
+
+  function away(title, text, button) {
+    const [heading, line, act] = at("away").firstElementChild.children;
+    heading.textContent = title;
+    line.textContent = text;
+    act.textContent = button;
+    act.onclick = () => location.reload();
+    at("away").hidden = false;
+    act.focus();
+  }
+
+  // tmux has kept everything, so loading the page again shows all of it; and where the session is over or
+  // the app has stopped, the page that is there instead says so.
+  async function comeBack(pause) {
+    await new Promise((done) => { setTimeout(done, pause); });
+    if (await somebodyAnswers()) return location.reload();
+    return comeBack(Math.min(pause * 1.5, 10000));
+  }
+
+  async function somebodyAnswers() {
+    try {
+      const token = await fetch("/token", { cache: "no-store" });
+      if (token.ok) return true;
+      const status = await fetch("/.slipway/status", { cache: "no-store" });
+      return status.status < 500 && (!status.ok || (await status.json()).step !== "ready");
+    } catch {
+      return false;
+    }
+  }
+
+  // The first output comes after ttyd's own title.
+  function nameWindow(event) {
+    if (new Uint8Array(event.data)[0] !== 48) return;
+    this.removeEventListener("message", nameWindow);
+    fetch("/.slipway/status").then((answer) => answer.json()).then(({ session }) => {
+      if (session) document.title = `${session} · Terminal`;
+    }).catch(() => {}); // then it is just a terminal
+  }
+
+  // --- as soon as ttyd has made its terminal ---------------------------------------------------------
+  let terminal = null;
+  Object.defineProperty(window, "term", {
+    get: () => terminal,
+    set: (made) => {
+      terminal = made;
+      document.getElementById("terminal-container").setAttribute("role", "main");
+      Object.assign(terminal.options, OPTIONS, { screenReaderMode: chosen.reader });
+      terminal.attachCustomKeyEventHandler(onKey);
+      terminal.parser.registerOscHandler(52, fromTmux);
+      paint();
+    },
+  });
+  paint();
+  prepare();
+})();

@@ -1,0 +1,114 @@
+"""A terminal in a browser window, as the tests of it see and use it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.cluster import wait_for
+
+STARTS = 60_000
+WIDTH, HEIGHT = 1280, 860
+
+_SHOWN = """() => { if (!window.term) return [];
+    const b = term.buffer.active, rows = [];
+    for (let i = 0; i < b.length; i++) rows.push(b.getLine(i).translateToString(true));
+    return rows; }"""
+
+
+class Terminal:
+    """One window with a terminal in it."""
+
+    def __init__(self, context: BrowserContext, link: str) -> None:
+        self.page: Page = context.new_page()
+        self.page.goto(link)
+        expect(self.page.locator(".xterm-screen")).to_be_visible(timeout=STARTS)
+        wait_for("a prompt", lambda: any("$" in row for row in self.rows()), 30)
+
+    def rows(self) -> list[str]:
+        """What is on the screen."""
+        rows: list[str] = self.page.evaluate(_SHOWN)
+        return rows
+
+    def shows(self, text: str, seconds: float = 30) -> None:
+        """Wait until some text is on the screen."""
+        wait_for(f"{text!r} in the terminal", lambda: text in "\n".join(self.rows()), seconds)
+
+    def lacks(self, text: str) -> None:
+        """Wait until some text is no longer on the screen."""
+        wait_for(f"no {text!r}", lambda: text not in "\n".join(self.rows()), 30)
+
+    def press(self, *keys: str) -> None:
+        """Press keys, one after the other."""
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def type(self, text: str) -> None:
+        """Type, without Enter."""
+        self.page.locator(".xterm-helper-textarea").focus()
+        self.page.keyboard.type(text)
+
+    def run(self, command: str) -> None:
+        """Type a command and press Enter."""
+        self.type(command)
+        self.press("Enter")
+
+    def tmux(self, command: str) -> None:
+        """Give tmux a command, as people do: on its own line."""
+        self.press("Control+B")
+        self.page.keyboard.type(":")
+        wait_for("tmux's line", lambda: self.rows()[-1].startswith(":"), 30)
+        self.page.keyboard.type(command)
+        self.press("Enter")
+        wait_for("tmux's answer", lambda: not self.rows()[-1].startswith(":"), 30)
+
+    def say(self, mark: str) -> None:
+        """Have the shell print a mark: whatever was typed before it has been read by then."""
+        self.run(f"echo {mark[:1]}''{mark[1:]}")
+        self.shows(mark)
+
+    def clear(self, mark: str) -> None:
+        """An empty screen with a mark on it."""
+        self.run(f"clear; echo {mark[:1]}''{mark[1:]}")
+        wait_for("a clear screen", lambda: self.rows()[0] == mark, 30)
+
+    def drag_over(self, text: str, shift: bool = False) -> None:
+        """Drag with the mouse from the first to behind the last letter of a text."""
+        self.shows(text)
+        box = self.page.locator(".xterm-screen").bounding_box()
+        size: dict[str, Any] = self.page.evaluate("({columns: term.cols, rows: term.rows})")
+        assert box is not None
+        wide, high = box["width"] / size["columns"], box["height"] / size["rows"]
+        row, line = next((n, line) for n, line in enumerate(self.rows()) if text in line)
+        y = box["y"] + (row + 0.5) * high
+        x = box["x"] + (line.index(text) + 0.4) * wide
+        if shift:
+            self.page.keyboard.down("Shift")
+        self.page.mouse.move(x, y)
+        self.page.mouse.down()
+        self.page.mouse.move(x + 2 * wide, y, steps=3)
+        self.page.mouse.move(x + len(text) * wide, y, steps=3)
+        self.page.mouse.up()
+        if shift:
+            self.page.keyboard.up("Shift")
+
+    def clipboard(self) -> str:
+        """What any other program would paste."""
+        return str(self.page.evaluate("navigator.clipboard.readText()"))
+
+    def put_on_clipboard(self, text: str) -> None:
+        """What another program has copied."""
+        self.page.evaluate("(text) => navigator.clipboard.writeText(text)", text)
+
+    def copied(self, text: str) -> None:
+        """Wait until some text is on the clipboard."""
+        wait_for(f"{text!r} on the clipboard", lambda: self.clipboard() == text, 10)
+
+    def heap(self) -> float:
+        """Megabytes of JavaScript's memory, after the garbage is gone."""
+        inspector = self.page.context.new_cdp_session(self.page)
+        inspector.send("HeapProfiler.collectGarbage")
+        used = inspector.send("Runtime.getHeapUsage")["usedSize"]
+        inspector.detach()
+        return float(used) / 1e6
