@@ -84,8 +84,8 @@ def test_a13_warned_kept_and_ended(log_in: LogIn, api: Api, admin: Api, picture:
 def test_a13_the_rule(log_in: LogIn, admin: Api, picture: Picture) -> None:
     page = log_in("admin")
     page.goto(page.url.replace("/sessions", "/admin/limits"))
-    page.get_by_label("End after minutes without use").fill("120")
-    page.get_by_label("Warn minutes before").fill("120")
+    page.get_by_label("End after (minutes)").fill("120")
+    page.get_by_label("Warn before (minutes)").fill("120")
     page.get_by_role("checkbox", name="Owners may open apps to everybody").uncheck()
     page.get_by_role("button", name="Save").click()
     expect(page.locator("#error-idle_warning")).to_contain_text("less than the 120 minutes")
@@ -94,7 +94,7 @@ def test_a13_the_rule(log_in: LogIn, admin: Api, picture: Picture) -> None:
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)
         picture(page, f"idle-rule-wrong-{scheme}")
-    page.get_by_label("Warn minutes before").fill("20")
+    page.get_by_label("Warn before (minutes)").fill("20")
     page.get_by_role("button", name="Save").click()
     expect(
         page.get_by_role("checkbox", name="Owners may open apps to everybody")

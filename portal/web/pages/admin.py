@@ -205,7 +205,7 @@ def save_caps() -> ResponseReturnValue:
         services().administration.save_rules(person(), asked, seen)
     except PortalError as error:
         return _limits_page(admin_form.refused(values, seen, error), error.status)
-    return _saved("Saved the caps.", "/admin/limits")
+    return _saved("Saved the rules.", "/admin/limits")
 
 
 # The journal
