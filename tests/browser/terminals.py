@@ -32,7 +32,7 @@ class Terminal:
             rows: list[str] = self.page.evaluate(_SHOWN)
         except Error:  # the page is just being loaded again
             return []
-        return rows
+        return [row.rstrip() for row in rows]  # tmux fills some with spaces
 
     def shows(self, text: str, seconds: float = 30) -> None:
         """Wait until some text is on the screen."""
