@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Error, Page, expect
 
 from tests.cluster import wait_for
 
@@ -28,8 +28,11 @@ class Terminal:
 
     def rows(self) -> list[str]:
         """What is on the screen."""
-        rows: list[str] = self.page.evaluate(_SHOWN)
-        return rows
+        try:
+            rows: list[str] = self.page.evaluate(_SHOWN)
+        except Error:  # the page is just being loaded again
+            return []
+        return [row.rstrip() for row in rows]  # tmux fills some with spaces
 
     def shows(self, text: str, seconds: float = 30) -> None:
         """Wait until some text is on the screen."""

@@ -197,7 +197,7 @@ def test_the_mouse_on_and_off(terminal: Terminal) -> None:
 
     def scrolled_back() -> bool:
         page.mouse.wheel(0, -400)
-        return "3100" in terminal.rows()
+        return "3900" in terminal.rows()
 
     wait_for("lines of long ago", scrolled_back, 30, 0.2)
     # A right click brings the browser's menu and nothing of tmux's.

@@ -196,7 +196,8 @@
     at("reader").addEventListener("change", choose);
     at("panel").addEventListener("close", () => terminal.focus());
     addEventListener("paste", paste, true);
-    document.addEventListener("copy", () => { if (terminal?.hasSelection()) copied(); });
+    // Once more than ttyd does: it does not notice when the same text is selected again.
+    addEventListener("mouseup", () => setTimeout(() => copy(terminal.getSelection())));
   }
 
   // --- the line to the session -----------------------------------------------------------------------
