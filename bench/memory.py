@@ -43,9 +43,9 @@ def main() -> None:
         processes = json.loads(cluster.run(node, "python3", "-", stdin=READ))
     finally:
         api.clean()
-    print(f"{'MB':>10}{'resident':>10}{'proportional':>14}")
+    print("  resident  proportional   (MB; a shared page counts once for all that share it)")
     for line, rss, pss in sorted(processes):
-        print(f"{'':10}{rss / 1024:10.1f}{pss / 1024:14.1f}  {line}")
+        print(f"{rss / 1024:10.1f}{pss / 1024:14.1f}   {line}")
 
 
 if __name__ == "__main__":

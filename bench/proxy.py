@@ -203,17 +203,16 @@ def ratio(results: dict[str, list[Result]], name: str, to: str) -> str:
     return f"{statistics.median(ours.rate / theirs.rate for ours, theirs in pairs):6.2f}"
 
 
-def table(
-    title: str, unit: str, scale: float, work: float, results: dict[str, list[Result]]
-) -> str:
+def table(title: str, unit: str, scale: float, work: str, results: dict[str, list[Result]]) -> str:
     """One kind of measurement as text."""
-    lines = [f"{title:24}{unit:>10}  of nginx  of CHP  of direct  processor time"]
+    parts = 1e6 if work == "us each" else GIGABYTE
+    lines = [f"{title:24}{unit:>10}  of nginx  of CHP  of direct  processor, {work}"]
     for name, found in results.items():
         rate = statistics.median(result.rate for result in found) / scale
-        used = statistics.median(result.work for result in found) * work
+        used = statistics.median(result.work for result in found) * parts
         ratios = [ratio(results, name, to) for to in ("nginx", "CHP", "direct")]
         lines.append(
-            f"  {name:22}{rate:10,.0f}    {ratios[0]}  {ratios[1]}     {ratios[2]}  {used:14.2f}"
+            f"  {name:22}{rate:10,.0f}    {ratios[0]}  {ratios[1]}     {ratios[2]}  {used:18.2f}"
         )
     return "\n".join(lines)
 
@@ -270,14 +269,14 @@ def run(ways: list[Way], options: argparse.Namespace, chosen: list[str]) -> None
     count, seconds, rounds = options.connections, options.seconds, options.rounds
     if "small" in chosen:
         found = compare(ways, requests("small", seconds, count), rounds)
-        print(table(f"1 KB, {count} connections", "1/s", 1, 1e6, found), "us", flush=True)
+        print(table(f"1 KB, {count} connections", "1/s", 1, "us each", found), flush=True)
     if "megabyte" in chosen:
         found = compare(ways, requests("megabyte", seconds, count), rounds)
-        print(table(f"1 MB, {count} connections", "1/s", 1, 1e6, found), "us", flush=True)
+        print(table(f"1 MB, {count} connections", "1/s", 1, "us each", found), flush=True)
     if "bulk" in chosen:
         for title, measure in (("download of 1 GB", download), ("upload of 1 GB", upload)):
             found = compare(ways, measure, rounds)
-            print(table(title, "MB/s", MEGABYTE, GIGABYTE, found), "s/GB", flush=True)
+            print(table(title, "MB/s", MEGABYTE, "s/GB", found), flush=True)
     if "websocket" in chosen:
         print(latencies(pings(ways, options.pings)), flush=True)
 
