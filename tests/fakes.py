@@ -373,7 +373,6 @@ APPS = {
                           script="jupyter lab"),
     "notebook": AppSpec(name="notebook", title="Notebook", path="/tree", shares="jupyterlab"),
     "terminal": AppSpec(name="terminal", title="Terminal", script="ttyd"),
-    "ssh": AppSpec(name="ssh", title="SSH and SFTP", kind="ssh", script="sshd"),
     "board": AppSpec(name="board", title="Board", script="board", public=True),
     "any": AppSpec(name="any", title="Any web app", script="any", asks="Its command"),
 }  # fmt: skip
@@ -385,8 +384,6 @@ CATALOG = Catalog(
               title="Python", apps=("jupyterlab", "notebook", "terminal", "board", "any")),
         Image(environment="python", version="3.12", path="/images/python/3.12/image.sif",
               title="Python", apps=("terminal",)),
-        Image(environment="busybox", version="1.37", path="/images/busybox/1.37/image.sif",
-              title="BusyBox", apps=("terminal", "ssh")),
     ),
 )  # fmt: skip
 

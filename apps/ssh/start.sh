@@ -61,7 +61,7 @@ PrintMotd no
 PrintLastLog no
 UseDNS no
 MaxSessions 50
-LoginGraceTime 30
+LoginGraceTime 20
 LogLevel ERROR
 CONFIG
 
@@ -77,4 +77,4 @@ exec $bin/sshd -i -e -f $run/sshd_config
 CONNECTION
 chmod 700 "$run/connection"
 
-exec "$bin/socat" "UNIX-LISTEN:$SLIPWAY_SOCKET,mode=600,fork,max-children=64" "EXEC:$run/connection,nofork"
+exec "$bin/socat" "UNIX-LISTEN:$SLIPWAY_SOCKET,mode=600,fork,max-children=32" "EXEC:$run/connection,nofork"

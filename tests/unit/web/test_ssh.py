@@ -8,13 +8,29 @@ import pytest
 from flask import Flask
 
 from portal.core.access import AppState
-from tests.fakes import PRIVATE_KEY, World
+from portal.core.app import AppSpec, Catalog, Image
+from tests.fakes import CATALOG, PRIVATE_KEY, World
 from tests.unit.test_sessions import ALICE
 from tests.unit.web.conftest import Api, Browser, Runner
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFMVzBnv6ZMm8BpxbFvIOFCYSD4x2bw0bLUYUmkyRxQa"
 FINGERPRINT = "SHA256:"
 MakeApi = Callable[[str], Api]
+
+
+@pytest.fixture(autouse=True)
+def image_with_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more image, which has SSH."""
+    ssh = AppSpec(name="ssh", title="SSH and SFTP", kind="ssh", script="sshd")
+    bare = Image(
+        environment="busybox",
+        version="1.37",
+        path="/images/busybox/1.37/image.sif",
+        title="BusyBox",
+        apps=("terminal", "ssh"),
+    )
+    catalog = Catalog(apps=CATALOG.apps | {"ssh": ssh}, images=(*CATALOG.images, bare))
+    monkeypatch.setattr("tests.fakes.CATALOG", catalog)
 
 
 @pytest.fixture
