@@ -106,16 +106,14 @@ def test_ports_keep_nothing_for_the_next_app(front: Front) -> None:
     ["evil.example.org", "evil.example.org:{port}", "localhost:{port}", "127.0.0.1", "127.0.0.1:1",
      "127.0.0.1:{port}0", "{own}.evil.example.org", "[::1]:{port}", "127.1:{port}", ""],
 )  # fmt: skip
+@pytest.mark.parametrize("front", ["ports"], indirect=True)
 def test_a_port_answers_under_its_own_name_only(front: Front, host: str) -> None:
-    if front.web.apps != "ports":
-        pytest.skip("only ports have a name to be confused")
     name = host.format(port=front.app_port, own=front.origin.removeprefix("http://"))
     assert front.app(host=name).status in (400, 421)
 
 
+@pytest.mark.parametrize("front", ["ports"], indirect=True)
 def test_the_portals_port_has_no_apps(front: Front) -> None:
-    if front.web.apps != "ports":
-        pytest.skip("names share the portal's port")
     for host in (front.origin.removeprefix("http://"), f"127.0.0.1:{front.port}"):
         answer = front.ask(host, "/lab", cookie=front.cookie)
         assert answer.status in (301, 404)
