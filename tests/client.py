@@ -196,6 +196,7 @@ class Visitor:
             max_size=None,
             proxy=None,
             open_timeout=TIMEOUT,
+            ping_interval=None,  # browsers send none
         )
         return opening.__enter__()  # whoever asked for it closes it
 
