@@ -312,8 +312,20 @@ class Access:
         self._store.add_grant(grant)
         spec = self._spec(session, opened.app)
         if self._server(session, opened.app).state is AppState.READY:
-            self.ways.open(grant.key, session, opened.app)
+            self._let_in(session, opened, grant)
         return cookie, spec.path
+
+    def _let_in(self, session: Session, opened: OpenApp, grant: Grant | None) -> None:
+        """Open the way of a grant, or of everybody, unless it was taken back meanwhile."""
+        key = grant.key if grant else public_key(opened.label)
+        self.ways.open(key, session, opened.app)
+        if grant:
+            stands = self._store.grant(grant.label, grant.cookie_hash) is not None
+        else:
+            now = self._store.app_by_label(opened.label)
+            stands = now is not None and now.public_since is not None
+        if not stands:
+            self.ways.shut(key)
 
     def gate(self, label: str, cookie: str) -> Gate:
         """What a browser that was not let through should be told.
@@ -329,8 +341,7 @@ class Access:
         spec = self._spec(session, opened.app)
         server = self._server(session, opened.app)
         if server.state is AppState.READY and session.state is State.RUNNING:
-            key = grant.key if grant else public_key(label)
-            self.ways.open(key, session, opened.app)
+            self._let_in(session, opened, grant)
         # Strangers learn that it is not there yet, not what its log says.
         said = (server.message, server.log) if grant else ("", "")
         return Gate(session, spec, server.state, *said, inside=grant is not None)

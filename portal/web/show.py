@@ -92,8 +92,9 @@ class Row:
     @property
     def troubles(self) -> list[dict[str, Any]]:
         """The apps that failed, in the words of the API; each server once."""
-        said = zip(self.offered, self.data["apps"], strict=True)
-        return [data for app, data in said if data["message"] and not app.shares and self.live]
+        sharing = {app.name for app in self.offered if app.shares}
+        said = self.data["apps"] if self.live else []
+        return [data for data in said if data["message"] and data["name"] not in sharing]
 
     @property
     def public_apps(self) -> list[dict[str, Any]]:

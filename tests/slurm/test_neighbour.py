@@ -50,7 +50,8 @@ def working(researcher: Api, session: Json, canaries: dict[str, str]) -> Iterato
 
 def _web_apps(researcher: Api, session: Json) -> list[str]:
     found: list[str] = [app["name"] for app in researcher.get(session["id"])["apps"]]
-    return found
+    # The one is no web app, the other wants a command first; both have tests of their own.
+    return [app for app in found if app not in ("ssh", "webapp")]
 
 
 def _questions(

@@ -47,7 +47,7 @@ LONG = "title = 'A'\ncommand = '''\ntimeout = 0\n'''\n"
         ("title = 'A'\nshares = 'b'\nlisten = 'tcp'", None, "line 3: listen: this belongs"),
         ("title = 'A'\nlisten = 'udp'", "x", "line 2: listen"),
         ("title = 'A'\nbackground = ['/a', 'b']", "x", "line 2: background: a path begins"),
-        ("title = 'A'\nbackground = ['put /a']", "x", "line 2: background: write a path"),
+        ("title = 'A'\nbackground = ['put /a']", "x", 'line 2: background: write "/path"'),
         ("title = 'A'\ndetect = ['a/b']", "x", "line 2: detect: name a program"),
         ("title = 'A'\nbusy = '/x'\nbusy_when = '(('", "x", "line 3: busy_when: this is not a reg"),
         ("title = 'A'\nbusy_when = 'x'", "x", "line 2: busy_when: busy and busy_when need"),

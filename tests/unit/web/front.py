@@ -30,6 +30,7 @@ from portal.adapters.routes import HaproxyRoutes
 from portal.config import Settings, WebSettings
 from portal.core.access import hash_secret
 from portal.core.origins import Mode
+from portal.errors import Unavailable
 from tests.unit.web.conftest import TEMPLATES
 
 SESSION = "5e5510" + "0" * 26
@@ -323,8 +324,8 @@ def running_front(folder: Path, mode: Mode = "ports") -> Iterator[Front]:
     argv = ["haproxy", "-W", "-db", "-q", "-S", str(folder / "master.sock")]
     process = subprocess.Popen([*argv, "-f", str(folder / "haproxy.cfg")])
     try:
-        _wait_for(port)
         routes = HaproxyRoutes(str(folder))
+        _wait_for(routes, process)
         routes.fill({})
         label = str(first) if mode == "ports" else "a1b2c3d4e5f6a7b8c9d0"
         app_port = first if mode == "ports" else port
@@ -339,10 +340,12 @@ def running_front(folder: Path, mode: Mode = "ports") -> Iterator[Front]:
             server.server_close()
 
 
-def _wait_for(port: int) -> None:
-    for _ in range(100):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
+def _wait_for(routes: HaproxyRoutes, process: subprocess.Popen[bytes]) -> None:
+    # Not by its port, on which the HAProxy of another test could answer.
+    for _ in range(200):
+        assert process.poll() is None, "HAProxy did not start"
+        with contextlib.suppress(Unavailable):
+            routes.lost()
+            return
         time.sleep(0.05)
     raise AssertionError("HAProxy did not start")

@@ -10,7 +10,7 @@ import pytest
 from portal.core.access import AppState, Person
 from portal.core.session import State
 from portal.errors import NotFound
-from tests.fakes import World
+from tests.fakes import APPS, World
 from tests.unit.web.conftest import Runner
 
 Launched = Callable[..., Runner]
@@ -39,8 +39,8 @@ def test_ready_certifies_the_gateway_and_names_the_apps(world: World, launched: 
 def test_what_a_session_finds_in_its_image_is_remembered(world: World, launched: Launched) -> None:
     runner = launched()
     spec = json.loads(runner.job.spec)
-    assert set(spec["detect"]) == {"jupyterlab", "notebook", "terminal"}
-    assert spec["apps"] == ["jupyterlab", "terminal"]
+    assert set(spec["detect"]) == set(APPS)
+    assert spec["apps"] == ["any", "board", "jupyterlab", "terminal"]
     world.slurm.start(runner.job)
     message = READY | {"apps": ["terminal", "jupyterlab", "elsewhere"]}
     assert runner("ready", message).status_code == 200

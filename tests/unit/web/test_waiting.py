@@ -65,6 +65,7 @@ def test_every_step_and_for_how_long(
         "advice": "",
         "log": "",
         "waited": None,
+        "session": "secretproject",
     }
     runner("apps/board", {"state": "ready"})
     assert status(inside)["step"] == "ready"
