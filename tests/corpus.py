@@ -24,8 +24,8 @@ REFUSED = {
     "no request": b"\r\n\r\n\r\n\x16\x03\x01\x00\x00\r\n\r\n",
     "a tunnel": b"CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n",
     "a trace": b"TRACE / HTTP/1.1\r\nHost: {host}\r\n\r\n",
-    "a huge header": b"GET / HTTP/1.1\r\nHost: {host}\r\nX: " + b"a" * 40_000 + b"\r\n\r\n",
-    "a huge path": b"GET /" + b"a" * 40_000 + b" HTTP/1.1\r\nHost: {host}\r\n\r\n",
+    "a huge header": b"GET / HTTP/1.1\r\nHost: {host}\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
+    "a huge path": b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: {host}\r\n\r\n",
     "many headers": b"GET / HTTP/1.1\r\nHost: {host}\r\n"
     + b"".join(b"X-%d: y\r\n" % number for number in range(500))
     + b"\r\n",
