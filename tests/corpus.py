@@ -72,7 +72,7 @@ def send(port: int, data: bytes) -> bytes:
         try:
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)
-            connection.settimeout(2)
+            connection.settimeout(10)
             while more := connection.recv(65536):
                 answer += more
         except OSError:

@@ -74,7 +74,7 @@ check() {
 
 shell_scripts() {
     git ls-files -z --cached --others --exclude-standard | xargs -0 grep -lE --null \
-        -e '^#!.*[/ ](ba)?sh$' -e '^# shellcheck shell=' -- | grep -zvE '\.(j2|py|md)$' | tr '\0' '\n'
+        -e '^#!.*[/ ](ba)?sh$' -e '^# shellcheck shell=' -- | grep -zvE '\.(j2|py|md|toml)$' | tr '\0' '\n'
 }
 
 shellcheck_all() {
