@@ -66,5 +66,4 @@ exec jupyter-lab \
     --ServerApp.terminado_settings="{'shell_command': ['$SHELL']}" \
     --KernelManager.transport=ipc --FileContentsManager.delete_to_trash=False \
     --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --LabApp.news_url=None \
-    --LabApp.extension_manager=readonly \
-    --ServerApp.tornado_settings="{'ws_ping_interval': 0}"
+    --LabApp.extension_manager=readonly
