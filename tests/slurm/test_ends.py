@@ -66,6 +66,7 @@ def ended() -> dict[str, Json]:
 @pytest.fixture(scope="module")
 def faulty(cluster: Cluster) -> Iterator[None]:
     """Images and apps that do not work, among those that do."""
+    shutil.rmtree(FAULTY, ignore_errors=True)  # what a killed run has left
     real = next(IMAGES.glob("python/*/image.sif"))
     _image("1.0", lambda sif: sif.write_bytes(b"this is no image\n" * 4096))
     _image("2.0", lambda sif: sif.touch(mode=0))
