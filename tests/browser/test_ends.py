@@ -78,11 +78,11 @@ def both(page: Page, picture: Picture, name: str) -> None:
 
 
 def test_s9_what_did_not_start_says_why(
-    log_in: LogIn, api: Api, cluster: Cluster, faulty: None, picture: Picture
+    log_in: LogIn, api: Api, cluster: Cluster, faulty: str, picture: Picture
 ) -> None:
     page = log_in(WHO)
-    broken = api.launch(environment="unwell", version="1.0", name="broken1", **TINY)["id"]
-    apps = api.running(environment="unwell", version="3.0", name="faulty3", **TINY)["id"]
+    broken = api.launch(environment=faulty, version="1.0", name="broken1", **TINY)["id"]
+    apps = api.running(environment=faulty, version="3.0", name="faulty3", **TINY)["id"]
     api.ask("POST", f"/sessions/{apps}/apps/breaks")
     row = page.locator(f"#s-{apps}")
     expect(row).to_contain_text("Breaks did not start: it ended with exit code 3.", timeout=SOON)

@@ -26,7 +26,6 @@ LABELLED = 10.0
 CATALOG_AGE = 10.5
 """Seconds after which every process of the portal has looked for images again."""
 IMAGES = ROOT / "cluster" / ".cache" / "software" / "images"
-FAULTY = IMAGES / "unwell"  # behind the others: the first one is what the launcher offers
 APPS = "/usr/share/slipway/apps"
 TOML = 'title = "Faulty"\ndescription = "For tests."\napps = ["mute", "breaks", "terminal"]\n'
 APP_TOML = 'title = "{title}"\ndescription = "For tests."\nready = "/"\ntimeout = 3\n'
@@ -64,13 +63,26 @@ def ended() -> dict[str, Json]:
 
 
 @pytest.fixture(scope="module")
-def faulty(cluster: Cluster) -> Iterator[None]:
-    """Images and apps that do not work, among those that do."""
-    shutil.rmtree(FAULTY, ignore_errors=True)  # what a killed run has left
+def faulty(cluster: Cluster) -> Iterator[str]:
+    """An environment of images and apps that do not work, among those that do."""
+    # All clusters of a clone see the same images. The name puts it behind the others, as the first
+    # one is what the launcher offers.
+    name = f"unwell-{cluster.project.replace('_', '-')}"
+    folder = IMAGES / name
+    shutil.rmtree(folder, ignore_errors=True)  # what a killed run has left
     real = next(IMAGES.glob("python/*/image.sif"))
-    _image("1.0", lambda sif: sif.write_bytes(b"this is no image\n" * 4096))
-    _image("2.0", lambda sif: sif.touch(mode=0))
-    _image("3.0", lambda sif: sif.hardlink_to(real))
+    _image(folder / "1.0", lambda sif: sif.write_bytes(b"this is no image\n" * 4096))
+    _image(folder / "2.0", lambda sif: sif.touch(mode=0))
+    _image(folder / "3.0", lambda sif: sif.hardlink_to(real))
+    with _faulty_apps(cluster):
+        try:
+            yield name
+        finally:
+            shutil.rmtree(folder)
+
+
+@contextmanager
+def _faulty_apps(cluster: Cluster) -> Iterator[None]:
     scripts = {"mute": "echo saying nothing; sleep 60", "breaks": "echo going down; exit 3"}
     for name, script in scripts.items():
         folder = f"{APPS}/{name}"
@@ -81,13 +93,11 @@ def faulty(cluster: Cluster) -> Iterator[None]:
     try:
         yield
     finally:
-        shutil.rmtree(FAULTY)
         cluster.run("portal", "rm", "-rf", *(f"{APPS}/{name}" for name in scripts))
         time.sleep(CATALOG_AGE)
 
 
-def _image(version: str, make: Callable[[Path], object]) -> None:
-    folder = FAULTY / version
+def _image(folder: Path, make: Callable[[Path], object]) -> None:
     folder.mkdir(parents=True)
     (folder / "image.toml").write_text(TOML)
     make(folder / "image.sif")
@@ -133,11 +143,11 @@ def test_who_ended_it(
 
 
 def test_what_does_not_start(
-    alice: Api, bob: Api, cluster: Cluster, faulty: None, ended: dict[str, Json]
+    alice: Api, bob: Api, cluster: Cluster, faulty: str, ended: dict[str, Json]
 ) -> None:
-    garbage = alice.launch(environment="unwell", version="1.0", **TINY)["id"]
-    unreadable = alice.launch(environment="unwell", version="2.0", **TINY)["id"]
-    apps = bob.running(environment="unwell", version="3.0", **TINY)["id"]
+    garbage = alice.launch(environment=faulty, version="1.0", **TINY)["id"]
+    unreadable = alice.launch(environment=faulty, version="2.0", **TINY)["id"]
+    apps = bob.running(environment=faulty, version="3.0", **TINY)["id"]
     for app in ("mute", "breaks"):
         bob.ask("POST", f"/sessions/{apps}/apps/{app}")
     for session in (garbage, unreadable):
