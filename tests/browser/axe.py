@@ -11,14 +11,16 @@ AXE = ROOT / "portal" / "web" / "static" / "vendor" / "axe.min.js"
 _RUN = """async (where) => (await axe.run(where)).violations.map(
     (v) => `${v.id}: ${v.nodes.map((n) => n.html).join(' | ').slice(0, 600)}`)"""
 
-_SETTLED = """() => new Promise(requestAnimationFrame).then(() => Promise.allSettled(
-    document.getAnimations()
+_SETTLED = """() => Promise.race([
+    new Promise((enough) => setTimeout(enough, 1500)),
+    Promise.allSettled(document.getAnimations()
         .filter((one) => one.effect.getComputedTiming().endTime !== Infinity)
-        .map((one) => one.finished)))"""
+        .map((one) => one.finished))])"""
 
 
 def settled(page: Page) -> None:
     """Wait until colours have faded over and nothing moves that comes to an end."""
+    page.wait_for_timeout(400)  # what begins a moment later than its cause
     page.evaluate(_SETTLED)
 
 

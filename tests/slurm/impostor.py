@@ -12,6 +12,7 @@ import socket
 import ssl
 import sys
 import threading
+import time
 
 ANSWER = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n"
@@ -43,11 +44,20 @@ def converse(stream: socket.socket, certificate: str, notes: str) -> None:
         file.write(json.dumps({"said": said, "problem": problem}) + "\n")
 
 
+def take(port: int) -> socket.socket:
+    """Listen there as soon as the kernel lets us: for a minute it may not, after the last owner."""
+    while True:
+        try:
+            return socket.create_server(
+                ("", port), family=socket.AF_INET6, dualstack_ipv6=True, reuse_port=False
+            )
+        except OSError:
+            time.sleep(0.2)
+
+
 def main(port: str, certificate: str, notes: str) -> None:
     """Take every connection until we are ended."""
-    server = socket.create_server(
-        ("", int(port)), family=socket.AF_INET6, dualstack_ipv6=True, reuse_port=False
-    )
+    server = take(int(port))
     with open(notes, "w", encoding="utf-8") as file:
         file.write(json.dumps({"pid": os.getpid()}) + "\n")
     while True:

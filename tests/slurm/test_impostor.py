@@ -51,7 +51,7 @@ def impostor(cluster: Cluster, node: str, port: int, certificate: str) -> Iterat
     words = f"impostor.py {port} '{certificate}' {NOTES}"
     cluster.shell(node, f"rm -f {NOTES}")
     cluster.shell(node, f"setsid python3 {words} >/dev/null 2>/tmp/impostor.err &", user="bob")
-    notes = wait_for("bob at the port", lambda: _notes(cluster, node) or None)
+    notes = wait_for("bob at the port", lambda: _notes(cluster, node) or None, 90)
     try:
         assert _gullible(cluster.ctl("address", node).strip(), port, bool(certificate)) == "evil"
         yield
