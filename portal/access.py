@@ -20,7 +20,7 @@ from portal.core.access import (
 )
 from portal.core.administration import SiteRules
 from portal.core.app import AppSpec, Catalog
-from portal.core.origins import Origins, Range, choose_port
+from portal.core.origins import Origins, Range, choose_port, port_of
 from portal.core.ports import Clock, Note
 from portal.core.session import LIVE, OVER, Session, State
 from portal.core.stores import AccessStore, SessionStore
@@ -184,7 +184,7 @@ class Access:
         pool = self._origins.pool(spec.kind)
         if pool is None:
             return secrets.token_hex(10)
-        taken = {int(label) for label in self._store.labels() if label.isdecimal()}
+        taken = {port for label in self._store.labels() if (port := port_of(label)) is not None}
         uses = self._store.port_uses()
         port = choose_port(pool, taken, uses, session.owner, wish.port, random.choice)
         if port is None:
@@ -202,8 +202,9 @@ class Access:
         return opened
 
     def _remember(self, opened: OpenApp, session: Session) -> None:
-        if opened.label.isdecimal():
-            self._store.note_port(int(opened.label), session.owner, self._clock())
+        port = port_of(opened.label)
+        if port is not None:
+            self._store.note_port(port, session.owner, self._clock())
 
     def _publish(self, session: Session, spec: AppSpec, opened: OpenApp, public: bool) -> None:
         if public == (opened.public_since is not None):

@@ -16,6 +16,11 @@ Range = tuple[int, int]
 """First and last port."""
 
 
+def port_of(label: str) -> int | None:
+    """The port that a label is; None for a random name, which is longer and may be all digits."""
+    return int(label) if label.isdecimal() and len(label) <= 5 else None
+
+
 @dataclass(frozen=True)
 class Origins:
     """How labels and addresses belong together at this site."""
@@ -53,10 +58,10 @@ class Origins:
 
     def fits(self, label: str, kind: str) -> bool:
         """Whether the label is one that this site still serves."""
-        pool = self.pool(kind)
-        if pool is None:
-            return not label.isdecimal() or len(label) > 5
-        return label.isdecimal() and pool[0] <= int(label) <= pool[1]
+        pool, port = self.pool(kind), port_of(label)
+        if pool is None or port is None:
+            return pool is None and port is None
+        return pool[0] <= port <= pool[1]
 
 
 @dataclass(frozen=True)

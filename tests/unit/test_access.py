@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from portal.core.access import AppState, Person, hash_secret
+from portal.core.origins import port_of
 from portal.errors import Conflict, NotFound, Unauthorized
 from portal.sessions import ReadyMessage
 from tests.fakes import World
@@ -154,3 +155,9 @@ def test_only_apps_that_answer_get_their_routes_back(world: World) -> None:
     world.routes.alive = False
     assert world.access.ways.restore()
     assert world.routes.map == {}
+
+
+def test_a_name_of_digits_alone_is_no_port() -> None:
+    assert port_of("10001") == 10001
+    assert port_of("1" * 20) is None  # one random name in ten thousand is like this
+    assert port_of("a1b2c") is None
