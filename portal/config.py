@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from portal.core.fgpu import Compute, GpuKind, Sharing, to_fraction
+from portal.core.launch import Memory
 from portal.core.origins import Mode, Origins, Range
 
 FROZEN = ConfigDict(frozen=True, extra="forbid")
@@ -20,6 +22,9 @@ _FROM_OUTSIDE = {
     "SLIPWAY_SSH_PORTS": "ssh_ports",
 }
 """Web settings that a container learns only at start; ranges as "10000-10039"."""
+
+
+MAX_SHARDS = 64
 
 
 _PART = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
@@ -179,6 +184,72 @@ class SessionSettings(BaseModel):
     heartbeat_seconds: int = Field(10, ge=1, description="Time between two usage reports.")
 
 
+class GpuKindSettings(BaseModel):
+    """One kind of GPU, and how it is shared out."""
+
+    model_config = FROZEN
+
+    name: str = Field(
+        "",
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,63})?$",
+        description="Its Type in gres.conf; empty where GPUs have none.",
+    )
+    title: str = Field("GPU", description="What people call it.")
+    memory: Memory = Field(description='Memory of one GPU (of one MIG device), as "80g".')
+    unit: float = Field(1.0, gt=0, le=16, description="How much of one GPU 1 fGPU is.")
+    step: float = Field(0.25, gt=0, le=16, description="Amounts differ by so many fGPU.")
+    sharing: Sharing = Field(
+        "shared", description="Shared by Slurm's shards, given whole, or a MIG device (whole)."
+    )
+    compute: Compute = Field(
+        "limiter", description="How the share of multiprocessors is kept: limiter, mps, none."
+    )
+
+    @property
+    def kind(self) -> GpuKind:
+        """The same for the core."""
+        return GpuKind(
+            name=self.name,
+            title=self.title,
+            memory_mb=self.memory,
+            unit=to_fraction(self.unit),
+            step=to_fraction(self.step),
+            sharing=self.sharing,
+            compute=self.compute,
+        )
+
+    @model_validator(mode="after")
+    def _few_shards(self) -> GpuKindSettings:
+        if self.sharing == "shared" and self.kind.shards > MAX_SHARDS:
+            raise ValueError(
+                f"unit {self.unit} in steps of {self.step} cuts a GPU into {self.kind.shards} "
+                f"shards; {MAX_SHARDS} is the most that makes sense"
+            )
+        return self
+
+
+class GpuSettings(BaseModel):
+    """Which GPUs there are; none are offered where none are named."""
+
+    model_config = FROZEN
+
+    kinds: tuple[GpuKindSettings, ...] = Field(
+        (), description="The site's GPUs; the first that a resource group has is proposed."
+    )
+    margin_mb: int = Field(
+        256,
+        ge=0,
+        description="MiB that processes may take beyond their slice before they are ended.",
+    )
+
+    @model_validator(mode="after")
+    def _told_apart(self) -> GpuSettings:
+        names = [kind.name for kind in self.kinds]
+        if len(set(names)) < len(names) or (len(names) > 1 and "" in names):
+            raise ValueError("each of several kinds needs a name of its own, its Type in gres.conf")
+        return self
+
+
 class StateSettings(BaseModel):
     """Where the portal keeps what it must not lose."""
 
@@ -208,6 +279,7 @@ class Settings(BaseModel):
     login: LoginSettings = Field(LoginSettings(), description="The login node.")
     slurm: SlurmSettings = Field(SlurmSettings(), description="How Slurm is asked.")
     sessions: SessionSettings = Field(SessionSettings(), description="What runs in a session.")
+    gpu: GpuSettings = Field(GpuSettings(), description="GPUs and how they are shared out.")
     state: StateSettings = Field(StateSettings(), description="What must not be lost.")
 
 

@@ -86,6 +86,11 @@ class SessionRow(SQLModel, table=True):
     memory_mb: int
     partition: str | None = None
     time_limit: int | None = None
+    fgpu: float | None = None
+    gpu_kind: str = ""
+    gres: str = ""
+    gpu_memory_mb: int | None = None
+    gpu_sm_percent: int | None = None
     shared_memory_mb: int | None = None
     shared_memory_cap_mb: int | None = None
     env_names: tuple[str, ...] = Field(default=(), sa_type=Words)
@@ -122,6 +127,9 @@ class SessionRow(SQLModel, table=True):
     cpu_percent: float | None = None
     memory_used: int | None = None
     oom_kills: int = 0
+    gpu_memory_used: int | None = None
+    gpu_percent: float | None = None
+    gpu_kills: int = 0
     apps: tuple[str, ...] = Field(default=(), sa_type=Words)
     last_used: datetime | None = _time(default=None)
 
@@ -259,6 +267,8 @@ class TemplateRow(SQLModel, table=True):
     cpus: int
     memory_mb: int
     shared_memory_mb: int | None = None
+    fgpu: float | None = None
+    gpu_kind: str | None = None
     time_limit: int | None = None
     resource_group: str | None = None
     place: int = 0

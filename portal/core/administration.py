@@ -25,6 +25,7 @@ from portal.core.launch import (
     MAX_MEMORY_MB,
     MIN_MEMORY_MB,
     STRICT,
+    Fgpu,
     Resources,
     SharedMemory,
     Word,
@@ -66,6 +67,8 @@ class Template(BaseModel):
     cpus: Annotated[int, Field(ge=1, le=4096)]
     memory_mb: Annotated[int, Field(ge=MIN_MEMORY_MB, le=MAX_MEMORY_MB)]
     shared_memory_mb: Annotated[int, Field(ge=1, le=MAX_MEMORY_MB)] | None = None
+    fgpu: Fgpu | None = None
+    gpu_kind: Word | None = None
     time_limit: Minutes | None = None
     resource_group: Word | None = None
     place: Place = 0
@@ -92,8 +95,10 @@ class TemplateRequest(BaseModel):
             cpus=template.cpus,
             memory=template.memory_mb,
             shared_memory=template.shared_memory_mb,
+            fgpu=template.fgpu,
+            gpu_kind=template.gpu_kind,
         )
-        plain = {"name", "cpus", "memory_mb", "shared_memory_mb"}
+        plain = {"name", "cpus", "memory_mb", "shared_memory_mb", "fgpu", "gpu_kind"}
         return cls.model_construct(**template.model_dump(exclude=plain), resources=resources)
 
     def named(self, name: str, place: int) -> Template:
@@ -103,6 +108,8 @@ class TemplateRequest(BaseModel):
             cpus=self.resources.cpus,
             memory_mb=self.resources.memory,
             shared_memory_mb=self.resources.shared_memory,
+            fgpu=self.resources.fgpu,
+            gpu_kind=self.resources.gpu_kind,
             **self.model_dump(exclude={"resources", "place"}),
             place=place,
         )

@@ -24,6 +24,8 @@ class JobDescription:
     toolkit: str
     directory: str
     """Where sessions and logs live, relative to the user's home."""
+    gres: str = ""
+    """The GPU that is asked for, as sbatch's --gres has it; "" for none."""
     mounts: tuple[MountPoint, ...] = ()
     dotfiles: tuple[str, ...] = ()
     """Files of the user's home, relative to it, that the session's new home gets copies of."""
@@ -118,6 +120,9 @@ class JobReport:
     cpus: int = 0
     memory_mb: int = 0
     """Cores and memory that Slurm gave it, or that it waits for."""
+    shards: int = 0
+    gpus: int = 0
+    """Shards of GPUs, and whole GPUs; a GPU that is shared out does not count as one."""
     cancelled_by: str | None = None
     """Who cancelled it, where accounting says so: a user's name, or number when nameless."""
 
@@ -135,6 +140,18 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class NodeGpus:
+    """The GPUs of one kind in one node: how many, and their shards; what of both is in use."""
+
+    kind: str
+    """Their Type in gres.conf; "" where they have none."""
+    gpus: int
+    shards: int = 0
+    used_gpus: int = 0
+    used_shards: int = 0
+
+
+@dataclass(frozen=True)
 class Partition:
     """One Slurm partition (to users: a resource group) and its largest node."""
 
@@ -144,6 +161,8 @@ class Partition:
     max_cpus: int
     max_memory_mb: int
     max_minutes: int | None
+    gpus: tuple[NodeGpus, ...] = ()
+    """For each kind of GPU the most that one node has; nothing of it counts as in use."""
 
     def too_much(self, what: str) -> str:
         """Say why no request may ask for more "cpus", "memory" or "time"."""
@@ -165,3 +184,4 @@ class Node:
     cpus: int
     memory_mb: int
     usable: bool
+    gpus: tuple[NodeGpus, ...] = ()

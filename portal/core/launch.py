@@ -68,14 +68,21 @@ SessionName = Annotated[str, Field(pattern=r"^[A-Za-z0-9]{4,64}$")]
 STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+Fgpu = Annotated[
+    float, Field(gt=0, le=1024, description="GPU, in the unit that the administrator chose")
+]
+
+
 class Resources(BaseModel):
-    """How much of one node a session gets; memory in MiB."""
+    """How much of one node a session gets; memory in MiB, `fgpu` rounded up to what is offered."""
 
     model_config = STRICT
 
     cpus: Annotated[int, Field(ge=1, le=4096)] = 1
     memory: Memory
     shared_memory: SharedMemory | None = None
+    fgpu: Fgpu | None = None
+    gpu_kind: Word | None = None
 
     @field_validator("shared_memory")
     @classmethod

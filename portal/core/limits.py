@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Amount:
-    """Cores and MiB of memory; None where nothing is said."""
+    """Cores, MiB of memory and shards of GPUs; None where nothing is said."""
 
     cpus: int | None = None
     memory_mb: int | None = None
+    shards: int | None = None
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,16 @@ class Session(BaseModel):
     memory_mb: int
     partition: str | None = None
     time_limit: int | None = None
+    fgpu: float | None = None
+    """How much of a GPU it was granted, in the administrator's unit; None is no GPU at all."""
+    gpu_kind: str = ""
+    """Slurm's Type of that GPU, where GPUs have one."""
+    gres: str = ""
+    """What sbatch is asked for to get it: "shard:2", "gpu:a100:2"; "" for no GPU."""
+    gpu_memory_mb: int | None = None
+    """The slice's memory, as the settings know the GPU's."""
+    gpu_sm_percent: int | None = None
+    """The slice's share of the multiprocessors."""
     shared_memory_mb: int | None = None
     """What was asked for; None is the usual share of the memory."""
     shared_memory_cap_mb: int | None = None
@@ -117,6 +127,12 @@ class Session(BaseModel):
     memory_used: int | None = None
     """Bytes in use by the job, without the page cache that can be given back."""
     oom_kills: int = 0
+    gpu_memory_used: int | None = None
+    """Bytes of the GPU's memory in use by the job, as the node's watchdog measured it."""
+    gpu_percent: float | None = None
+    """Use of the multiprocessors, in percent of the whole GPU."""
+    gpu_kills: int = 0
+    """Processes ended for taking more of the GPU's memory than the slice has."""
     apps: tuple[str, ...] = ()
     """The apps that its image can run, as the runner found them; () until it has called back."""
     last_used: datetime | None = None

@@ -38,6 +38,7 @@ def build_job(session: Session, image: Image, rules: Rules) -> JobDescription:
         memory_mb=session.memory_mb,
         partition=session.partition,
         time_limit=session.time_limit,
+        gres=session.gres,
         image=image.path,
         toolkit=rules.toolkit,
         directory=rules.directory,
@@ -74,6 +75,8 @@ def runner_spec(
             "env": dict(env),
             # Only what was asked for by name, or capped, is worth not starting for.
             "shared_memory": {"mb": session.shm_mb, "must": _must_have_shm(session)},
+            # The runner refuses to start without the slice that root made of this.
+            "gpu": bool(session.gres),
         }
     )
 
