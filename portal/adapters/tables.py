@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import DateTime, Dialect, Index, UniqueConstraint
+from sqlalchemy import BigInteger, DateTime, Dialect, Index, UniqueConstraint
 from sqlalchemy.types import TypeDecorator
 from sqlmodel import AutoString, Field, SQLModel
 
@@ -125,9 +125,9 @@ class SessionRow(SQLModel, table=True):
     usage_at: datetime | None = _time(default=None)
     cpu_seconds: float | None = None
     cpu_percent: float | None = None
-    memory_used: int | None = None
+    memory_used: int | None = Field(default=None, sa_type=BigInteger)
     oom_kills: int = 0
-    gpu_memory_used: int | None = None
+    gpu_memory_used: int | None = Field(default=None, sa_type=BigInteger)
     gpu_percent: float | None = None
     gpu_kills: int = 0
     apps: tuple[str, ...] = Field(default=(), sa_type=Words)

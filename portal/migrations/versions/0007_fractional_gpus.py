@@ -14,6 +14,8 @@ def _text(name: str) -> sa.Column[str]:
 def upgrade() -> None:
     """Apply."""
     with op.batch_alter_table("session") as table:
+        # PostgreSQL's plain integer ends at 2 GB.
+        table.alter_column("memory_used", type_=sa.BigInteger(), existing_nullable=True)
         table.add_column(sa.Column("fgpu", sa.Float(), nullable=True))
         table.add_column(_text("gpu_kind"))
         table.add_column(_text("gres"))

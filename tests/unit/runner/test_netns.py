@@ -16,7 +16,6 @@ import pytest
 
 from portal.runner import apps, netns
 from portal.runner.apps import App
-from portal.runner.netns import PORT
 from portal.runner.spec import AppStart
 from tests.unit.runner.test_apps import wait_until
 from tests.unit.runner.test_control import UnixConnection
@@ -58,7 +57,17 @@ class Told:
 
 
 @pytest.fixture
-def told(directory: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
+def port(monkeypatch: pytest.MonkeyPatch) -> int:
+    """The port in there; out here it is nobody's, unlike the usual one perhaps."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        number: int = free.getsockname()[1]
+    monkeypatch.setattr(netns, "PORT", number)
+    return number
+
+
+@pytest.fixture
+def told(directory: str, port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
     monkeypatch.setenv("HOME", directory)
     told = Told(directory)
     yield told
@@ -66,7 +75,9 @@ def told(directory: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
     wait_until(lambda: not list(apps.processes_of(NAME)))
 
 
-def test_it_is_reached_through_its_socket_and_not_by_its_port(told: Told, directory: str) -> None:
+def test_it_is_reached_through_its_socket_and_not_by_its_port(
+    told: Told, port: int, directory: str
+) -> None:
     (Path(directory) / "hello.txt").write_text("hello")
     # Slow to come: until it listens, the forwarder in front of it is no answer.
     assert told.start(f"sleep 0.5\n{SERVER}")["state"] == "ready"
@@ -74,7 +85,7 @@ def test_it_is_reached_through_its_socket_and_not_by_its_port(told: Told, direct
     mine = os.stat("/proc/self/ns/net").st_ino
     assert all(os.stat(f"/proc/{pid}/ns/net").st_ino != mine for pid in apps.processes_of(NAME))
     with socket.socket() as stream:
-        assert stream.connect_ex(("127.0.0.1", PORT)) != 0
+        assert stream.connect_ex(("127.0.0.1", port)) != 0
 
 
 def test_it_stays_who_it_is_and_reaches_nothing(told: Told) -> None:
