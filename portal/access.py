@@ -150,6 +150,9 @@ class Access:
             elif not pool[0] <= wish.port <= pool[1]:
                 text = f"choose a port from {pool[0]} to {pool[1]}"
                 problems.append(FieldError("preferred_port", text))
+            elif not self._origins.fits(str(wish.port), spec.kind):
+                text = f"browsers do not open port {wish.port}; choose another one"
+                problems.append(FieldError("preferred_port", text))
         if wish.asked and not spec.asks:
             problems.append(FieldError("asked", f"{spec.title} asks for nothing"))
         elif wish.asked and (len(wish.asked) > MAX_ANSWER or not wish.asked.isprintable()):
@@ -181,12 +184,12 @@ class Access:
         return not other or str(wish.port) in self._store.labels()
 
     def _label(self, session: Session, spec: AppSpec, wish: AppWish) -> str:
-        pool = self._origins.pool(spec.kind)
-        if pool is None:
+        if self._origins.pool(spec.kind) is None:
             return secrets.token_hex(10)
         taken = {port for label in self._store.labels() if (port := port_of(label)) is not None}
         uses = self._store.port_uses()
-        port = choose_port(pool, taken, uses, session.owner, wish.port, random.choice)
+        ports = self._origins.usable(spec.kind)
+        port = choose_port(ports, taken, uses, session.owner, wish.port, random.choice)
         if port is None:
             raise Conflict("All ports for apps are taken. End a session that you do not need.")
         return str(port)

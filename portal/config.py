@@ -46,7 +46,10 @@ class WebSettings(BaseModel):
         pattern=r"^[A-Za-z0-9.-]+$",
         description="Host name of the pool's ports; not the portal's, as cookies ignore ports.",
     )
-    apps_ports: Range = Field((10000, 10199), description="First and last port of the pool.")
+    apps_ports: Range = Field(
+        (10000, 10199),
+        description="First and last port of the pool; those that browsers refuse are left out.",
+    )
     ssh_ports: Range = Field((10200, 10249), description="First and last port for SSH.")
     apps_domain: str = Field(
         "localhost",

@@ -65,13 +65,17 @@ PATHS = (
 """These mean what they say to the server that they are for, and nothing to the others."""
 
 
-def send(port: int, data: bytes) -> bytes:
-    """Send bytes and read all that comes back until it is quiet."""
+def send(port: int, data: bytes, ends: bool = True) -> bytes:
+    """Send bytes and read all that comes back until it is quiet.
+
+    Whoever ends the sending may hear the answer to the first request alone (HAProxy, mux-h1).
+    """
     answer = b""
     with socket.create_connection(("127.0.0.1", port), 5) as connection:
         try:
             connection.sendall(data)
-            connection.shutdown(socket.SHUT_WR)
+            if ends:
+                connection.shutdown(socket.SHUT_WR)
             connection.settimeout(10)
             while more := connection.recv(65536):
                 answer += more

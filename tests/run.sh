@@ -96,11 +96,14 @@ run_check() {
 
 # pytest_on NAME ARGUMENT…: a test that is skipped counts as failed, since it showed nothing.
 pytest_on() {
-    local name=$1 result=$RESULTS/$1.xml counts
+    local name=$1 result=$RESULTS/$1.xml counts lines
     shift
     rm -f "$result"
     .venv/bin/python -m pytest --junit-xml="$result" "$@" || wrong+=("$name")
-    if counts=$(count_results "$result"); then
+    if lines=$(count_results "$result"); then
+        mapfile -t lines <<< "$lines"
+        counts=${lines[0]}
+        wrong+=("${lines[@]:1}")
         passed=$((passed + ${counts% *}))
         failed=$((failed + ${counts#* }))
     else
@@ -109,6 +112,7 @@ pytest_on() {
     fi
 }
 
+# "PASSED FAILED", then the name of each test that failed, in its body, before or after it.
 count_results() {
     .venv/bin/python - "$1" <<'PY'
 import sys
@@ -123,6 +127,10 @@ for case in suite.iter("testcase"):
     if case.find("skipped") is not None:
         print("skipped, so it showed nothing:", case.get("classname"), case.get("name"), file=sys.stderr)
 print(max(all_ - bad - skipped, 0), bad + skipped)
+for case in suite.iter("testcase"):
+    found = {child.tag for child in case} & {"failure", "error"}
+    if found:
+        print(f"{case.get('classname')}::{case.get('name')} ({', '.join(sorted(found))})")
 sys.exit(all_ == 0)
 PY
 }

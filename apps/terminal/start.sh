@@ -44,9 +44,15 @@ source-file -q ~/.tmux.conf
 source-file -q ~/.config/tmux/tmux.conf
 TMUX
 
+# ttyd hangs up as soon as its program has ended, often before it has read the program's last words.
+# So the program is a shell that says, in words for our page alone, that tmux has ended, and waits:
+# the page hangs up. A line that closes without that word is broken.
+WINDOW='"$@"; printf "\033]7770;ended\033\\\\"; while read -r _; do :; done'
+
 # -P: no pings, which would look like use; both ends of the way keep TCP alive instead.
 # -m: each window costs a few MB, and a page that opens hundreds would take the whole session with it.
 exec "$SLIPWAY_TOOLKIT/bin/ttyd" -i "$SLIPWAY_SOCKET" -I "$SLIPWAY_TOOLKIT/share/terminal.html" \
     -W -O -P 65000 -m 32 -d 3 -T xterm-256color -t titleFixed=Terminal \
     -t disableLeaveAlert=true -t disableResizeOverlay=true -t disableReconnect=true \
+    /bin/sh -c "$WINDOW" window \
     "$SLIPWAY_TOOLKIT/bin/tmux" -u -f "$SLIPWAY_RUN/tmux.conf" new-session -A -s main -c "$HOME"

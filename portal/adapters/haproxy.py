@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from portal.errors import Unavailable
 
 _WORKER = re.compile(r"^(\d+)\s+worker\s", re.MULTILINE)
+_PATIENCE = 3.0
+"""Seconds that the master may need to start itself anew; a tenth of one is usual."""
+_PAUSE = 0.02
 
 
 class Haproxy:
@@ -28,7 +32,7 @@ class Haproxy:
         if not Path(self._master).exists():
             yield Process(self._worker, "")
             return
-        for pid in _WORKER.findall(_say(self._master, "show proc")):
+        for pid in _WORKER.findall(_say_to_master(self._master, "show proc")):
             yield Process(self._master, f"@!{pid} ")
 
 
@@ -40,8 +44,25 @@ class Process:
         self._prefix = prefix
 
     def ask(self, *commands: str) -> str:
-        """Send commands; one that has ended meanwhile says nothing."""
-        return _say(self._path, ";".join(self._prefix + command for command in commands))
+        """Send commands; of one that has ended meanwhile the master says just that."""
+        line = ";".join(self._prefix + command for command in commands)
+        return _say_to_master(self._path, line) if self._prefix else _say(self._path, line)
+
+
+def _say_to_master(path: str, line: str) -> str:
+    """Say it until there is an answer: nothing that is said to the master does harm twice.
+
+    After a start and after each reload the master runs its program anew. Until it listens again its
+    socket refuses, and whoever was connected before hears nothing.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return _say(path, line)
+        except Unavailable:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(_PAUSE)
 
 
 def _say(path: str, line: str) -> str:
@@ -52,6 +73,9 @@ def _say(path: str, line: str) -> str:
             connection.sendall(line.encode() + b"\n")
             # The master waits for more, unless it hears that there is none.
             connection.shutdown(socket.SHUT_WR)
-            return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+            answer = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+            if not answer:  # not even the empty line that ends each answer
+                raise ConnectionError("HAProxy has hung up")
+            return answer
     except OSError as error:
         raise Unavailable("The proxy in front of the apps does not answer.") from error

@@ -15,6 +15,13 @@ Mode = Literal["ports", "subdomains"]
 Range = tuple[int, int]
 """First and last port."""
 
+BAD_PORTS = frozenset(
+    {1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566}
+    | {6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080}
+)
+"""Ports that browsers refuse to connect to: the "bad ports" of the Fetch standard, section "Port
+blocking" (https://fetch.spec.whatwg.org/#port-blocking), from 1024 on."""
+
 
 def port_of(label: str) -> int | None:
     """The port that a label is; None for a random name, which is longer and may be all digits."""
@@ -56,12 +63,17 @@ class Origins:
             return self.ssh_ports
         return self.ports if self.mode == "ports" else None
 
+    def usable(self, kind: str) -> list[int]:
+        """The ports of the pool that an app of this kind may have: browsers refuse some."""
+        first, last = self.pool(kind) or (0, -1)
+        return [port for port in range(first, last + 1) if self.fits(str(port), kind)]
+
     def fits(self, label: str, kind: str) -> bool:
-        """Whether the label is one that this site still serves."""
+        """Whether the label is one that this site still serves, and browsers reach."""
         pool, port = self.pool(kind), port_of(label)
         if pool is None or port is None:
             return pool is None and port is None
-        return pool[0] <= port <= pool[1]
+        return pool[0] <= port <= pool[1] and (kind == "ssh" or port not in BAD_PORTS)
 
 
 @dataclass(frozen=True)
@@ -73,20 +85,20 @@ class PortUse:
 
 
 def choose_port(
-    pool: Range,
+    ports: Collection[int],
     taken: Collection[int],
     memory: Mapping[int, PortUse],
     owner: str,
     preferred: int | None,
     choose: Callable[[list[int]], int],
 ) -> int | None:
-    """A free port: the preferred one, else any; None when all are taken.
+    """A free one of these ports: the preferred one, else any; None when all are taken.
 
     Browsers keep things by origin (caches, storage), so a port goes to somebody else only when
     there is none that is new or was this owner's last, and then the one unused for longest.
     `choose` picks one of several: chance in life, not in tests.
     """
-    free = [port for port in range(pool[0], pool[1] + 1) if port not in taken]
+    free = [port for port in ports if port not in taken]
     if preferred in free:
         return preferred
     own = [port for port in free if port not in memory or memory[port].owner == owner]

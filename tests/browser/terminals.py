@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import time
 from typing import Any
 
 from playwright.sync_api import BrowserContext, Error, Page, expect
@@ -11,7 +13,18 @@ from tests.cluster import wait_for
 STARTS = 60_000
 WIDTH, HEIGHT = 1280, 860
 
-_SHOWN = """() => { if (!window.term) return [];
+# A window that has just opened is asked twice by tmux whether it has the focus. An answer that
+# comes after the prefix key ends that key's power: nothing counts as shown before both are given.
+_COUNT = """(() => {
+    window.answers = 0;
+    const send = WebSocket.prototype.send;
+    WebSocket.prototype.send = function (data) {
+        const text = new TextDecoder().decode(data);
+        if (/\\x1b\\[[IO]$/.test(text)) answers++;
+        return send.call(this, data);
+    };
+})()"""
+_SHOWN = """() => { if (!window.term || answers < 2) return [];
     const b = term.buffer.active, rows = [];
     for (let i = 0; i < b.length; i++) rows.push(b.getLine(i).translateToString(true));
     return rows; }"""
@@ -20,8 +33,9 @@ _SHOWN = """() => { if (!window.term) return [];
 class Terminal:
     """One window with a terminal in it."""
 
-    def __init__(self, context: BrowserContext, link: str) -> None:
-        self.page: Page = context.new_page()
+    def __init__(self, context: BrowserContext, link: str, page: Page | None = None) -> None:
+        self.page: Page = page or context.new_page()
+        self.page.add_init_script(_COUNT)
         self.page.goto(link)
         expect(self.page.locator(".xterm-screen")).to_be_visible(timeout=STARTS)
         wait_for("a prompt", lambda: any("$" in row for row in self.rows()), 30)
@@ -36,7 +50,11 @@ class Terminal:
 
     def shows(self, text: str, seconds: float = 30) -> None:
         """Wait until some text is on the screen."""
-        wait_for(f"{text!r} in the terminal", lambda: text in "\n".join(self.rows()), seconds)
+        try:
+            wait_for(f"{text!r} in the terminal", lambda: text in "\n".join(self.rows()), seconds)
+        except AssertionError as error:
+            error.add_note("\n".join(["What it shows:", *self.rows()]))
+            raise
 
     def lacks(self, text: str) -> None:
         """Wait until some text is no longer on the screen."""
@@ -115,3 +133,37 @@ class Terminal:
         used = inspector.send("Runtime.getHeapUsage")["usedSize"]
         inspector.detach()
         return float(used) / 1e6
+
+
+class Line:
+    """What goes over the WebSocket of a page, from its first word on."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._frames: list[str] = []
+        self._quiet = 0
+        self._began = time.monotonic()
+        inspector = page.context.new_cdp_session(page)
+        inspector.on("Network.webSocketFrameSent", lambda event: self._note("sent", event))
+        inspector.on("Network.webSocketFrameReceived", lambda event: self._note("got", event))
+        inspector.send("Network.enable")
+
+    def _note(self, way: str, event: dict[str, Any]) -> None:
+        frame = event["response"]
+        binary = frame["opcode"] == 2
+        data = base64.b64decode(frame["payloadData"]) if binary else frame["payloadData"]
+        self._frames.append(f"after {time.monotonic() - self._began:.1f} s {way} {data!r:.300}")
+
+    def wait_until_quiet(self) -> None:
+        """Wait until page and tmux have asked each other all that they ask at the beginning."""
+        while self._quiet < len(self._look()):
+            self._quiet = len(self._frames)
+            self._page.wait_for_timeout(3000)
+
+    def _look(self) -> list[str]:
+        self._page.wait_for_timeout(10)  # events arrive while Playwright waits
+        return self._frames
+
+    def since_quiet(self) -> list[str]:
+        """What was said after that."""
+        return self._look()[self._quiet :]

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, expect
 
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import SIZE, Picture
-from tests.browser.terminals import Terminal
+from tests.browser.terminals import Line, Terminal
 from tests.client import Api, Json
 from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
@@ -72,25 +72,22 @@ def terminal(new_terminal: NewTerminal) -> Iterator[Terminal]:
 
 
 @pytest.fixture(scope="module")
-def untouched(browser: Browser, make_api: MakeApi) -> Iterator[list[str]]:
-    """What goes over the line of a terminal that bob opens and leaves alone all the while."""
+def untouched(browser: Browser, make_api: MakeApi) -> Iterator[Line]:
+    """The line of a terminal that bob opens and leaves alone all the while."""
     bob = make_api("bob")
     link = bob.ask("POST", f"/sessions/{bob.running(name='untouched1')['id']}/apps/terminal")["url"]
     context = browser.new_context(viewport={"width": 1280, "height": 860})
-    sent: list[str] = []
-    left_alone = Terminal(context, link)
-    left_alone.page.wait_for_timeout(3000)  # until tmux and the page have asked each other all
-    inspector = context.new_cdp_session(left_alone.page)
-    inspector.on("Network.webSocketFrameSent", lambda frame: sent.append(f"sent {frame}"))
-    inspector.on("Network.webSocketFrameReceived", lambda frame: sent.append(f"got {frame}"))
-    inspector.send("Network.enable")
-    yield sent
+    page = context.new_page()
+    line = Line(page)
+    Terminal(context, link, page)
+    line.wait_until_quiet()
+    yield line
     context.close()
     bob.clean()
 
 
 def test_dragging_copies_and_the_usual_keys_paste(
-    untouched: list[str], terminal: Terminal, picture: Picture
+    untouched: Line, terminal: Terminal, picture: Picture
 ) -> None:
     page = terminal.page
     expect(page).to_have_title("terminal1 · Terminal")
@@ -335,5 +332,6 @@ def column_of(terminal: Terminal, word: str) -> int:
     )
 
 
-def test_a_terminal_that_nobody_touches_says_nothing(untouched: list[str]) -> None:
-    assert untouched == []
+def test_a_terminal_that_nobody_touches_says_nothing(untouched: Line) -> None:
+    said = untouched.since_quiet()
+    assert not said, "\n".join(said)

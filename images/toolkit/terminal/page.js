@@ -202,17 +202,18 @@
 
   // --- the line to the session -----------------------------------------------------------------------
   let leaving = false;
+  let ended = false;
+  let line = null;
   addEventListener("pagehide", () => { leaving = true; });
 
   window.WebSocket = class extends WebSocket {
     constructor(...words) {
       super(...words);
       let opened = false;
-      let last = new ArrayBuffer(0);
       this.addEventListener("open", () => { opened = true; at("away").hidden = true; });
       this.addEventListener("message", nameWindow);
-      this.addEventListener("message", (event) => { last = event.data; });
-      this.addEventListener("close", () => { if (!leaving) onClose(opened, new TextDecoder().decode(last)); });
+      this.addEventListener("close", () => { if (!leaving) onClose(opened); });
+      line = this;
     }
 
     send(data) {
@@ -222,9 +223,16 @@
     }
   };
 
-  // ttyd 1.7.7 closes alike whether a shell has ended or something broke; tmux's last words differ.
-  function onClose(opened, words) {
-    if (/\[(detached|exited|server exited)/.test(words)) {
+  // ttyd 1.7.7 closes alike whether a shell has ended or something broke, and may forget the last words
+  // of a program. So start.sh says that tmux has ended, and waits until we hang up.
+  function hangUp() {
+    ended = true;
+    line.close();
+    return true;
+  }
+
+  function onClose(opened) {
+    if (ended) {
       return away("This shell has ended", "Everything else in the session goes on.", "Open a new shell");
     }
     if (!opened) {
@@ -284,6 +292,7 @@
       Object.assign(terminal.options, OPTIONS, { screenReaderMode: chosen.reader });
       terminal.attachCustomKeyEventHandler(onKey);
       terminal.parser.registerOscHandler(52, fromTmux);
+      terminal.parser.registerOscHandler(7770, hangUp);
       paint();
     },
   });

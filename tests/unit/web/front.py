@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import http.server
 import json
+import os
 import random
 import socket
 import socketserver
@@ -37,6 +38,7 @@ SESSION = "5e5510" + "0" * 26
 COOKIE = "a-long-random-value"
 POOL = 4
 """Ports for apps, and as many for SSH."""
+FIRST_PORT, PORTS = 20000, 12000
 
 
 class Echo(http.server.BaseHTTPRequestHandler):
@@ -243,16 +245,16 @@ def read(connection: http.client.HTTPConnection) -> Answer:
     return answer
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _free_ports(count: int) -> int:
-    """The first of so many free ports in a row."""
+    """The first of so many free ports in a row, from those that are this process's own.
+
+    Below the ports that the kernel gives to connections, and apart from those of the processes that
+    run tests beside this one: what was free a moment ago is still free then.
+    """
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    share = PORTS // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     while True:
-        first = random.randrange(20000, 30000)
+        first = FIRST_PORT + number * share + random.randrange(share - count)
         with contextlib.ExitStack() as probes, contextlib.suppress(OSError):
             for port in range(first, first + count):
                 probes.enter_context(socket.socket()).bind(("127.0.0.1", port))
@@ -304,7 +306,8 @@ def running_front(folder: Path, mode: Mode = "ports") -> Iterator[Front]:
     """HAProxy between us, a portal and one session."""
     ca = folder / "ca"
     prepare_authorities(ca, "portal")
-    port, runners_port, first = _free_port(), _free_port(), _free_ports(2 * POOL)
+    port = _free_ports(2 + 2 * POOL)
+    runners_port, first = port + 1, port + 2
     settings = make_settings(
         folder,
         public_url=f"http://localhost:{port}",

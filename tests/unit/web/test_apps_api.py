@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from portal.core.access import public_key
+from portal.core.access import AppWish, public_key
+from portal.errors import Conflict, InvalidRequest
 from tests.fakes import World, make_world
+from tests.unit.test_sessions import ALICE, REQUEST
 from tests.unit.web.conftest import Api, Runner, make_settings
 
 MakeApi = Callable[[str], Api]
@@ -83,6 +85,23 @@ def test_a_taken_port_is_told(api: MakeApi, runner: Runner) -> None:
     told = ask(alice, runner, "board", preferred_port=10001)
     assert told["notice"] == f"Port 10001 is taken; it is on port {told['port']}."
     assert told["port"] != 10001
+
+
+def test_a_port_that_browsers_refuse_goes_to_nobody(tmp_path: Path) -> None:
+    world = make_world(make_settings(tmp_path, apps="ports", apps_ports=[10079, 10080]))
+    session = world.sessions.launch(ALICE, REQUEST)
+    with pytest.raises(InvalidRequest, match="browsers do not open port 10080"):
+        world.access.open_app(ALICE, session.id, "board", AppWish(port=10080))
+    assert world.access.open_app(ALICE, session.id, "board").label == "10079"
+    with pytest.raises(Conflict, match="All ports for apps are taken"):
+        world.access.open_app(ALICE, session.id, "terminal")
+
+
+def test_an_app_on_such_a_port_moves_when_it_is_opened_again(tmp_path: Path) -> None:
+    world = make_world(make_settings(tmp_path, apps="ports", apps_ports=[10079, 10080]))
+    session = world.sessions.launch(ALICE, REQUEST)
+    assert world.doors.want_app(session.id, "board", "10080")
+    assert world.access.open_app(ALICE, session.id, "board").label == "10079"
 
 
 def test_closing_makes_private(world: World, api: MakeApi, runner: Runner) -> None:

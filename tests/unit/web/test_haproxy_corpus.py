@@ -81,6 +81,7 @@ def test_requests_in_a_row_are_judged_one_by_one(front: Front) -> None:
     port, host = place(front, at_app=True)
     good = f"GET /mine HTTP/1.1\r\nHost: {host}\r\nCookie: {front.cookie}\r\n\r\n"
     bad = f"GET /other HTTP/1.1\r\nHost: {host}\r\n\r\n"
-    answer = send(port, (good + bad + good).encode())
+    last = good.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
+    answer = send(port, (good + bad + last).encode(), ends=False)
     assert answer.count(b'"who": "app"') == 2
     assert answer.count(b'"who": "portal"') == 1

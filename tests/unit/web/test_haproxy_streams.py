@@ -80,6 +80,19 @@ def test_after_a_reload_streams_live_on_and_can_still_be_cut(front: Front, keys:
         assert all(stream.ended() for stream in [*streams, newcomer])
 
 
+def test_keys_are_taken_away_while_haproxy_is_reloaded(front: Front, keys: list[str]) -> None:
+    with closing(Stream(front)) as inside:
+        for _ in range(3):
+            front.process.send_signal(signal.SIGUSR2)
+            deadline = time.monotonic() + 1
+            while time.monotonic() < deadline:
+                front.routes.remove(keys[1])
+                front.routes.traffic()
+        assert inside.echoes()
+        front.routes.remove(front.key)
+        assert inside.ended()
+
+
 def test_many_keys_at_once(front: Front, keys: list[str]) -> None:
     many = [f"{front.label}.{hash_secret(str(number))}" for number in range(300)]
     for key in many:
