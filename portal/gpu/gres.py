@@ -56,6 +56,7 @@ def lua_table(kinds: Sequence[GpuKind]) -> str:
     """The kinds as job_submit.lua reads them: /etc/slurm/slipway_gpu.lua."""
     rows = ""
     for kind in kinds:
-        shards = kind.shards if kind.sharing == "shared" else 0
-        rows += f'    {{name = "{kind.name}", shards = {shards}}},\n'
+        shared = kind.sharing == "shared"
+        least = next(kind.amounts()).shards if shared else 0
+        rows += f'    {{name = "{kind.name}", shards = {kind.shards * shared}, least = {least}}},\n'
     return f"-- The site's kinds of GPUs, made by: slipway-gpu lua\nreturn {{\n{rows}}}\n"

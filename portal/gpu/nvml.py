@@ -216,7 +216,7 @@ class Nvml:
     def _total(self, handle: ctypes.c_void_p) -> int:
         memory = _Memory()
         self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory))
-        return memory.total
+        return int(memory.total)
 
     def _call(self, name: str, *words: object) -> None:
         code = self._try(name, *words)
@@ -228,8 +228,7 @@ class Nvml:
             function = getattr(self._library, name)
         except AttributeError:
             return FUNCTION_NOT_FOUND
-        code: int = function(*words)
-        return code
+        return int(function(*words))
 
 
 def _since(microseconds: int) -> ctypes.c_ulonglong:
