@@ -151,7 +151,7 @@ local function check(job, new)
     local why, shard = refusal(job)
     if why then
         slurm.log_user("%s", why)
-        return slurm.ERROR
+        return slurm.ESLURM_INVALID_GRES or slurm.ERROR
     end
     if new and shard then
         complete(job, shard)

@@ -84,7 +84,7 @@ static int refuse(const char *why)
 {
     slurm_error("This job's share of a GPU cannot be fenced, so it does not start: %s. "
                 "Please tell the administrators.", why);
-    return ESPANK_ERROR;
+    return -1; /* Slurm takes ESPANK_ERROR, which is positive, for a warning here */
 }
 
 int slurm_spank_task_init_privileged(spank_t spank, int argc, char *argv[])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import subprocess
@@ -17,7 +18,7 @@ from portal.gpu.slices import JOBS
 Finding = tuple[str, str]
 """`ok`, `note` or `wrong`, and what was found."""
 
-_CONFIG = re.compile(r"^(\w+)\s*=\s*(.*?)\s*$", re.MULTILINE)
+_CONFIG = re.compile(r"^(\w+)(?:\[0\])?\s*=\s*(.*?)\s*$", re.MULTILINE)
 
 
 def check(
@@ -108,18 +109,24 @@ def check_config(text: str) -> Iterator[Finding]:
     ):
         has = word in config.get(name, "").lower()
         yield ("ok", f"{name} has {word}") if has else ("wrong", f"{name} lacks {word}: {why}")
-    yield from _check_plugstack(config.get("PlugStackConfig", "/etc/slurm/plugstack.conf"))
-
-
-def _check_plugstack(file: str) -> Iterator[Finding]:
-    try:
-        there = "spank_slipway" in Path(file).read_text()
-    except OSError:
-        there = False
-    if there:
+    file = Path(config.get("SLURM_CONF", "/etc/slurm/slurm.conf")).with_name("plugstack.conf")
+    if not config.get("PlugStackConfig", "(null)").startswith("(null)"):
+        file = Path(config["PlugStackConfig"])
+    if "spank_slipway" in _read_with_includes(file):
         yield "ok", f"{file} names spank_slipway"
     else:
         yield "wrong", f"{file} does not name spank_slipway.so: a task may start without its slice"
+
+
+def _read_with_includes(file: Path) -> str:
+    try:
+        text = file.read_text()
+    except OSError:
+        return ""
+    for pattern in re.findall(r"^include\s+(\S+)", text, re.MULTILINE):
+        for name in glob.glob(str(file.parent / pattern)):
+            text += Path(name).read_text()
+    return text
 
 
 def _slurm_config() -> str:
