@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from portal.core.fgpu import Compute, GpuKind, Sharing, parse_ratio
+from portal.core.gpus import Gpus
 from portal.core.launch import Memory
 from portal.core.origins import Mode, Origins, Range
 
@@ -248,6 +249,11 @@ class GpuSettings(BaseModel):
         ge=0,
         description="MiB that processes may take beyond their slice before they are ended.",
     )
+
+    @property
+    def gpus(self) -> Gpus:
+        """The same for the core."""
+        return Gpus(tuple(kind.kind for kind in self.kinds))
 
     @model_validator(mode="after")
     def _told_apart(self) -> GpuSettings:

@@ -8,7 +8,7 @@ the standard library.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
@@ -65,13 +65,8 @@ class GpuKind:
                 yield self._slice(0, number)
 
     def grant(self, asked: float, gpus: int = 1) -> Slice | None:
-        """The smallest amount that is enough; None where no node has as much.
-
-        Amounts are compared as people write them, to three places: who asks for the 0.667 that
-        they once got for two thirds gets the same again.
-        """
-        enough = to_number(to_fraction(asked))
-        return next((found for found in self.amounts(gpus) if to_number(found.fgpu) >= enough), None)
+        """The smallest amount that is enough; None where no node has as much."""
+        return smallest(self.amounts(gpus), asked)
 
     def _slice(self, shards: int, gpus: int = 0) -> Slice:
         memory = share_of(self.memory_mb * MIB, shards, self.shards) if shards else 0
@@ -105,6 +100,15 @@ class Slice:
         return ":".join(filter(None, (name, self.kind, str(number))))
 
 
+def smallest(amounts: Iterable[Slice], asked: float) -> Slice | None:
+    """The first of these amounts that is enough, smallest first; None where none is.
+
+    They are compared as people write them, to three places: who asks for the 0.667 that they once
+    got for two thirds gets the same again.
+    """
+    return next((one for one in amounts if to_number(one.fgpu) >= round(asked, 3)), None)
+
+
 def share_of(total: int, shards: int, of: int) -> int:
     """Bytes of a GPU's memory that shards stand for: whole MiB, so that all never exceed it."""
     return total * shards // of // MIB * MIB
@@ -113,11 +117,6 @@ def share_of(total: int, shards: int, of: int) -> int:
 def percent_of(shards: int, of: int) -> int:
     """Percent of the multiprocessors: rounded down, at least 1."""
     return max(1, 100 * shards // of)
-
-
-def to_fraction(amount: float) -> Fraction:
-    """The number that somebody wrote: 0.1 is a tenth, not its nearest binary neighbour."""
-    return Fraction(repr(amount))
 
 
 def parse_ratio(written: object) -> Fraction:
