@@ -20,6 +20,7 @@ from portal.core.template import misfit
 from portal.errors import InvalidRequest
 from tests.fakes import CATALOG
 
+NO_LIMIT = Amount()
 HALF = Fraction(1, 2)
 A100 = GpuKind("a100", "NVIDIA A100", 40_960, Fraction(1), Fraction(1, 4))
 H200 = GpuKind("h200", "NVIDIA H200", 143_360, HALF, HALF)
@@ -122,7 +123,7 @@ def test_a_group_that_is_not_there_is_the_only_thing_that_is_wrong() -> None:
     assert refusal(MAIN, GPU, group="nowhere", fgpu=1)[0] == "resource_group"
 
 
-def limits(user: Amount, account: Amount = Amount()) -> Limits:
+def limits(user: Amount, account: Amount = NO_LIMIT) -> Limits:
     """Limits of the QOS for each person, and of their account."""
     return Limits(
         ("associations", "limits"),
