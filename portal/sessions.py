@@ -14,6 +14,7 @@ from portal.administration import Administration
 from portal.core.access import AppState, Person, hash_secret
 from portal.core.again import body_of_session
 from portal.core.app import Catalog
+from portal.core.gpus import Gpus
 from portal.core.idle import works, worth_noting
 from portal.core.job import Estimate, JobReport
 from portal.core.launch import LaunchRequest, parse_launch
@@ -59,6 +60,11 @@ class Usage:
     apps: dict[str, AppState]
     busy: tuple[str, ...] = ()
     """The apps that compute, though nobody may be looking."""
+    gpu_memory_bytes: int | None = None
+    gpu_percent: float | None = None
+    """Of the whole GPU."""
+    gpu_kills: int = 0
+    """Processes that the node's watchdog ended for taking more than the slice."""
 
 
 class Sessions:
@@ -78,6 +84,7 @@ class Sessions:
         clock: Clock,
         rules: Rules,
         administration: Administration,
+        gpus: Gpus,
         extend_minutes: int,
     ) -> None:
         self.store = store
@@ -87,6 +94,7 @@ class Sessions:
         self.access = access
         self.catalog = catalog
         self.clock = clock
+        self.gpus = gpus
         self._certificates = certificates
         self._resolve = resolve
         self._administration = administration
@@ -100,6 +108,7 @@ class Sessions:
             clock=clock,
             rules=rules,
             administration=administration,
+            gpus=gpus,
             shut=access.close_session,
         )
         self._estimates = Estimates(scheduler, status, clock, self._launches.draft)
@@ -223,6 +232,9 @@ class Sessions:
             cpu_percent=percent,
             memory_used=usage.memory_bytes,
             oom_kills=usage.oom_kills,
+            gpu_memory_used=usage.gpu_memory_bytes,
+            gpu_percent=usage.gpu_percent,
+            gpu_kills=usage.gpu_kills,
             **self._use(session, percent, usage, now),
         )
         for app, state in usage.apps.items():
@@ -232,7 +244,7 @@ class Sessions:
         self, session: Session, percent: float | None, usage: Usage, now: datetime
     ) -> dict[str, datetime]:
         rules = self._administration.rules()
-        used = works(session, percent, usage.busy, rules, now)
+        used = works(session, percent, usage.busy, rules, now, usage.gpu_percent)
         return {"last_used": now} if used and worth_noting(session, rules, now) else {}
 
     # The list

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -260,17 +259,17 @@ class Store:
         """When Slurm last answered."""
         with Database(self._readers) as db:
             row = db.get(ClusterRow, 1) or ClusterRow()
-            return SlurmStatus(row.answered, row.failing_since, row.message)
+            return SlurmStatus(row.answered, row.failing_since, row.message, _use(row.use).rooms)
 
     def save_partitions(self, partitions: Sequence[Partition]) -> None:
         """Keep the partitions for everybody."""
-        self._cluster(partitions=json.dumps([asdict(partition) for partition in partitions]))
+        self._cluster(partitions=_PARTITIONS.dump_json(list(partitions)).decode())
 
     def partitions(self) -> list[Partition]:
         """The partitions as last read; [] before the first time."""
         with Database(self._readers) as db:
             row = db.get(ClusterRow, 1)
-            return [Partition(**data) for data in json.loads(row.partitions)] if row else []
+            return _PARTITIONS.validate_json(row.partitions) if row else []
 
     def save_limits(self, limits: Limits) -> None:
         """Keep Slurm's limits for everybody."""
@@ -290,7 +289,7 @@ class Store:
         """Who held what at the last look."""
         with Database(self._readers) as db:
             row = db.get(ClusterRow, 1)
-            return _USE.validate_json(row.use) if row and row.use else Use()
+            return _use(row.use) if row else Use()
 
     def save_measured(self, measured: Measured) -> None:
         """Keep what browsers had sent to the apps."""
@@ -304,6 +303,7 @@ class Store:
 
 
 _MEASURED = TypeAdapter(Measured)
+_PARTITIONS = TypeAdapter(list[Partition])
 _LIMITS = TypeAdapter(Limits)
 _USE = TypeAdapter(Use)
 
@@ -312,6 +312,11 @@ _USE = TypeAdapter(Use)
 def _limits(text: str) -> Limits:
     # Large sites have thousands of associations, and pages ask every two seconds.
     return _LIMITS.validate_json(text)
+
+
+@lru_cache(maxsize=2)
+def _use(text: str) -> Use:
+    return _USE.validate_json(text) if text else Use()
 
 
 def _of_batch(batch: str) -> Any:

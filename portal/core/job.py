@@ -141,14 +141,12 @@ class Estimate:
 
 @dataclass(frozen=True)
 class NodeGpus:
-    """The GPUs of one kind in one node: how many, and their shards; what of both is in use."""
+    """The GPUs of one kind in one node: how many, and their shards."""
 
     kind: str
     """Their Type in gres.conf; "" where they have none."""
     gpus: int
     shards: int = 0
-    used_gpus: int = 0
-    used_shards: int = 0
 
 
 @dataclass(frozen=True)
@@ -162,10 +160,17 @@ class Partition:
     max_memory_mb: int
     max_minutes: int | None
     gpus: tuple[NodeGpus, ...] = ()
-    """For each kind of GPU the most that one node has; nothing of it counts as in use."""
+    """For each kind of GPU the most that one node has."""
+    max_shards: int | None = None
+    max_gpus: int | None = None
+    """The most that a session may have of them by somebody's limit; None where none is set."""
 
     def too_much(self, what: str) -> str:
-        """Say why no request may ask for more "cpus", "memory" or "time"."""
+        """Say why no request may ask for more "cpus", "memory" or "time".
+
+        Only somebody's limit bounds "shards" and "gpus" (core/bounds.py); the nodes' own bound is
+        a matter of their kind (core/gpus.py).
+        """
         match what:
             case "cpus":
                 return f"the largest node here has {self.max_cpus} cores"

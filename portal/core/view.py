@@ -10,12 +10,15 @@ from portal.core.access import AppState, OpenApp
 from portal.core.administration import SiteRules
 from portal.core.app import AppSpec
 from portal.core.ends import app_trouble
+from portal.core.fgpu import to_number
+from portal.core.gpus import NO_GPUS, Gpus, words
 from portal.core.idle import idle_deadline
 from portal.core.launch import format_size
 from portal.core.origins import Origins
-from portal.core.reasons import Reason, explain
+from portal.core.reasons import WAIT, Reason, explain
 from portal.core.session import OVER, SUSPENDED, Session, State
 from portal.core.stores import SlurmStatus
+from portal.core.usage import room_of
 
 SILENT_AFTER = timedelta(seconds=15)
 """How old Slurm's last answer may be before we stop claiming to know."""
@@ -26,6 +29,8 @@ ENDS_SOON = timedelta(minutes=15)
 """How long before its end people are warned."""
 
 UNKNOWN = "UNKNOWN"
+FOR_ROOM = frozenset({"Resources", "Priority"})
+"""Reasons of Slurm's that may mean that a GPU is not free."""
 NO_RULES = SiteRules()
 
 
@@ -64,7 +69,7 @@ def shown_reason(session: Session, status: SlurmStatus, now: datetime) -> Reason
         case State.SUBMITTING:
             return Reason("Submitting", "It is being handed to Slurm.")
         case State.PENDING:
-            return _waits(session)
+            return _waits(session, short_of_gpu(session, status))
         case State.STARTING | State.RUNNING if session.pending_reason == SUSPENDED:
             return explain(SUSPENDED)
         case State.STARTING:
@@ -75,8 +80,23 @@ def shown_reason(session: Session, status: SlurmStatus, now: datetime) -> Reason
             return None
 
 
-def _waits(session: Session) -> Reason:
+def short_of_gpu(session: Session, status: SlurmStatus) -> str:
+    """That the GPU it asked for is in use, in words; "" where that is not why it waits."""
+    code = (session.pending_reason or "").split(",")[0].strip()
+    room = room_of(status.rooms, session.partition or "", session.gpu_kind)
+    if session.fgpu is None or room is None or code not in FOR_ROOM:
+        return ""
+    if room.free + 0.001 > session.fgpu:
+        return ""
+    used = to_number(room.fgpu - room.free)
+    what = "a GPU" if session.gres.startswith("gpu:") else "a GPU share"
+    return f"It waits for {what}: {used:g} of {words(room.fgpu)} are in use."
+
+
+def _waits(session: Session, gpu: str) -> Reason:
     reason = explain(session.pending_reason)
+    if gpu:
+        reason = Reason(reason.code, gpu, WAIT)
     if session.requeued is None:
         return reason
     again = (
@@ -127,6 +147,7 @@ def as_json(
     now: datetime,
     origins: Origins | None = None,
     rules: SiteRules = NO_RULES,
+    gpus: Gpus = NO_GPUS,
 ) -> dict[str, Any]:
     """The session of the REST API, version 1; with the addresses of its apps if `origins` know."""
     since = unknown_since(session, status, now)
@@ -141,6 +162,8 @@ def as_json(
             "cpus": session.cpus,
             "memory": format_size(session.memory_mb),
             "shared_memory": format_size(session.shm_mb),
+            "fgpu": session.fgpu,
+            "gpu": gpu_of(session, gpus),
         },
         "mounts": [
             {"folder": mount.folder, "read_only": mount.read_only, "path": mount.path}
@@ -164,6 +187,9 @@ def as_json(
             "cpu_percent": session.cpu_percent,
             "memory": session.memory_used,
             "oom_kills": session.oom_kills,
+            "gpu_memory": session.gpu_memory_used,
+            "gpu_percent": session.gpu_percent,
+            "gpu_kills": session.gpu_kills,
         },
         "job_id": session.job_id,
         "node": session.node,
@@ -178,6 +204,18 @@ def as_json(
         "apps": [
             _app(app, entries.get(app.name), entries.get(app.server), origins) for app in offered
         ],
+    }
+
+
+def gpu_of(session: Session, gpus: Gpus) -> dict[str, Any] | None:
+    """The slice of a GPU that a session was granted; None where it has none."""
+    if session.fgpu is None:
+        return None
+    return {
+        "kind": session.gpu_kind,
+        "title": gpus.title(session.gpu_kind),
+        "memory": format_size(session.gpu_memory_mb or 0),
+        "sm_percent": session.gpu_sm_percent,
     }
 
 
