@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from portal.core.access import Person
 from portal.core.administration import SiteRules, Template
@@ -18,7 +19,17 @@ from portal.core.template import misfit
 from portal.core.usage import GroupUse
 from portal.errors import InvalidRequest, PortalError, Unavailable
 from portal.web.context import services
-from portal.web.form import STEP_OF, STEPS, Entered, first_values, sort_errors, variables
+from portal.web.form import (
+    FGPU,
+    GPU_KIND,
+    STEP_OF,
+    STEPS,
+    Entered,
+    first_values,
+    sort_errors,
+    variables,
+)
+from portal.web.gpus import GpuOffer, Menu, menu, number
 
 
 @dataclass(frozen=True)
@@ -57,6 +68,8 @@ class LaunchForm:
     """The resource groups that this person may use; None while none are known."""
     uses: Mapping[str, GroupUse]
     """What is free in each of them."""
+    gpus: Mapping[str, Sequence[GpuOffer]]
+    """What may be asked for of GPUs, in each of the groups that have some."""
     templates: Sequence[Template]
     rules: SiteRules
     given: Entered
@@ -103,6 +116,26 @@ class LaunchForm:
         names = [self.values.get("resource_group"), usual and usual.name]
         return next((g for name in names for g in self.groups if g.name == name), None)
 
+    @cached_property
+    def gpu_menu(self) -> Menu | None:
+        """The GPUs to choose from; None where there are none."""
+        group = self.group.name if self.group else ""
+        return menu(self.gpus, group, self.values.get(FGPU, ""), self.values.get(GPU_KIND, ""))
+
+    def gpu_bound(self, group: Group) -> str:
+        """The most of a GPU that a session may have in a group, and what is free of it."""
+        amounts = [part.fgpu for offer in self.gpus.get(group.name, ()) for part in offer.amounts]
+        if not amounts:
+            return ""
+        use = self.uses.get(group.name)
+        free = use.fgpu.available if use and use.fgpu else None
+        left = "" if free is None else f"; {number(free)} free for you now"
+        return f"up to {number(max(amounts))} fGPU{left}"
+
+    def gpu_why(self, group: Group) -> str:
+        """Why no session may have more of a GPU in a group."""
+        return "; ".join(dict.fromkeys(offer.why for offer in self.gpus.get(group.name, ())))
+
     @property
     def cards(self) -> list[Card]:
         """The templates, with why some cannot be chosen."""
@@ -136,11 +169,25 @@ def new_form(person: Person, given: Entered | None = None, folders: bool = False
         catalog=catalog,
         open_to_me=groups,
         uses={name: use for name, use in found.items() if use},
+        gpus=_gpus(groups or []),
         templates=services().administration.templates(),
         rules=services().administration.rules(),
         given=given,
         folders=folder_list(person, given.mounts) if folders else known_folders(given.mounts),
     )
+
+
+def _gpus(groups: Sequence[Group]) -> dict[str, list[GpuOffer]]:
+    kinds = [settings.kind for settings in services().settings.gpu.kinds]
+    found = {}
+    for group in groups:
+        nodes = {node.kind: node for node in group.gpus}
+        offers = [
+            GpuOffer(k, tuple(k.amounts(nodes[k.name].gpus)), "") for k in kinds if k.name in nodes
+        ]
+        if offers:
+            found[group.name] = offers
+    return found
 
 
 def with_error(form: LaunchForm, error: PortalError) -> LaunchForm:
