@@ -203,7 +203,8 @@ def limits() -> ResponseReturnValue:
 def _limits_page(form: AdminForm, status: int = 200) -> Response:
     found = services().administration.limits(person())
     seconds = services().settings.slurm.limits_seconds
-    return _page("admin_limits.html", "limits", status, form=form, found=found, seconds=seconds)
+    values = {"form": form, "found": found, "seconds": seconds, "kinds": _kinds()}
+    return _page("admin_limits.html", "limits", status, **values)
 
 
 @blueprint.post("/caps")
