@@ -129,7 +129,7 @@ class LaunchForm:
             return ""
         use = self.uses.get(group.name)
         free = use.fgpu.available if use and use.fgpu else None
-        left = "" if free is None else f"; {number(free)} free for you now"
+        left = "" if free is None else f" · {number(free)} free for you now"
         return f"up to {number(max(amounts))} fGPU{left}"
 
     def gpu_why(self, group: Group) -> str:

@@ -91,7 +91,7 @@
     const chosen = named("gpu")?.selectedOptions[0];
     if (!chosen) return "";
     const place = wizard().querySelector("[data-gpu-about]");
-    place.textContent = chosen.dataset.about ? `${chosen.dataset.about};` : "";
+    place.textContent = chosen.dataset.about ? `${chosen.dataset.about} · ` : "";
     return chosen.value ? `${chosen.value.split("/").pop()} fGPU` : "";
   }
 
