@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from portal.core.bounds import size
-from portal.core.fgpu import GpuKind, Slice, to_fraction, to_number
-
-
-@dataclass(frozen=True)
-class GpuOffer:
-    """One kind of GPU in one resource group: all that may be asked for, and why not more."""
-
-    kind: GpuKind
-    amounts: tuple[Slice, ...]
-    """Smallest first."""
-    why: str
+from portal.core.fgpu import GpuKind, Slice, smallest
+from portal.core.gpus import GpuOffer
 
 
 @dataclass(frozen=True)
@@ -54,7 +46,7 @@ class Menu:
 
 def number(amount: Fraction | float | None) -> str:
     """An amount of fGPU without needless zeros."""
-    return f"{to_number(Fraction(amount or 0)):g}"
+    return f"{round(float(amount or 0), 3):g}"
 
 
 def share(memory_mb: int, sm_percent: int | None, kind: GpuKind | None = None) -> str:
@@ -66,10 +58,10 @@ def share(memory_mb: int, sm_percent: int | None, kind: GpuKind | None = None) -
 
 
 def unit_words(kind: GpuKind) -> str:
-    """What 1 fGPU is."""
-    if kind.unit == 1:
-        return f"1 fGPU is a whole {kind.title}"
-    return f"1 fGPU is {number(kind.unit)} of a {kind.title}"
+    """What 1 fGPU of a kind is."""
+    part = "a whole GPU" if kind.unit == 1 else f"{number(kind.unit)} of a GPU"
+    memory_mb, sm_percent = int(kind.memory_mb * kind.unit), int(100 * kind.unit)
+    return f"{kind.title}: 1 fGPU is {part}, with {share(memory_mb, sm_percent, kind)}"
 
 
 def menu(
@@ -138,16 +130,16 @@ def _value(kind: str, amount: Fraction) -> str:
     return "/".join(filter(None, (kind, number(amount))))
 
 
-def _amount(asked: str) -> Fraction | None:
+def _amount(asked: str) -> float | None:
     try:
-        found = to_fraction(float(asked))
-    except (ValueError, OverflowError):
+        found = float(asked)
+    except ValueError:
         return None
-    return found if found > 0 else None
+    return found if 0 < found < math.inf else None
 
 
 def _granted(
-    offers: Sequence[GpuOffer], wanted: Fraction | None, kind_name: str
+    offers: Sequence[GpuOffer], wanted: float | None, kind_name: str
 ) -> tuple[GpuKind, Slice] | None:
     """The smallest amount that is enough, of the kind that was asked for or of the first."""
     if wanted is None:
@@ -155,12 +147,11 @@ def _granted(
     offer = next((offer for offer in offers if kind_name in ("", offer.kind.name)), None)
     if offer is None:
         return None
-    enough = (part for part in offer.amounts if to_number(part.fgpu) >= to_number(wanted))
-    found = next(enough, None)
+    found = smallest(offer.amounts, wanted)
     return None if found is None else (offer.kind, found)
 
 
-def _note(wanted: Fraction | None, granted: tuple[GpuKind, Slice] | None) -> str:
+def _note(wanted: float | None, granted: tuple[GpuKind, Slice] | None) -> str:
     if wanted is None or granted is None or number(wanted) == number(granted[1].fgpu):
         return ""
     return (

@@ -12,6 +12,7 @@ from portal.core.administration import SiteRules, Template
 from portal.core.app import Catalog, Image
 from portal.core.bounds import Group
 from portal.core.folders import HOME, Folder
+from portal.core.gpus import GpuOffer
 from portal.core.launch import MAX_COUNT
 from portal.core.offer import groups_of, use_of
 from portal.core.policy import group_for
@@ -29,7 +30,7 @@ from portal.web.form import (
     sort_errors,
     variables,
 )
-from portal.web.gpus import GpuOffer, Menu, menu, number
+from portal.web.gpus import Menu, menu, number
 
 
 @dataclass(frozen=True)
@@ -164,32 +165,19 @@ def new_form(person: Person, given: Entered | None = None, folders: bool = False
     """The wizard for somebody; the list of their folders only on demand, as it takes its time."""
     catalog = services().administration.seen_by(person, services().sessions.catalog())
     status = services().sessions.status
-    groups = groups_of(status, person.name)
+    groups, kinds = groups_of(status, person.name), services().sessions.gpus
     found = {group.name: use_of(status, person.name, group.name) for group in groups or []}
     given = given or Entered(first_values(catalog))
     return LaunchForm(
         catalog=catalog,
         open_to_me=groups,
         uses={name: use for name, use in found.items() if use},
-        gpus=_gpus(groups or []),
+        gpus={group.name: offers for group in groups or [] if (offers := kinds.offers(group))},
         templates=services().administration.templates(),
         rules=services().administration.rules(),
         given=given,
         folders=folder_list(person, given.mounts) if folders else known_folders(given.mounts),
     )
-
-
-def _gpus(groups: Sequence[Group]) -> dict[str, list[GpuOffer]]:
-    kinds = [settings.kind for settings in services().settings.gpu.kinds]
-    found = {}
-    for group in groups:
-        nodes = {node.kind: node for node in group.gpus}
-        offers = [
-            GpuOffer(k, tuple(k.amounts(nodes[k.name].gpus)), "") for k in kinds if k.name in nodes
-        ]
-        if offers:
-            found[group.name] = offers
-    return found
 
 
 def with_error(form: LaunchForm, error: PortalError) -> LaunchForm:

@@ -91,8 +91,8 @@ def _template_page(form: AdminForm, name: str | None = None, status: int = 200) 
     return _page("admin_template.html", "templates", status, **values)
 
 
-def _kinds() -> list[GpuKind]:
-    return [settings.kind for settings in services().settings.gpu.kinds]
+def _kinds() -> tuple[GpuKind, ...]:
+    return services().sessions.gpus.kinds
 
 
 @blueprint.post("/templates")
