@@ -145,6 +145,7 @@ def _amount(what: str, key: str, amount: Amount, change: str) -> Limit:
         ("cpu", shown.cpus),
         ("mem", shown.memory_mb and _slurm_size(shown.memory_mb)),
         ("gres/shard", shown.shards),
+        ("gres/gpu", shown.gpus),
     ]
     value = ",".join(f"{name}={part}" for name, part in parts if part is not None)
     return Limit(what, _words(amount), f"{change} {key}={value}", amount != Amount())
@@ -158,6 +159,8 @@ def _words(amount: Amount) -> str:
         parts.append(size(amount.memory_mb))
     if amount.shards is not None:
         parts.append(_counted(amount.shards, "GPU shard"))
+    if amount.gpus is not None:
+        parts.append(_counted(amount.gpus, "whole GPU"))
     return _all_of(parts) or NO_LIMIT
 
 

@@ -16,6 +16,7 @@ def test_shards_have_words_and_slurms_own_name() -> None:
             Qos("all", user=Amount(3, 3072, 4)),
             Qos("two", user=Amount(None, 1024, 1)),
             Qos("one", user=Amount(shards=0)),
+            Qos("whole", user=Amount(gpus=2)),
         )
     )
     found = [qos.set[0] for qos in limit_list(limits, []).qos]
@@ -23,12 +24,14 @@ def test_shards_have_words_and_slurms_own_name() -> None:
         "3 cores, 3 GB and 4 GPU shards",
         "1 GB and 1 GPU shard",
         "0 GPU shards",
+        "2 whole GPUs",
     ]
     start = "sacctmgr modify qos {} set MaxTRESPerUser="
     assert [limit.command for limit in found] == [
         start.format("all") + "cpu=3,mem=3G,gres/shard=4",
         start.format("two") + "mem=1G,gres/shard=1",
         start.format("one") + "gres/shard=0",
+        start.format("whole") + "gres/gpu=2",
     ]
 
 
