@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 PLACE = "/opt/slipway-gpu"
 DRIVER = "/.singularity.d/libs"
 """Where Apptainer's --nv shows the node's driver."""
+MPS = "/opt/slipway-gpu-mps"
+"""The pipes of the node's MPS daemon, where there is one."""
 SHIMS = ("libcuda.so.1", "libnvidia-ml.so.1")
 # The driver of an image itself, which is for machines without one, would be a way around ours.
 IMAGE_FOLDERS = (
@@ -89,6 +91,9 @@ def prepare(namespace: Namespace, toolkit: str, place: str = PLACE, driver: str 
     Must be called while the process has one thread.
     """
     granted = read_slice(place)
+    # CUDA would go on without MPS, and so without its limits.
+    if granted.compute == "mps" and not os.path.exists(f"{MPS}/control"):
+        raise NotGranted(f"this node's MPS, which shares its GPU out, does not run. {TELL}")
     for name in SHIMS:
         if not os.path.exists(f"{driver}/{name}"):
             raise NotGranted(f"this node has no NVIDIA driver to share ({name} is missing). {TELL}")
@@ -167,7 +172,7 @@ def _mps(granted: Slice) -> dict[str, str]:
         if share.memory
     )
     return {
-        "CUDA_MPS_PIPE_DIRECTORY": f"{PLACE}/mps",
+        "CUDA_MPS_PIPE_DIRECTORY": MPS,
         "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(min(share.sm for share in granted.shares)),
         "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": ",".join(limits),
     }

@@ -37,6 +37,9 @@ hash apptainer 2>/dev/null ||
 # Root on this node decides what the job has of its GPU, before this script begins.
 gpu=/run/slipway/gpu/jobs/$SLURM_JOB_ID
 [[ -r $gpu/slice ]] || fail "this node gave the session no share of its GPU. Tell the administrators."
+share_gpu=(--nv --bind "$gpu":/opt/slipway-gpu)
+# Where root runs MPS for everybody, its pipes are here.
+[[ ! -d ${gpu%/jobs/*}/mps ]] || share_gpu+=(--bind "${gpu%/jobs/*}/mps":/opt/slipway-gpu-mps)
 
 # --- the job's own cgroup, shown in the container under /sys/fs/cgroup -------------------------------
 binds=()
@@ -105,7 +108,7 @@ apptainer --silent exec --containall \
     --home "$session/home":/home/alice \
     --bind "$session/tmp":/tmp \
     --bind /srv/slipway/toolkit.sqsh:/opt/slipway:image-src=/ \
-    --nv --bind "$gpu":/opt/slipway-gpu \
+    "${share_gpu[@]}" \
     "${binds[@]}" /srv/slipway/images/python/3.13/image.sif \
     /opt/slipway/bin/runner --job-id "$SLURM_JOB_ID" --node "$SLURMD_NODENAME" <&3 3<&- &
 container=$!

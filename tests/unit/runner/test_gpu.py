@@ -223,6 +223,11 @@ def test_mps_is_told_the_share(place: Path) -> None:
     assert found["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == "0=2048M"
 
 
+def test_without_the_mps_daemon_there_is_no_session(container: Container, place: Path) -> None:
+    (place / "slice").write_text(SLICE.replace("limiter", "mps"))
+    assert "refused: this node's MPS, which shares its GPU out" in container.run().stderr
+
+
 def test_usage_is_what_the_watchdog_wrote_of_late(tmp_path: Path) -> None:
     path = tmp_path / "usage.json"
     unknown = {"gpu_memory_bytes": None, "gpu_percent": None, "gpu_kills": None}

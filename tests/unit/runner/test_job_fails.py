@@ -100,6 +100,7 @@ def test_a_gpu_is_nothing_without_the_share_that_root_has_written(node: Node) ->
     code, log = node.run("shard:1")
     assert code == 0
     assert f"--nv --bind {share}:/opt/slipway-gpu " in log
+    assert "mps" not in log
 
 
 def test_apptainers_own_words_and_code_pass_through(node: Node) -> None:
