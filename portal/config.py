@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import tomllib
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from portal.core.fgpu import Compute, GpuKind, Sharing, to_fraction
+from portal.core.fgpu import Compute, GpuKind, Sharing, parse_ratio
+from portal.core.gpus import Gpus
 from portal.core.launch import Memory
 from portal.core.origins import Mode, Origins, Range
 
@@ -25,7 +27,9 @@ _FROM_OUTSIDE = {
 
 
 MAX_SHARDS = 64
-
+SMALLEST = Fraction(1, 100)
+"""The smallest step: amounts are told apart by three places."""
+Ratio = Annotated[Fraction, BeforeValidator(parse_ratio)]
 
 _PART = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
 Dotfile = Annotated[str, Field(pattern=rf"^\.{_PART}(/{_PART})*$")]
@@ -196,8 +200,12 @@ class GpuKindSettings(BaseModel):
     )
     title: str = Field("GPU", description="What people call it.")
     memory: Memory = Field(description='Memory of one GPU (of one MIG device), as "80g".')
-    unit: float = Field(1.0, gt=0, le=16, description="How much of one GPU 1 fGPU is.")
-    step: float = Field(0.25, gt=0, le=16, description="Amounts differ by so many fGPU.")
+    unit: Ratio = Field(
+        Fraction(1), gt=0, le=16, description='How much of one GPU 1 fGPU is: 0.5, or "1/3".'
+    )
+    step: Ratio = Field(
+        Fraction(1, 4), ge=SMALLEST, le=16, description='Amounts differ by so many fGPU, or "1/3".'
+    )
     sharing: Sharing = Field(
         "shared", description="Shared by Slurm's shards, given whole, or a MIG device (whole)."
     )
@@ -212,8 +220,8 @@ class GpuKindSettings(BaseModel):
             name=self.name,
             title=self.title,
             memory_mb=self.memory,
-            unit=to_fraction(self.unit),
-            step=to_fraction(self.step),
+            unit=self.unit,
+            step=self.step,
             sharing=self.sharing,
             compute=self.compute,
         )
@@ -241,6 +249,11 @@ class GpuSettings(BaseModel):
         ge=0,
         description="MiB that processes may take beyond their slice before they are ended.",
     )
+
+    @property
+    def gpus(self) -> Gpus:
+        """The same for the core."""
+        return Gpus(tuple(kind.kind for kind in self.kinds))
 
     @model_validator(mode="after")
     def _told_apart(self) -> GpuSettings:

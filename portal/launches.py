@@ -12,12 +12,14 @@ from portal.administration import Administration
 from portal.core.access import Person, hash_secret
 from portal.core.administration import SiteRules
 from portal.core.app import Catalog, Image
+from portal.core.fgpu import to_number
 from portal.core.folders import HOME, Mount
+from portal.core.gpus import Gpus
 from portal.core.journal import describe_launch
 from portal.core.launch import MOUNTS, LaunchRequest
 from portal.core.names import names_for
 from portal.core.offer import groups_of
-from portal.core.policy import decide, group_for
+from portal.core.policy import Decision, decide
 from portal.core.ports import Certificates, Clock, Scheduler, UserFiles
 from portal.core.script import render
 from portal.core.session import LIVE, WAITING, Session, State
@@ -50,6 +52,7 @@ class Launches:
         clock: Clock,
         rules: Rules,
         administration: Administration,
+        gpus: Gpus,
         shut: Callable[[str], None],
     ) -> None:
         self._store = store
@@ -61,6 +64,7 @@ class Launches:
         self._clock = clock
         self._rules = rules
         self._administration = administration
+        self._gpus = gpus
         self._shut = shut
 
     def launch(self, person: Person, request: LaunchRequest, key: str | None) -> list[Session]:
@@ -71,11 +75,11 @@ class Launches:
         reconcile finds out: a launch never makes two jobs and never loses one.
         """
         caps = self._administration.rules()
-        image, partition = self._decide(person, request, caps)
+        decided = self._decide(person, request, caps)
         self._refuse_while_down()
         self._find_folders(person, request.mounts)
         tokens = [secrets.token_urlsafe(32) for _ in range(request.count)]
-        made = self._make(person, request, image, partition, tokens, caps)
+        made = self._make(person, request, decided, tokens, caps)
         # The request may hold passwords; its hash tells two requests apart as well.
         fingerprint = hash_secret(request.model_dump_json())
         stored, new = self._store.add(made, key, fingerprint, request.env)
@@ -83,7 +87,9 @@ class Launches:
             return stored
         self._note(person, "session.launch", made)
         try:
-            return self._submit_all(list(zip(made, tokens, strict=True)), image, request.env)
+            return self._submit_all(
+                list(zip(made, tokens, strict=True)), decided.image, request.env
+            )
         except (InvalidRequest, Unavailable) as error:
             self._note(person, "session.refused", made, error.text)
             raise
@@ -98,20 +104,17 @@ class Launches:
         Raises InvalidRequest as a launch does.
         """
         caps = self._administration.rules()
-        image, partition = self._decide(person, request, caps)
+        decided = self._decide(person, request, caps)
         one = request.model_copy(update={"count": 1})
-        session = self._make(person, one, image, partition, [""], caps)[0]
-        return session, render(build_job(session, image, self._rules), self._rules.template)
+        session = self._make(person, one, decided, [""], caps)[0]
+        job = build_job(session, decided.image, self._rules)
+        return session, render(job, self._rules.template)
 
-    def _decide(
-        self, person: Person, request: LaunchRequest, caps: SiteRules
-    ) -> tuple[Image, str | None]:
-        """The image and the partition that a request comes to; raises InvalidRequest."""
+    def _decide(self, person: Person, request: LaunchRequest, caps: SiteRules) -> Decision:
+        """What a request comes to; raises InvalidRequest."""
         partitions = groups_of(self._status, person.name)
         catalog = self._administration.seen_by(person, self._catalog())
-        image = decide(request, catalog, partitions, caps)
-        group = group_for(request.resource_group, partitions or [])
-        return image, group.name if group else request.resource_group
+        return decide(request, catalog, partitions, caps, self._gpus)
 
     def _find_folders(self, person: Person, mounts: Sequence[Mount]) -> None:
         """Refuse mounts of storage folders that do not exist; asks only where some are named."""
@@ -129,12 +132,11 @@ class Launches:
         self,
         person: Person,
         request: LaunchRequest,
-        image: Image,
-        partition: str | None,
+        decided: Decision,
         tokens: Sequence[str],
         caps: SiteRules,
     ) -> list[Session]:
-        now = self._clock()
+        now, image, gpu = self._clock(), decided.image, decided.gpu
         ids = [uuid.uuid4().hex for _ in tokens]
         names = names_for(request.name, request.count, secrets.randbits(32))
         return [
@@ -149,9 +151,14 @@ class Launches:
                 memory_mb=request.resources.memory,
                 shared_memory_mb=request.resources.shared_memory,
                 shared_memory_cap_mb=caps.max_shared_memory_mb,
+                fgpu=gpu and to_number(gpu.fgpu),
+                gpu_kind=gpu.kind if gpu else "",
+                gres=gpu.gres if gpu else "",
+                gpu_memory_mb=gpu and gpu.memory_mb,
+                gpu_sm_percent=gpu and gpu.sm_percent,
                 env_names=tuple(request.env),
                 mounts=request.mounts,
-                partition=partition,
+                partition=decided.group,
                 time_limit=request.time_limit,
                 state=State.SUBMITTING,
                 created=now,

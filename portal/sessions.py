@@ -14,6 +14,7 @@ from portal.administration import Administration
 from portal.core.access import AppState, Person, hash_secret
 from portal.core.again import body_of_session
 from portal.core.app import Catalog
+from portal.core.gpus import Gpus
 from portal.core.idle import works, worth_noting
 from portal.core.job import Estimate, JobReport
 from portal.core.launch import LaunchRequest, parse_launch
@@ -78,6 +79,7 @@ class Sessions:
         clock: Clock,
         rules: Rules,
         administration: Administration,
+        gpus: Gpus,
         extend_minutes: int,
     ) -> None:
         self.store = store
@@ -87,6 +89,7 @@ class Sessions:
         self.access = access
         self.catalog = catalog
         self.clock = clock
+        self.gpus = gpus
         self._certificates = certificates
         self._resolve = resolve
         self._administration = administration
@@ -100,6 +103,7 @@ class Sessions:
             clock=clock,
             rules=rules,
             administration=administration,
+            gpus=gpus,
             shut=access.close_session,
         )
         self._estimates = Estimates(scheduler, status, clock, self._launches.draft)

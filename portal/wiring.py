@@ -73,6 +73,7 @@ def wire(settings: Settings) -> Services:
         clock=now,
         rules=_rules(settings),
         administration=administration,
+        gpus=settings.gpu.gpus,
         extend_minutes=settings.slurm.extend_minutes,
     )
     return Services(

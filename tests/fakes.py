@@ -448,6 +448,7 @@ def make_world(settings: Settings) -> World:
             TEMPLATE, "/srv/toolkit.sqsh", ".slipway", "https://portal:8443", (0, 0), 10, "storage"
         ),
         administration=administration,
+        gpus=settings.gpu.gpus,
         extend_minutes=settings.slurm.extend_minutes,
     )
     services = Services(

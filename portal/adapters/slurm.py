@@ -36,6 +36,7 @@ _OVER_ALREADY = ("Invalid job id", "already completing")
 
 # Which field of the request Slurm's refusal is about, where its words say so.
 _FIELDS = (
+    ("generic resource", "resources.fgpu"),
     ("memory", "resources.memory"),
     ("CPU count", "resources.cpus"),
     ("node configuration", "resources"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -264,13 +263,13 @@ class Store:
 
     def save_partitions(self, partitions: Sequence[Partition]) -> None:
         """Keep the partitions for everybody."""
-        self._cluster(partitions=json.dumps([asdict(partition) for partition in partitions]))
+        self._cluster(partitions=_PARTITIONS.dump_json(list(partitions)).decode())
 
     def partitions(self) -> list[Partition]:
         """The partitions as last read; [] before the first time."""
         with Database(self._readers) as db:
             row = db.get(ClusterRow, 1)
-            return [Partition(**data) for data in json.loads(row.partitions)] if row else []
+            return _PARTITIONS.validate_json(row.partitions) if row else []
 
     def save_limits(self, limits: Limits) -> None:
         """Keep Slurm's limits for everybody."""
@@ -304,6 +303,7 @@ class Store:
 
 
 _MEASURED = TypeAdapter(Measured)
+_PARTITIONS = TypeAdapter(list[Partition])
 _LIMITS = TypeAdapter(Limits)
 _USE = TypeAdapter(Use)
 

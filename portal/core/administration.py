@@ -21,11 +21,13 @@ from pydantic_core import PydanticCustomError
 
 from portal.core.app import Catalog, Image
 from portal.core.bounds import cores, exact_size
+from portal.core.gpus import words
 from portal.core.launch import (
     MAX_MEMORY_MB,
     MIN_MEMORY_MB,
     STRICT,
     Fgpu,
+    GpuKindName,
     Resources,
     SharedMemory,
     Word,
@@ -68,7 +70,7 @@ class Template(BaseModel):
     memory_mb: Annotated[int, Field(ge=MIN_MEMORY_MB, le=MAX_MEMORY_MB)]
     shared_memory_mb: Annotated[int, Field(ge=1, le=MAX_MEMORY_MB)] | None = None
     fgpu: Fgpu | None = None
-    gpu_kind: Word | None = None
+    gpu_kind: GpuKindName | None = None
     time_limit: Minutes | None = None
     resource_group: Word | None = None
     place: Place = 0
@@ -323,6 +325,8 @@ def describe_template(template: Template) -> str:
     parts = [cores(template.cpus), exact_size(template.memory_mb)]
     if template.shared_memory_mb is not None:
         parts.append(f"shared memory {exact_size(template.shared_memory_mb)}")
+    if template.fgpu is not None:
+        parts.append(f"{words(template.fgpu)} {template.gpu_kind or ''}".rstrip())
     if template.time_limit is not None:
         parts.append(f"{template.time_limit} minutes")
     if template.resource_group is not None:

@@ -25,6 +25,9 @@ def body_of_session(session: Session, env: Mapping[str, str]) -> dict[str, Any]:
     resources: dict[str, Any] = {"cpus": session.cpus, "memory": format_size(session.memory_mb)}
     if session.shared_memory_mb is not None:
         resources["shared_memory"] = format_size(session.shared_memory_mb)
+    if session.fgpu is not None:
+        resources["fgpu"] = session.fgpu
+        resources |= {"gpu_kind": session.gpu_kind} if session.gpu_kind else {}
     body: dict[str, Any] = {
         "environment": session.environment,
         "version": session.version,

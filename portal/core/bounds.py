@@ -18,6 +18,9 @@ from portal.core.limits import (
     standing,
 )
 
+PLACE = "{amount}"
+"""Stands in the words about a limit on GPUs where the amount belongs."""
+
 
 @dataclass(frozen=True)
 class Group(Partition):
@@ -51,20 +54,35 @@ def _group(partition: Partition, own: Bounds) -> Group:
     data["max_cpus"] = own.cpus.value if own.cpus else partition.max_cpus
     data["max_memory_mb"] = own.memory_mb.value if own.memory_mb else partition.max_memory_mb
     data["max_minutes"] = own.minutes.value if own.minutes else None
-    named = {"cpus": own.cpus, "memory": own.memory_mb, "time": own.minutes}
+    data["max_shards"] = own.shards.value if own.shards else None
+    data["max_gpus"] = own.gpus.value if own.gpus else None
+    named = {
+        "cpus": own.cpus, "memory": own.memory_mb, "time": own.minutes,
+        "shards": own.shards, "gpus": own.gpus,
+    }  # fmt: skip
     why = {name: bound.why for name, bound in named.items() if bound}
     return Group(**data, why=why, max_jobs=own.jobs.value if own.jobs else None)
 
 
 def _bounds(partition: Partition, own: Standing | None) -> Bounds:
+    cpus, memory_mb = partition.max_cpus, partition.max_memory_mb
     return Bounds(
-        cpus=_tightest(_of_one_kind(partition, own, lambda a: a.cpus, partition.max_cpus, cores)),
+        cpus=_tightest(
+            [_largest(cpus, cores), *_of_one_kind(partition, own, lambda a: a.cpus, cores)]
+        ),
         memory_mb=_tightest(
-            _of_one_kind(partition, own, lambda a: a.memory_mb, partition.max_memory_mb, size)
+            [_largest(memory_mb, size), *_of_one_kind(partition, own, lambda a: a.memory_mb, size)]
         ),
         minutes=_tightest(_minutes(partition, own)),
         jobs=_tightest(_jobs(own)),
+        # How much of which GPU a shard is depends on its kind, so that is put into words later.
+        shards=_tightest(_of_one_kind(partition, own, lambda a: a.shards, lambda _: PLACE)),
+        gpus=_tightest(_of_one_kind(partition, own, lambda a: a.gpus, lambda _: PLACE)),
     )
+
+
+def _largest(value: int, words: Callable[[int], str]) -> Bound:
+    return Bound(value, f"the largest node here has {words(value)}")
 
 
 def _tightest(found: Iterable[Bound]) -> Bound | None:
@@ -75,13 +93,8 @@ Pick = Callable[[Amount], int | None]
 
 
 def _of_one_kind(
-    partition: Partition,
-    own: Standing | None,
-    pick: Pick,
-    largest: int,
-    words: Callable[[int], str],
+    partition: Partition, own: Standing | None, pick: Pick, words: Callable[[int], str]
 ) -> Iterator[Bound]:
-    yield Bound(largest, f"the largest node here has {words(largest)}")
     if own is None:
         return
     entry = pick(own.entry.node)
@@ -118,7 +131,8 @@ def totals(own: Standing) -> Iterator[Total]:
     for qos in own.qos:
         # A QOS that comes by the partition counts the jobs of its partitions.
         scope = (None, own.by_partition) if qos.name == own.entry.qos else (qos.name, None)
-        one, team, everybody = _left(qos.user, users), _left(qos.account, accounts), qos.group
+        # What still counts of a limit where an earlier one of the same kind goes before it.
+        one, team, everybody = qos.user.beside(users), qos.account.beside(accounts), qos.group
         yield Total(
             one,
             f"you may use {{amount}} at once (QOS {qos.name}, MaxTRESPerUser)",
@@ -134,40 +148,25 @@ def totals(own: Standing) -> Iterator[Total]:
             partitions=scope[1],
         )
         yield Total(
-            _left(everybody, groups),
+            everybody.beside(groups),
             f"everybody in QOS {qos.name} together may use {{amount}} (GrpTRES)",
             qos=scope[0],
             partitions=scope[1],
         )
         users, accounts, groups = (
-            _first(users, qos.user),
-            _first(accounts, qos.account),
-            _first(groups, everybody),
+            users.or_else(qos.user),
+            accounts.or_else(qos.account),
+            groups.or_else(everybody),
         )
     below: frozenset[str] = frozenset()
     for link in own.chain:
         if link.user:
             who = "you may use {amount} at once (your association, GrpTRES)"
-            yield Total(_left(link.group, groups), who, link.user, frozenset({link.account}))
+            yield Total(link.group.beside(groups), who, link.user, frozenset({link.account}))
         else:
             below |= {link.account}
             who = f"account {link.account} may use {{amount}} at once (GrpTRES)"
-            yield Total(_left(link.group, groups), who, accounts=below)
-
-
-def _first(earlier: Amount, later: Amount) -> Amount:
-    return Amount(
-        later.cpus if earlier.cpus is None else earlier.cpus,
-        later.memory_mb if earlier.memory_mb is None else earlier.memory_mb,
-    )
-
-
-def _left(amount: Amount, earlier: Amount) -> Amount:
-    """What still counts of a limit where an earlier one of the same kind goes before it."""
-    return Amount(
-        amount.cpus if earlier.cpus is None else None,
-        amount.memory_mb if earlier.memory_mb is None else None,
-    )
+            yield Total(link.group.beside(groups), who, accounts=below)
 
 
 def _minutes(partition: Partition, own: Standing | None) -> Iterator[Bound]:

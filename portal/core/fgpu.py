@@ -8,7 +8,7 @@ the standard library.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
@@ -51,19 +51,22 @@ class GpuKind:
 
     def amounts(self, gpus: int = 1) -> Iterator[Slice]:
         """All that may be asked for on a node with so many of these GPUs, smallest first."""
+        if not gpus:
+            return
         if self.sharing == "shared":
             per_step = (self.unit * self.step).numerator
-            for shards in range(per_step, self.shards + 1, per_step):
+            for shards in range(per_step, self.shards, per_step):
                 yield self._slice(shards)
-        elif gpus:
+            yield self._slice(self.shards)  # all of one GPU, even between two steps
+        else:
             yield self._slice(0, 1)
         if self.sharing != "mig":  # a program can use one MIG device only
             for number in range(2, gpus + 1):
                 yield self._slice(0, number)
 
-    def grant(self, asked: Fraction, gpus: int = 1) -> Slice | None:
+    def grant(self, asked: float, gpus: int = 1) -> Slice | None:
         """The smallest amount that is enough; None where no node has as much."""
-        return next((found for found in self.amounts(gpus) if found.fgpu >= asked), None)
+        return smallest(self.amounts(gpus), asked)
 
     def _slice(self, shards: int, gpus: int = 0) -> Slice:
         memory = share_of(self.memory_mb * MIB, shards, self.shards) if shards else 0
@@ -97,6 +100,15 @@ class Slice:
         return ":".join(filter(None, (name, self.kind, str(number))))
 
 
+def smallest(amounts: Iterable[Slice], asked: float) -> Slice | None:
+    """The first of these amounts that is enough, smallest first; None where none is.
+
+    They are compared as people write them, to three places: who asks for the 0.667 that they once
+    got for two thirds gets the same again.
+    """
+    return next((one for one in amounts if to_number(one.fgpu) >= round(asked, 3)), None)
+
+
 def share_of(total: int, shards: int, of: int) -> int:
     """Bytes of a GPU's memory that shards stand for: whole MiB, so that all never exceed it."""
     return total * shards // of // MIB * MIB
@@ -107,9 +119,16 @@ def percent_of(shards: int, of: int) -> int:
     return max(1, 100 * shards // of)
 
 
-def to_fraction(amount: float) -> Fraction:
-    """The number that somebody wrote: 0.1 is a tenth, not its nearest binary neighbour."""
-    return Fraction(repr(amount))
+def parse_ratio(written: object) -> Fraction:
+    """A ratio of the settings, 0.25 or "1/3"; raises ValueError."""
+    if isinstance(written, Fraction):
+        return written
+    if isinstance(written, bool) or not isinstance(written, (int, float, str)):
+        raise ValueError('write a number, or a ratio such as "1/3"')
+    try:
+        return Fraction(written if isinstance(written, str) else repr(written))
+    except (ValueError, ZeroDivisionError):
+        raise ValueError('write a number, or a ratio such as "1/3"') from None
 
 
 def to_number(amount: Fraction) -> float:

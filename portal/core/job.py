@@ -163,9 +163,16 @@ class Partition:
     max_minutes: int | None
     gpus: tuple[NodeGpus, ...] = ()
     """For each kind of GPU the most that one node has; nothing of it counts as in use."""
+    max_shards: int | None = None
+    max_gpus: int | None = None
+    """The most that a session may have of them by somebody's limit; None where none is set."""
 
     def too_much(self, what: str) -> str:
-        """Say why no request may ask for more "cpus", "memory" or "time"."""
+        """Say why no request may ask for more "cpus", "memory" or "time".
+
+        Only somebody's limit bounds "shards" and "gpus" (core/bounds.py); the nodes' own bound is
+        a matter of their kind (core/gpus.py).
+        """
         match what:
             case "cpus":
                 return f"the largest node here has {self.max_cpus} cores"

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from portal.core.bounds import cores, exact_size
+from portal.core.gpus import words
 from portal.core.session import Session
 from portal.errors import FieldError, InvalidRequest
 
@@ -80,6 +81,8 @@ def describe_launch(session: Session) -> str:
         exact_size(session.memory_mb),
         f"shared memory {exact_size(session.shm_mb)}",
     ]
+    if session.fgpu is not None:
+        parts.append(f"{words(session.fgpu)} {session.gpu_kind}".rstrip())
     if session.partition:
         parts.append(f"group {session.partition}")
     if session.time_limit:

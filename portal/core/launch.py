@@ -67,10 +67,12 @@ Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 SessionName = Annotated[str, Field(pattern=r"^[A-Za-z0-9]{4,64}$")]
 STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-
 Fgpu = Annotated[
-    float, Field(gt=0, le=1024, description="GPU, in the unit that the administrator chose")
+    float,
+    Field(gt=0, le=1024, allow_inf_nan=False, description="GPU, in the administrator's unit"),
 ]
+GpuKindName = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,63})?$")]
+"""Slurm's Type of a GPU; "" where GPUs have none."""
 
 
 class Resources(BaseModel):
@@ -82,7 +84,14 @@ class Resources(BaseModel):
     memory: Memory
     shared_memory: SharedMemory | None = None
     fgpu: Fgpu | None = None
-    gpu_kind: Word | None = None
+    gpu_kind: GpuKindName | None = None
+
+    @field_validator("gpu_kind")
+    @classmethod
+    def _how_much(cls, kind: str | None, info: ValidationInfo) -> str | None:
+        if kind and "fgpu" in info.data and info.data["fgpu"] is None:
+            raise PydanticCustomError("how_much", "say how much of it, too (fgpu)")
+        return kind
 
     @field_validator("shared_memory")
     @classmethod
@@ -149,6 +158,7 @@ MESSAGES = {
 }
 FIELD_MESSAGES = {
     "name": "use 4 to 64 letters and digits, without spaces",
+    "resources.fgpu": "write an amount above 0, for example 0.5",
     "resources.memory": f'write a size from {MIN_MEMORY_MB}m on, for example "600m" or "2g"',
 }
 

@@ -9,16 +9,27 @@ different kinds all count, so a request is bounded by the tightest. None means n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
 
 @dataclass(frozen=True)
 class Amount:
-    """Cores, MiB of memory and shards of GPUs; None where nothing is said."""
+    """Cores, MiB of memory, shards of GPUs and whole GPUs; None where nothing is said."""
 
     cpus: int | None = None
     memory_mb: int | None = None
     shards: int | None = None
+    gpus: int | None = None
+
+    def or_else(self, other: Amount) -> Amount:
+        """The same, with the other's word where this one says nothing."""
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Amount(*(theirs if own is None else own for own, theirs in pairs))
+
+    def beside(self, other: Amount) -> Amount:
+        """What is left of it where the other says nothing."""
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Amount(*(own if theirs is None else None for own, theirs in pairs))
 
 
 @dataclass(frozen=True)
@@ -105,6 +116,8 @@ class Bounds:
     memory_mb: Bound | None = None
     minutes: Bound | None = None
     jobs: Bound | None = None
+    shards: Bound | None = None
+    gpus: Bound | None = None
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from portal.core.administration import SiteRules
 from portal.core.app import Catalog, Image
 from portal.core.bounds import size
+from portal.core.fgpu import Slice
+from portal.core.gpus import Gpus
 from portal.core.job import Partition
 from portal.core.launch import LaunchRequest
 from portal.errors import FieldError, InvalidRequest
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a request comes to."""
+
+    image: Image
+    group: str | None
+    """The partition that it goes to; None leaves it to Slurm."""
+    gpu: Slice | None
+    """The GPU that it gets, rounded up to what is offered; None where it asked for none."""
 
 
 def decide(
@@ -17,8 +31,9 @@ def decide(
     catalog: Catalog,
     partitions: Sequence[Partition] | None,
     rules: SiteRules,
-) -> Image:
-    """Return the image that will run, or raise InvalidRequest naming all that cannot be.
+    gpus: Gpus,
+) -> Decision:
+    """Return what will run, or raise InvalidRequest naming all that cannot be.
 
     `partitions` are those open to whoever asks, with that person's bounds (core/bounds.py). Only
     what can never be granted is refused here: a request that fits an empty cluster goes to Slurm,
@@ -29,9 +44,25 @@ def decide(
     problems = [] if image else [_missing_image(request, catalog)]
     problems += resource_problems(request, partitions) if partitions is not None else []
     problems += cap_problems(request, rules)
-    if image is None or problems:
+    group = group_for(request.resource_group, partitions or [])
+    gpu = granted_gpu(request, partitions, gpus)
+    problems += [gpu] if isinstance(gpu, FieldError) else []
+    if image is None or isinstance(gpu, FieldError) or problems:
         raise InvalidRequest(problems)
-    return image
+    return Decision(image, group.name if group else request.resource_group, gpu)
+
+
+def granted_gpu(
+    request: LaunchRequest, partitions: Sequence[Partition] | None, gpus: Gpus
+) -> Slice | FieldError | None:
+    """The GPU that a request gets, or why it never can; None where it asks for none.
+
+    A group that is not there is refused by its own field, and says nothing of GPUs.
+    """
+    if partitions is None:
+        return gpus.grant(request.resources, None)
+    group = group_for(request.resource_group, partitions)
+    return gpus.grant(request.resources, group, partitions) if group else None
 
 
 def cap_problems(request: LaunchRequest, rules: SiteRules) -> list[FieldError]:

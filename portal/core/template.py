@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from portal.core.administration import SiteRules, Template
+from portal.core.gpus import Gpus
 from portal.core.job import Partition
 from portal.core.launch import format_size, parse_launch
-from portal.core.policy import cap_problems, resource_problems
+from portal.core.policy import cap_problems, granted_gpu, resource_problems
 from portal.errors import FieldError, InvalidRequest
 
 FIELD = "template"
@@ -44,13 +45,16 @@ def _refusal(text: str) -> InvalidRequest:
 def _resources(template: Template) -> dict[str, Any]:
     sizes = {"memory": template.memory_mb, "shared_memory": template.shared_memory_mb}
     written = {key: format_size(mb) for key, mb in sizes.items() if mb is not None}
-    return {"cpus": template.cpus, **written}
+    gpu = {"fgpu": template.fgpu, "gpu_kind": template.gpu_kind}
+    asked = {key: value for key, value in gpu.items() if value is not None}
+    return {"cpus": template.cpus, **written, **asked}
 
 
 def misfit(
     template: Template,
     partitions: Sequence[Partition] | None,
     rules: SiteRules,
+    gpus: Gpus,
     group: str | None = None,
 ) -> str:
     """Why a person with these partitions could not launch with a template; "" where they could.
@@ -65,4 +69,6 @@ def misfit(
     else:
         problems = cap_problems(request, rules)
         problems += resource_problems(request, partitions) if partitions is not None else []
+        gpu = granted_gpu(request, partitions, gpus)
+        problems += [gpu] if isinstance(gpu, FieldError) else []
     return "; ".join(problem.message for problem in problems)

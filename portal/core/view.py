@@ -10,6 +10,7 @@ from portal.core.access import AppState, OpenApp
 from portal.core.administration import SiteRules
 from portal.core.app import AppSpec
 from portal.core.ends import app_trouble
+from portal.core.gpus import NO_GPUS, Gpus
 from portal.core.idle import idle_deadline
 from portal.core.launch import format_size
 from portal.core.origins import Origins
@@ -127,6 +128,7 @@ def as_json(
     now: datetime,
     origins: Origins | None = None,
     rules: SiteRules = NO_RULES,
+    gpus: Gpus = NO_GPUS,
 ) -> dict[str, Any]:
     """The session of the REST API, version 1; with the addresses of its apps if `origins` know."""
     since = unknown_since(session, status, now)
@@ -141,6 +143,8 @@ def as_json(
             "cpus": session.cpus,
             "memory": format_size(session.memory_mb),
             "shared_memory": format_size(session.shm_mb),
+            "fgpu": session.fgpu,
+            "gpu": gpu_of(session, gpus),
         },
         "mounts": [
             {"folder": mount.folder, "read_only": mount.read_only, "path": mount.path}
@@ -164,6 +168,9 @@ def as_json(
             "cpu_percent": session.cpu_percent,
             "memory": session.memory_used,
             "oom_kills": session.oom_kills,
+            "gpu_memory": session.gpu_memory_used,
+            "gpu_percent": session.gpu_percent,
+            "gpu_kills": session.gpu_kills,
         },
         "job_id": session.job_id,
         "node": session.node,
@@ -178,6 +185,18 @@ def as_json(
         "apps": [
             _app(app, entries.get(app.name), entries.get(app.server), origins) for app in offered
         ],
+    }
+
+
+def gpu_of(session: Session, gpus: Gpus) -> dict[str, Any] | None:
+    """The slice of a GPU that a session was granted; None where it has none."""
+    if session.fgpu is None:
+        return None
+    return {
+        "kind": session.gpu_kind,
+        "title": gpus.title(session.gpu_kind),
+        "memory": format_size(session.gpu_memory_mb or 0),
+        "sm_percent": session.gpu_sm_percent,
     }
 
 

@@ -107,7 +107,9 @@ class LaunchForm:
     def cards(self) -> list[Card]:
         """The templates, with why some cannot be chosen."""
         wanted = self.values.get("resource_group") or None
-        return [Card(t, misfit(t, self.open_to_me, self.rules, wanted)) for t in self.templates]
+        rules, gpus = self.rules, services().sessions.gpus
+        whys = (misfit(t, self.open_to_me, rules, gpus, wanted) for t in self.templates)
+        return [Card(t, why) for t, why in zip(self.templates, whys, strict=True)]
 
     @property
     def variables(self) -> list[str]:

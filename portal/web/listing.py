@@ -35,6 +35,7 @@ def all_in_full(
             now,
             origins,
             rules,
+            services().sessions.gpus,
         )
         for session in sessions
     ]

@@ -6,9 +6,11 @@ from typing import Any
 
 from flask.typing import ResponseReturnValue
 
-from portal.core.launch import format_size
+from portal.core.launch import LaunchRequest, format_size
 from portal.core.offer import use_of
+from portal.core.session import Session
 from portal.core.usage import GroupUse
+from portal.core.view import gpu_of
 from portal.web.api import guarded
 from portal.web.body import read_json
 from portal.web.context import person, services
@@ -22,11 +24,20 @@ def estimate() -> ResponseReturnValue:
     wanted = services().sessions.parse(read_json())
     found = services().sessions.estimate(person(), wanted)
     use = use_of(services().sessions.status, person().name, wanted.resource_group)
+    draft = services().sessions.draft(person(), wanted)
     return {
         "estimated_start": found.start.isoformat() if found and found.start else None,
         "reason": found.reason if found else "Slurm gives no estimate right now.",
         "free": _free(use),
+        "gpu": _granted(draft, wanted),
     }
+
+
+def _granted(draft: Session, wanted: LaunchRequest) -> dict[str, Any] | None:
+    """The GPU that it would get; None where it asks for none."""
+    found = gpu_of(draft, services().sessions.gpus)
+    asked = wanted.resources.fgpu
+    return found and {"asked": asked, "fgpu": draft.fgpu, "rounded": draft.fgpu != asked, **found}
 
 
 def _free(use: GroupUse | None) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from portal.core.session import Cause
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}
+AMOUNT = {"type": "number"}
+MAYBE_AMOUNT = {"type": ["number", "null"]}
 MAYBE_TEXT = {"type": ["string", "null"]}
 MAYBE_NUMBER = {"type": ["integer", "null"]}
 MAYBE_TIME = {"type": ["string", "null"], "format": "date-time"}
@@ -56,8 +58,41 @@ _USAGE = _object(
         "cpu_percent": {"type": ["number", "null"], "description": "percent of one core"},
         "memory": {"type": ["integer", "null"], "description": "bytes"},
         "oom_kills": NUMBER,
+        "gpu_memory": {"type": ["integer", "null"], "description": "bytes"},
+        "gpu_percent": {"type": ["number", "null"], "description": "percent of the whole GPU"},
+        "gpu_kills": NUMBER | {"description": "processes ended for too much of the GPU's memory"},
     },
     nullable=True,
+)
+_PERCENT = NUMBER | {"description": "share of a GPU's multiprocessors"}
+_SLICE: dict[str, Any] = {"kind": TEXT, "title": TEXT, "memory": TEXT, "sm_percent": _PERCENT}
+_GPU = _object(_SLICE, nullable=True)
+_GPU_GRANT = _object(
+    {
+        "asked": AMOUNT,
+        "fgpu": AMOUNT,
+        "rounded": YES_NO | {"description": "whether it is more than was asked for"},
+        **_SLICE,
+    },
+    nullable=True,
+)
+_GPU_OFFER = _object(
+    {
+        "kind": TEXT | {"description": "for gpu_kind; empty where GPUs have none"},
+        "title": TEXT,
+        "max_fgpu": AMOUNT,
+        "bounded_by": TEXT,
+        "amounts": _list(_object({"fgpu": AMOUNT, "memory": TEXT, "sm_percent": _PERCENT})),
+    }
+)
+_TEMPLATE_RESOURCES = _object(
+    {
+        "cpus": NUMBER,
+        "memory": TEXT,
+        "shared_memory": MAYBE_TEXT,
+        "fgpu": MAYBE_AMOUNT,
+        "gpu_kind": MAYBE_TEXT,
+    }
 )
 
 _LIMIT = _object({"what": TEXT, "value": TEXT, "command": TEXT, "set": YES_NO})
@@ -71,7 +106,15 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "owner": TEXT,
             "environment": TEXT,
             "version": TEXT,
-            "resources": _object({"cpus": NUMBER, "memory": TEXT, "shared_memory": TEXT}),
+            "resources": _object(
+                {
+                    "cpus": NUMBER,
+                    "memory": TEXT,
+                    "shared_memory": TEXT,
+                    "fgpu": MAYBE_AMOUNT | {"description": "what was granted"},
+                    "gpu": _GPU,
+                }
+            ),
             "mounts": _list(_object({"folder": TEXT, "read_only": YES_NO, "path": TEXT})),
             "env": _list(TEXT),
             "resource_group": MAYBE_TEXT,
@@ -133,7 +176,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "name": TEXT,
             "title": TEXT,
             "description": TEXT,
-            "resources": _object({"cpus": NUMBER, "memory": TEXT, "shared_memory": MAYBE_TEXT}),
+            "resources": _TEMPLATE_RESOURCES,
             "time_limit": MAYBE_NUMBER | {"description": "minutes"},
             "resource_group": MAYBE_TEXT,
             "fits": YES_NO | {"description": "whether one's limits allow it"},
@@ -145,6 +188,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "estimated_start": MAYBE_TIME,
             "reason": TEXT | {"description": "why there is no estimate"},
             "free": _object({"cpus": MAYBE_NUMBER, "memory": MAYBE_TEXT}),
+            "gpu": _GPU_GRANT,
         }
     ),
     "ResourceGroup": _object(
@@ -158,6 +202,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "max_running": MAYBE_NUMBER,
             "max_shared_memory": MAYBE_TEXT | {"description": "the administrators' cap"},
             "bounded_by": _object({"cpus": TEXT, "memory": TEXT, "time": TEXT}),
+            "gpus": _list(_GPU_OFFER),
         }
     ),
     "Usage": _object(
@@ -208,7 +253,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "name": TEXT,
             "title": TEXT,
             "description": TEXT,
-            "resources": _object({"cpus": NUMBER, "memory": TEXT, "shared_memory": MAYBE_TEXT}),
+            "resources": _TEMPLATE_RESOURCES,
             "time_limit": MAYBE_NUMBER,
             "resource_group": MAYBE_TEXT,
             "place": NUMBER,

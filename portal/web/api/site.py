@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict
 
 from portal.core.administration import Template
 from portal.core.app import Catalog, Image
+from portal.core.fgpu import Slice, to_number
+from portal.core.gpus import GpuOffer
 from portal.core.launch import Word, format_size
 from portal.core.offer import groups_of, use_of
 from portal.core.template import misfit
@@ -20,6 +22,8 @@ from portal.web.body import read_query
 from portal.web.context import person, services
 
 blueprint = guarded("site")
+
+BOUNDED = ("cpus", "memory", "time")
 
 
 @blueprint.get("/environments")
@@ -59,6 +63,7 @@ def _version(catalog: Catalog, image: Image) -> dict[str, Any]:
 @blueprint.get("/resource-groups")
 def resource_groups() -> ResponseReturnValue:
     """The partitions open to whoever asks, and how large their sessions may be; minutes."""
+    gpus = services().sessions.gpus
     cap = services().administration.rules().max_shared_memory_mb
     groups = [
         {
@@ -70,11 +75,30 @@ def resource_groups() -> ResponseReturnValue:
             "max_time_limit": partition.max_minutes,
             "max_running": partition.max_jobs,
             "max_shared_memory": cap and format_size(cap),
-            "bounded_by": dict(partition.why),
+            "bounded_by": {name: partition.why[name] for name in BOUNDED if name in partition.why},
+            "gpus": [_offer(offer) for offer in gpus.offers(partition)],
         }
         for partition in groups_of(services().sessions.status, person().name) or []
     ]
     return {"resource_groups": groups}
+
+
+def _offer(offer: GpuOffer) -> dict[str, Any]:
+    return {
+        "kind": offer.kind.name,
+        "title": offer.kind.title,
+        "max_fgpu": to_number(offer.amounts[-1].fgpu),
+        "bounded_by": offer.why,
+        "amounts": [_amount(one) for one in offer.amounts],
+    }
+
+
+def _amount(one: Slice) -> dict[str, Any]:
+    return {
+        "fgpu": to_number(one.fgpu),
+        "memory": format_size(one.memory_mb),
+        "sm_percent": one.sm_percent,
+    }
 
 
 @blueprint.get("/templates")
@@ -82,8 +106,8 @@ def templates() -> ResponseReturnValue:
     """The resource templates, and whether one may launch with them."""
     groups = groups_of(services().sessions.status, person().name)
     found = services().administration.templates()
-    rules = services().administration.rules()
-    return {"templates": [_template(one, misfit(one, groups, rules)) for one in found]}
+    rules, gpus = services().administration.rules(), services().sessions.gpus
+    return {"templates": [_template(one, misfit(one, groups, rules, gpus)) for one in found]}
 
 
 def _template(template: Template, why: str) -> dict[str, Any]:
@@ -96,6 +120,8 @@ def _template(template: Template, why: str) -> dict[str, Any]:
             "cpus": template.cpus,
             "memory": format_size(template.memory_mb),
             "shared_memory": None if shared is None else format_size(shared),
+            "fgpu": template.fgpu,
+            "gpu_kind": template.gpu_kind,
         },
         "time_limit": template.time_limit,
         "resource_group": template.resource_group,

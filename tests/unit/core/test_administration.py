@@ -16,6 +16,7 @@ from portal.core.administration import (
     parse,
     visible,
 )
+from portal.core.gpus import NO_GPUS
 from portal.core.launch import parse_launch
 from portal.core.limits import Association, Limits
 from portal.core.policy import decide
@@ -140,7 +141,13 @@ def test_a_template_comes_back_as_it_was_written() -> None:
     data = {
         "title": "Medium",
         "description": "A day's work",
-        "resources": {"cpus": 4, "memory": "16g", "shared_memory": "512m"},
+        "resources": {
+            "cpus": 4,
+            "memory": "16g",
+            "shared_memory": "512m",
+            "fgpu": 0.5,
+            "gpu_kind": "a100",
+        },
         "time_limit": 480,
         "resource_group": "main",
         "place": 7,
@@ -152,6 +159,8 @@ def test_a_template_comes_back_as_it_was_written() -> None:
         "cpus": 1,
         "memory": "1g",
         "shared_memory": None,
+        "fgpu": None,
+        "gpu_kind": None,
     }
 
 
@@ -167,7 +176,7 @@ def test_the_cap_bounds_what_is_asked_and_the_usual_share() -> None:
 
     def ask(**resources: str) -> str:
         data = {"environment": "python", "resources": resources}
-        return decide(parse_launch(data), CATALOG, None, caps).version
+        return decide(parse_launch(data), CATALOG, None, caps, NO_GPUS).image.version
 
     assert ask(memory="4g") == "3.13"
     assert ask(memory="4g", shared_memory="512m") == "3.13"

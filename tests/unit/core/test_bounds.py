@@ -8,6 +8,7 @@ import pytest
 
 from portal.core.administration import SiteRules
 from portal.core.bounds import Group, bounds, groups_for
+from portal.core.gpus import NO_GPUS
 from portal.core.job import Partition
 from portal.core.launch import parse_launch
 from portal.core.limits import Amount, Association, Entry, Limits, Qos
@@ -139,7 +140,7 @@ def test_strangers_are_offered_nothing_and_told_so() -> None:
     assert len(groups_for("bob", [MAIN, GPU], None)) == 2
     request = parse_launch({"environment": "python", "resources": {"cpus": 1, "memory": "1g"}})
     with pytest.raises(InvalidRequest) as caught:
-        decide(request, CATALOG, [], SiteRules())
+        decide(request, CATALOG, [], SiteRules(), NO_GPUS)
     assert caught.value.errors[0].field == "resource_group"
 
 
@@ -148,7 +149,7 @@ def test_a_refusal_names_the_field_and_whose_limit_it_is() -> None:
     groups: list[Group] = groups_for("alice", [MAIN], own)
     wanted = {"environment": "python", "resources": {"cpus": 5, "memory": "4g"}, "time_limit": 31}
     with pytest.raises(InvalidRequest) as caught:
-        decide(parse_launch(wanted), CATALOG, groups, SiteRules())
+        decide(parse_launch(wanted), CATALOG, groups, SiteRules(), NO_GPUS)
     assert {e.field: e.message for e in caught.value.errors} == {
         "resources.cpus": "you may use 3 cores at once (QOS normal, MaxTRESPerUser)",
         "resources.memory": "you may use 3 GB at once (QOS normal, MaxTRESPerUser)",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from portal.core.administration import SiteRules
+from portal.core.gpus import NO_GPUS
 from portal.core.job import Partition
 from portal.core.launch import parse_launch
 from portal.core.policy import decide
@@ -22,7 +23,7 @@ GROUPS = [
 def ask(**changes: Any) -> str:
     """The image that a request would run."""
     data = {"environment": "python", "resources": {"cpus": 1, "memory": "1g"}, **changes}
-    return decide(parse_launch(data), CATALOG, GROUPS, SiteRules()).version
+    return decide(parse_launch(data), CATALOG, GROUPS, SiteRules(), NO_GPUS).image.version
 
 
 def test_the_picked_version_or_the_newest() -> None:

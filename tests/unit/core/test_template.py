@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from portal.core.administration import SiteRules, Template
+from portal.core.gpus import NO_GPUS
 from portal.core.job import Partition
 from portal.core.launch import parse_launch
 from portal.core.template import fill, misfit
@@ -81,20 +82,22 @@ def test_an_empty_form_part_is_not_given() -> None:
 
 
 def test_whether_it_fits() -> None:
-    assert misfit(SMALL, [MAIN, LONG], NO_CAP) == ""
-    assert misfit(BIG, [MAIN, LONG], NO_CAP) == ""
-    assert misfit(BIG, None, NO_CAP) == ""
-    assert misfit(BIG, [MAIN], NO_CAP) == "choose one of: main"
-    assert misfit(SMALL, [], NO_CAP).startswith("Slurm lets your account use no resource group")
-    assert misfit(BIG, [MAIN, LONG], NO_CAP, "main") == (
+    assert misfit(SMALL, [MAIN, LONG], NO_CAP, NO_GPUS) == ""
+    assert misfit(BIG, [MAIN, LONG], NO_CAP, NO_GPUS) == ""
+    assert misfit(BIG, None, NO_CAP, NO_GPUS) == ""
+    assert misfit(BIG, [MAIN], NO_CAP, NO_GPUS) == "choose one of: main"
+    assert misfit(SMALL, [], NO_CAP, NO_GPUS).startswith(
+        "Slurm lets your account use no resource group"
+    )
+    assert misfit(BIG, [MAIN, LONG], NO_CAP, NO_GPUS, "main") == (
         "the largest node here has 4 cores; the largest node here has 4g; "
         "sessions here may run 60 minutes at most"
     )
 
-    capped = misfit(BIG, [LONG], SiteRules(max_shared_memory_mb=512))
+    capped = misfit(BIG, [LONG], SiteRules(max_shared_memory_mb=512), NO_GPUS)
     assert capped == "an administrator allows 512 MB of shared memory at most"
 
 
 def test_one_that_contradicts_itself_fits_nobody() -> None:
     odd = SMALL.model_copy(update={"shared_memory_mb": 2048})
-    assert "shared memory is part of the memory" in misfit(odd, [MAIN], NO_CAP)
+    assert "shared memory is part of the memory" in misfit(odd, [MAIN], NO_CAP, NO_GPUS)

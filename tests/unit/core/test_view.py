@@ -24,7 +24,13 @@ def test_no_secret_and_nothing_internal_is_shown(world: World) -> None:
     assert session.token_hash not in text
     assert "10.0.0.1" not in text
     assert "40000" not in text
-    assert shown["resources"] == {"cpus": 1, "memory": "600m", "shared_memory": "300m"}
+    assert shown["resources"] == {
+        "cpus": 1,
+        "memory": "600m",
+        "shared_memory": "300m",
+        "fgpu": None,
+        "gpu": None,
+    }
     assert [app["name"] for app in shown["apps"]] == list(APPS)
 
 

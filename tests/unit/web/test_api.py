@@ -31,7 +31,13 @@ def test_a_launch_is_one_session_and_one_job(world: World, api: MakeApi) -> None
     assert answer.json is not None
     (session,) = answer.json["sessions"]
     assert session["state"] == "PENDING"
-    assert session["resources"] == {"cpus": 1, "memory": "600m", "shared_memory": "300m"}
+    assert session["resources"] == {
+        "cpus": 1,
+        "memory": "600m",
+        "shared_memory": "300m",
+        "fgpu": None,
+        "gpu": None,
+    }
     assert [job.name for job in world.slurm.jobs] == [session["id"]]
 
 

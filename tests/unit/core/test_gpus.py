@@ -1,0 +1,177 @@
+"""What a request for a GPU comes to in a group, and in whose words it is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from portal.core.administration import SiteRules, Template
+from portal.core.bounds import groups_for
+from portal.core.fgpu import GpuKind, Slice, to_number
+from portal.core.gpus import NO_GPUS, Gpus, describe
+from portal.core.job import NodeGpus, Partition
+from portal.core.launch import parse_launch
+from portal.core.limits import Amount, Association, Limits, Qos
+from portal.core.policy import decide
+from portal.core.template import misfit
+from portal.errors import InvalidRequest
+from tests.fakes import CATALOG
+
+NO_LIMIT = Amount()
+HALF = Fraction(1, 2)
+A100 = GpuKind("a100", "NVIDIA A100", 40_960, Fraction(1), Fraction(1, 4))
+H200 = GpuKind("h200", "NVIDIA H200", 143_360, HALF, HALF)
+MIG = GpuKind("1g.18gb", "An eighth of an H200", 18_432, Fraction(1, 8), Fraction(1), "mig")
+SITE = Gpus((A100, H200, MIG))
+DEMO = Gpus((GpuKind("", "Demo", 8192, HALF, HALF),))
+
+MAIN = Partition("main", True, True, 4, 4096, 60)
+GPU = replace(
+    MAIN,
+    name="gpu",
+    default=False,
+    gpus=(NodeGpus("h200", 2, 8), NodeGpus("a100", 1, 4), NodeGpus("1g.18gb", 7), NodeGpus("x", 1)),
+)
+PLAIN = replace(MAIN, gpus=(NodeGpus("", 1, 4),))
+
+
+def grant(
+    *groups: Partition, site: Gpus = SITE, group: str | None = None, **asked: object
+) -> Slice | None:
+    """What a request is granted."""
+    data = {"environment": "python", "resources": {"memory": "1g", **asked}}
+    request = parse_launch(data | {"resource_group": group})
+    return decide(request, CATALOG, list(groups) or None, SiteRules(), site).gpu
+
+
+def refusal(*groups: Partition, **asked: Any) -> tuple[str, str]:
+    """The field and the words of a refusal."""
+    with pytest.raises(InvalidRequest) as caught:
+        grant(*groups, **asked)
+    (error,) = caught.value.errors
+    return error.field, error.message
+
+
+def test_without_a_wish_there_is_no_gpu() -> None:
+    assert grant(GPU) is None
+    assert grant(MAIN, site=NO_GPUS) is None
+
+
+def test_the_amount_is_rounded_up_to_what_is_offered() -> None:
+    found = grant(GPU, fgpu=0.3)
+    assert found == Slice("a100", HALF, 2, 0, 20_480, 50)
+    assert describe(found) == "0.5 fGPU (20 GB, 50 % of a GPU)"
+
+
+def test_the_first_of_the_settings_that_the_group_has() -> None:
+    found = grant(replace(GPU, gpus=GPU.gpus[:1]), fgpu=0.3)
+    assert found is not None
+    assert (found.kind, found.gres) == ("h200", "shard:h200:1")
+    named = grant(GPU, fgpu=3, gpu_kind="h200")
+    assert named is not None
+    assert (named.gres, describe(named)) == ("gpu:h200:2", "4 fGPU (280 GB, 2 GPUs)")
+    mig = grant(GPU, fgpu=1, gpu_kind="1g.18gb")
+    assert mig is not None
+    assert mig.gres == "gpu:1g.18gb:1"
+
+
+def test_gpus_without_a_type() -> None:
+    found = grant(PLAIN, site=DEMO, fgpu=0.5)
+    assert found == Slice("", HALF, 1, 0, 2048, 25)
+    assert grant(GPU, site=DEMO, fgpu=0.5) == found  # the one kind stands for all
+
+
+def test_before_slurm_is_known_only_the_settings_bound() -> None:
+    found = grant(fgpu=3)
+    assert found is not None
+    assert found.gres == "gpu:a100:3"
+    assert refusal(fgpu=9, gpu_kind="1g.18gb") == (
+        "resources.fgpu", "a session here can have 8 fGPU at most",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("group", "asked", "field", "text"),
+    [
+        ("main", {"fgpu": 1}, "fgpu", "main has no GPUs; choose the resource group gpu"),
+        ("gpu", {"fgpu": 1.5}, "fgpu", "a session here can have 1 fGPU at most"),
+        ("gpu", {"fgpu": 9, "gpu_kind": "h200"}, "fgpu", "a session here can have 4 fGPU at most"),
+        ("gpu", {"fgpu": 1, "gpu_kind": "v100"}, "gpu_kind", "choose one of: a100, h200, 1g.18gb"),
+        ("gpu", {"gpu_kind": "a100"}, "gpu_kind", "say how much of it, too (fgpu)"),
+        ("gpu", {"fgpu": 0}, "fgpu", "write an amount above 0, for example 0.5"),
+        ("gpu", {"fgpu": float("nan")}, "fgpu", "write an amount above 0, for example 0.5"),
+        ("gpu", {"fgpu": True}, "fgpu", "write an amount above 0, for example 0.5"),
+        ("gpu", {"fgpu": "1"}, "fgpu", "write an amount above 0, for example 0.5"),
+    ],
+)
+def test_what_can_never_be(group: str, asked: dict[str, Any], field: str, text: str) -> None:
+    assert refusal(MAIN, GPU, group=group, **asked) == (f"resources.{field}", text)
+
+
+def test_a_site_without_gpus() -> None:
+    words = ("resources.fgpu", "there are no GPUs here")
+    assert refusal(GPU, site=NO_GPUS, fgpu=1) == words
+    assert refusal(MAIN, fgpu=1) == ("resources.fgpu", "main has no GPUs")
+    unshared = replace(MAIN, gpus=(NodeGpus("", 1, 0),))
+    assert "no shards" in refusal(unshared, site=DEMO, fgpu=1)[1]
+
+
+def test_a_group_that_is_not_there_is_the_only_thing_that_is_wrong() -> None:
+    assert refusal(MAIN, GPU, group="nowhere", fgpu=1)[0] == "resource_group"
+
+
+def limits(user: Amount, account: Amount = NO_LIMIT) -> Limits:
+    """Limits of the QOS for each person, and of their account."""
+    return Limits(
+        ("associations", "limits"),
+        {"alice": "lab"},
+        (Association("lab", "alice", default_qos="normal"), Association("lab", group=account)),
+        (Qos("normal", user=user),),
+    )
+
+
+def test_it_is_said_whose_limit_it_is_in_fgpu() -> None:
+    (group,) = groups_for("alice", [GPU], limits(Amount(shards=2, gpus=1), Amount(shards=3)))
+    assert (group.max_shards, group.max_gpus) == (2, 1)
+    said = "you may use 0.5 fGPU at once (QOS normal, MaxTRESPerUser)"
+    assert refusal(group, fgpu=0.6) == ("resources.fgpu", said)
+    said = "you may use 1 fGPU at once (QOS normal, MaxTRESPerUser)"
+    assert refusal(group, fgpu=1.5, gpu_kind="h200") == ("resources.fgpu", said)
+    (group,) = groups_for("alice", [GPU], limits(Amount(), Amount(shards=3)))
+    said = "account lab may use 0.75 fGPU at once (GrpTRES)"
+    assert refusal(group, fgpu=1) == ("resources.fgpu", said)
+
+
+def test_whole_gpus_have_a_limit_of_their_own() -> None:
+    (group,) = groups_for("alice", [GPU], limits(Amount(gpus=1)))
+    two = {"fgpu": 4, "gpu_kind": "h200"}
+    assert refusal(group, **two)[1] == "you may use 2 fGPU at once (QOS normal, MaxTRESPerUser)"
+    (group,) = groups_for("alice", [GPU], limits(Amount(shards=1)))
+    found = grant(group, fgpu=1, gpu_kind="1g.18gb")
+    assert found is not None  # Slurm counts no shards of it
+
+
+def test_the_offers_of_a_group() -> None:
+    a100, h200, mig = SITE.offers(GPU)
+    assert [to_number(one.fgpu) for one in a100.amounts] == [0.25, 0.5, 0.75, 1]
+    assert [to_number(one.fgpu) for one in h200.amounts] == [0.5, 1, 1.5, 2, 4]
+    assert [one.memory_mb for one in mig.amounts] == [18_432]
+    assert SITE.offers(MAIN) == []
+    (group,) = groups_for("alice", [GPU], limits(Amount(shards=0)))
+    assert [offer.kind for offer in SITE.offers(group)] == [MIG]
+
+
+def test_templates_ask_for_gpus_too() -> None:
+    template = Template(name="t", title="T", cpus=1, memory_mb=1024, fgpu=0.5, gpu_kind="a100")
+    assert misfit(template, [GPU], SiteRules(), SITE) == ""
+    assert misfit(template, [MAIN], SiteRules(), SITE) == "main has no GPUs"
+    assert misfit(template, [MAIN, GPU], SiteRules(), SITE, "gpu") == ""
+
+
+def test_titles() -> None:
+    assert SITE.title("a100") == "NVIDIA A100"
+    assert SITE.title("gone") == "gone"
+    assert DEMO.title("") == "Demo"
