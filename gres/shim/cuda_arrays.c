@@ -1,0 +1,2 @@
+#include "cuda_shim.h"
+const struct hook array_hooks[] = {HOOKS_END};
