@@ -75,17 +75,43 @@ static struct place *look(enum held_kind kind, uint64_t key)
     return NULL;
 }
 
-int held_take(enum held_kind kind, uint64_t key, struct held *entry)
+static int get(enum held_kind kind, uint64_t key, struct held *entry, int remove)
 {
     pthread_mutex_lock(&guard);
     struct place *place = look(kind, key);
-    if (place) {
+    if (place)
         *entry = place->entry;
+    if (place && remove) {
         place->state = GONE;
         full--;
     }
     pthread_mutex_unlock(&guard);
     return place != NULL;
+}
+
+int held_take(enum held_kind kind, uint64_t key, struct held *entry)
+{
+    return get(kind, key, entry, 1);
+}
+
+int held_look(enum held_kind kind, uint64_t key, struct held *entry)
+{
+    return get(kind, key, entry, 0);
+}
+
+int held_around(enum held_kind kind, uint64_t address, struct held *entry)
+{
+    int found = 0;
+    pthread_mutex_lock(&guard);
+    for (size_t at = 0; at < size && !found; at++) {
+        const struct held *held = &places[at].entry;
+        found = places[at].state == FULL && held->kind == kind && address >= held->key &&
+                address - held->key < held->size;
+        if (found)
+            *entry = *held;
+    }
+    pthread_mutex_unlock(&guard);
+    return found;
 }
 
 void held_end_context(CUcontext context)
@@ -104,26 +130,11 @@ void held_end_context(CUcontext context)
     pthread_mutex_unlock(&guard);
 }
 
-/* A child starts without what its parent holds: the driver gives it none of that either. */
-static void before_fork(void)
-{
-    pthread_mutex_lock(&guard);
-}
-
-static void after_fork_in_parent(void)
-{
-    pthread_mutex_unlock(&guard);
-}
-
-static void after_fork_in_child(void)
+/* A child starts without what its parent holds: the driver gives it none of that either. Its parent's
+ * other threads may have been anywhere in here, so nothing is freed. */
+void held_forget(void)
 {
     pthread_mutex_init(&guard, NULL);
-    free(places);
     places = NULL;
     size = taken = full = 0;
-}
-
-__attribute__((constructor)) static void prepare(void)
-{
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }

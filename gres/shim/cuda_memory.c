@@ -1,8 +1,6 @@
 /* Plain and managed device memory. */
 #include "cuda_shim.h"
 
-#include <pthread.h>
-
 /* --- taking: room first, then the driver, then the record of it --- */
 
 static void hold(int device, uint64_t address, uint64_t bytes)
@@ -83,7 +81,7 @@ WRAP(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, size
     if (answer)
         return answer;
     answer = real_cuMemAllocPitch_v2(address, pitch, width, height, element);
-    if (!answer && charge_grow(device, bytes, *pitch * height)) {
+    if (!answer && charge_adjust(device, bytes, *pitch * height)) {
         real_cuMemFree_v2(*address);
         answer = CUDA_ERROR_OUT_OF_MEMORY;
     } else if (!answer) {
@@ -103,7 +101,7 @@ WRAP(cuMemAllocPitch, CUdeviceptr_v1 *address, unsigned int *pitch, unsigned int
     if (answer)
         return answer;
     answer = real_cuMemAllocPitch(address, pitch, width, height, element);
-    if (!answer && charge_grow(device, bytes, (uint64_t)*pitch * height)) {
+    if (!answer && charge_adjust(device, bytes, (uint64_t)*pitch * height)) {
         real_cuMemFree(*address);
         answer = CUDA_ERROR_OUT_OF_MEMORY;
     } else if (!answer) {
@@ -122,7 +120,7 @@ CUresult held_free(enum held_kind kind, uint64_t key, free_function *real, void 
     CUresult answer = real(arguments);
     if (had && answer)
         held_add(&entry);
-    else if (had && entry.pool)
+    else if (had && entry.owner)
         pool_freed(&entry);
     else if (had)
         ledger_release(entry.device, entry.bytes);

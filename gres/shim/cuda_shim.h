@@ -24,28 +24,36 @@ CUresult context_device(CUcontext context, CUdevice *ordinal);
 CUresult stream_device(CUstream stream, CUdevice *ordinal);
 CUcontext current_context(void);
 
-/* cuda_charge.c: room in the slice before the driver is asked. What this process's pools keep unused is
- * given back when nothing else is left. */
+/* cuda_charge.c: room in the slice before the driver is asked. What this process's pools and graphs keep
+ * unused is given back before the answer is no. */
 CUresult charge(int device, uint64_t bytes);
-/* The charge becomes what was really taken; the answer is an error when that does not fit. */
-CUresult charge_grow(int device, uint64_t charged, uint64_t taken);
+/* The charge becomes what was really taken; an error, and no change, when that does not fit. */
+CUresult charge_adjust(int device, uint64_t charged, uint64_t taken);
+/* One thread at a time where the driver's own figures are compared (pools, graphs) or several records
+ * change together (vmm); a thread may enter it again. */
+void guard_enter(void);
+void guard_leave(void);
 
 /* cuda_held.c: what this process holds, by address or handle. */
-enum held_kind { HELD_POINTER, HELD_ARRAY, HELD_MIPMAP };
+enum held_kind { HELD_POINTER, HELD_ARRAY, HELD_MIPMAP, HELD_HANDLE, HELD_MAPPING, HELD_GRAPH };
 struct held {
     enum held_kind kind;
     uint64_t key;
     int device;
-    uint64_t bytes;    /* charged; 0 for memory of a pool, which is charged as a whole */
-    uint64_t size;     /* of the allocation, in memory of a pool */
-    CUcontext context; /* what dies with it; NULL for memory of a pool */
-    CUmemoryPool pool;
+    uint64_t bytes;    /* charged for it alone; 0 when its owner is charged */
+    uint64_t size;     /* of its own, when its owner is charged */
+    CUcontext context; /* with which it ends; NULL when it outlives contexts */
+    void *owner;       /* a struct of the file that added it */
 };
 void held_add(const struct held *entry);
-int held_take(enum held_kind kind, uint64_t key, struct held *entry); /* 1 when there was one */
-void held_end_context(CUcontext context); /* releases all that died with it */
+/* Each 1 when there was one. */
+int held_take(enum held_kind kind, uint64_t key, struct held *entry);
+int held_look(enum held_kind kind, uint64_t key, struct held *entry);
+int held_around(enum held_kind kind, uint64_t address, struct held *entry); /* slow */
+void held_end_context(CUcontext context); /* releases all that ended with it */
+void held_forget(void);
 
-/* cuda_memory.c: every way to free a pointer. */
+/* cuda_memory.c: frees by the driver's function, and gives back what was charged. */
 typedef CUresult free_function(void *arguments);
 CUresult held_free(enum held_kind kind, uint64_t key, free_function *real, void *arguments);
 
@@ -53,9 +61,15 @@ CUresult held_free(enum held_kind kind, uint64_t key, free_function *real, void 
 void pools_settle(void); /* charges become what the driver says that pools have reserved */
 void pools_trim(void);   /* gives back what is reserved and unused */
 void pool_freed(const struct held *entry);
+void pools_forget(void);
+
+/* cuda_vmm.c */
+void tiles_end(void *array);
+void tiles_forget(void);
 
 /* cuda_graphs.c */
 void graphs_settle(void);
 void graphs_trim(void);
+void graphs_forget(void);
 
 #endif
