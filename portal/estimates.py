@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from portal.core.access import Person, hash_secret
+from portal.core.fgpu import of_gres
 from portal.core.job import Estimate
 from portal.core.launch import LaunchRequest
+from portal.core.limits import Amount
 from portal.core.ports import Clock, Scheduler
 from portal.core.session import Session
 from portal.core.stores import StatusStore
@@ -76,9 +78,10 @@ class Estimates:
         return asked.answer
 
     def _held_back(self, session: Session) -> str:
-        wanted = (session.cpus, session.memory_mb)
+        wanted = Amount(session.cpus, session.memory_mb, *of_gres(session.gres))
         limits, use = self._status.limits(), self._status.use()
-        return held_back(session.owner, session.partition or "", wanted, limits, use)
+        group = session.partition or ""
+        return held_back(session.owner, group, wanted, limits, use, session.gpu_kind)
 
 
 def _ask_later() -> Estimate:

@@ -67,7 +67,7 @@ class Reconciler:
             self._sessions.status.note_failure(asked, f"unreadable answer: {error}")
             return False
         self._sessions.status.note_answer(self._clock())
-        self._sessions.status.save_use(measure(jobs.values(), self._nodes))
+        self._sessions.status.save_use(measure(jobs.values(), self._nodes, self._sessions.gpus))
         ahead = places(jobs.values())
         over = [session for session in live if self._follow(session, jobs, ahead)]
         self._conclude(over, jobs)

@@ -60,6 +60,11 @@ class Usage:
     apps: dict[str, AppState]
     busy: tuple[str, ...] = ()
     """The apps that compute, though nobody may be looking."""
+    gpu_memory_bytes: int | None = None
+    gpu_percent: float | None = None
+    """Of the whole GPU."""
+    gpu_kills: int = 0
+    """Processes that the node's watchdog ended for taking more than the slice."""
 
 
 class Sessions:
@@ -227,6 +232,9 @@ class Sessions:
             cpu_percent=percent,
             memory_used=usage.memory_bytes,
             oom_kills=usage.oom_kills,
+            gpu_memory_used=usage.gpu_memory_bytes,
+            gpu_percent=usage.gpu_percent,
+            gpu_kills=usage.gpu_kills,
             **self._use(session, percent, usage, now),
         )
         for app, state in usage.apps.items():
@@ -236,7 +244,7 @@ class Sessions:
         self, session: Session, percent: float | None, usage: Usage, now: datetime
     ) -> dict[str, datetime]:
         rules = self._administration.rules()
-        used = works(session, percent, usage.busy, rules, now)
+        used = works(session, percent, usage.busy, rules, now, usage.gpu_percent)
         return {"last_used": now} if used and worth_noting(session, rules, now) else {}
 
     # The list

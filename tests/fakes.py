@@ -71,6 +71,7 @@ class FakeJob:
     code: int = 0
     limit: str = "1:00:00"
     restarts: int = 0
+    tres: str = "cpu=1,mem=1G,node=1,billing=1"
 
     @property
     def deadline(self) -> int:
@@ -103,6 +104,8 @@ class FakeSlurm:
     """How often each user's SSH key was made."""
     per_user: str = "cpu=3,mem=3G"
     """The QOS's MaxTRESPerUser."""
+    gres: dict[str, str] = field(default_factory=dict)
+    """What sinfo shows of each node's GPUs."""
     entry: str = "AllowAccounts=ALL AllowQos=ALL QoS=N/A"
 
     def run(
@@ -217,7 +220,7 @@ class FakeSlurm:
                     [job.id, job.user, job.state, job.reason, job.node, 1, job.start,
                      job.end or job.deadline, job.code, "main", 4_000_000_000 - job.id,
                      "research", "normal",
-                     "cpu=1,mem=1G,node=1,billing=1", job.limit, job.restarts, ""],
+                     job.tres, job.limit, job.restarts, ""],
                 )
             )
             for job in self._selected(words)
@@ -239,10 +242,16 @@ class FakeSlurm:
 
     def _sinfo(self, words: list[str]) -> Completed:
         if "NodeHost" in words[-1]:
-            lines = [US.join([node, "main*", "4", "3500", "idle", ""]) for node in ("n1", "n2")]
+            lines = [
+                US.join([node, "main*", "4", "3500", "idle", self.gres.get(node, "(null)"), ""])
+                for node in ("n1", "n2")
+            ]
             return Completed(0, "\n".join([*lines, ""]).encode(), "")
-        line = US.join(["main*", "up", "4", "3500", "8:00:00", ""])
-        return Completed(0, f"{line}\n{line}\n".encode(), "")
+        lines = [
+            US.join(["main*", "up", "4", "3500", "8:00:00", self.gres.get(node, "(null)"), ""])
+            for node in ("n1", "n2")
+        ]
+        return Completed(0, "\n".join([*lines, ""]).encode(), "")
 
     def _sacctmgr(self, words: list[str]) -> Completed:
         lines: dict[str, list[list[str]]] = {

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 
-from portal.core.job import Estimate, JobReport, JobState, Node, Partition, job_state
+from portal.core.job import Estimate, JobReport, JobState, Node, NodeGpus, Partition, job_state
 from portal.core.limits import Amount
 
 SEPARATOR = "\x1f"
@@ -92,6 +92,8 @@ def _queue_line(line: str) -> JobReport:
         qos=qos,
         cpus=given.cpus or 0,
         memory_mb=given.memory_mb or 0,
+        shards=given.shards or 0,
+        gpus=given.gpus or 0,
     )
 
 
@@ -143,7 +145,7 @@ def _sacct_line(line: str) -> JobReport:
     )
 
 
-_NODE_FIELDS = ("Partition", "Available", "CPUs", "Memory", "Time")
+_NODE_FIELDS = ("Partition", "Available", "CPUs", "Memory", "Time", "Gres")
 
 
 def user_argv(number: str) -> list[str]:
@@ -166,7 +168,7 @@ def sinfo_parse(text: str) -> list[Partition]:
         fields = line.split(SEPARATOR)
         if len(fields) != len(_NODE_FIELDS) + 1:
             raise SurpriseError(f"sinfo: {len(fields)} fields in {line!r}")
-        name, available, cpus, memory, limit = map(str.strip, fields[:-1])
+        name, available, cpus, memory, limit, gres = map(str.strip, fields[:-1])
         earlier = found.get(name.rstrip("*"))
         found[name.rstrip("*")] = Partition(
             name=name.rstrip("*"),
@@ -175,12 +177,39 @@ def sinfo_parse(text: str) -> list[Partition]:
             max_cpus=max(int(cpus), earlier.max_cpus if earlier else 0),
             max_memory_mb=max(int(memory), earlier.max_memory_mb if earlier else 0),
             max_minutes=parse_minutes(limit),
+            gpus=_largest(node_gpus(gres), earlier.gpus if earlier else ()),
         )
     # sinfo goes by nodes, and which partition of a node comes first is chance.
     return sorted(found.values(), key=lambda partition: (not partition.default, partition.name))
 
 
-_HOST_FIELDS = ("NodeHost", "Partition", "CPUs", "Memory", "StateComplete")
+_GRES = re.compile(r"\b(?P<what>gpu|shard):(?:(?P<kind>[A-Za-z0-9][\w.-]*):)?(?P<number>\d+)\b")
+
+
+def node_gpus(text: str) -> tuple[NodeGpus, ...]:
+    """The GPUs of a node by their kind, of a list such as "gpu:a100:2(S:0-1),shard:a100:8"."""
+    found: dict[str, dict[str, int]] = {"gpu": {}, "shard": {}}
+    for match in _GRES.finditer(text):
+        numbers, kind = found[match["what"]], match["kind"] or ""
+        numbers[kind] = numbers.get(kind, 0) + int(match["number"])
+    gpus, shards = found["gpu"], found["shard"]
+    if gpus and "" in shards and "" not in gpus:  # shards without a type are of the node's GPUs
+        first = next(iter(gpus))
+        shards[first] = shards.get(first, 0) + shards.pop("")
+    return tuple(NodeGpus(kind, number, shards.get(kind, 0)) for kind, number in gpus.items())
+
+
+def _largest(one: Sequence[NodeGpus], other: Sequence[NodeGpus]) -> tuple[NodeGpus, ...]:
+    """Of each kind the most that one of two nodes has."""
+    found: dict[str, NodeGpus] = {}
+    for gpus in (*one, *other):
+        earlier = found.get(gpus.kind, NodeGpus(gpus.kind, 0))
+        most = max(gpus.gpus, earlier.gpus), max(gpus.shards, earlier.shards)
+        found[gpus.kind] = NodeGpus(gpus.kind, *most)
+    return tuple(found[kind] for kind in sorted(found))
+
+
+_HOST_FIELDS = ("NodeHost", "Partition", "CPUs", "Memory", "StateComplete", "Gres")
 _UNUSABLE = re.compile(
     r"\b(down|drain\w*|fail\w*|maint\w*|reserved|unknown|future|not_responding)\b", re.IGNORECASE
 )
@@ -199,9 +228,9 @@ def nodes_parse(text: str) -> list[Node]:
         fields = line.split(SEPARATOR)
         if len(fields) != len(_HOST_FIELDS) + 1:
             raise SurpriseError(f"sinfo: {len(fields)} fields in {line!r}")
-        name, partition, cpus, memory, state = map(str.strip, fields[:-1])
-        usable = not _UNUSABLE.search(state)
-        found.append(Node(name, partition.rstrip("*"), int(cpus), int(memory), usable))
+        name, partition, cpus, memory, state, gres = map(str.strip, fields[:-1])
+        usable, gpus = not _UNUSABLE.search(state), node_gpus(gres)
+        found.append(Node(name, partition.rstrip("*"), int(cpus), int(memory), usable, gpus))
     return found
 
 
@@ -265,13 +294,18 @@ _UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 
 
 def amount(text: str) -> Amount:
-    """Cores and memory of Slurm's list of resources, such as "cpu=3,mem=3G,node=1"."""
+    """What is read of Slurm's list of resources, such as "cpu=3,mem=3G,gres/shard=2".
+
+    GPUs of one kind alone ("gres/shard:a100=2") do not count: that is not all of them.
+    """
     found = dict(item.partition("=")[::2] for item in text.split(",") if "=" in item)
-    cpus, memory = found.get("cpu", ""), found.get("mem", "")
-    match = re.fullmatch(r"([0-9.]+)([KMGTP]?)", memory)
+    match = re.fullmatch(r"([0-9.]+)([KMGTP]?)", found.get("mem", ""))
+    cpus, shards, gpus = (found.get(name, "") for name in ("cpu", "gres/shard", "gres/gpu"))
     return Amount(
         int(cpus) if cpus.isdigit() else None,
         round(float(match[1]) * _UNITS[match[2] or "M"]) if match else None,
+        int(shards) if shards.isdigit() else None,
+        int(gpus) if gpus.isdigit() else None,
     )
 
 

@@ -259,7 +259,7 @@ class Store:
         """When Slurm last answered."""
         with Database(self._readers) as db:
             row = db.get(ClusterRow, 1) or ClusterRow()
-            return SlurmStatus(row.answered, row.failing_since, row.message)
+            return SlurmStatus(row.answered, row.failing_since, row.message, _use(row.use).rooms)
 
     def save_partitions(self, partitions: Sequence[Partition]) -> None:
         """Keep the partitions for everybody."""
@@ -289,7 +289,7 @@ class Store:
         """Who held what at the last look."""
         with Database(self._readers) as db:
             row = db.get(ClusterRow, 1)
-            return _USE.validate_json(row.use) if row and row.use else Use()
+            return _use(row.use) if row else Use()
 
     def save_measured(self, measured: Measured) -> None:
         """Keep what browsers had sent to the apps."""
@@ -312,6 +312,11 @@ _USE = TypeAdapter(Use)
 def _limits(text: str) -> Limits:
     # Large sites have thousands of associations, and pages ask every two seconds.
     return _LIMITS.validate_json(text)
+
+
+@lru_cache(maxsize=2)
+def _use(text: str) -> Use:
+    return _USE.validate_json(text) if text else Use()
 
 
 def _of_batch(batch: str) -> Any:

@@ -109,6 +109,12 @@ def smallest(amounts: Iterable[Slice], asked: float) -> Slice | None:
     return next((one for one in amounts if to_number(one.fgpu) >= round(asked, 3)), None)
 
 
+def of_gres(gres: str) -> tuple[int, int]:
+    """Shards and whole GPUs of a `Slice.gres`; 0 of both of ""."""
+    number = int(gres.rpartition(":")[2] or 0)
+    return (number, 0) if gres.startswith("shard:") else (0, number)
+
+
 def share_of(total: int, shards: int, of: int) -> int:
     """Bytes of a GPU's memory that shards stand for: whole MiB, so that all never exceed it."""
     return total * shards // of // MIB * MIB
@@ -131,7 +137,7 @@ def parse_ratio(written: object) -> Fraction:
         raise ValueError('write a number, or a ratio such as "1/3"') from None
 
 
-def to_number(amount: Fraction) -> float:
+def to_number(amount: Fraction | float) -> float:
     """The number as people write it, to three places."""
     return round(float(amount), 3)
 

@@ -72,6 +72,9 @@ def _requeued(session: Session, report: JobReport, now: datetime) -> Changes:
         "cpu_percent": None,
         "memory_used": None,
         "oom_kills": 0,
+        "gpu_memory_used": None,
+        "gpu_percent": None,
+        "gpu_kills": 0,
     }
 
 

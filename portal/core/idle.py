@@ -19,6 +19,8 @@ UNWATCHED = timedelta(minutes=2)
 USUAL_WARNING = timedelta(minutes=15)
 TOLD_AFTER = timedelta(minutes=5)
 """How long a session is unused before its owner reads about it, quietly."""
+GPU_AT_WORK = 2.0
+"""Percent of a whole GPU from which on a session computes; nobody's GPU is busy by itself."""
 _MINUTE = timedelta(minutes=1)
 
 
@@ -63,9 +65,11 @@ def works(
     busy: Collection[str],
     rules: SiteRules,
     now: datetime,
+    gpu_percent: float | None = None,
 ) -> bool:
     """Whether a heartbeat shows a computation, or follows a silence that may have hidden one."""
     computes = cpu_percent is not None and cpu_percent >= rules.idle_cpu_percent
+    computes |= gpu_percent is not None and gpu_percent >= GPU_AT_WORK
     return computes or bool(busy) or not _heard(session, now)
 
 

@@ -141,14 +141,12 @@ class Estimate:
 
 @dataclass(frozen=True)
 class NodeGpus:
-    """The GPUs of one kind in one node: how many, and their shards; what of both is in use."""
+    """The GPUs of one kind in one node: how many, and their shards."""
 
     kind: str
     """Their Type in gres.conf; "" where they have none."""
     gpus: int
     shards: int = 0
-    used_gpus: int = 0
-    used_shards: int = 0
 
 
 @dataclass(frozen=True)
@@ -162,7 +160,7 @@ class Partition:
     max_memory_mb: int
     max_minutes: int | None
     gpus: tuple[NodeGpus, ...] = ()
-    """For each kind of GPU the most that one node has; nothing of it counts as in use."""
+    """For each kind of GPU the most that one node has."""
     max_shards: int | None = None
     max_gpus: int | None = None
     """The most that a session may have of them by somebody's limit; None where none is set."""

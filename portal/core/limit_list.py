@@ -140,7 +140,12 @@ def _group(partition: Partition, entry: Entry) -> Limited:
 
 def _amount(what: str, key: str, amount: Amount, change: str) -> Limit:
     shown = amount if amount != Amount() else EXAMPLE
-    parts = [("cpu", shown.cpus), ("mem", shown.memory_mb and _slurm_size(shown.memory_mb))]
+    parts = [
+        ("cpu", shown.cpus),
+        ("mem", shown.memory_mb and _slurm_size(shown.memory_mb)),
+        ("gres/shard", shown.shards),
+        ("gres/gpu", shown.gpus),
+    ]
     value = ",".join(f"{name}={part}" for name, part in parts if part is not None)
     return Limit(what, _words(amount), f"{change} {key}={value}", amount != Amount())
 
@@ -151,7 +156,11 @@ def _words(amount: Amount) -> str:
         parts.append(cores(amount.cpus))
     if amount.memory_mb is not None:
         parts.append(size(amount.memory_mb))
-    return " and ".join(parts) or NO_LIMIT
+    if amount.shards is not None:
+        parts.append(f"{amount.shards} shard{'' if amount.shards == 1 else 's'} of GPUs")
+    if amount.gpus is not None:
+        parts.append(f"{amount.gpus} whole GPU{'' if amount.gpus == 1 else 's'}")
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))) or NO_LIMIT
 
 
 def _number(what: str, key: str, number: int | None, change: str) -> Limit:

@@ -20,7 +20,7 @@ class Reason:
     advice: str = ""
 
 
-_WAIT = "It starts by itself when there is room."
+WAIT = "It starts by itself when there is room."
 _SECONDS = "This takes seconds."
 _END_ONE = "End one of your sessions, or launch it again with less."
 _LESS = "End it and launch it again with less."
@@ -35,36 +35,36 @@ _KNOWN: dict[str, tuple[str, str]] = {
     # The ordinary way through the queue.
     "None": ("Slurm is looking for a place.", ""),
     "Priority": ("Others are ahead in the queue.", "A shorter time limit can help."),
-    "Resources": ("It is next; all suitable nodes are busy.", _WAIT),
+    "Resources": ("It is next; all suitable nodes are busy.", WAIT),
     "BeginTime": ("It is planned for later.", ""),
     "Prolog": ("The node is being prepared.", _SECONDS),
     "Cleaning": ("The node is tidying up after an earlier run.", _SECONDS),
     "SchedDefer": ("Slurm takes it up in its next round.", _SECONDS),
     "Dependency": ("It waits for another job to end.", ""),
-    "JobArrayTaskLimit": ("As many of its kind run as may run at once.", _WAIT),
+    "JobArrayTaskLimit": ("As many of its kind run as may run at once.", WAIT),
     "FedJobLock": ("Another cluster of the federation is looking at it.", _SECONDS),
     "Reservation": ("It waits for its reservation to begin.", ""),
     # Things that are short at the moment.
-    "Licenses": ("All licences it needs are in use.", _WAIT),
-    "BurstBufferResources": ("The fast storage it needs is in use.", _WAIT),
+    "Licenses": ("All licences it needs are in use.", WAIT),
+    "BurstBufferResources": ("The fast storage it needs is in use.", WAIT),
     "BurstBufferStageIn": ("Its data are being copied to fast storage.", ""),
     "BurstBufferOperation": ("The fast storage reported a problem.", _TELL),
-    "MaxPoweredUpNodes": ("As many nodes are switched on as may be.", _WAIT),
-    "MpiPortsBusy": ("The network ports it needs are in use.", _WAIT),
-    "NvidiaImexChannels": ("The links between GPUs that it needs are in use.", _WAIT),
-    "PowerNotAvail": ("There is not enough electric power for it now.", _WAIT),
-    "PowerReserved": ("The electric power is reserved for others now.", _WAIT),
+    "MaxPoweredUpNodes": ("As many nodes are switched on as may be.", WAIT),
+    "MpiPortsBusy": ("The network ports it needs are in use.", WAIT),
+    "NvidiaImexChannels": ("The links between GPUs that it needs are in use.", WAIT),
+    "PowerNotAvail": ("There is not enough electric power for it now.", WAIT),
+    "PowerReserved": ("The electric power is reserved for others now.", WAIT),
     # Not Slurm's word: a job that was paused while it ran.
     "Suspended": ("It is paused, and nothing in it moves.", "It goes on when Slurm lets it."),
     # The site's doing.
-    "ReqNodeNotAvail": ("The nodes that could run it are not available.", _WAIT),
+    "ReqNodeNotAvail": ("The nodes that could run it are not available.", WAIT),
     "NodeDown": ("The nodes that could run it are down.", _TELL),
     "FrontEndDown": ("The node that starts jobs is down.", _TELL),
     "PartitionDown": ("This resource group is closed for new sessions.", _ELSEWHERE),
     "PartitionInactive": ("This resource group is switched off.", _ELSEWHERE),
-    "Constraints": ("No node with the wanted features is available now.", _WAIT),
+    "Constraints": ("No node with the wanted features is available now.", WAIT),
     "BlockMaxError": ("The machine refuses it after repeated errors.", _TELL),
-    "BlockFreeAction": ("The machine is setting nodes free.", _WAIT),
+    "BlockFreeAction": ("The machine is setting nodes free.", WAIT),
     # On hold.
     "JobHeldUser": ("Its owner holds it.", "Release it, and it takes its turn."),
     "JobHeldAdmin": ("An administrator holds it.", _ASK),
@@ -164,4 +164,4 @@ def _limit_words(
         return f"{whose} budget of {noun} over time is used up.", _ASK
     if time:
         return f"{reached} limit of {noun} times time limit.", "A shorter time limit can help."
-    return f"{reached} limit of {noun} at once.", _END_ONE if yours else _WAIT
+    return f"{reached} limit of {noun} at once.", _END_ONE if yours else WAIT

@@ -17,7 +17,7 @@ from portal.core.listing import ListQuery, Page
 from portal.core.origins import PortUse
 from portal.core.preset import Preset
 from portal.core.session import Session, State
-from portal.core.usage import Use
+from portal.core.usage import Room, Use
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class SlurmStatus:
     answered: datetime | None
     failing_since: datetime | None
     message: str = ""
+    rooms: tuple[Room, ...] = ()
+    """What of each partition nobody held at the last look."""
 
 
 class SessionStore(Protocol):

@@ -10,13 +10,15 @@ from portal.core.access import AppState, OpenApp
 from portal.core.administration import SiteRules
 from portal.core.app import AppSpec
 from portal.core.ends import app_trouble
-from portal.core.gpus import NO_GPUS, Gpus
+from portal.core.fgpu import to_number
+from portal.core.gpus import NO_GPUS, Gpus, words
 from portal.core.idle import idle_deadline
 from portal.core.launch import format_size
 from portal.core.origins import Origins
-from portal.core.reasons import Reason, explain
+from portal.core.reasons import WAIT, Reason, explain
 from portal.core.session import OVER, SUSPENDED, Session, State
 from portal.core.stores import SlurmStatus
+from portal.core.usage import room_of
 
 SILENT_AFTER = timedelta(seconds=15)
 """How old Slurm's last answer may be before we stop claiming to know."""
@@ -27,6 +29,8 @@ ENDS_SOON = timedelta(minutes=15)
 """How long before its end people are warned."""
 
 UNKNOWN = "UNKNOWN"
+FOR_ROOM = frozenset({"Resources", "Priority"})
+"""Reasons of Slurm's that may mean that a GPU is not free."""
 NO_RULES = SiteRules()
 
 
@@ -65,7 +69,7 @@ def shown_reason(session: Session, status: SlurmStatus, now: datetime) -> Reason
         case State.SUBMITTING:
             return Reason("Submitting", "It is being handed to Slurm.")
         case State.PENDING:
-            return _waits(session)
+            return _waits(session, short_of_gpu(session, status))
         case State.STARTING | State.RUNNING if session.pending_reason == SUSPENDED:
             return explain(SUSPENDED)
         case State.STARTING:
@@ -76,8 +80,23 @@ def shown_reason(session: Session, status: SlurmStatus, now: datetime) -> Reason
             return None
 
 
-def _waits(session: Session) -> Reason:
+def short_of_gpu(session: Session, status: SlurmStatus) -> str:
+    """That the GPU it asked for is in use, in words; "" where that is not why it waits."""
+    code = (session.pending_reason or "").split(",")[0].strip()
+    room = room_of(status.rooms, session.partition or "", session.gpu_kind)
+    if session.fgpu is None or room is None or code not in FOR_ROOM:
+        return ""
+    if room.free + 0.001 > session.fgpu:
+        return ""
+    used = to_number(room.fgpu - room.free)
+    what = "a GPU" if session.gres.startswith("gpu:") else "a GPU share"
+    return f"It waits for {what}: {used:g} of {words(room.fgpu)} are in use."
+
+
+def _waits(session: Session, gpu: str) -> Reason:
     reason = explain(session.pending_reason)
+    if gpu:
+        reason = Reason(reason.code, gpu, WAIT)
     if session.requeued is None:
         return reason
     again = (

@@ -39,7 +39,7 @@ class Ready(BaseModel):
 
 
 class Heartbeat(BaseModel):
-    """What the job uses; seconds and bytes."""
+    """What the job uses; seconds and bytes, of a GPU bytes and percent."""
 
     model_config = STRICT
 
@@ -49,6 +49,9 @@ class Heartbeat(BaseModel):
     oom_kills: Count = 0
     apps: Annotated[dict[AppName, AppState], Field(max_length=64)] = {}
     busy: Annotated[tuple[AppName, ...], Field(max_length=64)] = ()
+    gpu_memory_bytes: Count | None = None
+    gpu_percent: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    gpu_kills: Annotated[int, Field(ge=0, lt=2**31)] = 0
 
 
 class AppReport(BaseModel):
@@ -89,7 +92,16 @@ def usage(session_id: str) -> ResponseReturnValue:
     """Take in a heartbeat."""
     session = _session(session_id)
     body = read_model(Heartbeat)
-    beat = Usage(body.cpu_seconds, body.memory_bytes, body.oom_kills, body.apps, body.busy)
+    beat = Usage(
+        body.cpu_seconds,
+        body.memory_bytes,
+        body.oom_kills,
+        body.apps,
+        body.busy,
+        body.gpu_memory_bytes,
+        body.gpu_percent,
+        body.gpu_kills,
+    )
     services().sessions.record_usage(session, beat)
     return {}
 

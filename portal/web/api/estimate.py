@@ -42,4 +42,8 @@ def _granted(draft: Session, wanted: LaunchRequest) -> dict[str, Any] | None:
 
 def _free(use: GroupUse | None) -> dict[str, Any]:
     cpus, memory = (use.cpus.available, use.memory.available) if use else (None, None)
-    return {"cpus": cpus, "memory": None if memory is None else format_size(memory)}
+    return {
+        "cpus": cpus,
+        "memory": None if memory is None else format_size(memory),
+        "fgpu": use.fgpu.available if use and use.fgpu else None,
+    }

@@ -187,7 +187,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         {
             "estimated_start": MAYBE_TIME,
             "reason": TEXT | {"description": "why there is no estimate"},
-            "free": _object({"cpus": MAYBE_NUMBER, "memory": MAYBE_TEXT}),
+            "free": _object({"cpus": MAYBE_NUMBER, "memory": MAYBE_TEXT, "fgpu": MAYBE_AMOUNT}),
             "gpu": _GPU_GRANT,
         }
     ),
@@ -210,6 +210,9 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "resource_group": TEXT,
             "cpus": _object({"mine": NUMBER, "allowed": MAYBE_NUMBER, "available": MAYBE_NUMBER}),
             "memory": _object({"mine": TEXT, "allowed": MAYBE_TEXT, "available": MAYBE_TEXT}),
+            "fgpu": _object(
+                {"mine": AMOUNT, "allowed": MAYBE_AMOUNT, "available": MAYBE_AMOUNT}, nullable=True
+            ),
         }
     ),
     "Me": _object({"name": TEXT, "admin": YES_NO}),

@@ -15,7 +15,7 @@ from portal.core.gpus import GpuOffer
 from portal.core.launch import Word, format_size
 from portal.core.offer import groups_of, use_of
 from portal.core.template import misfit
-from portal.core.usage import Meter
+from portal.core.usage import Meter, Number
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
 from portal.web.body import read_query
@@ -150,10 +150,11 @@ def usage() -> ResponseReturnValue:
         "resource_group": found.group,
         "cpus": _meter(found.cpus, int),
         "memory": _meter(found.memory, format_size),
+        "fgpu": found.fgpu and _meter(found.fgpu, float),
     }
 
 
-def _meter(meter: Meter, written: Callable[[int], object]) -> dict[str, object]:
+def _meter(meter: Meter[Number], written: Callable[[Number], object]) -> dict[str, object]:
     parts = {"mine": meter.mine, "allowed": meter.allowed, "available": meter.available}
     return {name: None if part is None else written(part) for name, part in parts.items()}
 
