@@ -118,6 +118,14 @@ copy_python() {
     copy_libraries_of "$tree/lib/$version"/lib-dynload/*.so
 }
 
+# The node's GPU driver names these parts of older C libraries, and the runner's check loads it.
+copy_parts_of_c_library() {
+    local name
+    for name in libdl.so.2 libpthread.so.0 librt.so.1; do
+        cp -L "/usr/lib/$(uname -m)-linux-gnu/$name" "$tree/lib/"
+    done
+}
+
 copy_runner() {
     mkdir -p "$tree/runner"
     cp "$source_dir"/portal/runner/*.py "$tree/runner/"
@@ -188,6 +196,7 @@ for program in haproxy tmux ttyd openssl rsync socat; do copy_program "$program"
 copy_ssh
 copy_event_loop
 copy_python
+copy_parts_of_c_library
 copy_runner
 copy_gpu_shim
 copy_locale

@@ -112,6 +112,11 @@ _SAID = re.compile(
     r"(?:\d\d:\d\d:\d\d )?"
     r"(?:Slipway|The session cannot be opened|The runner cannot start): (?P<what>.+)"
 )
+# The SPANK plug-in's words in the log (slurm_plugins/spank_slipway.c).
+_UNFENCED = re.compile(
+    r"slurmstepd\S*: error: This job's share of a GPU cannot be fenced.*?: (?P<what>.+)"
+    r"\. Please tell the administrators\."
+)
 _FATAL = re.compile(r"FATAL: +(?P<what>.+)")
 _REFUSED = re.compile(r"(?:\d\d:\d\d:\d\d )?The portal does not know this session \(any more\)")
 # Of terminals and of writing directions, but for tab and line feed.
@@ -138,6 +143,10 @@ def start_failure(exit_code: int | None, log: str) -> str:
         if (said := _SAID.fullmatch(line.strip())) is not None:
             what = said["what"].strip()
             return f"{_FAILED_TO_START}: {what}{'' if what.endswith('.') else '.'}"
+    for line in lines:
+        if (unfenced := _UNFENCED.fullmatch(line.strip())) is not None:
+            why = f"this node gave it no share of its GPU ({unfenced['what']})"
+            return f"{_FAILED_TO_START}: {why}. {_TELL}"
     for line in reversed(lines):
         if (fatal := _FATAL.search(line)) is not None:
             # Apptainer says what it was doing, and only then what went wrong.

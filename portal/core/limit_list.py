@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from portal.core.bounds import cores, size
-from portal.core.job import Partition
+from portal.core.job import NodeGpus, Partition
 from portal.core.limits import Amount, Association, Entry, Limits, Qos
 
 EXAMPLE = Amount(8, 32 * 1024)
@@ -126,7 +126,8 @@ def _own(amount: Amount, above: Amount) -> Amount:
 def _group(partition: Partition, entry: Entry) -> Limited:
     change = f"scontrol update PartitionName={partition.name}"
     people = ",".join(entry.accounts)
-    largest = f"{cores(partition.max_cpus)} and {size(partition.max_memory_mb)}"
+    largest = _all_of([cores(partition.max_cpus), size(partition.max_memory_mb)])
+    largest += "".join(f"; {_gpus(found)}" for found in partition.gpus if found.gpus)
     state = "" if partition.up else "; closed"
     limits = (
         _time("Each session, time", "MaxTime", partition.max_minutes, change),
@@ -157,10 +158,24 @@ def _words(amount: Amount) -> str:
     if amount.memory_mb is not None:
         parts.append(size(amount.memory_mb))
     if amount.shards is not None:
-        parts.append(f"{amount.shards} shard{'' if amount.shards == 1 else 's'} of GPUs")
+        parts.append(_counted(amount.shards, "GPU shard"))
     if amount.gpus is not None:
-        parts.append(f"{amount.gpus} whole GPU{'' if amount.gpus == 1 else 's'}")
-    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))) or NO_LIMIT
+        parts.append(_counted(amount.gpus, "whole GPU"))
+    return _all_of(parts) or NO_LIMIT
+
+
+def _gpus(found: NodeGpus) -> str:
+    """The GPUs of a node: "2 GPUs (a100) in 8 shards"."""
+    words = _counted(found.gpus, "GPU") + (f" ({found.kind})" if found.kind else "")
+    return f"{words} in {_counted(found.shards, 'shard')}" if found.shards else words
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _all_of(parts: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
 def _number(what: str, key: str, number: int | None, change: str) -> Limit:
@@ -203,4 +218,4 @@ def _span(minutes: int) -> str:
 def _parts(found: Iterable[tuple[int, str]]) -> Iterator[str]:
     for number, unit in found:
         if number:
-            yield f"{number} {unit}" if number == 1 else f"{number} {unit}s"
+            yield _counted(number, unit)

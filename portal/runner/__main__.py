@@ -6,7 +6,11 @@ import os
 import sys
 
 from .log import say
-from .spec import SpecError, parse_spec
+from .spec import Spec, SpecError, parse_spec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .namespace import Namespace
 
 TOOLKIT = "/opt/slipway"
 DIRECTORY = "/var/tmp/.slipway"  # noqa: S108 - the container's own tmpfs, and refused if not private
@@ -38,6 +42,14 @@ def read_stdin() -> str:
     return text
 
 
+def share_gpu(spec: Spec, namespace: Namespace, toolkit: str) -> None:
+    """Let the apps have the session's share of a GPU; raise NotGranted if they cannot."""
+    from .gpu import environment, prepare  # noqa: PLC0415 - most sessions have none
+
+    granted = prepare(namespace, toolkit)
+    spec.env = environment(granted, spec.env, os.environ)
+
+
 def main() -> int:
     """Run the session and leave at once; 2 for a spec that cannot be used."""
     try:
@@ -48,16 +60,20 @@ def main() -> int:
         return 2
     # Late, so that a wrong spec is told without loading all of it.
     from .gateway import GatewayFailed, make_directory  # noqa: PLC0415
+    from .namespace import Namespace, NotGranted  # noqa: PLC0415
     from .session import Session  # noqa: PLC0415
-    from .shm import NotMounted, resize  # noqa: PLC0415
+    from .shm import resize  # noqa: PLC0415
 
+    namespace = Namespace()
     try:
-        resize(spec.shared_memory)
+        resize(namespace, spec.shared_memory)
+        if spec.gpu:
+            share_gpu(spec, namespace, values["toolkit"])
         make_directory(values["directory"])
         code = Session(spec, values["directory"], values["toolkit"]).run(
             values["job-id"], values["node"]
         )
-    except (GatewayFailed, NotMounted) as error:
+    except (GatewayFailed, NotGranted) as error:
         say(f"The session cannot be opened: {error}")
         return 1
     # Threads that wait for the network would hold an ordinary exit up.

@@ -13,7 +13,7 @@ from .detect import detect
 from .log import say
 from .spec import Spec, SpecError, parse_app_start
 from .supervisor import Supervisor
-from .usage import read_usage
+from .usage import read_gpu_usage, read_usage
 
 # Slurm waits 30 s between asking and killing, users do not.
 GRACE = 1.5
@@ -92,4 +92,5 @@ class Session:
 
     def _usage(self) -> dict[str, object]:
         supervisor = self._supervisor
-        return {**read_usage(), "apps": supervisor.states(), "busy": supervisor.busy()}
+        gpu = read_gpu_usage() if self._spec.gpu else {}
+        return {**read_usage(), **gpu, "apps": supervisor.states(), "busy": supervisor.busy()}

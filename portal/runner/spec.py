@@ -87,6 +87,7 @@ class Spec:
         "client_ca",
         "detect",
         "env",
+        "gpu",
         "heartbeat_seconds",
         "ports",
         "session",
@@ -110,6 +111,7 @@ class Spec:
         start: tuple[AppStart, ...],
         env: dict[str, str],
         shared_memory: SharedMemory | None,
+        gpu: bool,
     ) -> None:
         self.session = session
         self.token = token
@@ -123,6 +125,7 @@ class Spec:
         self.start = start
         self.env = env
         self.shared_memory = shared_memory
+        self.gpu = gpu
 
 
 def parse_spec(text: str) -> Spec:
@@ -148,6 +151,7 @@ def parse_spec(text: str) -> Spec:
         start=start,
         env=_environment(message),
         shared_memory=_shared_memory(message),
+        gpu=_flag(message, "gpu"),
     )
 
 
@@ -217,6 +221,14 @@ def _number(message: dict[str, object], field: str, low: float, high: float) -> 
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise SpecError(field, f"must be a number of seconds from {low} to {high}")
     return float(value)
+
+
+def _flag(message: dict[str, object], field: str) -> bool:
+    """Yes or no; no where nothing is said."""
+    value = message.get(field, False)
+    if not isinstance(value, bool):
+        raise SpecError(field, "must be true or false")
+    return value
 
 
 def _list(message: dict[str, object], field: str, optional: bool = False) -> list[object]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +13,9 @@ if TYPE_CHECKING:
 CGROUP = "/sys/fs/cgroup"
 # cgroup v1 says "no limit" with the highest multiple of a page.
 UNLIMITED = 1 << 62
+# Written by the watchdog on the node about once a second.
+GPU_USAGE = "/opt/slipway-gpu/usage.json"
+STALE_SECONDS = 30.0
 
 
 def read_usage(root: str = CGROUP, proc: str = "/proc") -> dict[str, object]:
@@ -23,6 +28,23 @@ def read_usage(root: str = CGROUP, proc: str = "/proc") -> dict[str, object]:
     if usage["cpu_seconds"] is None:
         usage["cpu_seconds"] = _processes_cpu_seconds(proc)
     return usage
+
+
+def read_gpu_usage(path: str = GPU_USAGE) -> dict[str, object]:
+    """Return gpu_memory_bytes, gpu_percent and gpu_kills of the job; None for what is not known."""
+    unknown: dict[str, object] = {"gpu_memory_bytes": None, "gpu_percent": None, "gpu_kills": None}
+    try:
+        found = json.loads(_text(path))
+        usage = unknown | {"gpu_kills": int(found["kills"])}
+        if time.time() - found["time"] > STALE_SECONDS:
+            return usage
+        percent = found["sm_percent"]
+        return usage | {
+            "gpu_memory_bytes": int(found["memory"]),
+            "gpu_percent": None if percent is None else float(percent),
+        }
+    except (ValueError, KeyError, TypeError):
+        return unknown
 
 
 def _read_v2(root: str) -> dict[str, object]:

@@ -10,6 +10,8 @@ from typing import Any
 from portal.core.administration import ImageRule, SiteRules, Template
 from portal.core.bounds import exact_size
 from portal.errors import InvalidRequest, PortalError
+from portal.web.form import FGPU, decimal
+from portal.web.gpus import number
 
 _NUMBERS = ("resources.cpus", "time_limit")
 
@@ -52,6 +54,8 @@ def template_values(template: Template | None) -> dict[str, str]:
         "resources.cpus": str(template.cpus),
         "resources.memory": exact_size(template.memory_mb),
         "resources.shared_memory": exact_size(shared) if shared else "",
+        "resources.fgpu": number(template.fgpu) if template.fgpu else "",
+        "resources.gpu_kind": template.gpu_kind or "",
         "time_limit": str(limit) if limit else "",
         "resource_group": template.resource_group or "",
     }
@@ -64,6 +68,8 @@ TEMPLATE_FIELDS = (
     "resources.cpus",
     "resources.memory",
     "resources.shared_memory",
+    "resources.fgpu",
+    "resources.gpu_kind",
     "time_limit",
     "resource_group",
 )
@@ -78,8 +84,14 @@ def template_request(values: Mapping[str, str]) -> dict[str, Any]:
             continue
         place, _, last = name.rpartition(".")
         target = data["resources"] if place else data
-        target[last] = _number(value) if name in _NUMBERS else value
+        target[last] = _read(name, value)
     return data
+
+
+def _read(name: str, value: str) -> object:
+    if name == FGPU:
+        return decimal(value)
+    return _number(value) if name in _NUMBERS else value
 
 
 def image_values(rule: ImageRule) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,12 +17,15 @@ from portal.web.body import decode_json
 
 IMAGE = "image"
 """Environment and version in one choice, as environment/version."""
+GPU = "gpu"
+"""Kind and amount of a GPU in one choice, as kind/amount; the amount alone without kinds."""
 ENV = "env"
 """Holds an object in JSON, which the page's dialog writes."""
 MOUNT, READ_ONLY = "mount", "read_only"
 TEMPLATE = "template"
 SIZES = ("resources.memory", "resources.shared_memory")
 NUMBERS = frozenset({"resources.cpus", "time_limit", "count"})
+FGPU, GPU_KIND = "resources.fgpu", "resources.gpu_kind"
 OURS = frozenset({"csrf_token", "key", "confirmed", "folder", "preset", "replace"})
 """Fields that are the form's own business and no part of the request."""
 
@@ -33,6 +37,8 @@ STEPS: dict[str, tuple[str, ...]] = {
         TEMPLATE,
         "resources.cpus",
         *SIZES,
+        FGPU,
+        GPU_KIND,
         "count",
         "time_limit",
     ),
@@ -68,6 +74,8 @@ def entered(form: MultiDict[str, str]) -> Entered:
     values = {name: form.get(name, "") for name in FIELDS}
     if IMAGE in form:
         values["environment"], _, values["version"] = form[IMAGE].partition("/")
+    if GPU in form:
+        values[GPU_KIND], _, values[FGPU] = form[GPU].rpartition("/")
     read_only = form.getlist(READ_ONLY)
     mounts = {folder: folder in read_only for folder in form.getlist(MOUNT)}
     return Entered(values, mounts)
@@ -88,6 +96,9 @@ def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
         if name == IMAGE:
             environment, _, version = value.partition("/")
             body |= {"environment": environment, "version": version}
+        elif name == GPU:
+            kind, _, amount = value.rpartition("/")
+            resources |= {"fgpu": decimal(amount)} | ({"gpu_kind": kind} if kind else {})
         elif place == "resources":
             resources[last] = _value(name, value)
         else:
@@ -106,6 +117,8 @@ def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
 def _value(name: str, text: str) -> object:
     if name == ENV:
         return _object(text)
+    if name == FGPU:
+        return decimal(text)
     return _number(text) if name in NUMBERS else text
 
 
@@ -119,6 +132,11 @@ def _object(text: str) -> object:
 def _number(text: str) -> int | str:
     # What is no number stays text, and the one place that checks requests says so.
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
+
+
+def decimal(text: str) -> float | str:
+    """An amount that may have a fraction; what is none stays text, as with whole numbers."""
+    return float(text) if re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,9})?", text, re.ASCII) else text
 
 
 def from_body(body: Mapping[str, Any]) -> Entered:
@@ -137,6 +155,8 @@ def _written(name: str, value: object) -> str:
         return json.dumps(value)
     if name in SIZES and isinstance(value, str):
         return exact_size(parse_size(value))
+    if isinstance(value, float):
+        return repr(value).removesuffix(".0")
     return str(value)
 
 

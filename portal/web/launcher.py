@@ -5,12 +5,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from portal.core.access import Person
 from portal.core.administration import SiteRules, Template
 from portal.core.app import Catalog, Image
 from portal.core.bounds import Group
 from portal.core.folders import HOME, Folder
+from portal.core.gpus import GpuOffer
 from portal.core.launch import MAX_COUNT
 from portal.core.offer import groups_of, use_of
 from portal.core.policy import group_for
@@ -18,7 +20,17 @@ from portal.core.template import misfit
 from portal.core.usage import GroupUse
 from portal.errors import InvalidRequest, PortalError, Unavailable
 from portal.web.context import services
-from portal.web.form import STEP_OF, STEPS, Entered, first_values, sort_errors, variables
+from portal.web.form import (
+    FGPU,
+    GPU_KIND,
+    STEP_OF,
+    STEPS,
+    Entered,
+    first_values,
+    sort_errors,
+    variables,
+)
+from portal.web.gpus import Menu, menu, number
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,8 @@ class LaunchForm:
     """The resource groups that this person may use; None while none are known."""
     uses: Mapping[str, GroupUse]
     """What is free in each of them."""
+    gpus: Mapping[str, Sequence[GpuOffer]]
+    """What may be asked for of GPUs, in each of the groups that have some."""
     templates: Sequence[Template]
     rules: SiteRules
     given: Entered
@@ -103,6 +117,26 @@ class LaunchForm:
         names = [self.values.get("resource_group"), usual and usual.name]
         return next((g for name in names for g in self.groups if g.name == name), None)
 
+    @cached_property
+    def gpu_menu(self) -> Menu | None:
+        """The GPUs to choose from; None where there are none."""
+        group = self.group.name if self.group else ""
+        return menu(self.gpus, group, self.values.get(FGPU, ""), self.values.get(GPU_KIND, ""))
+
+    def gpu_bound(self, group: Group) -> str:
+        """The most of a GPU that a session may have in a group, and what is free of it."""
+        amounts = [part.fgpu for offer in self.gpus.get(group.name, ()) for part in offer.amounts]
+        if not amounts:
+            return ""
+        use = self.uses.get(group.name)
+        free = use.fgpu.available if use and use.fgpu else None
+        left = "" if free is None else f" · {number(free)} free for you now"
+        return f"up to {number(max(amounts))} fGPU{left}"
+
+    def gpu_why(self, group: Group) -> str:
+        """Why no session may have more of a GPU in a group."""
+        return "; ".join(dict.fromkeys(offer.why for offer in self.gpus.get(group.name, ())))
+
     @property
     def cards(self) -> list[Card]:
         """The templates, with why some cannot be chosen."""
@@ -131,13 +165,14 @@ def new_form(person: Person, given: Entered | None = None, folders: bool = False
     """The wizard for somebody; the list of their folders only on demand, as it takes its time."""
     catalog = services().administration.seen_by(person, services().sessions.catalog())
     status = services().sessions.status
-    groups = groups_of(status, person.name)
+    groups, kinds = groups_of(status, person.name), services().sessions.gpus
     found = {group.name: use_of(status, person.name, group.name) for group in groups or []}
     given = given or Entered(first_values(catalog))
     return LaunchForm(
         catalog=catalog,
         open_to_me=groups,
         uses={name: use for name, use in found.items() if use},
+        gpus={group.name: offers for group in groups or [] if (offers := kinds.offers(group))},
         templates=services().administration.templates(),
         rules=services().administration.rules(),
         given=given,

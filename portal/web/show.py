@@ -20,6 +20,9 @@ from portal.core.session import HELD, LIVE, SUSPENDED, Session, State
 from portal.core.stores import SlurmStatus
 from portal.web.context import services
 from portal.web.form import exact_size
+from portal.web.gpus import number as fgpu
+from portal.web.gpus import share as gpu_share
+from portal.web.gpus import unit_words
 from portal.web.listing import all_in_full
 
 TERMINAL = "terminal"
@@ -113,6 +116,18 @@ class Row:
         used = self.session.memory_used
         return None if used is None else min(used / 2**20 / self.session.memory_mb * 100, 100.0)
 
+    @property
+    def gpu_share(self) -> float | None:
+        """Percent of its share of the GPU's multiprocessors in use."""
+        percent, share = self.session.gpu_percent, self.session.gpu_sm_percent
+        return None if percent is None or not share else min(percent / share * 100, 100.0)
+
+    @property
+    def gpu_memory_share(self) -> float | None:
+        """Percent of its slice of the GPU's memory in use."""
+        used, memory_mb = self.session.gpu_memory_used, self.session.gpu_memory_mb
+        return None if used is None or not memory_mb else min(used / 2**20 / memory_mb * 100, 100.0)
+
 
 def rows_for(
     person: Person, sessions: Sequence[Session], status: SlurmStatus | None = None
@@ -164,9 +179,11 @@ def icon(name: str) -> Markup:
 def install_filters(app: Flask) -> None:
     """Give the templates these words."""
     app.jinja_env.filters.update(
-        size=size, bound=bound, span=span, moment=moment, exact=exact_size, mb=parse_size
+        size=size, bound=bound, span=span, moment=moment, exact=exact_size, mb=parse_size, fgpu=fgpu
     )
-    app.jinja_env.globals.update(icon=icon, asset=_Assets(app).url)
+    app.jinja_env.globals.update(
+        icon=icon, asset=_Assets(app).url, gpu_share=gpu_share, unit_words=unit_words
+    )
 
 
 class _Assets:

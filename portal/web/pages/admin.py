@@ -17,6 +17,7 @@ from portal.core.administration import (
     parse,
     parse_template,
 )
+from portal.core.fgpu import GpuKind
 from portal.core.journal import WORDS, JournalFilter, of_day, read_cursor
 from portal.errors import InvalidRequest, PortalError
 from portal.web import admin_form
@@ -62,8 +63,12 @@ def start() -> ResponseReturnValue:
 @blueprint.get("/templates")
 def templates() -> ResponseReturnValue:
     """The resource templates in their order."""
+    found = services().administration.templates()
     return _page(
-        "admin_templates.html", "templates", templates=services().administration.templates()
+        "admin_templates.html",
+        "templates",
+        templates=found,
+        gpus=_kinds() or any(t.fgpu for t in found),
     )
 
 
@@ -82,7 +87,12 @@ def edit_template(name: str) -> ResponseReturnValue:
 
 def _template_page(form: AdminForm, name: str | None = None, status: int = 200) -> Response:
     groups = [partition.name for partition in services().sessions.status.partitions()]
-    return _page("admin_template.html", "templates", status, form=form, name=name, groups=groups)
+    values = {"form": form, "name": name, "groups": groups, "kinds": _kinds()}
+    return _page("admin_template.html", "templates", status, **values)
+
+
+def _kinds() -> tuple[GpuKind, ...]:
+    return services().sessions.gpus.kinds
 
 
 @blueprint.post("/templates")
@@ -193,7 +203,8 @@ def limits() -> ResponseReturnValue:
 def _limits_page(form: AdminForm, status: int = 200) -> Response:
     found = services().administration.limits(person())
     seconds = services().settings.slurm.limits_seconds
-    return _page("admin_limits.html", "limits", status, form=form, found=found, seconds=seconds)
+    values = {"form": form, "found": found, "seconds": seconds, "kinds": _kinds()}
+    return _page("admin_limits.html", "limits", status, **values)
 
 
 @blueprint.post("/caps")

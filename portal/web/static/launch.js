@@ -62,6 +62,37 @@
       element.textContent = why ? `${why}.` : "";
     }
     named("resources.cpus").max = group.dataset.cpus;
+    gpusOf(group);
+  }
+
+  // The GPUs of the chosen resource group; the same amount stays chosen where there is one.
+  function gpusOf(group) {
+    const menu = named("gpu");
+    if (!menu) return;
+    const before = menu.selectedOptions[0];
+    for (const option of menu.querySelectorAll("[data-groups]")) {
+      option.hidden = option.disabled = !option.dataset.groups.split(" ").includes(group.value);
+    }
+    const open = choices(menu);
+    for (const part of menu.querySelectorAll("optgroup")) {
+      part.hidden = part.disabled = !open.some((option) => option.parentElement === part);
+    }
+    if (before.disabled) {
+      const amount = (option) => option.value.split("/").pop();
+      menu.value = (open.find((option) => amount(option) === amount(before)) ?? open[0]).value;
+    }
+    wizard().querySelector("[data-gpu-field]").hidden = open.length < 2;
+    wizard().querySelector("[data-gpu-bound]").textContent = group.dataset.gpu ?? "";
+  }
+
+  const choices = (menu) => [...menu.options].filter((option) => !option.disabled);
+
+  function gpuWords() {
+    const chosen = named("gpu")?.selectedOptions[0];
+    if (!chosen) return "";
+    const place = wizard().querySelector("[data-gpu-about]");
+    place.textContent = chosen.dataset.about ? `${chosen.dataset.about} · ` : "";
+    return chosen.value ? `${chosen.value.split("/").pop()} fGPU` : "";
   }
 
   function hours() {
@@ -76,9 +107,11 @@
   function summary() {
     const template = chosen("template");
     const cores = named("resources.cpus").value;
+    const gpu = gpuWords();
     const size = template?.value
       ? template.dataset.title
-      : `${cores} ${cores === "1" ? "core" : "cores"}, ${named("resources.memory").value}`;
+      : [`${cores} ${cores === "1" ? "core" : "cores"}`, named("resources.memory").value, gpu]
+        .filter(Boolean).join(", ");
     const folders = [...wizard().querySelectorAll("[name=mount]:checked")].map((box) => box.value);
     const count = Number(named("count").value) > 1 ? `${named("count").value} × ` : "";
     const parts = [count + (chosen("image")?.dataset.title ?? ""), size,
@@ -107,7 +140,11 @@
 
   function change(name, direction) {
     const field = named(name);
-    if (field.type === "number") {
+    if (field.type === "select-one") {
+      const open = choices(field);
+      const place = open.indexOf(field.selectedOptions[0]) + direction;
+      field.value = open[Math.min(Math.max(place, 0), open.length - 1)].value;
+    } else if (field.type === "number") {
       const most = field.max ? Number(field.max) : Infinity;
       const from = field.value || (direction > 0 ? "0" : "2");
       field.value = Math.min(most, Math.max(1, Number(from) + direction));

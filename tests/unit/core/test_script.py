@@ -34,15 +34,16 @@ FULL = dataclasses.replace(
     memory_mb=16384,
     dotfiles=(".tmux.conf", ".config/tmux/tmux.conf"),
 )
+GPU = dataclasses.replace(PLAIN, gres="shard:2")
 
 
-@pytest.mark.parametrize(("name", "job"), [("plain", PLAIN), ("full", FULL)])
+@pytest.mark.parametrize(("name", "job"), [("plain", PLAIN), ("full", FULL), ("gpu", GPU)])
 def test_the_whole_script(name: str, job: JobDescription) -> None:
     """After a wanted change render it anew, read the difference, and commit both."""
     assert render(job, TEMPLATE) == (GOLDEN / f"session-{name}.sh").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["plain", "full"])
+@pytest.mark.parametrize("name", ["plain", "full", "gpu"])
 def test_it_is_a_script_that_bash_can_read(name: str) -> None:
     subprocess.run(["bash", "-n", str(GOLDEN / f"session-{name}.sh")], check=True)
 

@@ -32,10 +32,11 @@ class Node:
         (self.bin / "apptainer").write_text(f"#!/bin/sh\n{script}\n")
         (self.bin / "apptainer").chmod(0o755)
 
-    def run(self) -> tuple[int, str]:
+    def run(self, gres: str = "") -> tuple[int, str]:
         """The script's exit code and log."""
-        job = dataclasses.replace(JOB, image=str(self.image), toolkit=str(self.toolkit))
+        job = dataclasses.replace(JOB, image=str(self.image), toolkit=str(self.toolkit), gres=gres)
         script = render(job, TEMPLATE.read_text())
+        script = script.replace("/run/slipway/", f"{self.home.parent}/slipway/")
         script = script.replace("export PATH=", f"export PATH={self.bin}:").replace(
             ". /etc/profile", "true"
         )
@@ -81,6 +82,25 @@ def test_what_is_missing_is_the_logs_last_word(node: Node, missing: str, words: 
     code, log = node.run()
     assert code == SCRIPT_FAILED
     assert start_failure(code, log).startswith(words)
+
+
+def test_a_gpu_is_nothing_without_the_share_that_root_has_written(node: Node) -> None:
+    code, log = node.run("shard:1")
+    assert code == SCRIPT_FAILED
+    assert start_failure(code, log) == (
+        "The session did not start: this node gave the session no share of its GPU. "
+        "Tell the administrators."
+    )
+    share = node.home.parent / "slipway" / "gpu" / "jobs" / "7"
+    share.mkdir(parents=True)
+    (share / "slice").touch()
+    node.folder.mkdir()
+    (node.folder / "spec.json").touch()
+    node.apptainer('echo "$*"')
+    code, log = node.run("shard:1")
+    assert code == 0
+    assert f"--nv --bind {share}:/opt/slipway-gpu " in log
+    assert "mps" not in log
 
 
 def test_apptainers_own_words_and_code_pass_through(node: Node) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from portal.core.ends import start_failure
 from portal.runner import apps
 from tests.unit.runner.fake_portal import SESSION, TOKEN, FakePortal, spec_text
 from tests.unit.runner.test_apps import script, wait_until
@@ -160,3 +161,11 @@ def test_bad_spec_is_told_and_ends_at_once(portal: FakePortal, directory: str) -
     assert runner.process.wait(10) == 2
     assert "ports: must be" in runner.log.read_text()
     assert TOKEN not in runner.log.read_text()
+
+
+def test_without_its_share_of_a_gpu_it_does_not_start(portal: FakePortal, directory: str) -> None:
+    runner = Runner(portal, directory, gpu=True)
+    assert runner.process.wait(10) == 1
+    told = start_failure(1, runner.log.read_text())
+    assert told.startswith("The session did not start: its share of a GPU cannot be read (")
+    assert not portal.reports

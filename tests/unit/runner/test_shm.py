@@ -7,8 +7,9 @@ import os
 
 import pytest
 
-from portal.runner import shm
-from portal.runner.shm import NotMounted, resize
+from portal.runner import namespace
+from portal.runner.namespace import Namespace, NotGranted
+from portal.runner.shm import resize
 from portal.runner.spec import SharedMemory
 
 
@@ -34,7 +35,7 @@ class Kernel:
 def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Which maps were written."""
     files: list[str] = []
-    monkeypatch.setattr(shm, "_map_identity", lambda *ids: files.append(str(ids)))
+    monkeypatch.setattr(namespace, "_map_identity", lambda *ids: files.append(str(ids)))
     monkeypatch.setattr("ctypes.get_errno", lambda: errno.EPERM)
     return files
 
@@ -46,16 +47,16 @@ def use(monkeypatch: pytest.MonkeyPatch, kernel: Kernel) -> None:
 def test_it_has_the_size(monkeypatch: pytest.MonkeyPatch, written: list[str]) -> None:
     kernel = Kernel()
     use(monkeypatch, kernel)
-    resize(SharedMemory(64, must=True))
-    assert [call[0] for call in kernel.calls] == ["unshare", "mount"]
-    assert kernel.calls[1][-1] == b"size=64m,mode=1777"
-    assert kernel.calls[1][2] == b"/dev/shm"
+    resize(Namespace(), SharedMemory(64, must=True))
+    assert [call[0] for call in kernel.calls] == ["unshare", "mount", "mount"]
+    assert kernel.calls[2][-1] == b"size=64m,mode=1777"
+    assert kernel.calls[2][2] == b"/dev/shm"
     assert written == [str((os.getuid(), os.getgid()))]
 
 
 def test_nothing_wanted_nothing_done(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, Kernel("unshare"))
-    resize(None)
+    resize(Namespace(), None)
 
 
 @pytest.mark.parametrize("refused", ["unshare", "mount"])
@@ -66,7 +67,7 @@ def test_a_node_that_refuses(
     refused: str,
 ) -> None:
     use(monkeypatch, Kernel(refused))
-    with pytest.raises(NotMounted, match="64 MB"):
-        resize(SharedMemory(64, must=True))
-    resize(SharedMemory(300, must=False))
+    with pytest.raises(NotGranted, match="64 MB"):
+        resize(Namespace(), SharedMemory(64, must=True))
+    resize(Namespace(), SharedMemory(300, must=False))
     assert "keeps the size it has" in "".join(capfd.readouterr())

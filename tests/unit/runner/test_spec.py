@@ -42,6 +42,11 @@ def test_variables_and_shared_memory() -> None:
     assert (spec.shared_memory.mb, spec.shared_memory.must) == (64, True)
 
 
+def test_a_share_of_a_gpu() -> None:
+    assert not parse_spec(json.dumps(GOOD)).gpu
+    assert parse_spec(json.dumps({**GOOD, "gpu": True})).gpu
+
+
 def test_what_to_look_for() -> None:
     assert parse_spec(json.dumps(GOOD)).detect == {}
     probes = {"jupyterlab": ["jupyter-lab", "/opt/lab"], "terminal": []}
@@ -91,6 +96,8 @@ def test_fields_of_a_later_portal_are_ignored() -> None:
         ("shared_memory", {"mb": 0}),
         ("shared_memory", {"mb": True}),
         ("shared_memory", {"mb": "64"}),
+        ("gpu", 1),
+        ("gpu", "yes"),
     ],
 )
 def test_bad_spec_names_the_field(field: str, value: object) -> None:

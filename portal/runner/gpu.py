@@ -1,0 +1,178 @@
+"""The session's share of a GPU: our libraries in the place of the driver's, checked before use.
+
+Root's helper on the node has written what the job may have (gres/shim/shim.h); the job's script
+shows that folder at PLACE. The driver's own libraries move to PLACE/driver, where ours find them,
+and ours take their places, so whichever way a program looks for the driver, it finds ours.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import subprocess
+import sys
+
+from .namespace import NotGranted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from .namespace import Namespace
+
+PLACE = "/opt/slipway-gpu"
+DRIVER = "/.singularity.d/libs"
+"""Where Apptainer's --nv shows the node's driver."""
+MPS = "/opt/slipway-gpu-mps"
+"""The pipes of the node's MPS daemon, where there is one."""
+SHIMS = ("libcuda.so.1", "libnvidia-ml.so.1")
+# The driver of an image itself, which is for machines without one, would be a way around ours.
+IMAGE_FOLDERS = (
+    "/lib*",
+    "/lib/*-linux-*",
+    "/usr/lib*",
+    "/usr/lib/*-linux-*",
+    "/usr/local/lib*",
+    "/usr/local/cuda*/compat",
+    "/usr/local/cuda*/lib*",
+    "/usr/local/nvidia/lib*",
+)
+CHECK_SECONDS = 60.0  # a driver that nobody uses may take long to wake up
+MIB = 1 << 20
+TELL = "Tell the administrators."
+
+
+class Share:
+    """What root's helper has granted of one GPU: bytes (0 for all) and percent."""
+
+    __slots__ = ("gpu", "memory", "sm")
+
+    def __init__(self, gpu: str, memory: int, sm: int) -> None:
+        self.gpu = gpu
+        self.memory = memory
+        self.sm = sm
+
+
+class Slice:
+    """All that the session has of GPUs; `compute` says who keeps the share of multiprocessors."""
+
+    __slots__ = ("compute", "shares")
+
+    def __init__(self, compute: str, shares: tuple[Share, ...]) -> None:
+        self.compute = compute
+        self.shares = shares
+
+
+def read_slice(place: str = PLACE) -> Slice:
+    """Read what root has granted; raise NotGranted where there is nothing to go by."""
+    compute, shares = "limiter", []
+    try:
+        with open(f"{place}/slice", encoding="ascii") as file:
+            pairs = [line.strip().split("=", 1) for line in file if line.strip()]
+        for key, value in pairs:
+            if key == "compute":
+                compute = value
+            elif key == "gpu":
+                shares.append(Share(value, 0, 100))
+            elif key == "memory":
+                shares[-1].memory = int(value)
+            elif key == "sm":
+                shares[-1].sm = int(value)
+    except (OSError, ValueError, IndexError) as error:
+        raise NotGranted(f"its share of a GPU cannot be read ({error}). {TELL}") from None
+    if not shares:
+        raise NotGranted(f"this node gave the session no share of its GPU. {TELL}")
+    return Slice(compute, tuple(shares))
+
+
+def prepare(namespace: Namespace, toolkit: str, place: str = PLACE, driver: str = DRIVER) -> Slice:
+    """Put our libraries into place and check them; raise NotGranted with words for the owner.
+
+    Must be called while the process has one thread.
+    """
+    granted = read_slice(place)
+    # CUDA would go on without MPS, and so without its limits.
+    if granted.compute == "mps" and not os.path.exists(f"{MPS}/control"):
+        raise NotGranted(f"this node's MPS, which shares its GPU out, does not run. {TELL}")
+    for name in SHIMS:
+        if not os.path.exists(f"{driver}/{name}"):
+            raise NotGranted(f"this node has no NVIDIA driver to share ({name} is missing). {TELL}")
+        if not os.path.exists(f"{toolkit}/gpu/{name}"):
+            raise NotGranted(f"Slipway's own {name} is missing. {TELL}")
+    try:
+        # Before ours cover them; a copy of the mounts, so what follows does not show in it.
+        namespace.bind(driver, f"{place}/driver")
+        for name in SHIMS:
+            for path in sorted(drivers(name, [driver, *_image_folders()])):
+                namespace.bind(f"{toolkit}/gpu/{name}", path)
+    except OSError as error:
+        raise NotGranted(f"this node does not let the GPU be shared: {error}. {TELL}") from None
+    _check(granted, driver)
+    return granted
+
+
+def drivers(name: str, folders: Iterable[str]) -> set[str]:
+    """The real files by which a library of the driver is found in some folders."""
+    stem = name.rpartition(".")[0]  # libcuda.so, libcuda.so.1 and libcuda.so.595.45 are one
+    paths = (path for folder in folders for path in glob.glob(f"{glob.escape(folder)}/{stem}*"))
+    return {real for real in map(os.path.realpath, paths) if os.path.isfile(real)}
+
+
+def _image_folders() -> Iterator[str]:
+    for pattern in IMAGE_FOLDERS:
+        yield from glob.glob(pattern)
+    yield from filter(os.path.isabs, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
+    for path in glob.glob("/etc/ld.so.conf.d/*.conf"):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                yield from (line.strip() for line in file if line.startswith("/"))
+        except OSError:
+            continue
+
+
+def _check(granted: Slice, driver: str) -> None:
+    """Ask the library, as programs will, in a process of its own: a driver may well crash."""
+    wanted = [f"{share.gpu}={share.memory}" for share in granted.shares]
+    program = os.path.join(os.path.dirname(__file__), "gpu_check.py")
+    argv = [sys.executable, "-IS", program, f"{driver}/{SHIMS[1]}", *wanted]
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=CHECK_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise NotGranted(f"its GPU could not be checked: {error}. {TELL}") from None
+    if done.returncode != 0:
+        lines = done.stdout.decode(errors="replace").strip().splitlines()
+        said = lines[-1] if lines else f"exit code {done.returncode}"
+        raise NotGranted(f"its GPU is not as it was granted: {said}. {TELL}")
+
+
+def environment(
+    granted: Slice, wanted: Mapping[str, str], base: Mapping[str, str], driver: str = DRIVER
+) -> dict[str, str]:
+    """The apps' own variables (`wanted`), with those by which programs find the GPU."""
+    paths = wanted.get("LD_LIBRARY_PATH", base.get("LD_LIBRARY_PATH", "")).split(":")
+    found = [path for path in paths if path]
+    if driver not in found:
+        found.append(driver)
+    # Triton asks ldconfig, which knows nothing of what --nv brings.
+    ours = {"TRITON_LIBCUDA_PATH": driver, **wanted, "LD_LIBRARY_PATH": ":".join(found)}
+    return ours | (_mps(granted) if granted.compute == "mps" else {})
+
+
+def _mps(granted: Slice) -> dict[str, str]:
+    limits = (
+        f"{index}={share.memory // MIB}M"
+        for index, share in enumerate(granted.shares)
+        if share.memory
+    )
+    return {
+        "CUDA_MPS_PIPE_DIRECTORY": MPS,
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(min(share.sm for share in granted.shares)),
+        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": ",".join(limits),
+    }

@@ -1,0 +1,122 @@
+#!/bin/bash
+#SBATCH --job-name=0123456789abcdef0123456789abcdef
+#SBATCH --comment=slipway:0123456789abcdef0123456789abcdef
+#SBATCH --output=.slipway/logs/0123456789abcdef0123456789abcdef.log
+#SBATCH --export=NIL
+#SBATCH --no-requeue
+#SBATCH --nodes=1
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=1
+#SBATCH --mem=600M
+#SBATCH --gres=shard:2
+# A Slipway session. It starts in the user's home directory, next to the folder that the portal has
+# prepared, and takes that folder away when it ends.
+export PATH=/usr/local/bin:/usr/bin:/bin
+session=$PWD/.slipway/sessions/0123456789abcdef0123456789abcdef
+# Should anything ever be mounted below it out here, deleting it would reach into what is mounted.
+trap 'grep -qE "^([^ ]+ ){4}[^ ]*/0123456789abcdef0123456789abcdef/" /proc/self/mountinfo || rm -rf -- "$session"' EXIT
+# The portal looks for this line at the end of the log and shows it.
+fail() { printf 'Slipway: %s\n' "$1"; exit 70; }
+
+[[ -r $session/spec.json ]] || fail "its instructions are gone. Launch it again."
+# From here on the secret is only in the open file.
+exec 3< "$session/spec.json"
+rm -f -- "$session/spec.json"
+mkdir -p -m 700 -- "$session/home" "$session/tmp" ||
+    fail "its folder could not be made; your home directory may be full."
+# Who holds this key may come in by SSH; the portal has made it before, unless it could not.
+cp -- "$PWD/.slipway/id_container" "$session/home/id_container" 2>/dev/null
+# Where Apptainer is a site's own module, the login environment finds it.
+hash apptainer 2>/dev/null || . /etc/profile
+hash apptainer 2>/dev/null ||
+    fail "Apptainer was not found on $SLURMD_NODENAME. Tell the administrators."
+[[ -r /srv/slipway/toolkit.sqsh ]] ||
+    fail "Slipway's own programs cannot be read on $SLURMD_NODENAME (/srv/slipway/toolkit.sqsh). Tell the administrators."
+[[ -r /srv/slipway/images/python/3.13/image.sif ]] ||
+    fail "its image cannot be read on $SLURMD_NODENAME (/srv/slipway/images/python/3.13/image.sif). Tell the administrators."
+# Root on this node decides what the job has of its GPU, before this script begins.
+gpu=/run/slipway/gpu/jobs/$SLURM_JOB_ID
+[[ -r $gpu/slice ]] || fail "this node gave the session no share of its GPU. Tell the administrators."
+share_gpu=(--nv --bind "$gpu":/opt/slipway-gpu)
+# Where root runs MPS for everybody, its pipes are here.
+[[ ! -d ${gpu%/jobs/*}/mps ]] || share_gpu+=(--bind "${gpu%/jobs/*}/mps":/opt/slipway-gpu-mps)
+
+# --- the job's own cgroup, shown in the container under /sys/fs/cgroup -------------------------------
+binds=()
+declare -A own_path mount_point mount_root
+
+bind_cgroup() { binds+=(--mount "type=bind,\"src=$1\",\"dst=$2\",ro"); }
+
+# v2 has one nameless line; v1 names the controllers of each.
+read_cgroups() {
+    local names path root point rest name
+    while IFS=: read -r _ names path; do
+        for name in ${names//,/ } ${names:-v2}; do own_path[${name##*,}]=$path; done
+    done < /proc/self/cgroup
+    while read -r _ _ _ root point rest; do
+        case $rest in
+            *' - cgroup2 '*) names=v2 ;;
+            *' - cgroup '*) names=${rest##* } ;;
+            *) continue ;;
+        esac
+        for name in ${names//,/ }; do mount_point[$name]=$point mount_root[$name]=$root; done
+    done < /proc/self/mountinfo
+}
+
+# Sets `folder` to this job's folder of a controller; a mount may begin below the root.
+find_folder() {
+    [[ -n ${own_path[$1]:-} && -n ${mount_point[$1]:-} ]] || return 1
+    local path=${own_path[$1]}
+    [[ ${mount_root[$1]} == / ]] || path=${path#"${mount_root[$1]}"}
+    folder=${mount_point[$1]}${path%/}
+    [[ $folder != "${mount_point[$1]}" && -d $folder ]]
+}
+
+# Sets `folder` to the nearest level upwards that carries a memory limit: which one does differs
+# between Slurm's versions and between cgroup v1 and v2.
+find_limit() {
+    local value
+    find_folder "$1" || return 1
+    while [[ $folder == "${mount_point[$1]}"/* ]]; do
+        value=
+        read -r value 2>/dev/null < "$folder/$2"
+        # v1 writes "unlimited" as nearly 2^63.
+        [[ $value =~ ^[0-9]+$ && $value -lt 4611686018427387904 ]] && return 0
+        folder=${folder%/*}
+    done
+    return 1
+}
+
+read_cgroups
+if [[ -n ${own_path[memory]:-} ]]; then
+    level=
+    if find_limit memory memory.limit_in_bytes; then
+        level=${folder#"${mount_point[memory]}"}
+        bind_cgroup "$folder" "${mount_point[memory]}"
+    fi
+    for controller in cpuset cpuacct; do
+        find_folder "$controller" || continue
+        [[ -n $level && -d ${mount_point[$controller]}$level ]] && folder=${mount_point[$controller]}$level
+        bind_cgroup "$folder" "${mount_point[$controller]}"
+    done
+elif find_limit v2 memory.max || find_folder v2; then
+    bind_cgroup "$folder" "${mount_point[v2]}"
+fi
+
+# --- the container ------------------------------------------------------------------------------------
+apptainer --silent exec --containall \
+    --home "$session/home":/home/alice \
+    --bind "$session/tmp":/tmp \
+    --bind /srv/slipway/toolkit.sqsh:/opt/slipway:image-src=/ \
+    "${share_gpu[@]}" \
+    "${binds[@]}" /srv/slipway/images/python/3.13/image.sif \
+    /opt/slipway/bin/runner --job-id "$SLURM_JOB_ID" --node "$SLURMD_NODENAME" <&3 3<&- &
+container=$!
+exec 3<&-
+
+# Slurm asks every process of the job to end; whoever asks only this script gets the same.
+asked=
+trap 'asked=yes; kill -TERM "$container" 2>/dev/null' TERM INT HUP
+while wait "$container"; code=$?; [[ -n $asked ]] && kill -0 "$container" 2>/dev/null; do :; done
+[[ -n $asked ]] && exit 0
+exit "$code"

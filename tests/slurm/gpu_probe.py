@@ -1,0 +1,110 @@
+"""Run inside a session: takes memory of the GPU as any program does, by libcuda's own functions.
+
+    gpu_probe.py look                  what the driver shows; {} where there is none
+    gpu_probe.py fill                  takes as much as it gets, and gives it back
+    gpu_probe.py hold                  the same, and keeps it until standard input ends
+    gpu_probe.py take LIBRARY MIB      takes so much from a library at a path, and keeps it
+
+Each prints lines of JSON. Standard library only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+
+MIB = 1 << 20
+OUT_OF_MEMORY = 2
+
+
+class Gpu:
+    """The first GPU that a libcuda offers, with a context on it."""
+
+    def __init__(self, library: str = "libcuda.so.1") -> None:
+        self.cuda = ctypes.CDLL(library)
+        self.device, self.context = ctypes.c_int(), ctypes.c_void_p()
+        self.must(self.cuda.cuInit(0))
+        self.must(self.cuda.cuDeviceGet(ctypes.byref(self.device), 0))
+        retain = self.cuda.cuDevicePrimaryCtxRetain
+        self.must(retain(ctypes.byref(self.context), self.device))
+        self.must(self.cuda.cuCtxSetCurrent(self.context))
+        self.taken: list[tuple[ctypes.c_uint64, int]] = []
+
+    @staticmethod
+    def must(code: int) -> None:
+        """End with the error, where there is one."""
+        if code != 0:
+            sys.exit(f"CUDA error {code}")
+
+    def total(self) -> int:
+        """MiB that the device has."""
+        size = ctypes.c_size_t()
+        self.must(self.cuda.cuDeviceTotalMem_v2(ctypes.byref(size), self.device))
+        return size.value // MIB
+
+    def free(self) -> int:
+        """MiB that are free."""
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self.must(self.cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
+        return free.value // MIB
+
+    def take(self, mib: int) -> int:
+        """Allocate; the driver's code."""
+        address = ctypes.c_uint64()
+        size = ctypes.c_size_t(mib * MIB)
+        code: int = self.cuda.cuMemAlloc_v2(ctypes.byref(address), size)
+        if code == 0:
+            self.taken.append((address, mib))
+        return code
+
+    def fill(self) -> dict[str, object]:
+        """Allocate in ever smaller pieces until nothing is left."""
+        codes = set()
+        for mib in (256, 64, 16, 4, 1):
+            while (code := self.take(mib)) == 0:
+                pass
+            codes.add(code)
+        return {"taken": sum(mib for _, mib in self.taken), "codes": sorted(codes)}
+
+    def give_back(self) -> None:
+        """Free all."""
+        for address, _ in self.taken:
+            self.must(self.cuda.cuMemFree_v2(address))
+        self.taken.clear()
+
+
+def look() -> dict[str, object]:
+    """What a program finds, and from which file."""
+    try:
+        gpu = Gpu()
+    except OSError:
+        return {}
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        paths = {line.split()[-1] for line in file if "libcuda.so" in line}
+    return {"total": gpu.total(), "free": gpu.free(), "paths": sorted(paths)}
+
+
+def say(message: dict[str, object]) -> None:
+    """Print one line, now."""
+    print(json.dumps(message), flush=True)
+
+
+def main(what: str, *more: str) -> None:
+    """Do what was asked for."""
+    if what == "look":
+        say(look())
+        return
+    gpu = Gpu(*more[:1])
+    if what == "take":
+        say({"code": gpu.take(int(more[1]))})
+    else:
+        say(gpu.fill())
+    if what != "fill":
+        sys.stdin.read()
+    gpu.give_back()
+    say({"free": gpu.free()})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

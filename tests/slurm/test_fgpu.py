@@ -1,0 +1,190 @@
+"""Shares of a GPU through the portal, on the stand-in GPU of node n1 (8 GiB, 2 fGPU, 4 shards)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.client import Api, Json
+from tests.cluster import Cluster, wait_for
+from tests.slurm.conftest import MakeApi
+from tests.slurm.test_ssh import Client, client_of, opened
+
+PROBE = Path(__file__).with_name("gpu_probe.py")
+HALF: Json = {"cpus": 1, "memory": "300m", "fgpu": 0.5}
+SLICE = 2048
+"""MiB that 0.5 fGPU are."""
+OUT_OF_MEMORY = 2
+DRIVER = "/opt/slipway-gpu/driver/libcuda.so.1"
+SHIM = "/.singularity.d/libs/libcuda.so.1"
+
+
+class Computer:
+    """A session with a share of a GPU, and its owner's way in."""
+
+    def __init__(self, api: Api, session: Json, folder: Path) -> None:
+        self.api = api
+        self.session = session
+        self.client: Client = client_of(api, opened(api, session["id"]), folder)
+        self.client.copy(str(PROBE), f"{self.client.there}probe.py")
+
+    def run(self, *command: str) -> str:
+        """Run a command in the session."""
+        done = self.client.ssh(*command)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout.decode()
+
+    def probe(self, what: str, before: str = "") -> Json:
+        """The first line of a probe."""
+        found: Json = json.loads(self.run(f"{before} python3 probe.py {what}").splitlines()[0])
+        return found
+
+    @contextmanager
+    def holding(self, what: str = "hold") -> Iterator[Held]:
+        """A probe that keeps what it has taken."""
+        argv = self.client.argv(f"python3 probe.py {what}")
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            try:
+                yield Held(process)
+            finally:
+                process.kill()
+
+    def usage(self) -> Json:
+        """What the API says of the session's use."""
+        return self.api.get(self.session["id"])["usage"] or {}
+
+
+class Held:
+    """Memory of the GPU that a process in a session holds."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        assert process.stdout is not None
+        self.first: Json = json.loads(process.stdout.readline())
+
+    def let_go(self) -> Json:
+        """Give it back; what the process says then."""
+        out, _ = self.process.communicate(b"", timeout=20)
+        found: Json = json.loads(out)
+        return found
+
+
+def node_of(cluster: Cluster, session: Json, *argv: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in the session's job, outside of its container."""
+    words = ["srun", "--overlap", f"--jobid={session['job_id']}", *argv]
+    return cluster.attempt("exec", "--user", session["owner"], "login", "--", *words)
+
+
+# The queue
+
+
+def test_two_fit_the_third_waits_and_follows(alice: Api) -> None:
+    whole = {"cpus": 1, "memory": "300m", "fgpu": 1}
+    sessions = [alice.launch(resources=whole) for _ in range(3)]
+    for session in sessions[:2]:
+        running = alice.wait_state(session["id"], "RUNNING")
+        assert running["node"] == "n1"
+        assert running["resources"]["fgpu"] == 1
+    waiting = wait_for("a reason", lambda: (s := alice.get(sessions[2]["id"]))["reason"] and s)
+    assert waiting["state"] == "PENDING"
+    assert "GPU" in json.dumps(waiting["reason"])
+    alice.stop(sessions[0]["id"])
+    alice.wait_state(sessions[2]["id"], "RUNNING")
+
+
+def test_without_fgpu_there_is_no_gpu(alice: Api, cluster: Cluster, tmp_path: Path) -> None:
+    cluster.run("ctl", "scontrol", "update", "NodeName=n2", "State=drain", "Reason=test")
+    try:
+        session = alice.running(resources={"cpus": 1, "memory": "300m"})
+    finally:
+        cluster.run("ctl", "scontrol", "update", "NodeName=n2", "State=resume")
+    assert session["node"] == "n1"
+    plain = Computer(alice, session, tmp_path)
+    assert plain.probe("look") == {}
+    assert "nvidia" not in plain.run("ls /dev")
+    refused = node_of(cluster, session | {"owner": "alice"}, "cat", "/dev/nvidia0")
+    assert "Operation not permitted" in refused.stderr
+
+
+# One session each of alice's and bob's, side by side on the GPU
+
+
+@pytest.fixture(scope="module")
+def computer(researcher: Api, tmp_path_factory: pytest.TempPathFactory) -> Computer:
+    """Alice's session with half an fGPU."""
+    session = researcher.launch(resources=HALF)
+    running = researcher.wait_state(session["id"], "RUNNING")
+    return Computer(researcher, running, tmp_path_factory.mktemp("alice"))
+
+
+@pytest.fixture(scope="module")
+def neighbour(make_api: MakeApi, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Computer]:
+    """Bob's."""
+    api = make_api("bob")
+    try:
+        session = api.running(resources=HALF)
+        yield Computer(api, session, tmp_path_factory.mktemp("bob"))
+    finally:
+        api.clean()
+
+
+def test_the_slice_is_all_there_is_to_see(computer: Computer) -> None:
+    assert f"/ {SLICE}MiB" in " ".join(computer.run("nvidia-smi").split())
+    seen = computer.probe("look")
+    assert seen["total"] == SLICE
+    assert SHIM in seen["paths"]
+
+
+@pytest.mark.parametrize("before", ["env -u LD_LIBRARY_PATH", "env -i PATH=/opt/python/bin"])
+def test_another_environment_finds_ours_or_nothing(computer: Computer, before: str) -> None:
+    assert computer.probe("look", before) == {}
+    seen = computer.probe("look", f"{before} LD_LIBRARY_PATH=/.singularity.d/libs")
+    assert seen["total"] == SLICE
+
+
+def test_both_get_all_of_their_slices_and_no_more(computer: Computer, neighbour: Computer) -> None:
+    with neighbour.holding() as bob, computer.holding() as alice:
+        for held in (bob, alice):
+            assert held.first["codes"] == [OUT_OF_MEMORY]
+            assert SLICE - 128 <= held.first["taken"] <= SLICE
+        # Another process of the same session has the same slice, and nothing is left of it.
+        assert computer.probe("fill")["taken"] == 0
+        assert alice.let_go()["free"] >= alice.first["taken"]
+        assert bob.let_go()["free"] >= bob.first["taken"]
+
+
+def test_a_killed_process_gives_its_memory_back(computer: Computer) -> None:
+    with computer.holding() as held:
+        computer.run("pkill -KILL -f 'probe.py hol[d]'")
+        assert computer.probe("fill")["taken"] == held.first["taken"]
+
+
+def test_use_shows_within_a_heartbeat(computer: Computer) -> None:
+    def used() -> Json | None:
+        found = computer.usage()
+        return found if found.get("gpu_memory") else None
+
+    with computer.holding("take libcuda.so.1 1024"):
+        usage = wait_for("the use of the GPU", used, 25)
+    assert usage["gpu_memory"].endswith(("m", "g"))
+    assert usage["gpu_kills"] == 0
+
+
+def test_a_way_around_ends_within_seconds_and_hurts_nobody(
+    computer: Computer, neighbour: Computer
+) -> None:
+    with neighbour.holding() as bob:
+        with computer.holding(f"take {DRIVER} 3072") as thief:
+            assert thief.first == {"code": 0}
+            with suppress(subprocess.TimeoutExpired):
+                thief.process.wait(20)
+            assert thief.process.poll() not in (None, 0)
+        wait_for("the kill in the figures of use", lambda: computer.usage().get("gpu_kills"), 25)
+        assert not neighbour.usage().get("gpu_kills")
+        assert bob.let_go()["free"] >= bob.first["taken"]
+    assert computer.probe("look")["total"] == SLICE

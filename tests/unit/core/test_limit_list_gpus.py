@@ -1,0 +1,40 @@
+"""Limits on shares of GPUs in words, with the commands that set them."""
+
+from __future__ import annotations
+
+from portal.core.job import NodeGpus, Partition
+from portal.core.limit_list import limit_list
+from portal.core.limits import Amount, Limits, Qos
+
+GPUS = (NodeGpus("a100", 2, 8), NodeGpus("", 1), NodeGpus("l40s", 0))
+GPU = Partition("gpu", False, True, 64, 512 * 1024, None, gpus=GPUS)
+
+
+def test_shards_have_words_and_slurms_own_name() -> None:
+    limits = Limits(
+        qos=(
+            Qos("all", user=Amount(3, 3072, 4)),
+            Qos("two", user=Amount(None, 1024, 1)),
+            Qos("one", user=Amount(shards=0)),
+            Qos("whole", user=Amount(gpus=2)),
+        )
+    )
+    found = [qos.set[0] for qos in limit_list(limits, []).qos]
+    assert [limit.value for limit in found] == [
+        "3 cores, 3 GB and 4 GPU shards",
+        "1 GB and 1 GPU shard",
+        "0 GPU shards",
+        "2 whole GPUs",
+    ]
+    start = "sacctmgr modify qos {} set MaxTRESPerUser="
+    assert [limit.command for limit in found] == [
+        start.format("all") + "cpu=3,mem=3G,gres/shard=4",
+        start.format("two") + "mem=1G,gres/shard=1",
+        start.format("one") + "gres/shard=0",
+        start.format("whole") + "gres/gpu=2",
+    ]
+
+
+def test_the_largest_nodes_gpus_are_named() -> None:
+    (group,) = limit_list(Limits(), [GPU]).groups
+    assert group.about == "largest node: 64 cores and 512 GB; 2 GPUs (a100) in 8 shards; 1 GPU"

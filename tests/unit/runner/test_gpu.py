@@ -1,0 +1,244 @@
+"""The share of a GPU: read, our libraries put into place by the real kernel, and checked."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from portal.runner import gpu, gpu_check
+from portal.runner.gpu import drivers, environment, read_slice
+from portal.runner.namespace import NotGranted
+from portal.runner.usage import read_gpu_usage
+
+UUID = "GPU-6ab0dd8a-3f57-4b6c-9d4f-0d2f5a1c7e11"
+HALF = 2048 << 20
+SLICE = f"version=1\ncompute=limiter\ngpu={UUID}\nmemory={HALF}\nsm=25\n"
+
+# Says what a test wants it to say, under the names of NVML.
+NVML = """\
+#include <string.h>
+struct memory { unsigned long long total, free, used; };
+int nvmlInit_v2(void) { return INIT; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = COUNT; return 0; }
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
+{
+    *device = (void *)uuid;
+    return strcmp(uuid, OURS) ? 6 : 0;
+}
+int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory)
+{
+    (void)device;
+    memory->total = TOTAL;
+    return 0;
+}
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """What root has written, as the job's script shows it."""
+    folder = tmp_path / "slipway-gpu"
+    (folder / "driver").mkdir(parents=True)
+    (folder / "slice").write_text(SLICE)
+    return folder
+
+
+def test_what_root_has_granted(place: Path) -> None:
+    granted = read_slice(str(place))
+    assert granted.compute == "limiter"
+    assert [(share.gpu, share.memory, share.sm) for share in granted.shares] == [(UUID, HALF, 25)]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "version=1\n", f"gpu={UUID}\nmemory=much\n", "memory=1\n", "gpu\n"]
+)
+def test_without_a_slice_there_is_no_session(place: Path, text: str) -> None:
+    (place / "slice").write_text(text)
+    with pytest.raises(NotGranted, match="share of"):
+        read_slice(str(place))
+    (place / "slice").unlink()
+    with pytest.raises(NotGranted, match=r"share of .* Tell the administrators\."):
+        read_slice(str(place))
+
+
+def test_all_names_of_the_driver_in_an_image_and_nothing_else(tmp_path: Path) -> None:
+    compat = tmp_path / "compat"
+    compat.mkdir()
+    for name in ("libcuda.so.595.45", "libcudart.so.12", "libcudadebugger.so.1", "libcuda.so.2"):
+        (compat / name).write_text(name)
+    (compat / "libcuda.so.1").symlink_to("libcuda.so.595.45")
+    (compat / "libcuda.so").symlink_to("libcuda.so.1")
+    (compat / "libcuda.so.3").symlink_to("nowhere")
+    found = drivers("libcuda.so.1", [str(compat), str(tmp_path / "missing")])
+    assert found == {str(compat / "libcuda.so.595.45"), str(compat / "libcuda.so.2")}
+
+
+# The real kernel
+
+MOUNT = """\
+import sys
+from portal.runner import gpu
+from portal.runner.namespace import Namespace, NotGranted
+place, driver, toolkit, *images = sys.argv[1:]
+gpu._image_folders = lambda: iter(images)
+gpu._check = lambda granted, driver: None
+try:
+    gpu.prepare(Namespace(), toolkit, place, driver)
+except NotGranted as error:
+    sys.exit(f"refused: {error}")
+for path in (place + "/driver", driver, *images):
+    for name in gpu.SHIMS:
+        print(open(f"{path}/{name}").read())
+"""
+
+
+class Container:
+    """A driver, a toolkit and an image with a driver of its own, in folders of a test."""
+
+    def __init__(self, root: Path, place: Path) -> None:
+        self.place = place
+        self.folders = {name: root / name for name in ("libs", "toolkit/gpu", "compat")}
+        for name, folder in self.folders.items():
+            folder.mkdir(parents=True)
+            for library in gpu.SHIMS:
+                (folder / library).write_text(f"{name}/{library}")
+        self.toolkit = root / "toolkit"
+
+    def run(self) -> subprocess.CompletedProcess[str]:
+        folders = [self.place, self.folders["libs"], self.toolkit, self.folders["compat"]]
+        return subprocess.run(
+            [sys.executable, "-c", MOUNT, *map(str, folders)],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=Path(__file__).parents[3],
+        )
+
+
+@pytest.fixture
+def container(tmp_path: Path, place: Path) -> Container:
+    return Container(tmp_path, place)
+
+
+def test_ours_take_the_places_and_find_the_drivers(container: Container, place: Path) -> None:
+    done = container.run()
+    ours = [f"toolkit/gpu/{name}" for name in gpu.SHIMS]
+    assert done.stdout.split() == [f"libs/{name}" for name in gpu.SHIMS] + ours + ours, done.stderr
+    # Nobody outside sees any of it.
+    assert not list((place / "driver").iterdir())
+    assert (container.folders["libs"] / gpu.SHIMS[0]).read_text() == f"libs/{gpu.SHIMS[0]}"
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [("libs", "this node has no NVIDIA driver"), ("toolkit/gpu", "Slipway's own libcuda.so.1")],
+)
+def test_what_is_missing_ends_it(container: Container, missing: str, words: str) -> None:
+    (container.folders[missing] / "libcuda.so.1").unlink()
+    done = container.run()
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"refused: {words}")
+
+
+def test_a_node_that_lets_nobody_mount(container: Container, place: Path) -> None:
+    (place / "driver").rmdir()
+    done = container.run()
+    assert "refused: this node does not let the GPU be shared" in done.stderr
+
+
+# The check
+
+
+def nvml(folder: Path, total: int = HALF, count: int = 1, init: int = 0) -> str:
+    """Build a library that answers as NVML would."""
+    source, library = folder / "nvml.c", folder / "libnvidia-ml.so.1"
+    source.write_text(NVML)
+    values = {"TOTAL": f"{total}ULL", "COUNT": count, "INIT": init, "OURS": f'"{UUID}"'}
+    argv = ["gcc", "-shared", "-fPIC", "-o", str(library), str(source)]
+    subprocess.run([*argv, *(f"-D{key}={value}" for key, value in values.items())], check=True)
+    return str(library)
+
+
+def test_the_check_passes_where_nvml_shows_the_slice(
+    tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    library = nvml(tmp_path, total=HALF - (1 << 20))
+    assert gpu_check.main([library, f"{UUID}={HALF}"]) == 0
+    assert gpu_check.main([library, f"{UUID}=0"]) == 0
+    assert capsys.readouterr().out == ""
+    gpu._check(read_slice(str(place)), str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("changes", "share", "words"),
+    [
+        ({"total": HALF * 4}, f"{UUID}={HALF}", "shows 8192 MiB of memory instead of 2048 MiB"),
+        ({"count": 2}, f"{UUID}={HALF}", "it shows 2 GPUs instead of 1"),
+        ({"init": 9}, f"{UUID}={HALF}", "the driver answered nvmlInit with error 9"),
+        ({}, f"GPU-other={HALF}", "answered nvmlDeviceGetHandleByUUID with error 6"),
+    ],
+)
+def test_the_check_fails_in_words(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    changes: dict[str, int],
+    share: str,
+    words: str,
+) -> None:
+    assert gpu_check.main([nvml(tmp_path, **changes), share]) == 1
+    assert words in capsys.readouterr().out
+
+
+def test_a_library_that_cannot_be_loaded_ends_the_session(tmp_path: Path, place: Path) -> None:
+    granted = read_slice(str(place))
+    with pytest.raises(NotGranted, match=r"its GPU is not as it was granted: .*libnvidia-ml"):
+        gpu._check(granted, str(tmp_path))
+
+
+# What apps and the portal are told
+
+
+def test_programs_find_it(place: Path) -> None:
+    granted = read_slice(str(place))
+    found = environment(granted, {"A": "b"}, {"LD_LIBRARY_PATH": "/opt/lib", "HOME": "/root"})
+    libs = "/.singularity.d/libs"
+    assert found == {
+        "A": "b",
+        "TRITON_LIBCUDA_PATH": libs,
+        "LD_LIBRARY_PATH": f"/opt/lib:{libs}",
+    }
+    wanted = {"LD_LIBRARY_PATH": "/mine::", "TRITON_LIBCUDA_PATH": "/mine"}
+    found = environment(granted, wanted, {"LD_LIBRARY_PATH": libs})
+    assert found == {"LD_LIBRARY_PATH": f"/mine:{libs}", "TRITON_LIBCUDA_PATH": "/mine"}
+
+
+def test_mps_is_told_the_share(place: Path) -> None:
+    (place / "slice").write_text(SLICE.replace("limiter", "mps"))
+    found = environment(read_slice(str(place)), {}, {})
+    assert found["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "25"
+    assert found["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == "0=2048M"
+
+
+def test_without_the_mps_daemon_there_is_no_session(container: Container, place: Path) -> None:
+    (place / "slice").write_text(SLICE.replace("limiter", "mps"))
+    assert "refused: this node's MPS, which shares its GPU out" in container.run().stderr
+
+
+def test_usage_is_what_the_watchdog_wrote_of_late(tmp_path: Path) -> None:
+    path = tmp_path / "usage.json"
+    unknown = {"gpu_memory_bytes": None, "gpu_percent": None, "gpu_kills": None}
+    assert read_gpu_usage(str(path)) == unknown
+    text = '{"time": %f, "memory": 1048576, "sm_percent": 12.5, "processes": 1, "kills": 2}'
+    path.write_text(text % time.time())
+    known = {"gpu_memory_bytes": 1048576, "gpu_percent": 12.5, "gpu_kills": 2}
+    assert read_gpu_usage(str(path)) == known
+    path.write_text((text % time.time()).replace("12.5", "null"))
+    assert read_gpu_usage(str(path)) == known | {"gpu_percent": None}
+    path.write_text(text % (time.time() - 31))
+    assert read_gpu_usage(str(path)) == unknown | {"gpu_kills": 2}
+    path.write_text('{"time": 0}')
+    assert read_gpu_usage(str(path)) == unknown
