@@ -131,6 +131,7 @@ run_unit() {
     title "Unit tests"
     need haproxy haproxy
     need openssl openssl
+    need lua5.1 lua5.1
     pytest_on unit tests/unit -n auto
 }
 
