@@ -124,7 +124,7 @@ class Terminal:
 
     def copied(self, text: str) -> None:
         """Wait until some text is on the clipboard."""
-        wait_for(f"{text!r} on the clipboard", lambda: self.clipboard() == text, 10)
+        wait_for(f"{text!r} on the clipboard", lambda: self.clipboard() == text, 30)
 
     def heap(self) -> float:
         """Megabytes of JavaScript's memory, after the garbage is gone."""

@@ -21,7 +21,7 @@ from websockets.sync.server import Server, ServerConnection, serve
 
 from tests.browser.conftest import LogIn
 from tests.client import OVER, Api, Json
-from tests.cluster import Cluster
+from tests.cluster import Cluster, wait_for
 from tests.site import hostile_app, origins
 from tests.slurm.conftest import MakeApi
 
@@ -346,8 +346,12 @@ def test_what_reached_him_holds_nothing_of_hers(scene: Scene, bob: Api) -> None:
             f"{_origin(scene.evil.url)}/clicked",
         )
     scene.evil.wait_for_timeout(1000)
-    heads = json.loads(scene.evil.evaluate("fetch('/seen').then((answer) => answer.text())"))
-    assert any("/clicked" in head for head in heads)
+
+    def visits() -> list[str] | None:
+        seen = json.loads(scene.evil.evaluate("fetch('/seen').then((answer) => answer.text())"))
+        return seen if any("/clicked" in head for head in seen) else None
+
+    heads = wait_for("a visit from her pages", visits)
     cookies = scene.context.cookies([portal, lab, terminal])
     secrets = [c["value"] for c in cookies if c["name"].startswith("slipway")]
     secrets += ["ticket=", "csrf_token"]

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import LogIn, Picture
 from tests.browser.test_researcher import STARTS
 from tests.client import Api
-from tests.cluster import ROOT, Cluster
+from tests.cluster import ROOT, Cluster, healthy, wait_for
 from tests.slurm.conftest import MakeApi
 
 WHO = "bob"
@@ -361,7 +361,7 @@ def test_what_was_entered_survives_a_portal_that_is_away(
         expect(page.get_by_text("What you entered is still here")).to_be_visible(timeout=40_000)
     finally:
         cluster.daemon("start", "portal", "web")
-    page.wait_for_timeout(3000)
+    wait_for("the portal", lambda: healthy(cluster), 60)
     press(page, "Confirm and launch")
     assert api.get(launched(page)[0])["name"] == "patient1"
 
