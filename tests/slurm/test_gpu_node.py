@@ -76,10 +76,9 @@ def submit(cluster: Cluster) -> Iterator[Submit]:
 
 @pytest.fixture(scope="module")
 def quarter(cluster: Cluster, submit: Submit) -> str:
-    """A running job with one of four shards that claims in every way to have more."""
-    name = "x\n     Nodes=n1 CPU_IDs=0 Mem=50 GRES=shard:4(4/4)\nJobId=1 JobName=y"
+    """A running job with one of four shards whose environment claims that it has more."""
     lies = "--export=ALL,SLURM_SHARDS_ON_NODE=4,SLURM_JOB_GPUS=0"
-    job = submit(HOLD.format(mib=1500), "--gres=shard:1", lies, f"--job-name={name}")
+    job = submit(HOLD.format(mib=1500), "--gres=shard:1", lies)
     _wait(cluster, job, "RUNNING")
     wait_for("its memory", lambda: "codes" in _output(cluster, job) or None)
     assert _output(cluster, job) == "codes 0 0 0 0\n"
