@@ -111,8 +111,8 @@ def test_the_folder_is_roots_and_the_counters_the_users(cluster: Cluster, quarte
     attempts = [
         f"echo memory=0 >> {folder}/slice",
         f"rm -f {folder}/slice",
-        f"mv {folder} {JOBS}/1",
-        f"mkdir {JOBS}/2",
+        f"mv {folder} {JOBS}/999998",
+        f"mkdir {JOBS}/999999",
     ]
     script = "; ".join(f"({attempt})" for attempt in attempts)
     assert _on_n1(cluster, script, "alice").count("Permission denied") == len(attempts)
