@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
 import re
 import subprocess
@@ -25,13 +26,15 @@ def check(
     jobs: Path = JOBS,
     file: Path = settings.FILE,
     connect: Callable[[], Nvml] = Nvml,
-    ask: Callable[[], str] | None = None,
+    scontrol: Callable[..., str] | None = None,
 ) -> Iterator[Finding]:
     """Look at everything that a slice on this node depends on."""
     if os.geteuid() != 0:
         yield "wrong", "run this as root, as Slurm's Prolog and the watchdog are"
     yield from _settings_and_gpus(file, connect)
-    yield from check_config((ask or _slurm_config)())
+    scontrol = scontrol or _scontrol
+    yield from check_config(scontrol("show", "config"))
+    yield _check_json(scontrol("show", "partition", "--json"))
     if watch.is_running(jobs):
         yield "ok", "the watchdog runs"
     else:
@@ -129,10 +132,18 @@ def _read_with_includes(file: Path) -> str:
     return text
 
 
-def _slurm_config() -> str:
+def _check_json(text: str) -> Finding:
+    try:
+        json.loads(text)
+    except ValueError:
+        return "wrong", "scontrol prints no JSON, which Prolog reads (Slurm built without it?)"
+    return "ok", "scontrol prints JSON"
+
+
+def _scontrol(*words: str) -> str:
     try:
         done = subprocess.run(
-            ["scontrol", "show", "config"], capture_output=True, text=True, timeout=20, check=False
+            ["scontrol", *words], capture_output=True, text=True, timeout=20, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

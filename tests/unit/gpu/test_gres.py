@@ -74,7 +74,11 @@ def test_the_clusters_table_is_the_one_that_is_made() -> None:
 def _findings(tmp_path: Path, nvml: FakeNvml, config: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {"ok": [], "note": [], "wrong": []}
     file = settings_file(tmp_path, DEMO)
-    for mark, text in check.check(tmp_path / "jobs", file, nvml.connect, lambda: config):
+
+    def scontrol(*words: str) -> str:
+        return config if words == ("show", "config") else "{}" if config else "not JSON"
+
+    for mark, text in check.check(tmp_path / "jobs", file, nvml.connect, scontrol):
         found[mark].append(text)
     return found
 
@@ -113,3 +117,4 @@ def test_check_says_all_that_is_missing(tmp_path: Path) -> None:
     wrong = "\n".join(_findings(tmp_path, broken, "")["wrong"])
     assert "the driver does not answer: driver is lost" in wrong
     assert "does slurmctld answer?" in wrong
+    assert "scontrol prints no JSON" in wrong
