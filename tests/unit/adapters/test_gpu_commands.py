@@ -10,22 +10,26 @@ from portal.adapters.commands import amount, node_gpus, nodes_parse, sinfo_parse
 from portal.core.job import JobReport, NodeGpus
 from portal.core.limits import Amount
 
-RECORDED = Path(__file__).parents[2] / "recorded" / "24.11"
+RECORDED = Path(__file__).parents[2] / "recorded"
+VERSIONS = ("24.11", "26.05")
 DEMO = NodeGpus("standin8g", 1, 4)
 
 
-def recorded(name: str) -> str:
+def recorded(version: str, name: str) -> str:
     """One recorded output."""
-    return (RECORDED / f"{name}.txt").read_text(encoding="utf-8")
+    return (RECORDED / version / f"{name}.txt").read_text(encoding="utf-8")
 
 
-def test_the_demos_gpu_is_on_one_node_of_each_group() -> None:
-    found = {(node.name, node.partition): node.gpus for node in nodes_parse(recorded("nodes"))}
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_demos_gpu_is_on_one_node_of_each_group(version: str) -> None:
+    found = {
+        (node.name, node.partition): node.gpus for node in nodes_parse(recorded(version, "nodes"))
+    }
     assert found == {
         ("n1", "main"): (DEMO,), ("n1", "short"): (DEMO,),
         ("n2", "main"): (), ("n2", "short"): (),
     }  # fmt: skip
-    assert [group.gpus for group in sinfo_parse(recorded("sinfo"))] == [(DEMO,), (DEMO,)]
+    assert [group.gpus for group in sinfo_parse(recorded(version, "sinfo"))] == [(DEMO,), (DEMO,)]
 
 
 @pytest.mark.parametrize(

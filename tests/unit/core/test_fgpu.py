@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portal.core.fgpu import (
@@ -68,9 +68,9 @@ def test_other_ratios(unit: str, step: str, asked: float, shards: int, memory: i
 def test_whole_gpus_and_mig_devices_are_not_shared() -> None:
     whole = kind(unit="1", sharing="whole")
     assert [one.gres for one in whole.amounts(2)] == ["gpu:1", "gpu:2"]
-    mig = GpuKind("1g.18gb", "MIG", 18_000, Fraction(1, 8), Fraction(1), "mig")
+    mig = GpuKind("1g.18gb", "MIG", 18_000, Fraction(8), Fraction(1), "mig")
     assert [one.gres for one in mig.amounts(7)] == ["gpu:1g.18gb:1"]
-    assert mig.grant(8) == Slice("1g.18gb", Fraction(8), 0, 1, 18_000, 100)
+    assert mig.grant(0.1) == Slice("1g.18gb", Fraction(1, 8), 0, 1, 18_000, 100)
 
 
 def test_a_type_is_named_where_there_is_one() -> None:
@@ -80,6 +80,7 @@ def test_a_type_is_named_where_there_is_one() -> None:
     ]  # fmt: skip
 
 
+@settings(deadline=None)
 @given(KINDS, st.integers(1, 4))
 def test_every_amount_is_whole_shards_in_order(kind: GpuKind, gpus: int) -> None:
     found = list(kind.amounts(gpus))
@@ -91,6 +92,7 @@ def test_every_amount_is_whole_shards_in_order(kind: GpuKind, gpus: int) -> None
         assert one.shards in (0, kind.shards) or (one.fgpu / kind.step).denominator == 1
 
 
+@settings(deadline=None)
 @given(KINDS)
 def test_slices_of_all_shards_never_exceed_the_gpu(kind: GpuKind) -> None:
     for one in kind.amounts():
@@ -100,6 +102,7 @@ def test_slices_of_all_shards_never_exceed_the_gpu(kind: GpuKind) -> None:
             assert fit * one.sm_percent <= max(100, fit)
 
 
+@settings(deadline=None)
 @given(KINDS, st.floats(0.001, 20), st.floats(0.001, 20), st.integers(1, 4))
 def test_a_grant_is_the_smallest_that_is_enough(
     kind: GpuKind, asked: float, other: float, gpus: int
@@ -112,6 +115,7 @@ def test_a_grant_is_the_smallest_that_is_enough(
         assert less is not None and less.fgpu <= more.fgpu
 
 
+@settings(deadline=None, max_examples=30)  # all amounts against all: some kinds take their time
 @given(KINDS, st.integers(1, 4))
 def test_what_was_granted_is_granted_again(kind: GpuKind, gpus: int) -> None:
     for one in kind.amounts(gpus):
