@@ -40,8 +40,9 @@ CUresult charge(int gpu, uint64_t bytes)
 
 void discharge(int gpu, uint64_t bytes)
 {
+    const int slot = state_own_slot();
     state_lock();
-    state()->slots[state_own_slot()].bytes[gpu] -= bytes;
+    state()->slots[slot].bytes[gpu] -= bytes;
     state_unlock();
 }
 

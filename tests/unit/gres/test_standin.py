@@ -38,7 +38,7 @@ def run(us, stream=None):
 
 
 def program(standin: Standin, text: str, **environment: str) -> subprocess.Popen[str]:
-    """A Python program that uses the driver; its standard input keeps it alive where it reads it."""
+    """A Python program that uses the driver."""
     return subprocess.Popen(
         [sys.executable, "-c", PREAMBLE + text, str(standin.cuda)],
         stdin=subprocess.PIPE,
@@ -141,8 +141,8 @@ taken(0)
 ok(d.cuMemFreeHost(p))""",
     "array": """
 class Wanted(c.Structure):
-    _fields_ = [("w", size), ("h", size), ("d", size), ("f", c.c_int), ("n", c.c_uint), ("flags", c.c_uint)]
-a, wanted = c.c_void_p(), Wanted(512, 512, 1, 0x20, 4, 0)
+    _fields_ = [("extent", size * 3), ("format", c.c_int), ("n", c.c_uint), ("flags", c.c_uint)]
+a, wanted = c.c_void_p(), Wanted((512, 512, 1), 0x20, 4, 0)
 ok(d.cuArray3DCreate_v2(c.byref(a), c.byref(wanted)))
 taken(4 * MIB)
 ok(d.cuArrayDestroy(a))
@@ -201,7 +201,7 @@ ok(d.cuGraphLaunch(run, stream))
 taken(5 * MIB)
 ok(d.cuMemFreeAsync(p, stream)); ok(d.cuDeviceGraphMemTrim(0))""",
     "another process's": """
-p, q, handle = u64(), u64(), (c.c_ubyte * 64)()
+p, q = u64(), u64()
 class Handle(c.Structure): _fields_ = [("bytes", c.c_ubyte * 64)]
 handle = Handle()
 ok(d.cuMemAlloc_v2(c.byref(p), size(MIB)))
