@@ -1,0 +1,18 @@
+#include "clock.h"
+
+#include <time.h>
+
+#define SECOND INT64_C(1000000000)
+
+int64_t clock_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * SECOND + now.tv_nsec;
+}
+
+void clock_nap(int64_t ns)
+{
+    struct timespec nap = {.tv_sec = ns / SECOND, .tv_nsec = ns % SECOND};
+    nanosleep(&nap, 0); /* woken early by a signal: who naps looks again */
+}

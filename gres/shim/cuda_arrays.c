@@ -1,0 +1,203 @@
+/* Arrays and mipmapped arrays. How the driver lays them out is its own affair; what is charged is their
+ * elements. Sparse ones, and those with their mapping put off, are given memory by cuda_vmm.c. */
+#include "cuda_shim.h"
+
+/* Bits of one element's channel by CUarray_format; blocks and packed pixels come below. */
+static unsigned int channel_bits(int format)
+{
+    switch (format) {
+    case 0x01: /* UNSIGNED_INT8 */
+    case 0x08: /* SIGNED_INT8 */
+        return 8;
+    case 0x02: /* UNSIGNED_INT16 */
+    case 0x09: /* SIGNED_INT16 */
+    case 0x10: /* HALF */
+        return 16;
+    default: /* 32 bits: UNSIGNED_INT32, SIGNED_INT32, FLOAT; nothing has more */
+        return 32;
+    }
+}
+
+/* Bits of one whole element, where the format says it alone; 0 where it is channels that count. */
+static unsigned int packed_bits(int format)
+{
+    static const unsigned char normalised[] = {8, 16, 32, 16, 32, 64};
+    if (format >= 0xc0 && format <= 0xcb) /* UNORM_INT8X1 … SNORM_INT16X4 */
+        return normalised[(format - 0xc0) % 6];
+    if ((format >= 0x91 && format <= 0x92) || (format >= 0x97 && format <= 0x98))
+        return 4; /* BC1 and BC4: 8 bytes for 16 elements */
+    if (format >= 0x93 && format <= 0x9e)
+        return 8; /* the other block formats: 16 bytes */
+    if (format == 0xb0)
+        return 12; /* NV12 */
+    return 0;
+}
+
+static uint64_t extent(uint64_t length, unsigned int level)
+{
+    length >>= level;
+    return length ? length : 1;
+}
+
+static uint64_t times(uint64_t one, uint64_t other)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(one, other, &product) ? UINT64_MAX : product;
+}
+
+static uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned int level)
+{
+    int layers = (wanted->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
+    uint64_t elements = times(extent(wanted->Width, level), extent(wanted->Height, level));
+    elements = times(elements, extent(wanted->Depth, layers ? 0 : level));
+    unsigned int bits = packed_bits(wanted->Format);
+    if (!bits)
+        bits = channel_bits(wanted->Format) * (wanted->NumChannels ? wanted->NumChannels : 1);
+    return bits % 8 ? times(elements, bits) / 8 : times(elements, bits / 8);
+}
+
+static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned int levels)
+{
+    uint64_t sum = 0;
+    if (!wanted || wanted->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))
+        return 0;
+    if (levels > 32) /* the driver makes no more than halving gives */
+        levels = 32;
+    for (unsigned int level = 0; level < levels; level++)
+        if (__builtin_add_overflow(sum, level_bytes(wanted, level), &sum))
+            return UINT64_MAX;
+    return sum;
+}
+
+typedef CUresult create_function(void *array, const void *wanted, unsigned int levels);
+
+static CUresult create(enum held_kind kind, void **array, create_function *real, const void *asked,
+                       const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned int levels)
+{
+    int device = current_device();
+    uint64_t bytes = array_bytes(wanted, levels);
+    if (device == DEVICE_NONE || !bytes)
+        return real(array, asked, levels);
+    CUresult answer = charge(device, bytes);
+    if (answer)
+        return answer;
+    answer = real(array, asked, levels);
+    if (answer) {
+        ledger_release(device, bytes);
+        return answer;
+    }
+    held_add(&(struct held){.kind = kind,
+                            .key = (uintptr_t)*array,
+                            .device = device,
+                            .bytes = bytes,
+                            .context = current_context()});
+    return answer;
+}
+
+/* --- the four ways to make an array, and the one to make a mipmapped one --- */
+
+/* WRAP gives each its exported function; `call` is the driver's, in the form that `create` calls. */
+#define CREATE(name, handle, descriptor)                                                            \
+    static CUresult (*real_##name)(handle * array, const descriptor *wanted);                       \
+    static CUresult call_##name(void *array, const void *wanted, unsigned int levels)               \
+    {                                                                                               \
+        (void)levels;                                                                               \
+        return real_##name(array, wanted);                                                          \
+    }                                                                                               \
+    EXPORT CUresult name(handle *array, const descriptor *asked);                                   \
+    EXPORT CUresult name(handle *array, const descriptor *asked)
+
+CREATE(cuArray3DCreate_v2, CUarray, CUDA_ARRAY3D_DESCRIPTOR)
+{
+    return create(HELD_ARRAY, (void **)array, call_cuArray3DCreate_v2, asked, asked, 1);
+}
+
+CREATE(cuArray3DCreate, CUarray, CUDA_ARRAY3D_DESCRIPTOR_v1)
+{
+    CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = asked->Width,
+                                      .Height = asked->Height,
+                                      .Depth = asked->Depth,
+                                      .Format = asked->Format,
+                                      .NumChannels = asked->NumChannels,
+                                      .Flags = asked->Flags};
+    return create(HELD_ARRAY, (void **)array, call_cuArray3DCreate, asked, &wanted, 1);
+}
+
+CREATE(cuArrayCreate_v2, CUarray, CUDA_ARRAY_DESCRIPTOR)
+{
+    CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = asked->Width,
+                                      .Height = asked->Height,
+                                      .Format = asked->Format,
+                                      .NumChannels = asked->NumChannels};
+    return create(HELD_ARRAY, (void **)array, call_cuArrayCreate_v2, asked, &wanted, 1);
+}
+
+CREATE(cuArrayCreate, CUarray, CUDA_ARRAY_DESCRIPTOR_v1)
+{
+    CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = asked->Width,
+                                      .Height = asked->Height,
+                                      .Format = asked->Format,
+                                      .NumChannels = asked->NumChannels};
+    return create(HELD_ARRAY, (void **)array, call_cuArrayCreate, asked, &wanted, 1);
+}
+
+NEEDS(cuMipmappedArrayCreate, CUmipmappedArray *, const CUDA_ARRAY3D_DESCRIPTOR *, unsigned int);
+
+static CUresult call_cuMipmappedArrayCreate(void *array, const void *wanted, unsigned int levels)
+{
+    return real_cuMipmappedArrayCreate(array, wanted, levels);
+}
+
+EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
+                                       unsigned int levels);
+EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
+                                       unsigned int levels)
+{
+    return create(HELD_MIPMAP, (void **)array, call_cuMipmappedArrayCreate, wanted, wanted, levels);
+}
+
+/* --- ends --- */
+
+NEEDS(cuArrayDestroy, CUarray);
+NEEDS(cuMipmappedArrayDestroy, CUmipmappedArray);
+
+static CUresult destroy_array(void *array)
+{
+    return real_cuArrayDestroy(array);
+}
+
+static CUresult destroy_mipmap(void *array)
+{
+    return real_cuMipmappedArrayDestroy(array);
+}
+
+static CUresult destroy(enum held_kind kind, void *array, free_function *real)
+{
+    CUresult answer = held_free(kind, (uintptr_t)array, real, array);
+    if (!answer)
+        tiles_end(array);
+    return answer;
+}
+
+EXPORT CUresult cuArrayDestroy(CUarray array);
+EXPORT CUresult cuArrayDestroy(CUarray array)
+{
+    return destroy(HELD_ARRAY, array, destroy_array);
+}
+
+EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray array);
+EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
+{
+    return destroy(HELD_MIPMAP, array, destroy_mipmap);
+}
+
+const struct hook array_hooks[] = {
+    HOOK(cuArray3DCreate_v2),
+    HOOK(cuArray3DCreate),
+    HOOK(cuArrayCreate_v2),
+    HOOK(cuArrayCreate),
+    HOOK(cuMipmappedArrayCreate),
+    HOOK(cuArrayDestroy),
+    HOOK(cuMipmappedArrayDestroy),
+    HOOKS_END,
+};

@@ -1,0 +1,136 @@
+/* The ends of contexts, with which their memory ends, and waiting for the GPU, after which pools have
+ * let go of what was freed. */
+#include "cuda_shim.h"
+
+NEEDS(cuDevicePrimaryCtxGetState, CUdevice, unsigned int *flags, int *active);
+NEEDS(cuDevicePrimaryCtxRetain, CUcontext *, CUdevice);
+
+/* --- contexts --- */
+
+static void ending(CUcontext context)
+{
+    CUdevice ordinal;
+    if (!context_device(context, &ordinal))
+        limiter_forget(ordinal);
+}
+
+WRAP(cuCtxDestroy_v2, CUcontext context)
+{
+    ending(context);
+    CUresult answer = real_cuCtxDestroy_v2(context);
+    if (!answer)
+        held_end_context(context);
+    return answer;
+}
+
+WRAP(cuCtxDestroy, CUcontext context)
+{
+    ending(context);
+    CUresult answer = real_cuCtxDestroy(context);
+    if (!answer)
+        held_end_context(context);
+    return answer;
+}
+
+static int primary_active(CUdevice ordinal)
+{
+    unsigned int flags;
+    int active = 0;
+    return !real_cuDevicePrimaryCtxGetState(ordinal, &flags, &active) && active;
+}
+
+/* The primary context's handle can only be had by retaining it; `release` gives that back. */
+static CUcontext primary(CUdevice ordinal, CUresult (*release)(CUdevice))
+{
+    CUcontext context = NULL;
+    if (!primary_active(ordinal) || real_cuDevicePrimaryCtxRetain(&context, ordinal))
+        return NULL;
+    release(ordinal);
+    limiter_forget(ordinal);
+    return context;
+}
+
+static CUresult end_primary(CUdevice ordinal, CUresult (*real)(CUdevice), CUcontext context)
+{
+    CUresult answer = real(ordinal);
+    if (!answer && !primary_active(ordinal)) {
+        held_end_context(context);
+        pools_settle();
+    }
+    return answer;
+}
+
+WRAP(cuDevicePrimaryCtxRelease_v2, CUdevice ordinal)
+{
+    CUcontext context = primary(ordinal, real_cuDevicePrimaryCtxRelease_v2);
+    return end_primary(ordinal, real_cuDevicePrimaryCtxRelease_v2, context);
+}
+
+WRAP(cuDevicePrimaryCtxRelease, CUdevice ordinal)
+{
+    CUcontext context = primary(ordinal, real_cuDevicePrimaryCtxRelease);
+    return end_primary(ordinal, real_cuDevicePrimaryCtxRelease, context);
+}
+
+WRAP(cuDevicePrimaryCtxReset_v2, CUdevice ordinal)
+{
+    CUcontext context = primary(ordinal, real_cuDevicePrimaryCtxRelease_v2);
+    return end_primary(ordinal, real_cuDevicePrimaryCtxReset_v2, context);
+}
+
+WRAP(cuDevicePrimaryCtxReset, CUdevice ordinal)
+{
+    CUcontext context = primary(ordinal, real_cuDevicePrimaryCtxRelease_v2);
+    return end_primary(ordinal, real_cuDevicePrimaryCtxReset, context);
+}
+
+/* --- waiting --- */
+
+static CUresult waited(CUresult answer)
+{
+    limiter_look();
+    pools_settle();
+    return answer;
+}
+
+WRAP(cuCtxSynchronize, void)
+{
+    return waited(real_cuCtxSynchronize());
+}
+
+WRAP(cuCtxSynchronize_v2, CUcontext context) /* since CUDA 13 */
+{
+    return waited(real_cuCtxSynchronize_v2(context));
+}
+
+WRAP(cuStreamSynchronize, CUstream stream)
+{
+    return waited(real_cuStreamSynchronize(stream));
+}
+
+WRAP(cuStreamSynchronize_ptsz, CUstream stream)
+{
+    return waited(real_cuStreamSynchronize_ptsz(stream));
+}
+
+WRAP(cuEventSynchronize, void *event)
+{
+    return waited(real_cuEventSynchronize(event));
+}
+
+const struct hook context_hooks[] = {
+    NEEDED(cuDevicePrimaryCtxGetState),
+    NEEDED(cuDevicePrimaryCtxRetain),
+    HOOK(cuCtxDestroy_v2),
+    HOOK(cuCtxDestroy),
+    HOOK(cuDevicePrimaryCtxRelease_v2),
+    HOOK(cuDevicePrimaryCtxRelease),
+    HOOK(cuDevicePrimaryCtxReset_v2),
+    HOOK(cuDevicePrimaryCtxReset),
+    HOOK(cuCtxSynchronize),
+    HOOK(cuCtxSynchronize_v2),
+    HOOK(cuStreamSynchronize),
+    HOOK(cuStreamSynchronize_ptsz),
+    HOOK(cuEventSynchronize),
+    HOOKS_END,
+};

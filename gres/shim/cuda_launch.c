@@ -1,0 +1,131 @@
+/* All ways to make a GPU compute, each behind the limiter. Launches into a stream that is being captured
+ * are let through: they run when their graph is launched. */
+#include "cuda_shim.h"
+#include "limiter.h"
+
+typedef struct CUfunc_st *CUfunction;
+
+typedef struct {
+    unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    CUstream hStream;
+    void *attrs;
+    unsigned numAttrs;
+} CUlaunchConfig;
+
+typedef struct {
+    CUfunction function;
+    unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    CUstream hStream;
+    void **kernelParams;
+} CUDA_LAUNCH_PARAMS;
+
+/* The same function takes another time for another number of blocks. */
+static uintptr_t work_of(const void *function, unsigned x, unsigned y, unsigned z)
+{
+    return (uintptr_t)function ^ ((uintptr_t)x << 40) ^ ((uintptr_t)y << 28) ^ ((uintptr_t)z << 16);
+}
+
+/* GATED(stream that a null one stands for, stream, work, call) is the body of a launch. */
+#define GATED(null_stream, stream, work, call)                                                      \
+    struct launch launch;                                                                           \
+    launch_begin(&launch, (stream) ? (void *)(stream) : (null_stream), (uintptr_t)(work));          \
+    CUresult result = (call);                                                                       \
+    launch_end(&launch, result);                                                                    \
+    return result
+
+/* Each launch is there twice: for programs with one default stream, and (_ptsz) with one per thread. */
+#define KERNEL_PARAMETERS                                                                           \
+    CUfunction f, unsigned x, unsigned y, unsigned z, unsigned block_x, unsigned block_y,           \
+        unsigned block_z, unsigned shared, CUstream stream, void **parameters
+#define KERNEL_ARGUMENTS f, x, y, z, block_x, block_y, block_z, shared, stream, parameters
+
+#define WRAP_KERNEL(name, null_stream)                                                              \
+    WRAP(name, KERNEL_PARAMETERS, void **extra)                                                     \
+    {                                                                                               \
+        GATED(null_stream, stream, work_of(f, x, y, z), real_##name(KERNEL_ARGUMENTS, extra));      \
+    }
+WRAP_KERNEL(cuLaunchKernel, STREAM_LEGACY)
+WRAP_KERNEL(cuLaunchKernel_ptsz, STREAM_PER_THREAD)
+
+#define WRAP_COOPERATIVE(name, null_stream)                                                         \
+    WRAP(name, KERNEL_PARAMETERS)                                                                   \
+    {                                                                                               \
+        GATED(null_stream, stream, work_of(f, x, y, z), real_##name(KERNEL_ARGUMENTS));             \
+    }
+WRAP_COOPERATIVE(cuLaunchCooperativeKernel, STREAM_LEGACY)
+WRAP_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, STREAM_PER_THREAD)
+
+#define WRAP_EX(name, null_stream)                                                                  \
+    WRAP(name, const CUlaunchConfig *config, CUfunction f, void **parameters, void **extra)         \
+    {                                                                                               \
+        if (!config) /* the driver says what is wrong */                                            \
+            return real_##name(config, f, parameters, extra);                                       \
+        GATED(null_stream, config->hStream,                                                         \
+              work_of(f, config->gridDimX, config->gridDimY, config->gridDimZ),                     \
+              real_##name(config, f, parameters, extra));                                           \
+    }
+WRAP_EX(cuLaunchKernelEx, STREAM_LEGACY)
+WRAP_EX(cuLaunchKernelEx_ptsz, STREAM_PER_THREAD)
+
+/* A graph takes the memory that its nodes allocate when it is launched. */
+#define WRAP_GRAPH(name, null_stream)                                                               \
+    static CUresult gated_##name(CUgraphExec graph, CUstream stream);                               \
+    WRAP(name, CUgraphExec graph, CUstream stream)                                                  \
+    {                                                                                               \
+        CUresult answer = graph_memory_before(graph);                                               \
+        if (answer)                                                                                 \
+            return answer;                                                                          \
+        answer = gated_##name(graph, stream);                                                       \
+        graph_memory_after(graph);                                                                  \
+        return answer;                                                                              \
+    }                                                                                               \
+    static CUresult gated_##name(CUgraphExec graph, CUstream stream)                                \
+    {                                                                                               \
+        GATED(null_stream, stream, graph, real_##name(graph, stream));                              \
+    }
+WRAP_GRAPH(cuGraphLaunch, STREAM_LEGACY)
+WRAP_GRAPH(cuGraphLaunch_ptsz, STREAM_PER_THREAD)
+
+/* One launch on several GPUs. Who has a share has it of one GPU, so its stream stands for all. */
+WRAP(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *list, unsigned count, unsigned flags)
+{
+    if (!list || !count)
+        return real_cuLaunchCooperativeKernelMultiDevice(list, count, flags);
+    GATED(STREAM_LEGACY, list->hStream,
+          work_of(list->function, list->gridDimX, list->gridDimY, list->gridDimZ),
+          real_cuLaunchCooperativeKernelMultiDevice(list, count, flags));
+}
+
+/* As it was before CUDA 4.0 */
+WRAP(cuLaunch, CUfunction f)
+{
+    GATED(STREAM_LEGACY, NULL, f, real_cuLaunch(f));
+}
+
+WRAP(cuLaunchGrid, CUfunction f, int width, int height)
+{
+    GATED(STREAM_LEGACY, NULL, work_of(f, (unsigned)width, (unsigned)height, 1),
+          real_cuLaunchGrid(f, width, height));
+}
+
+WRAP(cuLaunchGridAsync, CUfunction f, int width, int height, CUstream stream)
+{
+    GATED(STREAM_LEGACY, stream, work_of(f, (unsigned)width, (unsigned)height, 1),
+          real_cuLaunchGridAsync(f, width, height, stream));
+}
+
+const struct hook launch_hooks[] = {
+    HOOK(cuLaunchKernel),
+    HOOK(cuLaunchKernel_ptsz),
+    HOOK(cuLaunchKernelEx),
+    HOOK(cuLaunchKernelEx_ptsz),
+    HOOK(cuLaunchCooperativeKernel),
+    HOOK(cuLaunchCooperativeKernel_ptsz),
+    HOOK(cuLaunchCooperativeKernelMultiDevice),
+    HOOK(cuGraphLaunch),
+    HOOK(cuGraphLaunch_ptsz),
+    HOOK(cuLaunch),
+    HOOK(cuLaunchGrid),
+    HOOK(cuLaunchGridAsync),
+    HOOKS_END,
+};

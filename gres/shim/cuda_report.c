@@ -1,0 +1,76 @@
+/* What the GPU seems to have: the slice, and what of it no process of the session has taken. */
+#include "cuda_shim.h"
+
+static uint64_t less(uint64_t one, uint64_t other)
+{
+    return one < other ? one : other;
+}
+
+/* A whole GPU, and one that is not the job's, is shown as the driver shows it. */
+static uint64_t slice_memory(int device)
+{
+    return device < 0 ? 0 : slice()->device[device].memory;
+}
+
+static void narrow(int device, uint64_t *unused, uint64_t *total)
+{
+    uint64_t memory = slice_memory(device);
+    if (!memory)
+        return;
+    pools_settle();
+    graphs_settle();
+    uint64_t used = ledger_used(device);
+    *total = less(*total, memory);
+    *unused = less(*unused, used < *total ? *total - used : 0);
+}
+
+WRAP(cuMemGetInfo_v2, size_t *unused, size_t *total)
+{
+    CUresult answer = real_cuMemGetInfo_v2(unused, total);
+    if (answer)
+        return answer;
+    uint64_t left = *unused, all = *total;
+    narrow(current_device(), &left, &all);
+    *unused = left;
+    *total = all;
+    return answer;
+}
+
+/* Before CUDA 3.2: 32 bits, so at most 4 GiB less one byte. */
+WRAP(cuMemGetInfo, unsigned int *unused, unsigned int *total)
+{
+    CUresult answer = real_cuMemGetInfo(unused, total);
+    if (answer)
+        return answer;
+    uint64_t left = *unused, all = *total;
+    narrow(current_device(), &left, &all);
+    *unused = (unsigned int)left;
+    *total = (unsigned int)all;
+    return answer;
+}
+
+WRAP(cuDeviceTotalMem_v2, size_t *bytes, CUdevice ordinal)
+{
+    CUresult answer = real_cuDeviceTotalMem_v2(bytes, ordinal);
+    uint64_t memory = answer ? 0 : slice_memory(device_of(ordinal));
+    if (memory)
+        *bytes = less(*bytes, memory);
+    return answer;
+}
+
+WRAP(cuDeviceTotalMem, unsigned int *bytes, CUdevice ordinal)
+{
+    CUresult answer = real_cuDeviceTotalMem(bytes, ordinal);
+    uint64_t memory = answer ? 0 : slice_memory(device_of(ordinal));
+    if (memory)
+        *bytes = (unsigned int)less(*bytes, memory);
+    return answer;
+}
+
+const struct hook report_hooks[] = {
+    HOOK(cuMemGetInfo_v2),
+    HOOK(cuMemGetInfo),
+    HOOK(cuDeviceTotalMem_v2),
+    HOOK(cuDeviceTotalMem),
+    HOOKS_END,
+};

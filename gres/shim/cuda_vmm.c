@@ -1,0 +1,232 @@
+/* Physical memory without an address, and its mappings. It is the GPU's as long as there is a handle or
+ * a mapping of it, so that is how long it is charged. */
+#include "cuda_shim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct physical {
+    int device;
+    uint64_t bytes;
+    unsigned int handles, mappings;
+};
+
+/* A part of a sparse array that was given memory. */
+struct tile {
+    struct tile *next;
+    void *array;
+    int subresource_type;
+    unsigned char subresource[sizeof((CUarrayMapInfo *)0)->subresource];
+    struct physical *physical;
+};
+
+static struct tile *tiles;
+
+static void drop_if_gone(struct physical *physical)
+{
+    if (physical->handles || physical->mappings)
+        return;
+    ledger_release(physical->device, physical->bytes);
+    free(physical);
+}
+
+/* One more holder of a handle; the driver may answer the same one again for the same memory. */
+static void handle_add(CUmemHandle handle, struct physical *physical)
+{
+    struct held entry;
+    if (!held_take(HELD_HANDLE, handle, &entry))
+        entry = (struct held){.kind = HELD_HANDLE, .key = handle, .owner = physical};
+    entry.size++;
+    physical->handles++;
+    held_add(&entry);
+}
+
+static struct physical *physical_of(CUmemHandle handle)
+{
+    struct held entry;
+    return held_look(HELD_HANDLE, handle, &entry) ? entry.owner : NULL;
+}
+
+/* --- handles --- */
+
+WRAP(cuMemCreate, CUmemHandle *handle, size_t bytes, const CUmemAllocationProp *wanted, uint64_t flags)
+{
+    if (!wanted || wanted->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return real_cuMemCreate(handle, bytes, wanted, flags);
+    struct physical *physical = calloc(1, sizeof *physical);
+    if (!physical)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    physical->device = device_of(wanted->location.id);
+    physical->bytes = bytes;
+    CUresult answer = charge(physical->device, bytes);
+    if (answer) {
+        free(physical);
+        return answer;
+    }
+    guard_enter();
+    answer = real_cuMemCreate(handle, bytes, wanted, flags);
+    if (answer)
+        drop_if_gone(physical);
+    else
+        handle_add(*handle, physical);
+    guard_leave();
+    return answer;
+}
+
+WRAP(cuMemRelease, CUmemHandle handle)
+{
+    struct held entry;
+    guard_enter();
+    CUresult answer = real_cuMemRelease(handle);
+    if (!answer && held_take(HELD_HANDLE, handle, &entry)) {
+        struct physical *physical = entry.owner;
+        if (--entry.size)
+            held_add(&entry);
+        physical->handles--;
+        drop_if_gone(physical);
+    }
+    guard_leave();
+    return answer;
+}
+
+WRAP(cuMemRetainAllocationHandle, CUmemHandle *handle, void *address)
+{
+    struct held mapping;
+    guard_enter();
+    CUresult answer = real_cuMemRetainAllocationHandle(handle, address);
+    if (!answer && held_around(HELD_MAPPING, (uintptr_t)address, &mapping) && mapping.owner)
+        handle_add(*handle, mapping.owner);
+    guard_leave();
+    return answer;
+}
+
+/* --- mappings --- */
+
+WRAP(cuMemMap, CUdeviceptr address, size_t bytes, size_t offset, CUmemHandle handle, uint64_t flags)
+{
+    guard_enter();
+    CUresult answer = real_cuMemMap(address, bytes, offset, handle, flags);
+    if (!answer) {
+        /* Also of memory that is not charged, so that cuMemUnmap knows where the next one begins. */
+        struct physical *physical = physical_of(handle);
+        if (physical)
+            physical->mappings++;
+        held_add(&(struct held){
+            .kind = HELD_MAPPING, .key = address, .size = bytes, .owner = physical});
+    }
+    guard_leave();
+    return answer;
+}
+
+static void unmapped(struct physical *physical)
+{
+    if (!physical)
+        return;
+    physical->mappings--;
+    drop_if_gone(physical);
+}
+
+/* Several mappings that follow each other may be ended by one call. */
+WRAP(cuMemUnmap, CUdeviceptr address, size_t bytes)
+{
+    struct held mapping;
+    guard_enter();
+    CUresult answer = real_cuMemUnmap(address, bytes);
+    CUdeviceptr end = address + bytes;
+    while (!answer && address < end && held_take(HELD_MAPPING, address, &mapping)) {
+        unmapped(mapping.owner);
+        address += mapping.size;
+    }
+    guard_leave();
+    return answer;
+}
+
+/* --- sparse arrays --- */
+
+static int is_tile(const struct tile *tile, const CUarrayMapInfo *info)
+{
+    return tile->array == info->resource && tile->subresource_type == info->subresourceType &&
+           !memcmp(tile->subresource, &info->subresource, sizeof tile->subresource);
+}
+
+static void tile_end(struct tile **place)
+{
+    struct tile *tile = *place;
+    *place = tile->next;
+    unmapped(tile->physical);
+    free(tile);
+}
+
+/* A part that is not mapped as it was unmapped stays charged until its array ends: rather too long. */
+static void tiles_change(const CUarrayMapInfo *info)
+{
+    struct tile **place = &tiles;
+    while (*place && !is_tile(*place, info))
+        place = &(*place)->next;
+    struct physical *physical = NULL;
+    if (info->memOperationType == CU_MEM_OPERATION_TYPE_MAP)
+        physical = physical_of(info->memHandle);
+    if (physical) /* before the old one is dropped: it may be the same */
+        physical->mappings++;
+    if (*place)
+        tile_end(place);
+    if (!physical)
+        return;
+    struct tile *tile = malloc(sizeof *tile);
+    if (!tile)
+        return; /* charged until the process ends */
+    *tile = (struct tile){.next = tiles,
+                          .array = info->resource,
+                          .subresource_type = info->subresourceType,
+                          .physical = physical};
+    memcpy(tile->subresource, &info->subresource, sizeof tile->subresource);
+    tiles = tile;
+}
+
+void tiles_end(void *array)
+{
+    guard_enter();
+    for (struct tile **place = &tiles; *place;)
+        if ((*place)->array == array)
+            tile_end(place);
+        else
+            place = &(*place)->next;
+    guard_leave();
+}
+
+void tiles_forget(void)
+{
+    tiles = NULL;
+}
+
+static CUresult map_arrays(CUresult (*real)(CUarrayMapInfo *, unsigned int, CUstream),
+                           CUarrayMapInfo *list, unsigned int count, CUstream stream)
+{
+    guard_enter();
+    CUresult answer = real(list, count, stream);
+    for (unsigned int at = 0; !answer && at < count; at++)
+        tiles_change(&list[at]);
+    guard_leave();
+    return answer;
+}
+
+WRAP(cuMemMapArrayAsync, CUarrayMapInfo *list, unsigned int count, CUstream stream)
+{
+    return map_arrays(real_cuMemMapArrayAsync, list, count, stream);
+}
+
+WRAP(cuMemMapArrayAsync_ptsz, CUarrayMapInfo *list, unsigned int count, CUstream stream)
+{
+    return map_arrays(real_cuMemMapArrayAsync_ptsz, list, count, stream);
+}
+
+const struct hook vmm_hooks[] = {
+    HOOK(cuMemCreate),
+    HOOK(cuMemRelease),
+    HOOK(cuMemRetainAllocationHandle),
+    HOOK(cuMemMap),
+    HOOK(cuMemUnmap),
+    HOOK(cuMemMapArrayAsync),
+    HOOK(cuMemMapArrayAsync_ptsz),
+    HOOKS_END,
+};

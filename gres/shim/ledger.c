@@ -1,0 +1,335 @@
+/* Bytes held by all processes of the session: a table of slots in SLIPWAY_COUNTERS, one for each
+ * process.
+ *
+ * What is used is the sum over the slots, and it is added up and changed under a kernel lock of one byte
+ * of the file. A process that is killed at any line has changed its own slot or has not; either way the
+ * lock falls open and the slot is swept, so nothing has to be repaired.
+ *
+ * A slot lives as long as its byte of the file is locked. These are locks of an open file (OFD), held
+ * by a mapping of it that a child does not inherit: a descriptor could be closed by the program
+ * (daemons close all they find), and a child that lives on would keep a dead parent's slot. They know
+ * nothing of PIDs and so work across PID namespaces. Two libraries (libcuda's shim and libnvidia-ml's)
+ * may each carry this file in one process; the second only reads.
+ */
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SLOTS 4096
+#define SLOTS_OFFSET (64 << 10)
+#define LOCK_OF_ALL SLIPWAY_COUNTERS_SIZE /* bytes behind the file's end can be locked, too */
+#define LOCK_OF_SLOT(index) (SLIPWAY_COUNTERS_SIZE + 1 + (index))
+#define PAGE 4096
+#define HIGH_DESCRIPTOR 200 /* programs expect theirs to be the low ones */
+
+struct slot {
+    int32_t taken;
+    int32_t pid;
+    uint64_t pid_namespace;
+    uint64_t bytes[SLIPWAY_MAX_DEVICES];
+};
+
+struct counters {
+    uint32_t slots_ever; /* no slot at or beyond this one has ever been taken */
+    uint8_t others[SLOTS_OFFSET - sizeof(uint32_t)]; /* the limiter's part lies in here */
+    struct slot slot[SLOTS];
+};
+_Static_assert(sizeof(struct counters) <= SLIPWAY_COUNTERS_SIZE, "the slots fit");
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static struct counters *counters; /* NULL: not attached */
+static int file = -1;             /* for LOCK_OF_ALL */
+static dev_t file_device;
+static ino_t file_inode;
+static void *anchor; /* the mapping that holds the lock of our slot */
+static struct slot *own;
+static pid_t owner; /* whose all of this is: a child made without fork()'s handlers starts anew */
+
+/* fcntl() itself is a point of cancellation, and has had more than one symbol version. */
+static int file_lock(int descriptor, int command, short type, off_t byte, struct flock *found)
+{
+    struct flock area = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    long answer;
+    do
+        answer = syscall(SYS_fcntl, descriptor, command, &area);
+    while (answer < 0 && errno == EINTR);
+    if (found)
+        *found = area;
+    return (int)answer;
+}
+
+static int same_file(int descriptor)
+{
+    struct stat now;
+    return descriptor >= 0 && !syscall(SYS_fstat, descriptor, &now) && now.st_dev == file_device &&
+           now.st_ino == file_inode;
+}
+
+static int open_counters(void)
+{
+    int low = open(SLIPWAY_COUNTERS, O_RDWR | O_CLOEXEC);
+    if (low < 0)
+        return -1;
+    int high = (int)syscall(SYS_fcntl, low, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
+    if (high < 0)
+        return low;
+    close(low);
+    return high;
+}
+
+static void say_why_not(void)
+{
+    static const char line[] =
+        "slipway: " SLIPWAY_COUNTERS " cannot be used, so no GPU memory can be had. "
+        "Start the session again.\n";
+    static int said;
+    if (!said++ && write(2, line, sizeof line - 1) < 0)
+        return;
+}
+
+static int attach(void)
+{
+    struct stat now;
+    file = open_counters();
+    if (file < 0)
+        return -1;
+    if (syscall(SYS_fstat, file, &now) || now.st_size < SLIPWAY_COUNTERS_SIZE)
+        goto failed;
+    void *map = mmap(NULL, SLIPWAY_COUNTERS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (map == MAP_FAILED)
+        goto failed;
+    madvise(map, SLIPWAY_COUNTERS_SIZE, MADV_DONTFORK);
+    file_device = now.st_dev;
+    file_inode = now.st_ino;
+    owner = getpid();
+    counters = map;
+    return 0;
+failed:
+    close(file);
+    file = -1;
+    return -1;
+}
+
+/* A child holds nothing of what its parent holds: it starts as one that has never attached. */
+static void forget(void)
+{
+    if (same_file(file))
+        close(file);
+    file = -1;
+    counters = NULL; /* the mappings were not inherited */
+    anchor = NULL;
+    own = NULL;
+}
+
+/* Somebody closed our descriptor, and its number may be another file's by now. */
+static int reopen(void)
+{
+    file = open_counters();
+    if (same_file(file))
+        return 0;
+    if (file >= 0)
+        close(file);
+    file = -1;
+    return -1;
+}
+
+static int enter(void)
+{
+    pthread_mutex_lock(&guard);
+    if (counters && owner != getpid())
+        forget();
+    if ((counters || !attach()) && (same_file(file) || !reopen()) &&
+        !file_lock(file, F_OFD_SETLKW, F_WRLCK, LOCK_OF_ALL, NULL))
+        return 0;
+    say_why_not();
+    pthread_mutex_unlock(&guard);
+    return -1;
+}
+
+static void leave(void)
+{
+    file_lock(file, F_OFD_SETLK, F_UNLCK, LOCK_OF_ALL, NULL);
+    pthread_mutex_unlock(&guard);
+}
+
+static uint64_t pid_namespace(void)
+{
+    char text[64]; /* pid:[4026531836] */
+    uint64_t number = 0;
+    ssize_t length = readlink("/proc/self/ns/pid", text, sizeof text);
+    for (ssize_t at = 0; at < length; at++)
+        if (text[at] >= '0' && text[at] <= '9')
+            number = number * 10 + (uint64_t)(text[at] - '0');
+    return number;
+}
+
+static int lock_free_slot(int descriptor)
+{
+    for (int index = 0; index < SLOTS; index++)
+        if (!file_lock(descriptor, F_OFD_SETLK, F_WRLCK, LOCK_OF_SLOT(index), NULL))
+            return index;
+    return -1;
+}
+
+/* The lock comes first, then the slot: until both are done nobody has counted anything in it. */
+static int claim(void)
+{
+    if (own)
+        return 0;
+    int descriptor = open_counters(), index = -1;
+    if (!same_file(descriptor))
+        goto done;
+    anchor = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, descriptor, 0);
+    if (anchor == MAP_FAILED)
+        goto done;
+    madvise(anchor, PAGE, MADV_DONTFORK);
+    index = lock_free_slot(descriptor);
+    if (index < 0) {
+        munmap(anchor, PAGE);
+        goto done;
+    }
+    own = &counters->slot[index];
+    memset(own, 0, sizeof *own);
+    own->pid = getpid();
+    own->pid_namespace = pid_namespace();
+    if (counters->slots_ever < (uint32_t)index + 1)
+        counters->slots_ever = (uint32_t)index + 1;
+    own->taken = 1;
+done:
+    if (descriptor >= 0)
+        close(descriptor); /* the anchor keeps the lock */
+    return own ? 0 : -1;
+}
+
+static uint32_t slots_ever(void)
+{
+    return counters->slots_ever < SLOTS ? counters->slots_ever : SLOTS;
+}
+
+static int alive(uint32_t index)
+{
+    struct flock found;
+    if (file_lock(file, F_OFD_GETLK, F_WRLCK, LOCK_OF_SLOT(index), &found))
+        return 1; /* not known: rather count it */
+    return found.l_type != F_UNLCK;
+}
+
+static void sweep(void)
+{
+    for (uint32_t index = 0; index < slots_ever(); index++) {
+        struct slot *slot = &counters->slot[index];
+        if (slot->taken && slot != own && !alive(index))
+            memset(slot, 0, sizeof *slot);
+    }
+}
+
+static uint64_t used(int device)
+{
+    uint64_t sum = 0;
+    for (uint32_t index = 0; index < slots_ever(); index++)
+        if (counters->slot[index].taken)
+            sum += counters->slot[index].bytes[device];
+    return sum;
+}
+
+static int fits(int device, uint64_t bytes)
+{
+    uint64_t memory = slice()->device[device].memory;
+    return !memory || (bytes <= memory && used(device) <= memory - bytes);
+}
+
+static int is_device(int device)
+{
+    return device >= 0 && device < slice()->count;
+}
+
+int ledger_reserve(int device, uint64_t bytes)
+{
+    int answer = -1;
+    if (!is_device(device) || enter())
+        return -1;
+    if (!fits(device, bytes))
+        sweep(); /* only now: it asks the kernel once for each process */
+    if (fits(device, bytes) && !claim()) {
+        own->bytes[device] += bytes;
+        answer = 0;
+    }
+    leave();
+    return answer;
+}
+
+void ledger_charge(int device, uint64_t bytes)
+{
+    if (!bytes || !is_device(device) || enter())
+        return;
+    if (!claim())
+        own->bytes[device] += bytes;
+    leave();
+}
+
+void ledger_release(int device, uint64_t bytes)
+{
+    if (!bytes || !is_device(device) || enter())
+        return;
+    if (own) /* a child that frees what it inherited has nothing to give back */
+        own->bytes[device] -= bytes < own->bytes[device] ? bytes : own->bytes[device];
+    leave();
+}
+
+uint64_t ledger_used(int device)
+{
+    if (!is_device(device) || enter())
+        return 0;
+    sweep();
+    uint64_t sum = used(device);
+    leave();
+    return sum;
+}
+
+int ledger_processes(int device, struct ledger_process *found, int most)
+{
+    int count = 0;
+    if (!is_device(device) || enter())
+        return 0;
+    sweep();
+    uint64_t here = pid_namespace();
+    for (uint32_t index = 0; index < slots_ever() && count < most; index++) {
+        const struct slot *slot = &counters->slot[index];
+        if (!slot->taken)
+            continue;
+        found[count].pid = slot->pid_namespace == here ? slot->pid : 0;
+        found[count++].bytes = slot->bytes[device];
+    }
+    leave();
+    return count;
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&guard);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&guard);
+}
+
+static void after_fork_in_child(void)
+{
+    pthread_mutex_init(&guard, NULL);
+    if (counters)
+        forget();
+}
+
+__attribute__((constructor)) static void prepare(void)
+{
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}

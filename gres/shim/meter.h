@@ -1,0 +1,64 @@
+/* Measures what launches take, in one context of the driver. Not safe in threads: limiter.c locks. */
+#ifndef SLIPWAY_METER_H
+#define SLIPWAY_METER_H
+
+#include <stdint.h>
+
+#define METER_OPEN 64                   /* measurements on their way */
+#define METER_UNKNOWN 8                 /* of these, of work that was never measured before */
+#define METER_WINDOW INT64_C(50000000)  /* ns: so much GPU time may be on its way, or for so long */
+#define METER_SHORT INT64_C(50000)      /* ns: kernels below are measured now and then */
+#define METER_STRIDE 16                 /* once in so many launches of a kind, on average */
+
+enum { METER_SKIPPED = -1, METER_FAILED = -2 }; /* instead of a measurement's number */
+
+struct bracket {
+    enum { BRACKET_FREE, BRACKET_BEGUN, BRACKET_ENDED } state;
+    int given_up;    /* nobody waits for it any more */
+    void *start;     /* events; made when first needed, then used again */
+    void *end;
+    int64_t begun;
+    int64_t expected; /* ns, as it took the last time; -1: not known */
+    uintptr_t work;
+    uint32_t weight;  /* launches of this kind that it stands for */
+};
+
+struct meter {
+    void *context;  /* null: unused */
+    int cuda_device;
+    int device;     /* index in slice() */
+    void *last;     /* the event at the latest end that was measured */
+    void *stream;   /* of the launch before */
+    int64_t looked;
+    int open;
+    unsigned char order[METER_OPEN]; /* numbers of open brackets, oldest first */
+    struct bracket bracket[METER_OPEN];
+};
+
+/* Is work that is launched into the stream now only recorded into a graph? Also when it cannot be said,
+ * as the launch will be refused then. */
+int meter_capturing(void *stream);
+
+/* Begins to measure what is launched next: the measurement's number, or why there is none. */
+int meter_begin(struct meter *meter, void *stream, uintptr_t work, int64_t now);
+/* Ends it; METER_FAILED when that cannot be. A launch that was refused is not measured. */
+int meter_end(struct meter *meter, int number, void *stream, int refused);
+
+/* The GPU time of what has ended since the last look. */
+struct use {
+    int64_t ns;
+    int64_t since; /* it was launched at this time or later */
+};
+struct use meter_look(struct meter *meter, int64_t now);
+/* Is so much on its way that the next launch should wait? */
+int meter_crowded(const struct meter *meter, int64_t now);
+/* Some work does not end, perhaps because it waits for the next launch: no longer wait for it. */
+void meter_give_up(struct meter *meter);
+
+/* Waits for a stream that cannot be measured. */
+void meter_wait(void *stream);
+
+/* Ends all measurements; the GPU time of those under way, by the clock. */
+struct use meter_close(struct meter *meter, int64_t now);
+
+#endif

@@ -1,0 +1,37 @@
+/* Finds the functions of the real library, which the dynamic linker has loaded already. */
+#include "shim.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+
+static const char path[] = SLIPWAY_DRIVER "/" SLIPWAY_REAL; /* SLIPWAY_REAL: see the Makefile */
+
+static void *real_library(void)
+{
+    static void *library; /* the same handle whoever opens it, so a race does no harm */
+    void *found = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
+    if (!found) {
+        found = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+        __atomic_store_n(&library, found, __ATOMIC_RELEASE);
+    }
+    return found;
+}
+
+void *real_function(const char *name)
+{
+    void *library = real_library();
+    return library ? dlsym(library, name) : NULL;
+}
+
+static int not_supported(void)
+{
+    return SLIPWAY_NOT_SUPPORTED;
+}
+
+void real_fill(const struct hook *table)
+{
+    for (; table->name; table++) {
+        void *found = real_function(table->name);
+        *table->real = found ? found : (void *)not_supported;
+    }
+}
