@@ -206,7 +206,7 @@ void launch_end(struct launch *launch, int result)
         return;
     if (measured >= 0) {
         pthread_mutex_lock(&lock);
-        measured = meter_end(launch->meter, launch->bracket, launch->stream, result);
+        measured = meter_end(launch->meter, launch->bracket, launch->stream, result, clock_now());
         pthread_mutex_unlock(&lock);
     }
     if (measured == METER_FAILED && !result)
