@@ -80,12 +80,19 @@ static int is_capturing(CUstream stream)
     return real_cuStreamIsCapturing(stream, &status) || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-static CUresult allocate(struct request request)
+static CUresult pool_of_stream(CUstream stream, CUmemoryPool *pool)
 {
     CUdevice ordinal;
+    CUresult answer = stream_device(stream, &ordinal);
+    if (answer) /* some streams do not say; the driver asks the current context then */
+        answer = stream_device(NULL, &ordinal);
+    return answer ? answer : real_cuDeviceGetMemPool(pool, ordinal);
+}
+
+static CUresult allocate(struct request request)
+{
     CUmemoryPool handle = request.pool;
-    if (is_capturing(request.plain) || stream_device(request.plain, &ordinal) ||
-        (!handle && real_cuDeviceGetMemPool(&handle, ordinal)))
+    if (is_capturing(request.plain) || (!handle && pool_of_stream(request.plain, &handle)))
         return request.real(&request);
     guard_enter();
     struct pool *pool = pool_get(handle);

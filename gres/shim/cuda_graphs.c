@@ -87,7 +87,8 @@ static CUresult make_room(const struct need *need)
     return CUDA_SUCCESS;
 }
 
-/* --- launching --- */
+/* --- launching: the guard is kept between `before` and `after`, so that what the driver took meanwhile is
+ * known to be this graph's --- */
 
 static struct need *needs_of_executable(void *executable)
 {
@@ -110,10 +111,10 @@ static CUresult before(const struct need *needs)
     guard_enter();
     for (const struct need *need = needs; need && !answer; need = need->next)
         answer = make_room(need);
-    if (!answer)
-        return answer;
-    settle_all(needs);
-    guard_leave();
+    if (answer) {
+        settle_all(needs);
+        guard_leave();
+    }
     return answer;
 }
 
