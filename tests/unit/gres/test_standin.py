@@ -200,6 +200,19 @@ ok(d.cuGraphInstantiateWithFlags(c.byref(run), graph, u64(0)))
 ok(d.cuGraphLaunch(run, stream))
 taken(5 * MIB)
 ok(d.cuMemFreeAsync(p, stream)); ok(d.cuDeviceGraphMemTrim(0))""",
+    "graph in a graph": """
+class Wanted(c.Structure):
+    _fields_ = [("pool", c.c_int * 22), ("a", u64), ("b", u64), ("bytes", u64), ("at", u64)]
+inner, outer, node, run = c.c_void_p(), c.c_void_p(), c.c_void_p(), c.c_void_p()
+ok(d.cuGraphCreate(c.byref(inner), 0)); ok(d.cuGraphCreate(c.byref(outer), 0))
+small, large = Wanted(bytes=5 * MIB), Wanted(bytes=9000 * MIB)
+for wanted in (small, large):
+    ok(d.cuGraphAddMemAllocNode(c.byref(node), inner, None, size(0), c.byref(wanted)))
+ok(d.cuGraphAddChildGraphNode(c.byref(node), outer, None, size(0), inner))
+ok(d.cuGraphInstantiateWithFlags(c.byref(run), outer, u64(0)))
+assert d.cuGraphLaunch(run, None) == 2
+taken(5 * MIB)  # reserved, but nothing of it is in use
+ok(d.cuDeviceGraphMemTrim(0))""",
     "another process's": """
 p, q = u64(), u64()
 class Handle(c.Structure): _fields_ = [("bytes", c.c_ubyte * 64)]
