@@ -271,6 +271,35 @@ print("done", flush=True); sys.stdin.readline()"""
     assert after["now_ns"] - before["now_ns"] >= 200_000_000
 
 
+def test_every_form_of_a_launch_keeps_the_gpu_busy(standin: Standin) -> None:
+    text = """
+start()
+us = c.c_uint(1000); values = (c.c_void_p * 1)(c.addressof(us)); none = c.c_void_p()
+class Config(c.Structure):
+    _fields_ = [("dims", c.c_uint * 7), ("stream", c.c_void_p), ("attrs", c.c_void_p * 2)]
+class Each(c.Structure):
+    _fields_ = [("f", c.c_void_p), ("dims", c.c_uint * 7), ("s", c.c_void_p), ("v", c.c_void_p)]
+config, each = Config((1,) * 6), (Each * 2)(*[Each(None, (1,) * 6, None, c.addressof(values))] * 2)
+for form in ("", "_ptsz"):
+    ok(d["cuLaunchKernel" + form](none, 1, 1, 1, 1, 1, 1, 0, none, values, none))
+    ok(d["cuLaunchKernelEx" + form](c.byref(config), none, values, none))
+    ok(d["cuLaunchCooperativeKernel" + form](none, 1, 1, 1, 1, 1, 1, 0, none, values))
+ok(d.cuLaunchCooperativeKernelMultiDevice(each, 2, 0))
+ok(d.cuParamSeti(none, 0, 1000))
+ok(d.cuLaunch(none)); ok(d.cuLaunchGrid(none, 1, 1)); ok(d.cuLaunchGridAsync(none, 1, 1, none))
+stream, graph, exe, state = c.c_void_p(), c.c_void_p(), c.c_void_p(), c.c_int()
+ok(d.cuStreamCreate(c.byref(stream), 0))
+ok(d.cuStreamBeginCapture_v2(stream, 0))
+run(1000, stream)  # noted, not run
+ok(d.cuStreamIsCapturing(stream, c.byref(state))); assert state.value == 1
+ok(d.cuStreamEndCapture(stream, c.byref(graph)))
+ok(d.cuGraphInstantiateWithFlags(c.byref(exe), graph, u64(0)))
+ok(d.cuGraphLaunch(exe, stream)); ok(d.cuGraphLaunch_ptsz(exe, none))
+ok(d.cuCtxSynchronize())"""
+    output(standin, text)
+    assert standin.show()["gpus"][0]["busy_ns"] == 13 * 1_000_000
+
+
 def test_events_measure_what_ran_between_them(standin: Standin) -> None:
     text = """
 start(); a, b, ms = c.c_void_p(), c.c_void_p(), c.c_float()
