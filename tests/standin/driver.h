@@ -77,6 +77,9 @@ void graphs_forget(void);
 /* vmm.c */
 void mappings_forget(void);
 
+EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context);
+EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context);
+
 /* streams.c */
 CUgraph stream_capture(CUstream stream); /* NULL when it is not being captured */
 CUresult stream_launch(CUstream stream, uint64_t ns); /* captured, or run as time.c has room */
