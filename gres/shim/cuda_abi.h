@@ -8,7 +8,6 @@
 
 typedef int CUresult;
 #define CUDA_SUCCESS 0
-#define CUDA_ERROR_INVALID_VALUE 1
 #define CUDA_ERROR_OUT_OF_MEMORY 2
 #define CUDA_ERROR_NOT_FOUND 500
 
@@ -35,7 +34,6 @@ typedef struct {
 #define CU_STREAM_CAPTURE_STATUS_NONE 0
 
 /* Where memory is */
-#define CU_MEM_LOCATION_TYPE_NONE 0
 #define CU_MEM_LOCATION_TYPE_DEVICE 1 /* every other number is the host */
 typedef struct {
     int type;
