@@ -56,7 +56,8 @@ build_image() {
         --file "$CLUSTER_DIR/Containerfile" "$REPO_DIR"
 }
 
-SLURM_INPUTS=(cluster/Containerfile cluster/build cluster/bin cluster/supervisor cluster/etc)
+SLURM_INPUTS=(cluster/Containerfile cluster/build cluster/bin cluster/supervisor cluster/etc
+    slurm_plugins tests/standin gres/build.sh portal/core/fgpu.py portal/gpu)
 
 build_cluster_images() {
     local target

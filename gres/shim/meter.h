@@ -18,6 +18,7 @@ struct bracket {
     void *start;     /* events; made when first needed, then used again */
     void *end;
     int64_t begun;
+    int64_t call;     /* ns that the driver's function took */
     int64_t expected; /* ns, as it took the last time; -1: not known */
     uintptr_t work;
     uint32_t weight;  /* launches of this kind that it stands for */
@@ -30,6 +31,7 @@ struct meter {
     void *last;     /* the event at the latest end that was measured */
     void *stream;   /* of the launch before */
     int64_t looked;
+    int64_t ahead;  /* ns: so long before its use is paid for the next launch may go (limiter.c) */
     int open;
     unsigned char order[METER_OPEN]; /* numbers of open brackets, oldest first */
     struct bracket bracket[METER_OPEN];
@@ -42,7 +44,7 @@ int meter_capturing(void *stream);
 /* Begins to measure what is launched next: the measurement's number, or why there is none. */
 int meter_begin(struct meter *meter, void *stream, uintptr_t work, int64_t now);
 /* Ends it; METER_FAILED when that cannot be. A launch that was refused is not measured. */
-int meter_end(struct meter *meter, int number, void *stream, int refused);
+int meter_end(struct meter *meter, int number, void *stream, int refused, int64_t now);
 
 /* The GPU time of what has ended since the last look. */
 struct use {

@@ -2,9 +2,12 @@
  * standin show: what the GPUs and their processes have used until now, as JSON. */
 #include "state.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static void show_process(int slot, pid_t pid, bool first)
 {
@@ -41,11 +44,22 @@ static int show(void)
     return 0;
 }
 
+static void make_file(void)
+{
+    const int file = open(STANDIN_STATE, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file >= 0) {
+        fchmod(file, 0666); /* whatever the umask says */
+        close(file);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *command = argc > 1 ? argv[1] : "";
     const int count = argc > 2 ? atoi(argv[2]) : 1;
     const unsigned long long mib = argc > 3 ? strtoull(argv[3], NULL, 10) : 8192;
+    if (strcmp(command, "reset") == 0)
+        make_file();
     if (!state()) {
         perror(STANDIN_STATE);
         return 1;

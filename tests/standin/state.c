@@ -73,21 +73,10 @@ static void forget(void)
     pthread_mutex_init(&threads, NULL);
 }
 
-static int open_file(void)
-{
-    int found = open(STANDIN_STATE, O_RDWR | O_CLOEXEC);
-    if (found < 0 && errno == ENOENT) {
-        found = open(STANDIN_STATE, O_RDWR | O_CLOEXEC | O_CREAT, 0666);
-        if (found >= 0)
-            fchmod(found, 0666); /* whatever the umask says */
-    }
-    return found;
-}
-
 static struct state *map_file(void)
 {
     struct stat status;
-    file = open_file();
+    file = open(STANDIN_STATE, O_RDWR | O_CLOEXEC);
     if (file < 0)
         return NULL;
     state_lock();

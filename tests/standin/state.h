@@ -55,7 +55,7 @@ struct state {
     struct slot slots[STANDIN_SLOTS];
 };
 
-/* The shared state; NULL where there is no such driver (no file, and none may be made). */
+/* The shared state; NULL where there is no such driver: `standin reset` makes the file. */
 struct state *state(void);
 /* Held for a few instructions; the kernel lets go of it when the holder dies. */
 void state_lock(void);

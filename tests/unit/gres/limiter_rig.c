@@ -1,11 +1,7 @@
-/* The limiter on a GPU and a clock that are made up, so that a minute passes in milliseconds and always
- * in the same way:  limiter_rig SCENARIO [NUMBER]  prints lines of "name value".
- *
- * The GPU runs the kernels of one stream one after the other, those of several streams side by side.
- * A function is a number: the microseconds that it takes, unless its first parameter says otherwise. */
-#include "cuda_shim.h"
+/* Programs for the limiter, on a GPU and a clock that are made up:
+ *   limiter_rig SCENARIO [NUMBER]   prints lines of "name value". */
 #include "limiter.h"
-#include "share.h"
+#include "made_up_gpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,230 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define US INT64_C(1000)
-#define MS (1000 * US)
-#define S (1000 * MS)
-#define STREAMS 16
-#define RAN 3000000
-#define LEGACY 1
-#define PER_THREAD 2
-#define RELAXED 2
-
-static int64_t now = 1000 * S;
-static double slower = 1; /* a neighbour's kernels take turns with ours */
-static int64_t stream_end[STREAMS], deepest;
-static int capturing[STREAMS], somebody_captures, capture_mode, unmeasurable;
-static int64_t naps, napped, events, waits, launches;
-static struct {
-    int64_t start, end;
-} ran[RAN];
-static struct slice the_slice = {.count = 1, .device = {{.uuid = "GPU-1", .sm_percent = 25}}};
-static char context;
-
-/* --- what the limiter is linked with ----------------------------------------------------------- */
-
-const struct slice *slice(void) { return &the_slice; }
-int current_device(void) { return 0; }
-int graph_memory_before(void *executable) { return executable ? 0 : CUDA_ERROR_OUT_OF_MEMORY; }
-void graph_memory_after(void *executable) { (void)executable; }
-int64_t clock_now(void) { return now; }
-
-void clock_nap(int64_t ns)
-{
-    naps++;
-    napped += ns;
-    now += ns + 55 * US; /* timers are late */
-}
-
-/* --- the driver -------------------------------------------------------------------------------- */
-
-static void wrong(const char *what)
-{
-    fprintf(stderr, "limiter_rig: %s\n", what);
-    exit(1);
-}
-
-/* In CUDA's strict mode such a question ends a capture, also that of another thread. */
-static void ask(void)
-{
-    now += 200;
-    if (somebody_captures && capture_mode != RELAXED)
-        wrong("a question about an event spoiled a capture");
-}
-
-static int64_t latest(int64_t one, int64_t other) { return one > other ? one : other; }
-
-static int event_create(int64_t **event, unsigned flags)
-{
-    (void)flags;
-    ask();
-    events++;
-    *event = calloc(1, sizeof **event);
-    return 0;
-}
-
-static int event_destroy(int64_t *event)
-{
-    events--;
-    free(event);
-    return 0;
-}
-
-static int event_record(int64_t *event, intptr_t stream)
-{
-    now += 500;
-    if (capturing[stream])
-        wrong("an event went into a graph");
-    *event = latest(stream_end[stream], now);
-    return stream == unmeasurable ? 400 : 0;
-}
-
-static int event_query(const int64_t *event)
-{
-    ask();
-    return *event <= now ? 0 : 600;
-}
-
-static int event_elapsed(float *ms, const int64_t *start, const int64_t *end)
-{
-    *ms = (float)((double)(*end - *start) / 1e6);
-    return 0;
-}
-
-static int stream_synchronize(intptr_t stream)
-{
-    ask();
-    waits++;
-    now = latest(now, stream_end[stream]);
-    return 0;
-}
-
-static int stream_is_capturing(intptr_t stream, int *status)
-{
-    *status = capturing[stream];
-    return 0;
-}
-
-static int exchange_capture_mode(int *mode)
-{
-    int before = capture_mode;
-    capture_mode = *mode;
-    *mode = before;
-    return 0;
-}
-
-static int current_context_of_all(void **current)
-{
-    *current = &context;
-    return 0;
-}
-
-static int current_gpu(int *device)
-{
-    *device = 0;
-    return 0;
-}
-
-static CUresult run(intptr_t stream, int64_t us)
-{
-    now += 4 * US;
-    if (capturing[stream])
-        return CUDA_SUCCESS;
-    if (us < 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    int64_t start = latest(stream_end[stream], now);
-    ran[launches].start = start;
-    ran[launches++].end = start + us * US;
-    stream_end[stream] = start + (int64_t)((double)(us * US) * slower);
-    deepest = latest(deepest, stream_end[stream] - now);
-    if (launches == RAN)
-        wrong("too many launches");
-    return CUDA_SUCCESS;
-}
-
-#define KERNEL intptr_t f, unsigned x, unsigned y, unsigned z, unsigned a, unsigned b, unsigned c, unsigned m
-#define UNUSED (void)x, (void)y, (void)z, (void)a, (void)b, (void)c, (void)m
-
-static CUresult driver_kernel(KERNEL, intptr_t stream, int64_t **parameters, void **extra)
-{
-    UNUSED, (void)extra;
-    return run(stream ? stream : LEGACY, parameters ? **parameters : f);
-}
-
-static CUresult driver_kernel_ptsz(KERNEL, intptr_t stream, int64_t **parameters, void **extra)
-{
-    UNUSED, (void)extra;
-    return run(stream ? stream : PER_THREAD, parameters ? **parameters : f);
-}
-
-static CUresult driver_graph(intptr_t graph, intptr_t stream) { return run(stream ? stream : LEGACY, graph); }
-
-static CUresult driver_graph_ptsz(intptr_t graph, intptr_t stream)
-{
-    return run(stream ? stream : PER_THREAD, graph);
-}
-
-static CUresult driver_ex(const intptr_t *config, intptr_t f, void **parameters, void **extra)
-{
-    (void)parameters, (void)extra;
-    return run(config[4] ? config[4] : LEGACY, f); /* hStream lies behind eight numbers of 32 bits, with a gap */
-}
-
-static CUresult driver_multi(const intptr_t *list, unsigned count, unsigned flags)
-{
-    (void)count, (void)flags;
-    return run(list[5] ? list[5] : LEGACY, list[0]);
-}
-
-static CUresult driver_old(intptr_t f) { return run(LEGACY, f); }
-static CUresult driver_grid(intptr_t f, int x, int y) { return (void)x, (void)y, run(LEGACY, f); }
-
-static CUresult driver_async(intptr_t f, int x, int y, intptr_t stream)
-{
-    return (void)x, (void)y, run(stream ? stream : LEGACY, f);
-}
-
-static const struct {
-    const char *name;
-    void *function;
-} driver[] = {
-    {"cuEventCreate", event_create},
-    {"cuEventDestroy_v2", event_destroy},
-    {"cuEventRecord", event_record},
-    {"cuEventQuery", event_query},
-    {"cuEventElapsedTime", event_elapsed},
-    {"cuStreamSynchronize", stream_synchronize},
-    {"cuStreamIsCapturing", stream_is_capturing},
-    {"cuThreadExchangeStreamCaptureMode", exchange_capture_mode},
-    {"cuCtxGetCurrent", current_context_of_all},
-    {"cuCtxGetDevice", current_gpu},
-    {"cuLaunchKernel", driver_kernel},
-    {"cuLaunchKernel_ptsz", driver_kernel_ptsz},
-    {"cuLaunchKernelEx", driver_ex},
-    {"cuLaunchKernelEx_ptsz", driver_ex},
-    {"cuLaunchCooperativeKernel", driver_kernel},
-    {"cuLaunchCooperativeKernel_ptsz", driver_kernel_ptsz},
-    {"cuLaunchCooperativeKernelMultiDevice", driver_multi},
-    {"cuGraphLaunch", driver_graph},
-    {"cuGraphLaunch_ptsz", driver_graph_ptsz},
-    {"cuLaunch", driver_old},
-    {"cuLaunchGrid", driver_grid},
-    {"cuLaunchGridAsync", driver_async},
-};
-
-void *real_function(const char *name)
-{
-    for (size_t index = 0; index < sizeof driver / sizeof *driver; index++)
-        if (!strcmp(driver[index].name, name))
-            return driver[index].function;
-    return NULL;
-}
-
-/* --- a program --------------------------------------------------------------------------------- */
-
-typedef CUresult kernel_function(KERNEL, intptr_t, int64_t **, void **);
-extern CUresult cuGraphLaunch(intptr_t, intptr_t);
-extern CUresult cuLaunchKernelEx(const intptr_t *, intptr_t, void **, void **);
 static kernel_function *launch_kernel;
 
 static CUresult launch(int64_t us, intptr_t stream)
@@ -248,26 +20,6 @@ static CUresult launch_as(intptr_t f, int64_t us, intptr_t stream)
 {
     int64_t *parameters[] = {&us};
     return launch_kernel(f, 8, 1, 1, 32, 1, 1, 0, stream, parameters, NULL);
-}
-
-static int by_start(const void *one, const void *other)
-{
-    const int64_t *left = one, *right = other;
-    return (*left > *right) - (*left < *right);
-}
-
-/* The percentage of the time since `began` in which at least one kernel ran. */
-static void print_share(int64_t began)
-{
-    int64_t busy = 0, until = began;
-    qsort(ran, (size_t)launches, sizeof *ran, by_start);
-    for (int64_t index = 0; index < launches; index++) {
-        int64_t start = latest(ran[index].start, until), end = ran[index].end < now ? ran[index].end : now;
-        if (end > start)
-            busy += end - start;
-        until = latest(until, end);
-    }
-    printf("share %.2f\n", 100. * (double)busy / (double)(now - began));
 }
 
 static void *find(const char *name)
@@ -303,6 +55,13 @@ static void rare(void) /* 10 us in every 2 ms: less than the share */
 {
     for (int64_t end = now + 20 * S; now < end; now += 2 * MS)
         launch(10, 0);
+}
+
+static void lazy(void) /* each kernel's code is loaded at its first launch */
+{
+    loading = 5 * MS;
+    for (int count = 0; count < 500; count++)
+        launch_kernel(100, 8 + (unsigned)count, 1, 1, 32, 1, 1, 0, 0, NULL, NULL);
 }
 
 static void flood(void) /* much work at once, all of it unknown before */
@@ -425,6 +184,8 @@ static void play(const char *name, int64_t us)
         mixed();
     else if (!strcmp(name, "rare"))
         rare();
+    else if (!strcmp(name, "lazy"))
+        lazy();
     else if (!strcmp(name, "flood"))
         flood();
     else if (!strcmp(name, "idle"))

@@ -1,0 +1,21 @@
+#!/bin/sh
+# Build root's command for the compute nodes: one file that needs nothing but Python 3.9.
+#   gres/build.sh OUT      for example gres/build.sh /usr/sbin/slipway-gpu
+# It holds portal/gpu and the one file of portal/core that converts; the same sources give the same bytes.
+set -eu
+[ $# -eq 1 ] || { echo "usage: gres/build.sh OUT" >&2; exit 2; }
+source_dir=$(cd "$(dirname "$0")/.." && pwd)
+out=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/portal/core" "$work/portal/gpu"
+# Empty: the portal's own would bring Flask along.
+: > "$work/portal/__init__.py"
+: > "$work/portal/core/__init__.py"
+cp "$source_dir/portal/core/fgpu.py" "$work/portal/core/"
+cp "$source_dir"/portal/gpu/*.py "$work/portal/gpu/"
+printf 'import sys\nfrom portal.gpu.cli import main\nsys.exit(main())\n' > "$work/__main__.py"
+find "$work" -exec touch -d '2000-01-01 00:00Z' {} +
+python3 -m zipapp "$work" --output "$work.pyz" --python '/usr/bin/env -S python3 -IS' --compress
+install -D -m 755 "$work.pyz" "$out"
+rm -f "$work.pyz"

@@ -1,0 +1,139 @@
+"""What is missing on this node: `slipway-gpu check`, for administrators."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from portal.core.fgpu import MIB
+from portal.gpu import limits, settings, watch
+from portal.gpu.gres import find_kind
+from portal.gpu.nvml import Device, Nvml, NvmlError
+from portal.gpu.slices import JOBS
+
+Finding = tuple[str, str]
+"""`ok`, `note` or `wrong`, and what was found."""
+
+_CONFIG = re.compile(r"^(\w+)(?:\[0\])?\s*=\s*(.*?)\s*$", re.MULTILINE)
+
+
+def check(
+    jobs: Path = JOBS,
+    file: Path = settings.FILE,
+    connect: Callable[[], Nvml] = Nvml,
+    ask: Callable[[], str] | None = None,
+) -> Iterator[Finding]:
+    """Look at everything that a slice on this node depends on."""
+    if os.geteuid() != 0:
+        yield "wrong", "run this as root, as Slurm's Prolog and the watchdog are"
+    yield from _settings_and_gpus(file, connect)
+    yield from check_config((ask or _slurm_config)())
+    if watch.is_running(jobs):
+        yield "ok", "the watchdog runs"
+    else:
+        yield "wrong", "the watchdog does not run (slipway-gpu watch)"
+
+
+def _settings_and_gpus(file: Path, connect: Callable[[], Nvml]) -> Iterator[Finding]:
+    try:
+        found = settings.load(file)
+    except settings.SettingsError as error:
+        yield "wrong", f"{error}; make it by: slipway render gpu"
+        return
+    yield "ok", f"{file}: {len(found.kinds)} kinds of GPUs"
+    try:
+        nvml = connect()
+        try:
+            devices = nvml.devices()
+            driver = nvml.driver()
+            limited = bool(devices) and limits.supported(driver, devices[0].uuid)
+        finally:
+            nvml.close()
+    except NvmlError as error:
+        yield "wrong", f"the driver does not answer: {error}"
+        return
+    yield from check_devices(devices, found)
+    version = ".".join(map(str, driver))
+    if limited:
+        yield "ok", f"driver {version} limits the memory of cgroups (tier A)"
+    else:
+        yield "note", f"driver {version} limits no cgroups here: shim and watchdog do (tier B)"
+
+
+def check_devices(devices: Sequence[Device], found: settings.Settings) -> Iterator[Finding]:
+    """The node's GPUs against the settings."""
+    if not devices:
+        yield "wrong", "the driver shows no GPU"
+    for number, device in enumerate(devices):
+        kind = find_kind(device, found.kinds)
+        text = f"GPU {number}: {device.name}, {device.memory // MIB} MiB, {device.uuid}"
+        if kind is None:
+            yield "wrong", f"{text}: no kind of the settings has about this memory"
+            continue
+        yield "ok", f"{text}: {kind.name or 'the only kind'}, {kind.shards} shards"
+        if kind.memory_mb * MIB > device.memory and kind.sharing == "shared":
+            yield (
+                "note",
+                f"the settings give {kind.name} {kind.memory_mb} MiB; it has "
+                f"{device.memory // MIB}: slices are a little smaller than people are told",
+            )
+    minors = [device.minor for device in devices if not device.mig]
+    if minors != sorted(set(minors)):
+        yield "wrong", "two GPUs share a device file number"
+
+
+def check_config(text: str) -> Iterator[Finding]:
+    """Slurm's configuration, as `scontrol show config` prints it."""
+    config = dict(_CONFIG.findall(text))
+    if not config:
+        yield "wrong", "scontrol show config says nothing: does slurmctld answer?"
+        return
+    for name, why in (
+        ("Prolog", "no job gets a slice (slurm_plugins/prolog.sh)"),
+        ("Epilog", "slices outlive their jobs (slurm_plugins/epilog.sh)"),
+    ):
+        if config.get(name, "(null)").startswith("(null)"):
+            yield "wrong", f"{name} is not set: {why}"
+        else:
+            yield "ok", f"{name} is {config[name]}"
+    for name, word, why in (
+        ("GresTypes", "shard", "Slurm hands out no shares of GPUs"),
+        ("TaskPlugin", "cgroup", "devices are not fenced"),
+        ("ConstrainDevices", "yes", "every job can open every GPU (cgroup.conf)"),
+        ("AccountingStorageTRES", "gres/shard", "limits on shares cannot be set"),
+        ("JobSubmitPlugins", "lua", "requests that cannot work are not refused at once"),
+    ):
+        has = word in config.get(name, "").lower()
+        yield ("ok", f"{name} has {word}") if has else ("wrong", f"{name} lacks {word}: {why}")
+    file = Path(config.get("SLURM_CONF", "/etc/slurm/slurm.conf")).with_name("plugstack.conf")
+    if not config.get("PlugStackConfig", "(null)").startswith("(null)"):
+        file = Path(config["PlugStackConfig"])
+    if "spank_slipway" in _read_with_includes(file):
+        yield "ok", f"{file} names spank_slipway"
+    else:
+        yield "wrong", f"{file} does not name spank_slipway.so: a task may start without its slice"
+
+
+def _read_with_includes(file: Path) -> str:
+    try:
+        text = file.read_text()
+    except OSError:
+        return ""
+    for pattern in re.findall(r"^include\s+(\S+)", text, re.MULTILINE):
+        for name in glob.glob(str(file.parent / pattern)):
+            text += Path(name).read_text()
+    return text
+
+
+def _slurm_config() -> str:
+    try:
+        done = subprocess.run(
+            ["scontrol", "show", "config"], capture_output=True, text=True, timeout=20, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout

@@ -1,0 +1,85 @@
+"""The command `slipway-gpu`, for root on the compute nodes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+
+from portal.gpu import check, gres, limits, prolog, settings, watch
+from portal.gpu.nvml import Nvml, NvmlError
+from portal.gpu.slices import JOBS
+
+MARKS = {"ok": "ok     ", "note": "note   ", "wrong": "MISSING"}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; what goes wrong is one line on stderr."""
+    parser = argparse.ArgumentParser(prog="slipway-gpu", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, action, text in (
+        ("prolog", _prolog, "give the job of $SLURM_JOB_ID its slice (Slurm's Prolog)"),
+        ("epilog", _epilog, "take the slice away again (Slurm's Epilog)"),
+        ("watch", _watch, "measure use and end what exceeds its slice, until stopped"),
+        ("apply", _apply, "let the driver limit the job of $SLURM_JOB_ID (the SPANK plug-in)"),
+        ("check", _check, "say what is missing on this node"),
+        ("gres", _gres, "print this node's lines for gres.conf and slurm.conf"),
+        ("lua", _lua, "print /etc/slurm/slipway_gpu.lua for slurmctld"),
+    ):
+        commands.add_parser(name, help=text).set_defaults(action=action)
+    options = parser.parse_args(argv)
+    os.umask(0o022)
+    try:
+        return int(options.action() or 0)
+    except (NvmlError, settings.SettingsError, limits.LimitsError, OSError, KeyError) as error:
+        text = f"{error} is not set" if isinstance(error, KeyError) else str(error)
+        print(f"slipway-gpu: {text}", file=sys.stderr)
+        return 1
+
+
+def _prolog() -> None:
+    prolog.prolog(os.environ)
+
+
+def _epilog() -> None:
+    prolog.epilog(os.environ)
+
+
+def _apply() -> None:
+    limits.apply(int(os.environ["SLURM_JOB_ID"]))
+
+
+def _watch() -> int:
+    lock = watch.lock(JOBS)
+    if lock is None:
+        print("slipway-gpu: another watchdog runs on this node", file=sys.stderr)
+        return 1
+    with lock:
+        watch.Watch(settings.load().margin, _node()).run()
+    return 0
+
+
+def _check() -> int:
+    worst = 0
+    for mark, text in check.check():
+        print(MARKS[mark], text)
+        worst = max(worst, mark == "wrong")
+    return worst
+
+
+def _gres() -> None:
+    nvml = Nvml()
+    try:
+        print(*gres.gres_conf(_node(), nvml.devices(), settings.load().kinds), sep="\n")
+    finally:
+        nvml.close()
+
+
+def _lua() -> None:
+    print(gres.lua_table(settings.load().kinds), end="")
+
+
+def _node() -> str:
+    """Slurm's name of this node, which is the host's short one unless slurm.conf says otherwise."""
+    return os.environ.get("SLURMD_NODENAME") or platform.node().split(".")[0]

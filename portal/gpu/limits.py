@@ -1,0 +1,56 @@
+"""Tier A: the driver itself (r615 and newer, cgroup v2) limits the device memory of a job's cgroup.
+
+Prolog notes what is to be limited, before the job has a cgroup; the SPANK plug-in calls `apply` as
+root when it has one, before the task starts.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from portal.gpu import slices
+from portal.gpu.cgroups import CGROUPS, cgroup_of
+
+FILE = "limits"
+FIRST_DRIVER = 615
+SECONDS = 20
+
+
+class LimitsError(Exception):
+    """The driver did not take the limits; the text says why."""
+
+
+def supported(driver: tuple[int, ...], gpu: str, cgroups: Path = CGROUPS) -> bool:
+    """Whether the driver limits cgroups here."""
+    return (
+        driver[:1] >= (FIRST_DRIVER,)
+        and (cgroups / "cgroup.controllers").exists()
+        and _nvidia_smi("--get", "-n", str(cgroups), "-i", gpu).returncode == 0
+    )
+
+
+def apply(job: int, jobs: Path = slices.JOBS, cgroups: Path = CGROUPS) -> None:
+    """Set what Prolog noted, if anything; again is no fault. Raises LimitsError."""
+    file = slices.folder_of(job, jobs) / FILE
+    if not file.exists():
+        return
+    cgroup = cgroup_of(job, cgroups)
+    if cgroup is None:
+        raise LimitsError(f"job {job} has no cgroup below {cgroups}")
+    for line in file.read_text().splitlines():
+        gpu, memory = line.split()
+        # No reservation (soft 0): shards of a GPU never sum up to more than it has, and the driver
+        # would keep a reservation when the cgroup goes.
+        words = ("-n", str(cgroup), "--soft-limit", "0", "--hard-limit", memory, "-i", gpu)
+        done = _nvidia_smi("--set", *words)
+        if done.returncode != 0:
+            raise LimitsError(f"nvidia-smi memory-limits: {(done.stdout + done.stderr).strip()}")
+
+
+def _nvidia_smi(*words: str) -> subprocess.CompletedProcess[str]:
+    argv = ["nvidia-smi", "memory-limits", *words]
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return subprocess.CompletedProcess(argv, 1, "", str(error))

@@ -1,0 +1,83 @@
+"""Slurm's Prolog and Epilog: a job's slice is there before anything of its user runs, and goes
+with the job. Neither ever fails the node: without a slice the session does not start."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from portal.core.fgpu import MIB
+from portal.gpu import limits, settings, slices, slurm
+from portal.gpu.nvml import Nvml, NvmlError
+
+TRIES = 3
+PAUSE = 1.0
+
+Ask = Callable[[int, str], slurm.NodeJob]
+
+
+def prolog(
+    environment: Mapping[str, str],
+    *,
+    jobs: Path = slices.JOBS,
+    file: Path = settings.FILE,
+    ask: Ask = slurm.ask,
+    connect: Callable[[], Nvml] = Nvml,
+) -> None:
+    """Make the folder of a job that holds GPUs; others have none and wait for nothing."""
+    gpus = environment.get("SLURM_JOB_GPUS", "")
+    if not gpus:
+        return
+    job = int(environment["SLURM_JOB_ID"])
+    slices.remove(jobs, job)  # that of an earlier run of this job must not outlive what follows
+    found = None
+    try:
+        found = _ask(job, environment["SLURMD_NODENAME"], ask)
+        files = _files(found, [int(number) for number in gpus.split(",")], file, connect)
+    except (
+        slurm.SlurmError,
+        settings.SettingsError,
+        slices.Refused,
+        NvmlError,
+        ValueError,
+    ) as error:
+        print(f"slipway-gpu: job {job} gets no slice: {error}", file=sys.stderr)
+        # Whole GPUs need no fence: jobs that know nothing of Slipway go on without a slice.
+        files = {} if found and slices.only_whole(found.gres) else {"refused": f"{error}\n"}
+    slices.write(jobs, job, (found.uid, found.gid) if found else (0, 0), files)
+
+
+def epilog(environment: Mapping[str, str], jobs: Path = slices.JOBS) -> None:
+    """Remove the job's folder; again is no fault."""
+    slices.remove(jobs, int(environment["SLURM_JOB_ID"]))
+
+
+def _ask(job: int, node: str, ask: Ask) -> slurm.NodeJob:
+    """Slurm's word; a moment's silence, as during a controller's restart, is waited for."""
+    for _ in range(TRIES - 1):
+        try:
+            return ask(job, node)
+        except slurm.NoSuchJob:
+            raise
+        except slurm.SlurmError:
+            time.sleep(PAUSE)
+    return ask(job, node)
+
+
+def _files(
+    found: slurm.NodeJob, numbers: list[int], file: Path, connect: Callable[[], Nvml]
+) -> dict[str, str]:
+    nvml = connect()
+    try:
+        devices = nvml.devices()
+        slice_ = slices.decide(found.gres, numbers, devices, settings.load(file).kinds)
+        files = {"slice": slice_.text()}
+        limited = [part for part in slice_.parts if part.memory]
+        if limited and limits.supported(nvml.driver(), limited[0].uuid):
+            lines = (f"{part.uuid} {part.memory // MIB}\n" for part in limited)
+            files[limits.FILE] = "".join(lines)
+        return files
+    finally:
+        nvml.close()

@@ -1,0 +1,35 @@
+"""What the administrator decided, as `slipway render gpu` writes it for the nodes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from portal.core.fgpu import MIB, GpuKind, kind_from_json
+
+FILE = Path("/etc/slipway/gpu.json")
+
+
+class SettingsError(Exception):
+    """The settings cannot be used; the text says why."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The site's kinds of GPUs."""
+
+    kinds: tuple[GpuKind, ...]
+    margin: int
+    """Bytes that a job's processes may hold beyond their slice before they are ended."""
+
+
+def load(file: Path = FILE) -> Settings:
+    """Read the settings; raises SettingsError."""
+    try:
+        data = json.loads(file.read_text())
+        return Settings(
+            tuple(kind_from_json(kind) for kind in data["kinds"]), int(data["margin_mb"]) * MIB
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SettingsError(f"{file}: {error!r}") from error

@@ -1,0 +1,188 @@
+"""A job's slice: decided from what Slurm granted, and kept in a folder for the whole job.
+
+JOBS/<job id>/slice       what the job may use (gres/shim/shim.h has the format)
+JOBS/<job id>/counters    the shim's, owned by the job's user
+JOBS/<job id>/driver/     the session mounts the real driver's libraries here
+JOBS/<job id>/limits      only where the driver itself can limit a cgroup (limits.py)
+JOBS/<job id>/refused     instead of a slice: why there is none
+JOBS/<job id>/usage.json  the watchdog's (watch.py)
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from portal.core.fgpu import MIB, GpuKind, percent_of, share_of
+from portal.gpu.nvml import Device
+from portal.gpu.slurm import Gres
+
+JOBS = Path("/run/slipway/gpu/jobs")
+COUNTERS_SIZE = 1 << 20
+LIKENESS = 0.9
+"""A GPU counts as of a kind when it has so much of the memory that the settings say, or more."""
+
+
+class Refused(Exception):
+    """No slice can be made for this job; the text says why."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One GPU of a job."""
+
+    uuid: str
+    memory: int
+    """Bytes; 0 is the whole GPU."""
+    sm_percent: int
+
+
+@dataclass(frozen=True)
+class JobSlice:
+    """All that a job may use."""
+
+    compute: str
+    parts: tuple[Part, ...]
+
+    def text(self) -> str:
+        """As the shim reads it."""
+        lines = ["version=1", f"compute={self.compute}"]
+        for part in self.parts:
+            lines += [f"gpu={part.uuid}", f"memory={part.memory}", f"sm={part.sm_percent}"]
+        return "\n".join(lines) + "\n"
+
+
+def parse_slice(text: str) -> JobSlice:
+    """Read what `JobSlice.text` wrote; raises ValueError."""
+    words = [line.split("=", 1) for line in text.splitlines()]
+    if any(len(word) != 2 for word in words) or words[:1] != [["version", "1"]]:
+        raise ValueError("not a slice")
+    values = [value for _, value in words]
+    parts = zip(values[2::3], values[3::3], values[4::3])
+    return JobSlice(values[1], tuple(Part(gpu, int(memory), int(sm)) for gpu, memory, sm in parts))
+
+
+def decide(
+    gres: Sequence[Gres],
+    numbers: Sequence[int],
+    devices: Sequence[Device],
+    kinds: Sequence[GpuKind],
+) -> JobSlice:
+    """The slice of a job that holds `gres`; `numbers` are Slurm's of its GPUs (SLURM_JOB_GPUS)."""
+    held = _held(gres)
+    if any(number >= len(devices) for number in numbers):
+        raise Refused(f"Slurm gave GPU {max(numbers)}, but the driver shows {len(devices)} only")
+    mine = [devices[number] for number in numbers]
+    if only_whole(gres):
+        if sum(one.count for one in held) != len(mine):
+            raise Refused(f"Slurm gave {sum(one.count for one in held)} GPUs and named {len(mine)}")
+        return JobSlice("none", tuple(Part(device.uuid, 0, 100) for device in mine))
+    if [one.name for one in held] != ["shard"]:
+        names = ", ".join(one.name for one in held) or "no GPU"
+        raise Refused(f"shards of one kind, or whole GPUs, can be fenced; this job holds {names}")
+    return _shares(held[0], mine, kinds)
+
+
+def only_whole(gres: Sequence[Gres]) -> bool:
+    """Whether a job holds whole GPUs and no shards."""
+    return {one.name for one in _held(gres)} == {"gpu"}
+
+
+def _held(gres: Sequence[Gres]) -> list[Gres]:
+    return [one for one in gres if one.name in ("gpu", "shard") and one.count]
+
+
+def _shares(shard: Gres, mine: Sequence[Device], kinds: Sequence[GpuKind]) -> JobSlice:
+    if sum(held for held, _ in shard.shares) != shard.count or len(shard.shares) != len(mine):
+        raise Refused(f"Slurm's shares {shard.shares} do not fit {len(mine)} GPUs")
+    parts, ways = [], set()
+    for device, (held, of) in zip(mine, shard.shares):
+        kind = kind_of(device, of, shard.type, kinds)
+        # Never more than the GPU has, whatever the settings say of it: all slices must fit.
+        total = min(device.memory, kind.memory_mb * MIB)
+        parts.append(Part(device.uuid, share_of(total, held, of), percent_of(held, of)))
+        ways.add(kind.compute)
+    if len(ways) > 1:
+        raise Refused("its GPUs are of kinds whose multiprocessors are shared in different ways")
+    return JobSlice(ways.pop(), tuple(parts))
+
+
+def kind_of(device: Device, shards: int, name: str, kinds: Sequence[GpuKind]) -> GpuKind:
+    """The kind that a GPU in so many shards is of; Slurm does not always name it."""
+    found = [
+        kind
+        for kind in kinds
+        if kind.sharing == "shared"
+        and kind.shards == shards
+        and is_like(device, kind)
+        and name in ("", kind.name)
+    ]
+    if len(found) != 1:
+        raise Refused(
+            f"{device.name} with {device.memory // MIB} MiB in {shards} shards is "
+            f"{'no kind' if not found else 'more than one kind'} of GPU in the settings"
+        )
+    return found[0]
+
+
+def is_like(device: Device, kind: GpuKind) -> bool:
+    """Whether a GPU has about the memory of a kind (vendors' gigabytes differ a little)."""
+    return LIKENESS <= device.memory / (kind.memory_mb * MIB) <= 1 / LIKENESS
+
+
+def folder_of(job: int, jobs: Path = JOBS) -> Path:
+    """Where a job's slice is."""
+    return jobs / str(job)
+
+
+def write(  # one transaction: the folder appears with all that belongs into it
+    jobs: Path, job: int, owner: tuple[int, int], files: dict[str, str]
+) -> None:
+    """Make a job's folder; what an earlier run of the same job left is replaced."""
+    jobs.mkdir(parents=True, exist_ok=True, mode=0o755)
+    remove(jobs, job)
+    work = jobs / f".new-{job}"
+    shutil.rmtree(work, ignore_errors=True)
+    (work / "driver").mkdir(parents=True, mode=0o755)
+    for name, text in files.items():
+        (work / name).write_text(text)
+        (work / name).chmod(0o644)
+    if "slice" in files:
+        _make_counters(work / "counters", owner)
+    work.rename(folder_of(job, jobs))
+
+
+def _make_counters(file: Path, owner: tuple[int, int]) -> None:
+    with file.open("wb") as stream:
+        # Really there: a process that writes where the file system has no room is killed.
+        os.posix_fallocate(stream.fileno(), 0, COUNTERS_SIZE)
+        os.fchown(stream.fileno(), *owner)
+        os.fchmod(stream.fileno(), 0o600)
+
+
+def remove(jobs: Path, job: int) -> None:
+    """Remove a job's folder; it is well if there is none. No half of one is ever seen."""
+    old = jobs / f".old-{job}"
+    shutil.rmtree(old, ignore_errors=True)
+    try:
+        folder_of(job, jobs).rename(old)
+    except FileNotFoundError:
+        return
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def all_jobs(jobs: Path) -> Iterator[int]:
+    """The jobs that have a folder."""
+    if jobs.is_dir():
+        yield from sorted(int(path.name) for path in jobs.iterdir() if path.name.isdigit())
+
+
+def write_atomically(file: Path, text: str) -> None:
+    """Replace a file; who reads it sees the old or the new one."""
+    work = file.with_name(f".{file.name}.new")
+    work.write_text(text)
+    work.chmod(0o644)
+    work.replace(file)

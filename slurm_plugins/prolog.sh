@@ -1,0 +1,9 @@
+#!/bin/sh
+# Slurm's Prolog on compute nodes with GPUs (slurm.conf: Prolog=/etc/slurm/prolog.sh).
+# A job with a GPU gets its slice here, as root, before anything of its user runs. It never fails:
+# that would drain the node. Without a slice the job's tasks do not start (spank_slipway.c).
+[ -n "${SLURM_JOB_GPUS:-}" ] || exit 0
+PATH=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}
+export PATH
+slipway-gpu prolog || logger -t slipway-gpu "prolog of job ${SLURM_JOB_ID:-?} failed" 2> /dev/null
+exit 0

@@ -1,0 +1,241 @@
+/* The clock and the GPU that the limiter is linked with here. The GPU runs the kernels of one stream one
+ * after the other, those of several streams side by side. */
+#include "made_up_gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RAN 3000000
+#define RELAXED 2
+
+int64_t now = 1000 * S;
+double slower = 1;
+int64_t deepest;
+static int64_t stream_end[STREAMS];
+int capturing[STREAMS], somebody_captures, unmeasurable;
+static int capture_mode;
+int64_t naps, napped, events, waits, loading;
+static int64_t launches;
+static struct {
+    int64_t start, end;
+} ran[RAN];
+struct slice the_slice = {.count = 1, .device = {{.uuid = "GPU-1", .sm_percent = 25}}};
+static char context;
+
+/* --- what the limiter is linked with ----------------------------------------------------------- */
+
+const struct slice *slice(void) { return &the_slice; }
+int current_device(void) { return 0; }
+int graph_memory_before(void *executable) { return executable ? 0 : CUDA_ERROR_OUT_OF_MEMORY; }
+void graph_memory_after(void *executable) { (void)executable; }
+int64_t clock_now(void) { return now; }
+
+void clock_nap(int64_t ns)
+{
+    naps++;
+    napped += ns;
+    now += ns + 55 * US; /* timers are late */
+}
+
+/* --- the driver -------------------------------------------------------------------------------- */
+
+void wrong(const char *what)
+{
+    fprintf(stderr, "limiter_rig: %s\n", what);
+    exit(1);
+}
+
+/* In CUDA's strict mode such a question ends a capture, also that of another thread. */
+static void ask(void)
+{
+    now += 200;
+    if (somebody_captures && capture_mode != RELAXED)
+        wrong("a question about an event spoiled a capture");
+}
+
+static int64_t latest(int64_t one, int64_t other) { return one > other ? one : other; }
+
+static int event_create(int64_t **event, unsigned flags)
+{
+    (void)flags;
+    ask();
+    events++;
+    *event = calloc(1, sizeof **event);
+    return 0;
+}
+
+static int event_destroy(int64_t *event)
+{
+    events--;
+    free(event);
+    return 0;
+}
+
+static int event_record(int64_t *event, intptr_t stream)
+{
+    now += 500;
+    if (capturing[stream])
+        wrong("an event went into a graph");
+    *event = latest(stream_end[stream], now);
+    return stream == unmeasurable ? 400 : 0;
+}
+
+static int event_query(const int64_t *event)
+{
+    ask();
+    return *event <= now ? 0 : 600;
+}
+
+static int event_elapsed(float *ms, const int64_t *start, const int64_t *end)
+{
+    *ms = (float)((double)(*end - *start) / 1e6);
+    return 0;
+}
+
+static int stream_synchronize(intptr_t stream)
+{
+    ask();
+    waits++;
+    now = latest(now, stream_end[stream]);
+    return 0;
+}
+
+static int stream_is_capturing(intptr_t stream, int *status)
+{
+    *status = capturing[stream];
+    return 0;
+}
+
+static int exchange_capture_mode(int *mode)
+{
+    int before = capture_mode;
+    capture_mode = *mode;
+    *mode = before;
+    return 0;
+}
+
+static int current_context_of_all(void **current)
+{
+    *current = &context;
+    return 0;
+}
+
+static int current_gpu(int *device)
+{
+    *device = 0;
+    return 0;
+}
+
+static CUresult run(intptr_t stream, int64_t us)
+{
+    now += 4 * US + loading;
+    if (capturing[stream])
+        return CUDA_SUCCESS;
+    if (us < 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    int64_t start = latest(stream_end[stream], now);
+    ran[launches].start = start;
+    ran[launches++].end = start + us * US;
+    stream_end[stream] = start + (int64_t)((double)(us * US) * slower);
+    deepest = latest(deepest, stream_end[stream] - now);
+    if (launches == RAN)
+        wrong("too many launches");
+    return CUDA_SUCCESS;
+}
+
+#define UNUSED (void)x, (void)y, (void)z, (void)a, (void)b, (void)c, (void)m
+
+static CUresult driver_kernel(KERNEL, intptr_t stream, int64_t **parameters, void **extra)
+{
+    UNUSED, (void)extra;
+    return run(stream ? stream : LEGACY, parameters ? **parameters : f);
+}
+
+static CUresult driver_kernel_ptsz(KERNEL, intptr_t stream, int64_t **parameters, void **extra)
+{
+    UNUSED, (void)extra;
+    return run(stream ? stream : PER_THREAD, parameters ? **parameters : f);
+}
+
+static CUresult driver_graph(intptr_t graph, intptr_t stream) { return run(stream ? stream : LEGACY, graph); }
+
+static CUresult driver_graph_ptsz(intptr_t graph, intptr_t stream)
+{
+    return run(stream ? stream : PER_THREAD, graph);
+}
+
+static CUresult driver_ex(const intptr_t *config, intptr_t f, void **parameters, void **extra)
+{
+    (void)parameters, (void)extra;
+    return run(config[4] ? config[4] : LEGACY, f); /* hStream lies behind eight numbers of 32 bits, with a gap */
+}
+
+static CUresult driver_multi(const intptr_t *list, unsigned count, unsigned flags)
+{
+    (void)count, (void)flags;
+    return run(list[5] ? list[5] : LEGACY, list[0]);
+}
+
+static CUresult driver_old(intptr_t f) { return run(LEGACY, f); }
+static CUresult driver_grid(intptr_t f, int x, int y) { return (void)x, (void)y, run(LEGACY, f); }
+
+static CUresult driver_async(intptr_t f, int x, int y, intptr_t stream)
+{
+    return (void)x, (void)y, run(stream ? stream : LEGACY, f);
+}
+
+static const struct {
+    const char *name;
+    void *function;
+} driver[] = {
+    {"cuEventCreate", event_create},
+    {"cuEventDestroy_v2", event_destroy},
+    {"cuEventRecord", event_record},
+    {"cuEventQuery", event_query},
+    {"cuEventElapsedTime", event_elapsed},
+    {"cuStreamSynchronize", stream_synchronize},
+    {"cuStreamIsCapturing", stream_is_capturing},
+    {"cuThreadExchangeStreamCaptureMode", exchange_capture_mode},
+    {"cuCtxGetCurrent", current_context_of_all},
+    {"cuCtxGetDevice", current_gpu},
+    {"cuLaunchKernel", driver_kernel},
+    {"cuLaunchKernel_ptsz", driver_kernel_ptsz},
+    {"cuLaunchKernelEx", driver_ex},
+    {"cuLaunchKernelEx_ptsz", driver_ex},
+    {"cuLaunchCooperativeKernel", driver_kernel},
+    {"cuLaunchCooperativeKernel_ptsz", driver_kernel_ptsz},
+    {"cuLaunchCooperativeKernelMultiDevice", driver_multi},
+    {"cuGraphLaunch", driver_graph},
+    {"cuGraphLaunch_ptsz", driver_graph_ptsz},
+    {"cuLaunch", driver_old},
+    {"cuLaunchGrid", driver_grid},
+    {"cuLaunchGridAsync", driver_async},
+};
+
+void *real_function(const char *name)
+{
+    for (size_t index = 0; index < sizeof driver / sizeof *driver; index++)
+        if (!strcmp(driver[index].name, name))
+            return driver[index].function;
+    return NULL;
+}
+
+static int by_start(const void *one, const void *other)
+{
+    const int64_t *left = one, *right = other;
+    return (*left > *right) - (*left < *right);
+}
+
+void print_share(int64_t began)
+{
+    int64_t busy = 0, until = began;
+    qsort(ran, (size_t)launches, sizeof *ran, by_start);
+    for (int64_t index = 0; index < launches; index++) {
+        int64_t start = latest(ran[index].start, until), end = ran[index].end < now ? ran[index].end : now;
+        if (end > start)
+            busy += end - start;
+        until = latest(until, end);
+    }
+    printf("share %.2f\n", 100. * (double)busy / (double)(now - began));
+}

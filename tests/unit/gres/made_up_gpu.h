@@ -1,0 +1,33 @@
+/* A GPU and a clock that are made up, so that a minute passes in milliseconds and always in the same way.
+ * A function is a number: the microseconds that it takes, unless its first parameter says otherwise. */
+#ifndef MADE_UP_GPU_H
+#define MADE_UP_GPU_H
+
+#include "cuda_shim.h"
+
+#define US INT64_C(1000)
+#define MS (1000 * US)
+#define S (1000 * MS)
+#define STREAMS 16
+#define LEGACY 1
+#define PER_THREAD 2
+
+extern int64_t now;
+extern double slower;  /* a neighbour's kernels take turns with ours */
+extern int64_t loading; /* so long the driver takes for a launch */
+extern int capturing[STREAMS], somebody_captures;
+extern int unmeasurable; /* the stream that events cannot be recorded in */
+extern struct slice the_slice;
+
+extern int64_t naps, napped, events, waits;
+extern int64_t deepest; /* the most work that was ever on its way, in ns */
+
+void wrong(const char *what);
+/* The percentage of the time since `began` in which at least one kernel ran. */
+void print_share(int64_t began);
+
+/* How the driver's launches look here */
+#define KERNEL intptr_t f, unsigned x, unsigned y, unsigned z, unsigned a, unsigned b, unsigned c, unsigned m
+typedef CUresult kernel_function(KERNEL, intptr_t, int64_t **, void **);
+
+#endif
