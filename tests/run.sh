@@ -132,6 +132,7 @@ run_unit() {
     need haproxy haproxy
     need openssl openssl
     need lua5.1 lua5.1
+    need gcc gcc libc6-dev
     pytest_on unit tests/unit -n auto
 }
 
