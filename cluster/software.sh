@@ -32,7 +32,7 @@ build_once() {
 }
 
 build_toolkit() {
-    build_once toolkit "images/toolkit portal/runner" \
+    build_once toolkit "images/toolkit portal/runner gres/shim" \
         bash images/toolkit/build.sh /out/toolkit.sqsh
 }
 

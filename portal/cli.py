@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
 import secrets
@@ -15,8 +16,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from portal.adapters.certificates import prepare_authorities
 from portal.adapters.migrate import upgrade
-from portal.check import check
+from portal.check import check, check_gpus
 from portal.config import Settings, SettingsError, load_settings
+from portal.core.fgpu import kinds_as_json
 from portal.wiring import wire
 from portal.worker import Worker, only_one
 
@@ -31,12 +33,16 @@ def main(argv: list[str] | None = None) -> int:
     for name, command, text in (
         ("init", _init, "make keys, certificates and the database; what is there stays"),
         ("worker", _worker, "follow Slurm's queue until told to stop"),
-        ("check", _check, "say what is missing before the portal can work"),
         ("apps", _apps, "list the apps, and the images that can run each"),
     ):
         commands.add_parser(name, help=text).set_defaults(action=command)
+    check_parser = commands.add_parser(
+        "check", help="say what is missing before the portal can work; of GPUs: check gpu"
+    )
+    check_parser.add_argument("what", nargs="?", choices=["gpu"])
+    check_parser.set_defaults(action=_check)
     render = commands.add_parser("render", help="print a configuration file for this site")
-    render.add_argument("what", choices=["haproxy", "systemd"])
+    render.add_argument("what", choices=["haproxy", "systemd", "gpu"])
     render.set_defaults(action=_render)
     options = parser.parse_args(argv)
     os.umask(0o077)  # keys and the database are nobody else's
@@ -77,6 +83,9 @@ def _worker(settings: Settings, _options: argparse.Namespace) -> int:
 
 
 def _render(settings: Settings, options: argparse.Namespace) -> int:
+    if options.what == "gpu":
+        print(gpu_settings(settings))
+        return 0
     folder = Path(settings.sessions.templates)
     template = {"haproxy": "haproxy/portal.cfg.j2", "systemd": "systemd/slipway.service.j2"}
     environment = Environment(
@@ -92,9 +101,15 @@ def _render(settings: Settings, options: argparse.Namespace) -> int:
     return 0
 
 
-def _check(settings: Settings, _options: argparse.Namespace) -> int:
+def gpu_settings(settings: Settings) -> str:
+    """What root's helper on the nodes reads, as /etc/slipway/gpu.json."""
+    kinds = kinds_as_json(settings.gpu.gpus.kinds)
+    return json.dumps({"kinds": kinds, "margin_mb": settings.gpu.margin_mb}, indent=2)
+
+
+def _check(settings: Settings, options: argparse.Namespace) -> int:
     problems = 0
-    for finding in check(settings):
+    for finding in (check_gpus if options.what == "gpu" else check)(settings):
         print(("ok      " if finding.ok else "MISSING ") + finding.text)
         problems += not finding.ok
     return 1 if problems else 0

@@ -104,6 +104,8 @@ class FakeSlurm:
     """How often each user's SSH key was made."""
     per_user: str = "cpu=3,mem=3G"
     """The QOS's MaxTRESPerUser."""
+    tracked: str = "cpu,mem,gres/gpu,gres/shard"
+    """AccountingStorageTRES."""
     gres: dict[str, str] = field(default_factory=dict)
     """What sinfo shows of each node's GPUs."""
     entry: str = "AllowAccounts=ALL AllowQos=ALL QoS=N/A"
@@ -281,6 +283,7 @@ class FakeSlurm:
         if words[-1] == "partition":
             return Completed(0, f"PartitionName=main {self.entry}\n".encode(), "")
         text = "AccountingStorageEnforce = associations,limits,qos\nClusterName = slipway\n"
+        text += f"AccountingStorageTRES = {self.tracked}\n"
         return Completed(0, text.encode(), "")
 
     def _scancel(self, words: list[str]) -> Completed:

@@ -131,6 +131,8 @@ run_unit() {
     title "Unit tests"
     need haproxy haproxy
     need openssl openssl
+    need lua5.1 lua5.1
+    need gcc gcc libc6-dev
     pytest_on unit tests/unit -n auto
 }
 

@@ -3,7 +3,7 @@
 #   images/toolkit/build.sh OUT.sqsh
 # It holds the runner with a Python of its own, the gateway (HAProxy), ttyd, tmux, openssl, sshd with
 # what belongs to it, and rsync, each with its libraries and C library, so an image needs none of
-# them. Run as root on Debian trixie with sid as an extra suite (ttyd is only there), best in a
+# them; and in gpu/ what stands before the GPU's driver (gres/shim). Run as root on Debian trixie with sid as an extra suite (ttyd is only there), best in a
 # container, since missing packages are installed. The same packages give the same bytes:
 #   images/toolkit/same.sh   builds it twice and compares
 set -euo pipefail
@@ -24,7 +24,8 @@ install_packages() {
     local missing=() pair
     if [[ -s /run/site/apt.conf ]]; then export APT_CONFIG=/run/site/apt.conf; fi
     for pair in haproxy:haproxy tmux:tmux python3:python3 openssl:openssl patchelf:patchelf \
-        mksquashfs:squashfs-tools ttyd:ttyd/sid rsync:rsync socat:socat scp:openssh-client; do
+        mksquashfs:squashfs-tools ttyd:ttyd/sid rsync:rsync socat:socat scp:openssh-client \
+        gcc:gcc make:make; do
         command -v "${pair%%:*}" > /dev/null || missing+=("${pair#*:}")
     done
     # ttyd loads its event loop by name and HAProxy's descriptions come from ncurses-term.
@@ -32,6 +33,7 @@ install_packages() {
     compgen -G '/usr/lib/*/libwebsockets-evlib_uv.so' > /dev/null || missing+=(libwebsockets-evlib-uv)
     compgen -G '/usr/lib/*/libnss_wrapper.so' > /dev/null || missing+=(libnss-wrapper)
     [[ -x /usr/lib/openssh/sshd-session ]] || missing+=(openssh-server)
+    [[ -e /usr/include/stdio.h ]] || missing+=(libc6-dev)
     [[ ${#missing[@]} == 0 ]] && return
     apt-get update -qq
     DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" \
@@ -133,6 +135,18 @@ copy_runner() {
     chmod 755 "$tree/bin/runner"
 }
 
+# Loaded by the image's own programs, so neither its loader nor its search path is the toolkit's.
+copy_gpu_shim() {
+    local library
+    mkdir "$tree/gpu"
+    make --silent -C "$source_dir/gres/shim" OUT="$work/shim" > "$work/shim.log" ||
+        die "the GPU driver's stand-in could not be built"
+    for library in libcuda.so.1 libnvidia-ml.so.1; do
+        install -m 755 "$work/shim/$library" "$tree/gpu/$library"
+        strip --strip-unneeded "$tree/gpu/$library"
+    done
+}
+
 # What users may call by name in an image that lacks it; the rest of bin/ stays out of their PATH.
 offer_to_users() {
     mkdir -p "$tree/user/bin"
@@ -184,6 +198,7 @@ copy_event_loop
 copy_python
 copy_parts_of_c_library
 copy_runner
+copy_gpu_shim
 copy_locale
 copy_terminfo
 make_terminal_page

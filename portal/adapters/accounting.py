@@ -78,6 +78,7 @@ def limits(printed: Printed) -> Limits:
         associations=tuple(_association(line) for line in found if line[0] == cluster),
         qos=tuple(map(_qos, _lines("sacctmgr", printed.qos, _QOS_FIELDS))),
         partitions=tuple(_entries(printed.entries)),
+        tracked=_names(_setting(printed.config, "AccountingStorageTRES")),
     )
 
 

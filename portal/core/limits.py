@@ -89,6 +89,8 @@ class Limits:
     associations: tuple[Association, ...] = ()
     qos: tuple[Qos, ...] = ()
     partitions: tuple[Entry, ...] = ()
+    tracked: tuple[str, ...] = ()
+    """AccountingStorageTRES: Slurm counts and limits nothing else."""
 
     @property
     def shuts_out_strangers(self) -> bool:

@@ -6,47 +6,24 @@ those that go around it. The driver tells what each process of the node holds, w
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
-import shutil
 import signal
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
 from portal.gpu import slices, slurm
-from portal.gpu.cgroups import CGROUPS, PROC, has_cgroup, job_of
+from portal.gpu.cgroups import CGROUPS, PROC, job_of
+from portal.gpu.jobs import Jobs, Say, Watched, say
 from portal.gpu.nvml import Nvml, NvmlError
 from portal.gpu.prolog import Ask
 
 PAUSE = 1.0
-GONE_AFTER = 300.0
-"""Seconds after which Slurm is asked about a job that has a folder and no processes here."""
-
-Say = Callable[[str], None]
-
-
-def say(text: str) -> None:
-    """One line for the journal."""
-    print(f"slipway-gpu watch: {text}", file=sys.stderr, flush=True)
-
-
-@dataclass
-class Watched:
-    """What is remembered of a job between two looks."""
-
-    made: int
-    """Inode of its folder: a job that runs again has a new one."""
-    slice: slices.JobSlice
-    kills: int
-    seen: float
-    """When it last had processes, or when Slurm last said that it is not over."""
-    ended: set[str] = field(default_factory=set)
-    """Processes that were ended: the driver may show them for a moment longer."""
 
 
 @dataclass
@@ -74,15 +51,12 @@ class Watch:
         log: Say = say,
     ) -> None:
         self._margin = margin
-        self._node = node
-        self._jobs = jobs
+        self._folder = jobs
+        self._jobs = Jobs(jobs, cgroups, node, ask, log)
         self._proc = proc
-        self._cgroups = cgroups
         self._connect = connect
-        self._ask = ask
         self._log = log
         self._nvml: Nvml | None = None
-        self._watched: dict[int, Watched] = {}
         self._silent = ""
         self._looked = 0
 
@@ -96,9 +70,9 @@ class Watch:
     def look(self, now: float) -> None:
         """Measure, write down, end what is too much, clean up. What the driver says is tried
         again at the next look, with a new connection."""
-        self._follow(now)
+        self._jobs.follow(now)
         try:
-            if self._watched:
+            if self._jobs.watched:
                 self._measure(now)
                 self._hear()
             else:
@@ -106,52 +80,34 @@ class Watch:
         except NvmlError as error:
             self._close()
             self._fall_silent(str(error))
-        self._sweep(now)
-
-    def _follow(self, now: float) -> None:
-        """Learn of jobs that came, went, or run again."""
-        there = set(slices.all_jobs(self._jobs))
-        for job in set(self._watched) - there:
-            del self._watched[job]
-        for job in there:
-            try:
-                self._learn(job, now)
-            except (OSError, ValueError) as error:
-                # Between Prolog's folder and Epilog's removal; or one without a slice.
-                self._watched.pop(job, None)
-                if not isinstance(error, FileNotFoundError):
-                    self._log(f"job {job}: {error}")
-
-    def _learn(self, job: int, now: float) -> None:
-        folder = slices.folder_of(job, self._jobs)
-        made = folder.stat().st_ino
-        if job in self._watched and self._watched[job].made == made:
-            return
-        self._watched[job] = Watched(
-            made=made,
-            slice=slices.parse_slice((folder / "slice").read_text()),
-            kills=_kills_before(folder / "usage.json"),
-            seen=now,
-        )
+        self._jobs.sweep(now)
 
     def _measure(self, now: float) -> None:
+        """All GPUs, also when one of them does not answer: the others' fence must stand."""
         if self._nvml is None:
             self._nvml = self._connect()
-        uses = {job: Use() for job in self._watched}
+        jobs = self._jobs.watched
+        uses = {job: Use() for job in jobs}
         since, self._looked = self._looked or int((now - PAUSE) * 1e6), int(now * 1e6)
-        for uuid in {part.uuid for job in self._watched.values() for part in job.slice.parts}:
-            self._measure_gpu(self._nvml, uuid, since, uses)
+        failed: dict[str, NvmlError] = {}
+        for uuid in {part.uuid for watched in jobs.values() for part in watched.slice.parts}:
+            try:
+                self._measure_gpu(self._nvml, uuid, since, uses)
+            except NvmlError as error:
+                failed[uuid] = error
         for job, use in uses.items():
-            watched = self._watched[job]
             if any(use.memory.values()):
-                watched.seen = now
-            for part in watched.slice.parts:
-                self._enforce(job, watched, part, use.memory.get(part.uuid, {}))
-            self._write(job, watched, use, now)
+                jobs[job].seen = now
+            for part in jobs[job].slice.parts:
+                self._enforce(job, jobs[job], part, use.memory.get(part.uuid, {}))
+            if failed.keys().isdisjoint(part.uuid for part in jobs[job].slice.parts):
+                self._write(job, jobs[job], use, now)
+        if failed:
+            raise next(iter(failed.values()))
 
     def _measure_gpu(self, nvml: Nvml, uuid: str, since: int, uses: dict[int, Use]) -> None:
         busy = nvml.busy(uuid, since)
-        for job, watched in self._watched.items():
+        for job, watched in self._jobs.watched.items():
             if busy is not None and uuid in {part.uuid for part in watched.slice.parts}:
                 uses[job].busy = uses[job].busy or []
         for pid, memory in nvml.processes(uuid).items():
@@ -166,7 +122,7 @@ class Watch:
         """The watched job that a process is of. By its cgroup alone, which only root changes: a
         user ID may also be one of those that fakeroot lends."""
         job = job_of(pid, self._proc)
-        return job if job in self._watched else None
+        return job if job in self._jobs.watched else None
 
     def _enforce(
         self, job: int, watched: Watched, part: slices.Part, memory: dict[int, int]
@@ -194,8 +150,10 @@ class Watch:
         """Kill a process of a job, and never another one that has got its PID meanwhile."""
         try:
             handle = os.pidfd_open(pid)
-        except ProcessLookupError:
-            return False
+        except OSError as error:
+            if error.errno != errno.ENOSYS:
+                return False
+            return self._job_of(pid) == job and _kill(pid)  # Linux before 5.3 has nothing better
         try:
             if self._job_of(pid) != job:
                 return False
@@ -231,41 +189,12 @@ class Watch:
             "processes": len({pid for held in use.memory.values() for pid in held}),
             "kills": watched.kills,
         }
-        folder = slices.folder_of(job, self._jobs)
+        folder = slices.folder_of(job, self._folder)
         try:
             slices.write_atomically(folder / "usage.json", json.dumps(usage) + "\n")
         except OSError as error:
             if folder.exists():  # not when Epilog was faster
                 self._log(f"job {job}: {error}")
-
-    def _sweep(self, now: float) -> None:
-        """Remove what is left of jobs that ended without an Epilog, and of a Prolog cut short."""
-        for half in self._jobs.glob(".*-*"):
-            if now - _changed(half, now) > GONE_AFTER:
-                shutil.rmtree(half, ignore_errors=True)
-        for job, folder in list(self._forgotten(now)):
-            try:
-                over = self._ask(job, self._node).over
-            except slurm.NoSuchJob:
-                over = True
-            except slurm.SlurmError:
-                over = False  # silence is no answer
-            if over:
-                slices.remove(self._jobs, job)
-                self._watched.pop(job, None)
-                self._log(f"job {job} is over: removed what it left")
-            else:
-                os.utime(folder, (now, now))
-                if job in self._watched:
-                    self._watched[job].seen = now
-
-    def _forgotten(self, now: float) -> Iterator[tuple[int, Path]]:
-        for job in slices.all_jobs(self._jobs):
-            folder = slices.folder_of(job, self._jobs)
-            watched = self._watched.get(job)
-            seen = watched.seen if watched else _changed(folder, now)
-            if now - seen > GONE_AFTER and not has_cgroup(job, self._cgroups):
-                yield job, folder
 
     def _close(self) -> None:
         if self._nvml is not None:
@@ -282,6 +211,14 @@ class Watch:
         if self._silent:
             self._log("watching again")
             self._silent = ""
+
+
+def _kill(pid: int) -> bool:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def lock(jobs: Path = slices.JOBS) -> TextIO | None:
@@ -302,18 +239,3 @@ def is_running(jobs: Path = slices.JOBS) -> bool:
     if found is not None:
         found.close()
     return found is None
-
-
-def _kills_before(file: Path) -> int:
-    """Kills that an earlier watchdog counted for the same job."""
-    try:
-        return int(json.loads(file.read_text())["kills"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0
-
-
-def _changed(folder: Path, now: float) -> float:
-    try:
-        return folder.stat().st_mtime
-    except OSError:
-        return now

@@ -38,7 +38,7 @@ def test_init_makes_everything_once(config: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("what", "words"),
-    [("haproxy", "routes.map"), ("systemd", "portal.wsgi:app")],
+    [("haproxy", "routes.map"), ("systemd", "portal.wsgi:app"), ("gpu", '"kinds": []')],
 )
 def test_render(config: str, capsys: pytest.CaptureFixture[str], what: str, words: str) -> None:
     assert main(["--config", config, "render", what]) == 0

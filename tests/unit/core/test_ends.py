@@ -107,8 +107,8 @@ def test_a_session_that_never_called_did_not_start() -> None:
          "the administrators."),
         (0, "12:00:01 The portal does not know this session (any more)",
          "The session did not start: the portal did not accept its call. Launch it again;"),
-        (1, "slurmstepd-n1: error: This job's share of a GPU cannot be fenced, so it does not start: "
-         "no driver: x. Please tell the administrators.\nslurmstepd-n1: error: spank: oops",
+        (1, "slurmstepd-n1: error: This job's share of a GPU cannot be fenced, so it does not "
+         "start: no driver: x. Please tell the administrators.\nslurmstepd-n1: error: spank: oops",
          "this node gave it no share of its GPU (no driver: x). Tell the administrators."),
         (70, "", "it could not write into your home, which may be full."),
         (3, "bash: oops", "its script ended with exit code 3."),

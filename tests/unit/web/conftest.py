@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from portal import create_app
-from portal.config import Settings
+from portal.config import GpuKindSettings, GpuSettings, Settings
 from portal.core.session import Session
 from tests.fakes import PASSWORDS, World, make_world
 
@@ -34,6 +34,14 @@ def make_settings(directory: Path, **web: object) -> Settings:
             "sessions": {"templates": str(TEMPLATES)},
         }
     )
+
+
+def with_gpus(settings: Settings) -> Settings:
+    """The same site with a kind of GPU of 8 GB, which is 2 fGPU."""
+    kind = GpuKindSettings.model_validate(
+        {"name": "demo", "title": "Demo GPU", "memory": "8g", "unit": 0.5, "step": 0.5}
+    )
+    return settings.model_copy(update={"gpu": GpuSettings(kinds=(kind,))})
 
 
 @dataclass

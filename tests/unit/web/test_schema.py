@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,8 +30,8 @@ from portal.core.session import OVER, Cause, Session, State
 from portal.reconcile import Reconciler
 from portal.web.api.openapi import document
 from portal.web.api.schemas import SCHEMAS
-from tests.fakes import PASSWORDS, World
-from tests.unit.web.conftest import PORTAL, Api
+from tests.fakes import PASSWORDS, World, make_world
+from tests.unit.web.conftest import PORTAL, Api, make_settings, with_gpus
 
 CHECKS = [
     not_a_server_error,
@@ -78,6 +79,8 @@ def informed(plain: dict[str, Any]) -> dict[str, Any]:
         "cpus": _known(1, 2, 400),
         "memory": _known("600m", "1g", "5t"),
         "shared_memory": _known("64m", "1g", None),
+        "fgpu": _known(0.5, 0.7, 4, 0, None),
+        "gpu_kind": _known("demo", "other", "", None),
     }
     schemas["TokenRequest"]["properties"] |= {
         "username": _known(*PASSWORDS, "nobody"),
@@ -122,12 +125,26 @@ def _session(state: State) -> Session:
         usage_at=NOON if live else None,
         cpu_percent=12.5 if live else None,
         memory_used=2**20 if live else None,
+        fgpu=0.5 if live else None,
+        gpu_kind="demo" if live else "",
+        gres="shard:demo:1" if live else "",
+        gpu_memory_mb=2048 if live else None,
+        gpu_sm_percent=25 if live else None,
+        gpu_memory_used=2**33 if live else None,
+        gpu_percent=12.5 if live else None,
     )
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A portal with a GPU to share out."""
+    return make_world(with_gpus(make_settings(tmp_path)))
 
 
 @pytest.fixture
 def lived_in(world: World) -> World:
     """A portal that knows its cluster, with a session in every state."""
+    world.slurm.gres = {"n1": "gpu:demo:1,shard:demo:4"}
     reconciler = Reconciler(world.sessions)
     reconciler.read_partitions()
     reconciler.read_limits()

@@ -1,0 +1,122 @@
+"""The jobs of this node that have a slice, as the watchdog follows them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from portal.gpu import slices, slurm
+from portal.gpu.cgroups import has_cgroup
+from portal.gpu.prolog import Ask
+
+GONE_AFTER = 300.0
+"""Seconds after which Slurm is asked about a job that has a folder and no processes here."""
+
+Say = Callable[[str], None]
+
+
+def say(text: str) -> None:
+    """One line for the journal."""
+    print(f"slipway-gpu watch: {text}", file=sys.stderr, flush=True)
+
+
+@dataclass
+class Watched:
+    """What is remembered of a job between two looks."""
+
+    made: tuple[int, int]
+    """Which file the slice is: a job that runs again has a new one."""
+    slice: slices.JobSlice
+    kills: int
+    seen: float
+    """When it last had processes, or when Slurm last said that it is not over."""
+    ended: set[str] = field(default_factory=set)
+    """Processes that were ended: the driver may show them for a moment longer."""
+
+
+class Jobs:
+    """All jobs that have a folder here."""
+
+    def __init__(self, folder: Path, cgroups: Path, node: str, ask: Ask, log: Say) -> None:
+        self._folder = folder
+        self._cgroups = cgroups
+        self._node = node
+        self._ask = ask
+        self._log = log
+        self.watched: dict[int, Watched] = {}
+
+    def follow(self, now: float) -> None:
+        """Learn of jobs that came, went, or run again."""
+        there = set(slices.all_jobs(self._folder))
+        for job in set(self.watched) - there:
+            del self.watched[job]
+        for job in there:
+            try:
+                self._learn(job, now)
+            except (OSError, ValueError) as error:
+                # Between Prolog's folder and Epilog's removal; or one without a slice.
+                self.watched.pop(job, None)
+                if not isinstance(error, FileNotFoundError):
+                    self._log(f"job {job}: {error}")
+
+    def _learn(self, job: int, now: float) -> None:
+        folder = slices.folder_of(job, self._folder)
+        stat = (folder / "slice").stat()
+        made = stat.st_ino, stat.st_mtime_ns
+        if job in self.watched and self.watched[job].made == made:
+            return
+        self.watched[job] = Watched(
+            made=made,
+            slice=slices.parse_slice((folder / "slice").read_text()),
+            kills=_kills_before(folder / "usage.json"),
+            seen=now,
+        )
+
+    def sweep(self, now: float) -> None:
+        """Remove what is left of jobs that ended without an Epilog, and of a Prolog cut short."""
+        for half in self._folder.glob(".*-*"):
+            if now - _changed(half, now) > GONE_AFTER:
+                shutil.rmtree(half, ignore_errors=True)
+        for job, folder in list(self._forgotten(now)):
+            try:
+                over = self._ask(job, self._node).over
+            except slurm.NoSuchJob:
+                over = True
+            except slurm.SlurmError:
+                over = False  # silence is no answer
+            if over:
+                slices.remove(self._folder, job)
+                self.watched.pop(job, None)
+                self._log(f"job {job} is over: removed what it left")
+            else:
+                os.utime(folder, (now, now))
+                if job in self.watched:
+                    self.watched[job].seen = now
+
+    def _forgotten(self, now: float) -> Iterator[tuple[int, Path]]:
+        for job in slices.all_jobs(self._folder):
+            folder = slices.folder_of(job, self._folder)
+            watched = self.watched.get(job)
+            seen = watched.seen if watched else _changed(folder, now)
+            if now - seen > GONE_AFTER and not has_cgroup(job, self._cgroups):
+                yield job, folder
+
+
+def _kills_before(file: Path) -> int:
+    """Kills that an earlier watchdog counted for the same job."""
+    try:
+        return int(json.loads(file.read_text())["kills"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+
+
+def _changed(folder: Path, now: float) -> float:
+    try:
+        return folder.stat().st_mtime
+    except OSError:
+        return now

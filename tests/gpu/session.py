@@ -1,0 +1,204 @@
+"""One session's slice of a GPU without Slurm: the shim in front of this machine's own driver."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(__file__).parent / "programs"
+WORK = Path(os.environ.get("SLIPWAY_GPU_WORK", ROOT / "build" / "gpu"))
+PYTHON = os.environ.get("PYTHON", sys.executable)
+"""The Python that has the frameworks."""
+
+MIB = 1 << 20
+LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
+
+
+@dataclass(frozen=True)
+class Driver:
+    """The libraries that the shim stands before. A folder named by SLIPWAY_GPU_DRIVER comes first,
+    for trying this suite itself where there is no GPU."""
+
+    libraries: dict[str, Path]
+    pretended: Path | None
+
+    @classmethod
+    def find(cls) -> Driver:
+        """Those that programs on this machine would load."""
+        if folder := os.environ.get("SLIPWAY_GPU_DRIVER"):
+            return cls({name: Path(folder) / name for name in LIBRARIES}, Path(folder))
+        if not Path("/proc/driver/nvidia/version").exists():
+            raise FileNotFoundError("no NVIDIA driver runs here (/proc/driver/nvidia/version)")
+        known = subprocess.run(
+            ["ldconfig", "-p"], capture_output=True, text=True, check=True
+        ).stdout
+        found = {}
+        for line in reversed(known.splitlines()):
+            name, _, kind = line.strip().partition(" ")
+            if name in LIBRARIES and ("x86-64" in kind or "AArch64" in kind):
+                found[name] = Path(kind.split(" => ")[1]).resolve()
+        missing = set(LIBRARIES) - set(found)
+        if missing:
+            raise FileNotFoundError(f"ldconfig knows no {', '.join(sorted(missing))}")
+        return cls(found, None)
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """The first GPU of this machine, as its own driver sees it."""
+
+    driver: Driver
+    name: str
+    uuid: str
+    memory: int
+    """Bytes."""
+    version: str
+    """The driver's."""
+
+    @classmethod
+    def find(cls) -> Gpu:
+        """Raises FileNotFoundError where there is none."""
+        driver = Driver.find()
+        fields = ask_smi(driver, "name,uuid,memory.total,driver_version")
+        if len(fields) != 4:
+            raise FileNotFoundError("nvidia-smi shows no GPU")
+        name, uuid, memory, version = fields
+        return cls(driver, name, uuid, int(memory) * MIB, version)
+
+    def used(self) -> int:
+        """Bytes in use by everybody, without the shim."""
+        return int(ask_smi(self.driver, "memory.used")[0]) * MIB
+
+
+def ask_smi(driver: Driver, fields: str, **environment: str) -> list[str]:
+    """What nvidia-smi says of the first GPU."""
+    program = "nvidia-smi"
+    if driver.pretended:
+        program = str(driver.pretended / "nvidia-smi")
+        environment = {"LD_LIBRARY_PATH": str(driver.pretended)} | environment
+    command = [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits", "--id=0"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | environment
+    )
+    if done.returncode:
+        raise FileNotFoundError(f"nvidia-smi: {done.stdout}{done.stderr}")
+    return [field.strip() for field in done.stdout.splitlines()[0].split(",")]
+
+
+class Session:
+    """A slice and the shim that keeps to it."""
+
+    def __init__(self, name: str, gpu: Gpu) -> None:
+        self.gpu = gpu
+        self.directory = WORK / name
+        self.shim = WORK / f"{name}-shim"
+        real = self.directory / "driver"
+        real.mkdir(parents=True, exist_ok=True)
+        for library, path in gpu.driver.libraries.items():
+            (real / library).unlink(missing_ok=True)
+            (real / library).symlink_to(path)
+        build = [f"OUT={self.shim}", f"DIRECTORY={self.directory}"]
+        subprocess.run(["make", "--silent", "-C", str(ROOT / "gres/shim"), *build], check=True)
+
+    def grant(self, memory: int, percent: int) -> Session:
+        """Another slice, and nothing used of it; 0 bytes and 100 % are no limits."""
+        gpu = f"gpu={self.gpu.uuid}\nmemory={memory}\nsm={percent}\n"
+        (self.directory / "slice").write_text(f"version=1\ncompute=limiter\n{gpu}")
+        (self.directory / "counters").write_bytes(bytes(MIB))
+        return self
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What makes programs find the shim. (In a session it is bound over the libraries.)"""
+        path = f"{self.shim}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")
+        return {"LD_LIBRARY_PATH": path, "TRITON_LIBCUDA_PATH": str(self.shim)}
+
+    def smi(self, fields: str) -> list[str]:
+        """What nvidia-smi says inside."""
+        return ask_smi(self.gpu.driver, fields, **self.environment)
+
+    def start(self, program: str, *words: object, **environment: str) -> Program:
+        """One of programs/, inside."""
+        return Program(program, words, self.environment | environment)
+
+    def run(self, program: str, *words: object, **environment: str) -> dict[str, Any]:
+        """The same to its end; what it said last."""
+        with self.start(program, *words, **environment) as started:
+            return started.end()
+
+
+def run_bare(gpu: Gpu, program: str, *words: object) -> dict[str, Any]:
+    """The same with this machine's own driver, without the shim."""
+    folder = gpu.driver.pretended
+    environment = {"LD_LIBRARY_PATH": str(folder)} if folder else {}
+    with Program(program, words, environment) as started:
+        return started.end()
+
+
+class Program:
+    """A running program. What it found it says in lines of JSON; at a pause it waits for go_on."""
+
+    def __init__(
+        self, program: str, words: tuple[object, ...], environment: dict[str, str]
+    ) -> None:
+        self._process = subprocess.Popen(
+            [PYTHON, str(PROGRAMS / f"{program}.py"), *map(str, words)],
+            env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"} | environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+
+    def heard(self) -> dict[str, Any]:
+        """The next thing it says."""
+        assert self._process.stdout
+        for line in self._process.stdout:
+            if line.startswith("{"):
+                said: dict[str, Any] = json.loads(line)
+                return said
+        raise AssertionError(f"the program ended with {self._process.wait()}; see above for why")
+
+    def go_on(self) -> None:
+        """After a pause."""
+        assert self._process.stdin
+        with contextlib.suppress(BrokenPipeError):  # it was not waiting, and has ended
+            self._process.stdin.write("\n")
+            self._process.stdin.flush()
+
+    def kill(self) -> None:
+        """As kill -9."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+
+    def end(self) -> dict[str, Any]:
+        """Waits for the end; the last that it said."""
+        self.go_on()
+        assert self._process.stdout
+        said = [line for line in self._process.stdout if line.startswith("{")]
+        status = self._process.wait()
+        assert status == 0, f"it ended with {status}; see above for why"
+        last: dict[str, Any] = json.loads(said[-1])
+        return last

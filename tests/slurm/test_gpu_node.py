@@ -1,0 +1,226 @@
+"""Root's side of fractional GPUs, with plain sbatch and srun: who decides, what is fenced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.cluster import Cluster, wait_for
+
+JOBS = "/run/slipway/gpu/jobs"
+MIB = 1 << 20
+OVER = {"COMPLETED", "FAILED", "CANCELLED"}
+
+# Takes so many MiB of the GPU by the real driver's library, past any shim, and keeps them.
+HOLD = """#!/usr/bin/python3
+import ctypes, sys, time
+cuda = ctypes.CDLL("libcuda.so.1")
+context, pointer = ctypes.c_void_p(), ctypes.c_ulonglong()
+codes = [
+    cuda.cuInit(0),
+    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0),
+    cuda.cuCtxSetCurrent(context),
+    cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t({mib} << 20)),
+]
+print("codes", *codes, flush=True)
+time.sleep(300)
+"""
+SLEEP = "#!/bin/sh\nsleep 300\n"
+
+Submit = Callable[..., str]
+
+
+def _state(cluster: Cluster, job: str) -> str:
+    argv = ["squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T"]
+    return cluster.run("login", *argv).strip()
+
+
+def _wait(cluster: Cluster, job: str, *states: str) -> None:
+    wait_for(f"job {job} to be {states}", lambda: _state(cluster, job) in states)
+
+
+def _output(cluster: Cluster, job: str) -> str:
+    return cluster.run("login", "cat", f"/home/alice/gpu-{job}.out", check=False)
+
+
+def _on_n1(cluster: Cluster, script: str, user: str = "") -> str:
+    """What a script on the GPU's node says, and its exit status, whatever that is."""
+    return cluster.shell("n1", f"({script}) 2>&1; echo status $?", user=user)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Cluster:
+    """The running cluster."""
+    return Cluster.from_environment()
+
+
+@pytest.fixture(scope="module")
+def submit(cluster: Cluster) -> Iterator[Submit]:
+    """Submit a script as alice; her jobs end with the tests of this file."""
+    submitted: list[str] = []
+
+    def run(script: str, *options: str) -> str:
+        argv = ["sbatch", "--parsable", "--chdir=/home/alice", "--output=gpu-%j.out"]
+        argv += ["--cpus-per-task=1", "--mem=100M", "--nodelist=n1", *options]
+        job = cluster.run("login", *argv, user="alice", stdin=script).strip()
+        submitted.append(job)
+        return job
+
+    yield run
+    cluster.run("login", "scancel", *submitted)
+    cluster.shell("login", "rm -f gpu-*.out", user="alice")
+
+
+@pytest.fixture(scope="module")
+def quarter(cluster: Cluster, submit: Submit) -> str:
+    """A running job with one of four shards that claims in every way to have more."""
+    name = "x\n     Nodes=n1 CPU_IDs=0 Mem=50 GRES=shard:4(4/4)\nJobId=1 JobName=y"
+    lies = "--export=ALL,SLURM_SHARDS_ON_NODE=4,SLURM_JOB_GPUS=0"
+    job = submit(HOLD.format(mib=1500), "--gres=shard:1", lies, f"--job-name={name}")
+    _wait(cluster, job, "RUNNING")
+    wait_for("its memory", lambda: "codes" in _output(cluster, job) or None)
+    assert _output(cluster, job) == "codes 0 0 0 0\n"
+    return job
+
+
+def _usage(cluster: Cluster, job: str) -> dict[str, Any] | None:
+    text = cluster.run("n1", "cat", f"{JOBS}/{job}/usage.json", check=False)
+    found: dict[str, Any] | None = json.loads(text) if text else None
+    return found
+
+
+def test_the_slice_is_slurms_word(cluster: Cluster, quarter: str) -> None:
+    lines = cluster.run("n1", "cat", f"{JOBS}/{quarter}/slice").splitlines()
+    assert lines[:2] == ["version=1", "compute=limiter"]
+    assert lines[2].startswith("gpu=GPU-")
+    assert lines[3:] == [f"memory={2048 * MIB}", "sm=25"]
+
+
+def test_the_folder_is_roots_and_the_counters_the_users(cluster: Cluster, quarter: str) -> None:
+    names = "%n %U %a %F"
+    found = cluster.shell(
+        "n1", f"cd {JOBS}/{quarter}; stat -c '%n %U %a %s' slice counters driver ."
+    )
+    lines = [line.rsplit(" ", 1) for line in found.splitlines()]
+    assert [line[0] for line in lines] == [
+        "slice root 644",
+        "counters alice 600",
+        "driver root 755",
+        ". root 755",
+    ], names
+    assert lines[1][1] == str(MIB)
+    for script in (
+        f"echo memory=0 >> {JOBS}/{quarter}/slice",
+        f"rm -f {JOBS}/{quarter}/slice",
+        f"mv {JOBS}/{quarter} {JOBS}/1",
+        f"mkdir {JOBS}/2",
+        f"cat {JOBS}/{quarter}/counters > /dev/null",
+    ):
+        user = "bob" if "counters" in script else "alice"
+        assert "Permission denied" in _on_n1(cluster, script, user), script
+
+
+def test_use_is_measured(cluster: Cluster, quarter: str) -> None:
+    def measured() -> dict[str, Any] | None:
+        usage = _usage(cluster, quarter)
+        return usage if usage and usage["processes"] else None
+
+    usage = wait_for("a measurement", measured)
+    assert 1500 * MIB <= usage["memory"] <= 1700 * MIB
+    assert (usage["processes"], usage["kills"]) == (1, 0)
+
+
+def test_a_job_without_a_share_gets_nothing(cluster: Cluster, submit: Submit) -> None:
+    script = f"#!/bin/sh\nls {JOBS}/$SLURM_JOB_ID\ncat /dev/nvidia0\ntrue\n"
+    job = submit(script, "--export=ALL,SLURM_SHARDS_ON_NODE=0,SLURM_JOB_GPUS=0")
+    _wait(cluster, job, *OVER)
+    assert "No such file or directory" in _output(cluster, job)
+    assert "/dev/nvidia0: Operation not permitted" in _output(cluster, job)
+
+
+def test_who_takes_more_is_ended_and_the_neighbour_is_not(
+    cluster: Cluster, quarter: str, submit: Submit
+) -> None:
+    job = submit(HOLD.format(mib=3000), "--gres=shard:1")
+    _wait(cluster, job, "FAILED")
+    assert "codes 0 0 0 0" in _output(cluster, job)
+    assert "Killed" in _output(cluster, job) or "137" in _accounted(cluster, job)
+    assert f"job {job}: ended python3" in cluster.ctl("logs", "n1")
+    usage = _usage(cluster, quarter)
+    assert usage is not None
+    assert (usage["processes"], usage["kills"]) == (1, 0)
+    assert _state(cluster, quarter) == "RUNNING"
+
+
+def _accounted(cluster: Cluster, job: str) -> str:
+    argv = ["sacct", "-n", "-X", "-o", "ExitCode", "-j", job]
+    return cluster.run("login", *argv).strip()
+
+
+def test_slurmd_and_the_watchdog_restart_while_the_job_runs(cluster: Cluster, quarter: str) -> None:
+    before = cluster.run("n1", "cat", f"{JOBS}/{quarter}/slice")
+    cluster.daemon("restart", "n1", "slurmd", "slipway-gpu")
+    started = float(cluster.run("n1", "date", "+%s"))
+    wait_for(
+        "a measurement of the new watchdog",
+        lambda: (_usage(cluster, quarter) or {"time": 0})["time"] > started,
+    )
+    assert cluster.run("n1", "cat", f"{JOBS}/{quarter}/slice") == before
+    assert _state(cluster, quarter) == "RUNNING"
+
+
+def test_without_a_slice_nothing_starts_and_the_node_stays(
+    cluster: Cluster, submit: Submit
+) -> None:
+    settings = "/etc/slipway/gpu.json"
+    cluster.run("n1", "mv", settings, f"{settings}.away")
+    try:
+        job = submit("#!/bin/sh\necho it started\n", "--gres=shard:1")
+        _wait(cluster, job, *OVER)
+    finally:
+        cluster.run("n1", "mv", f"{settings}.away", settings)
+    assert _state(cluster, job) == "FAILED"
+    text = _output(cluster, job)
+    assert "it started" not in text
+    assert "This job's share of a GPU cannot be fenced, so it does not start" in text
+    assert "tell the administrators" in text
+    node = cluster.run("login", "sinfo", "--noheader", "--nodes=n1", "--format=%T %E")
+    assert set(node.splitlines()) <= {"mixed none", "idle none", "allocated none"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--gres=shard:5"], "One GPU has 4 shards, and you asked for 5."),
+        (["--gres=shard:a100:1"], "There are no GPUs of the kind a100 here."),
+        (["--gres=shard:1", "--nodes=2"], "Shards are parts of one GPU on one node"),
+        (["--tres-per-task=gres/shard:1"], "not per job, socket or task"),
+    ],
+)
+def test_what_cannot_work_is_refused_at_once(
+    cluster: Cluster, options: list[str], words: str
+) -> None:
+    argv = ["exec", "--user", "alice", "login", "--", "sbatch", *options, "--wrap=true"]
+    done = cluster.attempt(*argv)
+    assert done.returncode != 0
+    assert words in done.stdout + done.stderr
+
+
+def test_the_slice_goes_with_the_job(cluster: Cluster, quarter: str) -> None:
+    cluster.run("login", "scancel", quarter)
+    _wait(cluster, quarter, "CANCELLED")
+    wait_for("no slice", lambda: "status 2" in _on_n1(cluster, f"ls -d {JOBS}/{quarter}") or None)
+    again = (
+        f"SLURM_JOB_ID={quarter} /etc/slurm/epilog.sh && SLURM_JOB_ID={quarter} slipway-gpu epilog"
+    )
+    assert _on_n1(cluster, again) == "status 0\n"
+
+
+def test_the_node_has_all_that_it_needs(cluster: Cluster) -> None:
+    found = _on_n1(cluster, "slipway-gpu check")
+    assert "MISSING" not in found
+    assert "standin8g, 4 shards" in found
+    assert found.endswith("status 0\n")

@@ -1,0 +1,351 @@
+/* Physical memory, and the allocators that give an address at once: linear, managed, host, IPC. */
+#define _GNU_SOURCE
+#include "driver.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static struct allocation *allocations;
+
+/* --- the GPU's own memory ------------------------------------------------------------------------ */
+
+/* Tests stop or kill a process between the driver's "yes" and its answer. */
+static void pause_for_tests(void)
+{
+    const char *text = getenv("STANDIN_PAUSE_MS");
+    useconds_t ms = 0;
+    for (; text && *text >= '0' && *text <= '9'; text++)
+        ms = ms * 10 + (useconds_t)(*text - '0');
+    if (ms)
+        usleep(ms * 1000);
+}
+
+CUresult charge(int gpu, uint64_t bytes)
+{
+    const int slot = state_own_slot();
+    if (slot < 0)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    struct state *shared = state();
+    state_lock();
+    const uint64_t used = state_used(gpu), all = shared->gpus[gpu].memory;
+    const bool fits = used <= all && bytes <= all - used;
+    if (fits)
+        shared->slots[slot].bytes[gpu] += bytes;
+    state_unlock();
+    pause_for_tests();
+    return fits ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void discharge(int gpu, uint64_t bytes)
+{
+    const int slot = state_own_slot();
+    state_lock();
+    state()->slots[slot].bytes[gpu] -= bytes;
+    state_unlock();
+}
+
+EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
+{
+    struct context *context;
+    CUresult result = need_context(&context);
+    if (result)
+        return result;
+    const int gpu = device_gpu(context->device);
+    state_lock();
+    const uint64_t used = state_used(gpu);
+    state_unlock();
+    *total = state()->gpus[gpu].memory;
+    *available = used < *total ? *total - used : 0;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemGetInfo(unsigned *available, unsigned *total)
+{
+    size_t free_bytes, all;
+    CUresult result = cuMemGetInfo_v2(&free_bytes, &all);
+    if (!result) {
+        *available = free_bytes > UINT32_MAX ? UINT32_MAX : (unsigned)free_bytes;
+        *total = all > UINT32_MAX ? UINT32_MAX : (unsigned)all;
+    }
+    return result;
+}
+
+/* --- what has been allocated --------------------------------------------------------------------- */
+
+static CUdeviceptr next_address = 0x700000000000ull;
+
+CUdeviceptr address_take(uint64_t bytes)
+{
+    const CUdeviceptr address = next_address;
+    next_address += (bytes + 511) / 512 * 512;
+    return address;
+}
+
+/* Programs of CUDA 3.1 and before have addresses of 32 bits. */
+static CUdeviceptr_v1 low_address_take(unsigned bytes)
+{
+    static CUdeviceptr_v1 next = 0x1000000;
+    const CUdeviceptr_v1 address = next;
+    next += bytes / 512 * 512 + 512;
+    return address;
+}
+
+struct allocation *allocation_add(enum kind kind, int gpu, CUdeviceptr address, uint64_t bytes)
+{
+    struct allocation *made = calloc(1, sizeof *made);
+    if (!made)
+        abort(); /* a stand-in for tests: no way out is needed */
+    *made = (struct allocation){.next = allocations, .context = context_current(), .kind = kind,
+                                .gpu = gpu, .address = address, .bytes = bytes};
+    return allocations = made;
+}
+
+struct allocation *allocation_find(CUdeviceptr address)
+{
+    struct allocation *found = allocations;
+    while (found && !(address >= found->address && address - found->address < found->bytes))
+        found = found->next;
+    return found;
+}
+
+static void release(struct allocation *allocation)
+{
+    switch (allocation->kind) {
+    case MANAGED:
+        discharge(allocation->gpu, allocation->bytes);
+        munmap((void *)(uintptr_t)allocation->address, allocation->bytes);
+        break;
+    case LINEAR:
+        discharge(allocation->gpu, allocation->bytes);
+        break;
+    case HOST:
+        free((void *)(uintptr_t)allocation->address);
+        break;
+    case POOLED:
+        pool_give_back(allocation);
+        break;
+    case GRAPH:
+        graph_memory_free(allocation);
+        break;
+    case IMPORTED: /* somebody else's memory */
+        break;
+    }
+}
+
+static void allocation_end(struct allocation **place)
+{
+    struct allocation *ended = *place;
+    *place = ended->next;
+    release(ended);
+    free(ended);
+}
+
+CUresult allocation_free(CUdeviceptr address)
+{
+    struct allocation **place = &allocations;
+    while (*place && (*place)->address != address)
+        place = &(*place)->next;
+    if (!*place)
+        return CUDA_ERROR_INVALID_VALUE;
+    allocation_end(place);
+    return CUDA_SUCCESS;
+}
+
+void allocations_end(struct context *context)
+{
+    struct allocation **place = &allocations;
+    while (*place)
+        if ((*place)->context == context && (*place)->kind != POOLED)
+            allocation_end(place);
+        else
+            place = &(*place)->next;
+}
+
+void allocations_forget(void)
+{
+    allocations = NULL;
+}
+
+/* --- linear and managed memory ------------------------------------------------------------------- */
+
+static CUresult linear(CUdeviceptr address, uint64_t bytes)
+{
+    struct context *context;
+    CUresult result = need_context(&context);
+    if (result)
+        return result;
+    if (!bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    result = charge(device_gpu(context->device), bytes);
+    if (!result)
+        allocation_add(LINEAR, device_gpu(context->device), address, bytes);
+    return result;
+}
+
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
+{
+    pthread_mutex_lock(&driver_lock);
+    const CUdeviceptr taken = address_take(bytes);
+    CUresult result = linear(taken, bytes);
+    if (!result)
+        *address = taken;
+    pthread_mutex_unlock(&driver_lock);
+    return result;
+}
+
+EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *address, unsigned bytes)
+{
+    pthread_mutex_lock(&driver_lock);
+    const CUdeviceptr_v1 taken = low_address_take(bytes);
+    CUresult result = linear(taken, bytes);
+    if (!result)
+        *address = taken;
+    pthread_mutex_unlock(&driver_lock);
+    return result;
+}
+
+/* Rows start at multiples of 512 bytes. */
+static size_t row(size_t width)
+{
+    return (width + 511) / 512 * 512;
+}
+
+EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
+                                   unsigned element)
+{
+    (void)element;
+    CUresult result = cuMemAlloc_v2(address, row(width) * height);
+    if (!result)
+        *pitch = row(width);
+    return result;
+}
+
+EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *address, unsigned *pitch, unsigned width,
+                                unsigned height, unsigned element)
+{
+    (void)element;
+    CUresult result = cuMemAlloc(address, (unsigned)row(width) * height);
+    if (!result)
+        *pitch = (unsigned)row(width);
+    return result;
+}
+
+EXPORT CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags)
+{
+    struct context *context;
+    CUresult result = need_context(&context);
+    if (result)
+        return result;
+    if (!bytes || flags < 1 || flags > 4)
+        return CUDA_ERROR_INVALID_VALUE;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_mutex_lock(&driver_lock);
+    result = charge(device_gpu(context->device), bytes);
+    if (!result) {
+        *address = (uintptr_t)memory;
+        allocation_add(MANAGED, device_gpu(context->device), *address, bytes);
+    } else {
+        munmap(memory, bytes);
+    }
+    pthread_mutex_unlock(&driver_lock);
+    return result;
+}
+
+EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
+{
+    CUresult result = need_init();
+    if (result || !address)
+        return result;
+    pthread_mutex_lock(&driver_lock);
+    result = allocation_free(address);
+    pthread_mutex_unlock(&driver_lock);
+    return result;
+}
+
+EXPORT CUresult cuMemFree(CUdeviceptr_v1 address)
+{
+    return cuMemFree_v2(address);
+}
+
+EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr address)
+{
+    pthread_mutex_lock(&driver_lock);
+    struct allocation *found = allocation_find(address);
+    if (found && base)
+        *base = found->address;
+    if (found && bytes)
+        *bytes = found->bytes;
+    pthread_mutex_unlock(&driver_lock);
+    return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+EXPORT CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr address)
+{
+    pthread_mutex_lock(&driver_lock);
+    struct allocation *found = allocation_find(address);
+    CUresult result = found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (found && attribute == 1) /* context */
+        *(CUcontext *)value = found->context;
+    else if (found && attribute == 2) /* type of memory: host or device */
+        *(unsigned *)value = found->kind == HOST ? 1 : 2;
+    else if (found && attribute == 9) { /* device */
+        for (int i = 0; i < device_count(); i++)
+            if (device_gpu(i) == found->gpu)
+                *(int *)value = i;
+    } else if (found)
+        result = CUDA_ERROR_NOT_SUPPORTED;
+    pthread_mutex_unlock(&driver_lock);
+    return result;
+}
+
+/* --- the host's memory, of which a GPU has no part ----------------------------------------------- */
+
+EXPORT CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
+{
+    struct context *context;
+    (void)flags;
+    CUresult result = need_context(&context);
+    if (result)
+        return result;
+    *memory = malloc(bytes);
+    if (!*memory)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_mutex_lock(&driver_lock);
+    allocation_add(HOST, device_gpu(context->device), (uintptr_t)*memory, bytes);
+    pthread_mutex_unlock(&driver_lock);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAllocHost_v2(void **memory, size_t bytes)
+{
+    return cuMemHostAlloc(memory, bytes, 0);
+}
+
+EXPORT CUresult cuMemAllocHost(void **memory, unsigned bytes)
+{
+    return cuMemHostAlloc(memory, bytes, 0);
+}
+
+EXPORT CUresult cuMemFreeHost(void *memory)
+{
+    return cuMemFree_v2((uintptr_t)memory);
+}
+
+EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
+{
+    struct context *context;
+    (void)memory, (void)bytes, (void)flags;
+    return need_context(&context);
+}
+ALIAS(cuMemHostRegister, cuMemHostRegister_v2);
+
+EXPORT CUresult cuMemHostUnregister(void *memory)
+{
+    (void)memory;
+    return need_init();
+}

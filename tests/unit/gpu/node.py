@@ -1,0 +1,75 @@
+"""A node for the tests: its GPUs as NVML tells of them, and its settings."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import cast
+
+from portal.core.fgpu import MIB, GpuKind, kinds_as_json
+from portal.gpu.nvml import Device, Nvml, NvmlError
+from portal.gpu.slurm import Gres, NodeJob
+
+RECORDED = Path(__file__).parents[2] / "recorded"
+
+DEMO = GpuKind("standin8g", "Stand-in", 8192, Fraction(1, 2), Fraction(1, 2))
+A100 = GpuKind("a100", "A100", 81920, Fraction(1, 4), Fraction(1, 2))
+MIG = GpuKind("1g.10gb", "MIG", 9728, Fraction(1), Fraction(1), sharing="mig", compute="none")
+
+
+def gpu(number: int, memory_mb: int = 8192, name: str = "Stand-in 8GB") -> Device:
+    """One GPU of a node."""
+    return Device(f"GPU-{number}", name, memory_mb * MIB, number, (f"/dev/nvidia{number}",))
+
+
+class FakeNvml:
+    """What NVML says; `broken` makes it fail as after a driver's reload."""
+
+    def __init__(self, *devices: Device) -> None:
+        self.found = list(devices)
+        self.held: dict[str, dict[int, int]] = {}
+        self.share: dict[str, dict[int, float] | None] = {}
+        self.version = (580, 65)
+        self.broken: set[str] = set()
+        self.open = 0
+
+    def connect(self) -> Nvml:
+        """As `Nvml()`."""
+        self._fail("driver")
+        self.open += 1
+        return cast(Nvml, self)
+
+    def close(self) -> None:
+        self.open -= 1
+
+    def devices(self) -> list[Device]:
+        return self.found
+
+    def driver(self) -> tuple[int, ...]:
+        return self.version
+
+    def processes(self, uuid: str) -> dict[int, int]:
+        self._fail(uuid)
+        return self.held.get(uuid, {})
+
+    def busy(self, uuid: str, since: int) -> dict[int, float] | None:
+        return self.share.get(uuid, {})
+
+    def _fail(self, what: str) -> None:
+        if what in self.broken:
+            raise NvmlError(f"{what} is lost", 15)
+
+
+def settings_file(folder: Path, *kinds: GpuKind, margin_mb: int = 256) -> Path:
+    """The settings as `slipway render gpu` writes them."""
+    file = folder / "gpu.json"
+    file.write_text(json.dumps({"kinds": kinds_as_json(kinds), "margin_mb": margin_mb}))
+    return file
+
+
+def answer(*gres: Gres, over: bool = False) -> Callable[[int, str], NodeJob]:
+    """A Slurm that says the same of every job."""
+    return lambda job, node: NodeJob(os.getuid(), os.getgid(), over, gres)

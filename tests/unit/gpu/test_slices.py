@@ -1,0 +1,119 @@
+"""From what Slurm granted to a slice, and the folder that holds it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from portal.core.fgpu import MIB, GpuKind
+from portal.gpu import slices
+from portal.gpu.nvml import Device
+from portal.gpu.slices import JobSlice, Part, Refused, decide
+from portal.gpu.slurm import Gres
+from tests.unit.gpu.node import A100, DEMO, MIG, gpu
+
+ME = (os.getuid(), os.getgid())
+
+
+def shard(count: int, *shares: tuple[int, int], kind: str = "") -> Gres:
+    return Gres("shard", kind, count, shares)
+
+
+def test_the_demos_example() -> None:
+    found = decide([shard(1, (1, 4))], [0], [gpu(0)], [DEMO])
+    assert found == JobSlice("limiter", (Part("GPU-0", 2048 * MIB, 25),))
+    assert found.text() == ("version=1\ncompute=limiter\ngpu=GPU-0\nmemory=2147483648\nsm=25\n")
+    assert slices.parse_slice(found.text()) == found
+
+
+def test_the_third_gpu_of_a_mixed_node() -> None:
+    devices = [gpu(0), gpu(1, 81559, "A100"), gpu(2, 81559, "A100")]
+    found = decide([shard(2, (2, 8), kind="a100")], [2], devices, [DEMO, A100])
+    (part,) = found.parts
+    # A quarter of what the GPU really has, not of what the settings say.
+    assert part == Part("GPU-2", 81559 * MIB // 4 // MIB * MIB, 25)
+
+
+def test_shards_of_two_gpus() -> None:
+    devices = [gpu(0, 81559), gpu(1, 81559)]
+    found = decide([shard(3, (1, 8), (2, 8))], [0, 1], devices, [A100])
+    assert [part.sm_percent for part in found.parts] == [12, 25]
+
+
+def test_whole_gpus_and_mig_have_no_limit() -> None:
+    devices = [gpu(0), gpu(1), Device("MIG-1", "1g.10gb", 9728 * MIB, 2, (), mig=True)]
+    found = decide([Gres("gpu", "", 2)], [0, 1], devices, [DEMO])
+    assert found.parts == (Part("GPU-0", 0, 100), Part("GPU-1", 0, 100))
+    assert decide([Gres("gpu", "1g.10gb", 1)], [2], devices, [MIG]).parts[0].uuid == "MIG-1"
+
+
+def test_all_slices_of_a_gpu_fit_into_it() -> None:
+    for memory in (8192, 8191, 7500, 8800):
+        part = decide([shard(1, (1, 4))], [0], [gpu(0, memory)], [DEMO]).parts[0]
+        assert 4 * part.memory <= memory * MIB
+
+
+@pytest.mark.parametrize(
+    ("gres", "numbers", "devices", "kinds", "why"),
+    [
+        ([], [0], [gpu(0)], [DEMO], "holds no GPU"),
+        ([shard(2, (1, 4))], [0], [gpu(0)], [DEMO], "do not fit"),
+        ([shard(2, (2, 4))], [0, 1], [gpu(0), gpu(1)], [DEMO], "do not fit"),
+        ([shard(2)], [0], [gpu(0)], [DEMO], "do not fit"),
+        ([shard(1, (1, 4))], [1], [gpu(0)], [DEMO], "shows 1 only"),
+        ([shard(1, (1, 8))], [0], [gpu(0)], [DEMO], "no kind"),
+        ([shard(1, (1, 4))], [0], [gpu(0, 16384)], [DEMO], "no kind"),
+        ([shard(1, (1, 4), kind="h100")], [0], [gpu(0)], [DEMO], "no kind"),
+        ([shard(1, (1, 4))], [0], [gpu(0)], [], "no kind"),
+        ([shard(1, (1, 4)), Gres("gpu", "", 1)], [0], [gpu(0)], [DEMO], "shard, gpu"),
+        ([Gres("gpu", "", 2)], [0], [gpu(0)], [DEMO], "named 1"),
+    ],
+)
+def test_what_cannot_be_fenced_is_refused(
+    gres: list[Gres],
+    numbers: list[int],
+    devices: list[Device],
+    kinds: list[GpuKind],
+    why: str,
+) -> None:
+    with pytest.raises(Refused, match=why):
+        decide(gres, numbers, devices, kinds)
+
+
+def _mode(file: Path) -> int:
+    return stat.S_IMODE(file.stat().st_mode)
+
+
+def test_the_folder_is_roots_and_the_counters_the_users(tmp_path: Path) -> None:
+    jobs = tmp_path / "jobs"
+    slices.write(jobs, 12, ME, {"slice": "version=1\n"})
+    folder = jobs / "12"
+    assert sorted(path.name for path in folder.iterdir()) == ["counters", "driver", "slice"]
+    assert (_mode(folder), _mode(folder / "slice")) == (0o755, 0o644)
+    counters = folder / "counters"
+    assert (_mode(counters), counters.stat().st_size) == (0o600, 1 << 20)
+    assert counters.read_bytes().count(0) == 1 << 20
+    assert counters.stat().st_blocks * 512 >= 1 << 20  # no page of it can be missing later
+    assert list(slices.all_jobs(jobs)) == [12]
+
+
+def test_a_job_that_runs_again_starts_from_nothing(tmp_path: Path) -> None:
+    slices.write(tmp_path, 12, ME, {"slice": "old", "limits": "GPU-0 2048\n"})
+    (tmp_path / "12" / "counters").write_bytes(b"full")
+    slices.write(tmp_path, 12, ME, {"slice": "new"})
+    assert (tmp_path / "12" / "slice").read_text() == "new"
+    assert (tmp_path / "12" / "counters").stat().st_size == 1 << 20
+    assert not (tmp_path / "12" / "limits").exists()
+
+
+@pytest.mark.parametrize("half", [".new-12", ".old-12"])
+def test_a_crash_in_the_middle_leaves_nothing_in_the_way(tmp_path: Path, half: str) -> None:
+    (tmp_path / half / "driver").mkdir(parents=True)
+    assert list(slices.all_jobs(tmp_path)) == []
+    slices.write(tmp_path, 12, ME, {"slice": "whole"})
+    slices.remove(tmp_path, 12)
+    slices.remove(tmp_path, 12)
+    assert list(tmp_path.iterdir()) == []

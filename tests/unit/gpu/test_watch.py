@@ -1,0 +1,280 @@
+"""The watchdog: what it writes down, whom it ends, and what it survives."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portal.core.fgpu import MIB
+from portal.gpu import slices, watch
+from portal.gpu.jobs import GONE_AFTER
+from portal.gpu.slices import JobSlice, Part
+from portal.gpu.slurm import NodeJob, NoSuchJob, SlurmError
+from tests.unit.gpu.node import FakeNvml, answer, gpu
+
+NOW = 1_795_270_421.25
+MARGIN = 256 * MIB
+QUARTER = JobSlice("limiter", (Part("GPU-0", 2048 * MIB, 25),))
+
+
+class Node:
+    """A node with jobs, processes and a watchdog."""
+
+    def __init__(self, folder: Path) -> None:
+        self.jobs = folder / "jobs"
+        self.proc = folder / "proc"
+        self.cgroups = folder / "cgroup"
+        self.nvml = FakeNvml(gpu(0), gpu(1))
+        self.said: list[str] = []
+        self.ask = answer()
+        self.running: list[subprocess.Popen[bytes]] = []
+        self.watch = self.watchdog()
+
+    def watchdog(self) -> watch.Watch:
+        """A new one, as after a restart."""
+        return watch.Watch(
+            MARGIN,
+            "n1",
+            jobs=self.jobs,
+            proc=self.proc,
+            cgroups=self.cgroups,
+            connect=self.nvml.connect,
+            ask=self._asked,
+            log=self.said.append,
+        )
+
+    def _asked(self, job: int, name: str) -> NodeJob:
+        return self.ask(job, name)
+
+    def job(self, job: int, slice_: JobSlice = QUARTER) -> None:
+        """Prolog ran for a job."""
+        owner = os.getuid(), os.getgid()
+        slices.write(self.jobs, job, owner, {"slice": slice_.text()})
+
+    def process(self, job: int, memory_mb: int, gpu: str = "GPU-0") -> subprocess.Popen[bytes]:
+        """A real process, in a job by what /proc says of it."""
+        child = subprocess.Popen(["sleep", "60"])
+        self.running.append(child)
+        place = self.proc / str(child.pid)
+        place.mkdir(parents=True)
+        self.move(child.pid, job)
+        (place / "comm").write_text("python3\n")
+        (place / "stat").write_text(f"{child.pid} (py (t) on) S " + " ".join(["1"] * 40))
+        self.nvml.held.setdefault(gpu, {})[child.pid] = memory_mb * MIB
+        return child
+
+    def move(self, pid: int, job: int) -> None:
+        """Say what its cgroup is."""
+        path = f"/system.slice/slurmstepd.scope/job_{job}/step_batch/user/task_0"
+        (self.proc / str(pid) / "cgroup").write_text(f"0::{path}\n")
+
+    def usage(self, job: int) -> dict[str, Any]:
+        """What the session reads."""
+        found: dict[str, Any] = json.loads((self.jobs / str(job) / "usage.json").read_text())
+        return found
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    found = Node(tmp_path)
+    yield found
+    for child in found.running:
+        child.kill()
+        child.wait()
+
+
+def _killed(child: subprocess.Popen[bytes]) -> bool:
+    try:
+        return child.wait(0.5) == -9
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def test_use_is_counted_for_each_job(node: Node) -> None:
+    node.job(12)
+    node.job(13)
+    one, two = node.process(12, 500), node.process(12, 100)
+    node.process(99, 4000)  # of no job here
+    node.nvml.share["GPU-0"] = {one.pid: 12.0, two.pid: 0.54}
+    node.watch.look(NOW)
+    assert node.usage(12) == {
+        "time": 1795270421.2,
+        "memory": 600 * MIB,
+        "sm_percent": 12.5,
+        "processes": 2,
+        "kills": 0,
+    }
+    assert node.usage(13)["memory"] == 0
+    assert node.usage(13)["sm_percent"] == 0.0
+    assert node.said == []
+
+
+def test_a_gpu_that_does_not_tell_its_load(node: Node) -> None:
+    node.job(12)
+    node.process(12, 10)
+    node.nvml.share["GPU-0"] = None
+    node.watch.look(NOW)
+    assert node.usage(12)["sm_percent"] is None
+
+
+def test_the_margin_is_allowed_and_a_byte_more_is_not(node: Node) -> None:
+    node.job(12)
+    child = node.process(12, 2048 + 256)
+    node.watch.look(NOW)
+    assert not _killed(child)
+    node.nvml.held["GPU-0"][child.pid] += 1
+    node.watch.look(NOW + 1)
+    assert _killed(child)
+    assert "ended python3" in node.said[0]
+    node.watch.look(NOW + 2)  # the driver shows it a moment longer
+    assert node.usage(12)["kills"] == 1
+    assert len(node.said) == 1
+
+
+def test_the_greediest_goes_first_and_the_neighbour_stays(node: Node) -> None:
+    node.job(12)
+    node.job(13)
+    small, greedy = node.process(12, 300), node.process(12, 4000)
+    neighbour = node.process(13, 2048)
+    node.watch.look(NOW)
+    assert _killed(greedy)
+    assert not _killed(small)
+    assert not _killed(neighbour)
+    assert (node.usage(12)["kills"], node.usage(13)["kills"]) == (1, 0)
+
+
+def test_many_small_processes_are_no_way_around(node: Node) -> None:
+    node.job(12)
+    children = [node.process(12, 1000) for _ in range(4)]
+    node.watch.look(NOW)
+    assert sorted(_killed(child) for child in children) == [False, False, True, True]
+
+
+def test_whole_gpus_have_no_limit(node: Node) -> None:
+    node.job(12, JobSlice("none", (Part("GPU-0", 0, 100),)))
+    child = node.process(12, 8000)
+    node.watch.look(NOW)
+    assert not _killed(child)
+
+
+def test_a_pid_that_became_somebody_elses_is_not_ended(node: Node) -> None:
+    node.job(12)
+    child = node.process(12, 4000)
+    watchdog = node.watchdog()
+    name = watchdog._name
+
+    def reused(pid: int) -> str:
+        node.move(pid, 77)
+        return name(pid)
+
+    watchdog._name = reused  # type: ignore[method-assign]
+    watchdog.look(NOW)
+    assert not _killed(child)
+
+
+def test_kills_are_remembered_by_the_next_watchdog_but_not_by_the_next_run(node: Node) -> None:
+    node.job(12)
+    _ = node.process(12, 4000)
+    node.watch.look(NOW)
+    again = node.watchdog()
+    node.nvml.held = {}
+    again.look(NOW + 1)
+    assert node.usage(12)["kills"] == 1
+    node.job(12)  # requeued
+    again.look(NOW + 2)
+    assert node.usage(12)["kills"] == 0
+
+
+def test_a_lost_driver_is_said_once_and_tried_again(node: Node) -> None:
+    node.job(12)
+    node.nvml.broken = {"driver"}
+    node.watch.look(NOW)
+    node.watch.look(NOW + 1)
+    assert node.said == ["cannot watch now, trying again: driver is lost"]
+    node.nvml.broken = set()
+    node.watch.look(NOW + 2)
+    assert node.said[1:] == ["watching again"]
+    assert node.usage(12)["memory"] == 0
+
+
+def test_the_fence_stands_when_another_gpu_is_lost(node: Node) -> None:
+    node.job(12)
+    node.job(13, JobSlice("limiter", (Part("GPU-1", 2048 * MIB, 25),)))
+    child = node.process(12, 4000)
+    node.nvml.broken = {"GPU-1"}
+    node.watch.look(NOW)
+    assert _killed(child)
+    assert not (node.jobs / "13" / "usage.json").exists()
+    assert node.said[-1] == "cannot watch now, trying again: GPU-1 is lost"
+
+
+def test_the_driver_is_let_go_when_no_job_needs_it(node: Node) -> None:
+    node.job(12)
+    node.watch.look(NOW)
+    assert node.nvml.open == 1
+    slices.remove(node.jobs, 12)
+    node.watch.look(NOW + 1)
+    assert node.nvml.open == 0
+
+
+def test_a_job_without_a_slice_is_left_alone(node: Node) -> None:
+    slices.write(node.jobs, 12, (0, 0), {"refused": "no driver\n"})
+    node.watch.look(NOW)
+    assert node.said == []
+    assert node.nvml.open == 0
+
+
+def _gone(job: int, name: str) -> NodeJob:
+    raise NoSuchJob("Invalid job id specified")
+
+
+def _silent(job: int, name: str) -> NodeJob:
+    raise SlurmError("Unable to contact slurm controller")
+
+
+@pytest.mark.parametrize(
+    ("ask", "stays"),
+    [(answer(), True), (_silent, True), (answer(over=True), False), (_gone, False)],
+)
+def test_what_jobs_leave_behind_is_swept_when_slurm_says_so(
+    node: Node, ask: Any, stays: bool
+) -> None:
+    node.ask = ask
+    node.job(12)
+    node.watch.look(NOW)
+    node.watch.look(NOW + GONE_AFTER)
+    assert (node.jobs / "12").exists()
+    node.watch.look(NOW + GONE_AFTER + 1)
+    assert (node.jobs / "12").exists() is stays
+
+
+def test_a_running_job_is_not_asked_about(node: Node) -> None:
+    node.ask = _gone
+    node.job(12)
+    (node.cgroups / "system.slice" / "slurmstepd.scope" / "job_12").mkdir(parents=True)
+    node.watch.look(NOW)
+    node.watch.look(NOW + 10 * GONE_AFTER)
+    assert (node.jobs / "12").exists()
+
+
+def test_halves_of_folders_are_swept(node: Node) -> None:
+    half = node.jobs / ".new-12"
+    half.mkdir(parents=True)
+    node.watch.look(half.stat().st_mtime + GONE_AFTER + 1)
+    assert not half.exists()
+
+
+def test_there_is_one_watchdog(tmp_path: Path) -> None:
+    jobs = tmp_path / "gpu" / "jobs"
+    assert not watch.is_running(jobs)
+    first = watch.lock(jobs)
+    assert first is not None
+    assert watch.is_running(jobs)
+    first.close()
+    assert not watch.is_running(jobs)

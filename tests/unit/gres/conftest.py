@@ -1,0 +1,127 @@
+"""What the tests of fractional GPUs share: a pretended driver, and the shim in front of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+MIB = 1 << 20
+UUID = "GPU-51195a90-0000-4000-8000-00000000000{}"
+
+
+def make(source: str, out: Path, **variables: object) -> None:
+    """Builds one of the folders of C code; what the compiler says is the test's failure."""
+    words = [f"{name}={value}" for name, value in {"OUT": out, **variables}.items()]
+    done = subprocess.run(
+        ["make", "--silent", "-C", str(ROOT / source), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@dataclass(frozen=True)
+class Standin:
+    """A pretended driver with GPUs of its own, whose device files are plain files."""
+
+    directory: Path
+
+    @property
+    def cuda(self) -> Path:
+        return self.directory / "libcuda.so.1"
+
+    @property
+    def nvml(self) -> Path:
+        return self.directory / "libnvidia-ml.so.1"
+
+    @property
+    def smi(self) -> Path:
+        return self.directory / "nvidia-smi"
+
+    def device(self, number: int = 0) -> Path:
+        return self.directory / f"nvidia{number}"
+
+    def reset(self, gpus: int = 1, mib: int = 8192) -> None:
+        """New and empty GPUs, all of them open to everybody."""
+        for old in self.directory.glob("nvidia[0-9]"):
+            old.unlink()
+        for number in range(gpus):
+            self.device(number).touch()
+        self._run("reset", str(gpus), str(mib))
+
+    def show(self) -> dict[str, Any]:
+        """What is in use: {"now_ns", "gpus": [{used, busy_ns…}], "processes": [{pid, bytes…}]}."""
+        shown: dict[str, Any] = json.loads(self._run("show"))
+        return shown
+
+    def used(self, gpu: int = 0) -> int:
+        """Bytes of a GPU's memory that all processes hold, as the hardware counts."""
+        return int(self.show()["gpus"][gpu]["used"])
+
+    def _run(self, *words: str) -> str:
+        command = [str(self.directory / "standin"), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@dataclass(frozen=True)
+class Shim:
+    """The shim of one session: its libraries, and the folder that root would have made for it."""
+
+    directory: Path
+    libraries: Path
+
+    @property
+    def cuda(self) -> Path:
+        return self.libraries / "libcuda.so.1"
+
+    @property
+    def nvml(self) -> Path:
+        return self.libraries / "libnvidia-ml.so.1"
+
+    def grant(self, *gpus: tuple[str, int, int], compute: str = "limiter") -> None:
+        """A new slice, (UUID, bytes, percent of the multiprocessors) a GPU, with empty counters."""
+        lines = ["version=1", f"compute={compute}"]
+        for uuid, memory, percent in gpus:
+            lines += [f"gpu={uuid}", f"memory={memory}", f"sm={percent}"]
+        (self.directory / "slice").write_text("\n".join(lines) + "\n")
+        (self.directory / "counters").write_bytes(bytes(MIB))
+
+
+@pytest.fixture(scope="session")
+def standin_built(tmp_path_factory: pytest.TempPathFactory) -> Standin:
+    """Built once; tests take `standin`."""
+    directory = tmp_path_factory.mktemp("standin")
+    make("tests/standin", directory, STATE=directory / "state", DEVICE=directory / "nvidia")
+    return Standin(directory)
+
+
+@pytest.fixture
+def standin(standin_built: Standin) -> Standin:
+    """One empty GPU of 8 GiB."""
+    standin_built.reset()
+    return standin_built
+
+
+@pytest.fixture(scope="session")
+def shim(standin_built: Standin, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Shim]:
+    """Makes the shim of a session by its name; each is built once. Follow it by grant()."""
+    made: dict[str, Shim] = {}
+
+    def session(name: str = "session") -> Shim:
+        if name not in made:
+            directory = tmp_path_factory.mktemp(name)
+            libraries = tmp_path_factory.mktemp(f"{name}-shim")
+            (directory / "driver").symlink_to(standin_built.directory)
+            make("gres/shim", libraries, DIRECTORY=directory)
+            made[name] = Shim(directory, libraries)
+        return made[name]
+
+    return session
