@@ -1,0 +1,187 @@
+/* The session's GPUs and their memory, as nvidia-smi and others ask NVML for them. */
+#include "nvml_shim.h"
+
+#include <string.h>
+
+#define UUID_SIZE 96
+
+NEEDS(nvmlDeviceGetUUID, nvmlDevice_t device, char *text, unsigned int length);
+
+__attribute__((constructor)) static void find_real_functions(void)
+{
+    real_fill(nvml_device_hooks);
+    real_fill(nvml_process_hooks);
+    real_fill(nvml_utilization_hooks);
+}
+
+/* --- which GPUs ---------------------------------------------------------------------------------- */
+
+/* MIG devices are behind the handle of their GPU, so with them every GPU must be found. */
+static int has_mig(void)
+{
+    for (int index = 0; index < slice()->count; index++)
+        if (!strncmp(slice()->device[index].uuid, "MIG-", 4))
+            return 1;
+    return 0;
+}
+
+static int is_ours(nvmlDevice_t device)
+{
+    char uuid[UUID_SIZE];
+    if (has_mig())
+        return 1;
+    return !real_nvmlDeviceGetUUID(device, uuid, sizeof uuid) && slice_find(uuid) >= 0;
+}
+
+int nvml_part(nvmlDevice_t device)
+{
+    char uuid[UUID_SIZE];
+    if (real_nvmlDeviceGetUUID(device, uuid, sizeof uuid))
+        return -1;
+    const int found = slice_find(uuid);
+    return found >= 0 && slice()->device[found].memory ? found : -1;
+}
+
+NEEDS(nvmlDeviceGetCount_v2, unsigned int *count);
+NEEDS(nvmlDeviceGetHandleByIndex_v2, unsigned int index, nvmlDevice_t *device);
+
+/* The session's GPU of this number; how many there are when `wanted` is beyond them. The device cgroup
+ * has hidden all others already where it can; this holds where it does not. */
+static nvmlReturn_t find_ours(unsigned int wanted, nvmlDevice_t *found, unsigned int *count)
+{
+    unsigned int all;
+    nvmlReturn_t answer = real_nvmlDeviceGetCount_v2(&all);
+    *count = 0;
+    for (unsigned int index = 0; !answer && index < all; index++) {
+        nvmlDevice_t device;
+        if (real_nvmlDeviceGetHandleByIndex_v2(index, &device) || !is_ours(device))
+            continue;
+        if ((*count)++ == wanted) {
+            *found = device;
+            return NVML_SUCCESS;
+        }
+    }
+    return answer ? answer : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
+{
+    nvmlDevice_t none;
+    if (!count)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    nvmlReturn_t answer = find_ours(~0u, &none, count);
+    return answer == NVML_ERROR_INVALID_ARGUMENT ? NVML_SUCCESS : answer;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetCount(unsigned int *count)
+{
+    return nvmlDeviceGetCount_v2(count);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device)
+{
+    unsigned int count;
+    return device ? find_ours(index, device, &count) : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *device)
+{
+    return nvmlDeviceGetHandleByIndex_v2(index, device);
+}
+
+WRAP(nvmlDeviceGetIndex, nvmlDevice_t device, unsigned int *index)
+{
+    nvmlReturn_t answer = real_nvmlDeviceGetIndex(device, index);
+    unsigned int count;
+    for (unsigned int number = 0; !answer; number++) {
+        nvmlDevice_t other;
+        if (find_ours(number, &other, &count))
+            break;
+        if (other == device) {
+            *index = number;
+            break;
+        }
+    }
+    return answer;
+}
+
+static nvmlReturn_t only_ours(nvmlReturn_t answer, nvmlDevice_t *device)
+{
+    return !answer && !is_ours(*device) ? NVML_ERROR_NOT_FOUND : answer;
+}
+
+WRAP(nvmlDeviceGetHandleByUUID, const char *uuid, nvmlDevice_t *device)
+{
+    return only_ours(real_nvmlDeviceGetHandleByUUID(uuid, device), device);
+}
+
+WRAP(nvmlDeviceGetHandleBySerial, const char *serial, nvmlDevice_t *device)
+{
+    return only_ours(real_nvmlDeviceGetHandleBySerial(serial, device), device);
+}
+
+WRAP(nvmlDeviceGetHandleByPciBusId, const char *bus, nvmlDevice_t *device)
+{
+    return only_ours(real_nvmlDeviceGetHandleByPciBusId(bus, device), device);
+}
+
+WRAP(nvmlDeviceGetHandleByPciBusId_v2, const char *bus, nvmlDevice_t *device)
+{
+    return only_ours(real_nvmlDeviceGetHandleByPciBusId_v2(bus, device), device);
+}
+
+/* --- memory -------------------------------------------------------------------------------------- */
+
+/* What is used is the ledger's sum, or the driver's for the session's processes where that is more. */
+static void narrow(nvmlDevice_t device, int part, nvmlMemory_t *memory)
+{
+    struct nvml_process own[NVML_MOST];
+    nvmlBytes processes = 0;
+    for (int index = nvml_own_processes(device, part, own) - 1; index >= 0; index--)
+        processes += own[index].bytes;
+    const nvmlBytes counted = ledger_used(part), most = slice()->device[part].memory;
+    memory->total = memory->total < most ? memory->total : most;
+    memory->used = processes > counted ? processes : counted;
+    if (memory->used > memory->total)
+        memory->used = memory->total;
+    memory->free = memory->total - memory->used;
+}
+
+WRAP(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *memory)
+{
+    nvmlReturn_t answer = real_nvmlDeviceGetMemoryInfo(device, memory);
+    const int part = answer ? -1 : nvml_part(device);
+    if (part >= 0)
+        narrow(device, part, memory);
+    return answer;
+}
+
+/* What the driver keeps for itself is no part of a slice. */
+WRAP(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memory)
+{
+    nvmlReturn_t answer = real_nvmlDeviceGetMemoryInfo_v2(device, memory);
+    const int part = answer ? -1 : nvml_part(device);
+    if (part >= 0) {
+        nvmlMemory_t seen = {.total = memory->total};
+        narrow(device, part, &seen);
+        memory->total = seen.total;
+        memory->reserved = 0;
+        memory->free = seen.free;
+        memory->used = seen.used;
+    }
+    return answer;
+}
+
+const struct hook nvml_device_hooks[] = {
+    NEEDED(nvmlDeviceGetUUID),
+    HOOK(nvmlDeviceGetCount_v2),
+    HOOK(nvmlDeviceGetHandleByIndex_v2),
+    HOOK(nvmlDeviceGetIndex),
+    HOOK(nvmlDeviceGetHandleByUUID),
+    HOOK(nvmlDeviceGetHandleBySerial),
+    HOOK(nvmlDeviceGetHandleByPciBusId),
+    HOOK(nvmlDeviceGetHandleByPciBusId_v2),
+    HOOK(nvmlDeviceGetMemoryInfo),
+    HOOK(nvmlDeviceGetMemoryInfo_v2),
+    HOOKS_END,
+};

@@ -1,0 +1,82 @@
+/* What the shim needs to know of NVML's interface: sizes and orders, as libnvidia-ml.so.1 has them. */
+#ifndef SLIPWAY_NVML_ABI_H
+#define SLIPWAY_NVML_ABI_H
+
+typedef int nvmlReturn_t;
+#define NVML_SUCCESS 0
+#define NVML_ERROR_INVALID_ARGUMENT 2
+#define NVML_ERROR_NOT_SUPPORTED 3
+#define NVML_ERROR_NOT_FOUND 6
+#define NVML_ERROR_INSUFFICIENT_SIZE 7
+#define NVML_ERROR_FUNCTION_NOT_FOUND 13
+#define NVML_ERROR_MEMORY 20
+
+typedef struct nvmlDevice_st *nvmlDevice_t;
+typedef unsigned long long nvmlBytes;
+
+typedef struct {
+    nvmlBytes total, free, used;
+} nvmlMemory_t;
+
+typedef struct {
+    unsigned int version;
+    nvmlBytes total, reserved, free, used;
+} nvmlMemory_v2_t;
+
+typedef struct {
+    unsigned int gpu, memory; /* percent of the last sample period */
+} nvmlUtilization_t;
+
+/* What is known of a process; version 3 of the functions has the structure of version 2. */
+typedef struct {
+    unsigned int pid;
+    nvmlBytes usedGpuMemory;
+} nvmlProcessInfo_v1_t;
+
+typedef struct {
+    unsigned int pid;
+    nvmlBytes usedGpuMemory; /* NVML_VALUE_NOT_AVAILABLE where it cannot be known */
+    unsigned int gpuInstanceId, computeInstanceId;
+} nvmlProcessInfo_v2_t;
+#define NVML_VALUE_NOT_AVAILABLE (~0ull)
+#define NVML_NO_INSTANCE (~0u) /* MIG is off */
+
+typedef struct {
+    unsigned int pid;
+    nvmlBytes usedGpuMemory;
+    unsigned int gpuInstanceId, computeInstanceId;
+    nvmlBytes usedGpuCcProtectedMemory;
+} nvmlProcessDetail_v1_t;
+
+typedef struct {
+    unsigned int version;
+    unsigned int mode; /* 0 compute, 1 graphics, 2 MPS */
+    unsigned int numProcArrayEntries;
+    nvmlProcessDetail_v1_t *procArray;
+} nvmlProcessDetailList_v1_t;
+
+typedef struct {
+    unsigned int pid;
+    unsigned long long timeStamp; /* microseconds */
+    unsigned int smUtil, memUtil, encUtil, decUtil;
+} nvmlProcessUtilizationSample_t;
+
+typedef struct {
+    unsigned long long timeStamp;
+    unsigned int pid, smUtil, memUtil, encUtil, decUtil, jpgUtil, ofaUtil;
+} nvmlProcessUtilizationInfo_v1_t;
+
+typedef struct {
+    unsigned int version;
+    unsigned int processSamplesCount;
+    unsigned long long lastSeenTimeStamp;
+    nvmlProcessUtilizationInfo_v1_t *procUtilArray;
+} nvmlProcessesUtilizationInfo_v1_t;
+
+_Static_assert(sizeof(nvmlMemory_v2_t) == 40, "as in nvml.h");
+_Static_assert(sizeof(nvmlProcessInfo_v2_t) == 24, "as in nvml.h");
+_Static_assert(sizeof(nvmlProcessDetail_v1_t) == 32, "as in nvml.h");
+_Static_assert(sizeof(nvmlProcessUtilizationSample_t) == 32, "as in nvml.h");
+_Static_assert(sizeof(nvmlProcessUtilizationInfo_v1_t) == 40, "as in nvml.h");
+
+#endif

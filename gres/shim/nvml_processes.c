@@ -1,0 +1,165 @@
+/* Who uses a GPU: of a session's part only its own processes. */
+#include "nvml_shim.h"
+
+typedef nvmlReturn_t running(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v2_t *infos);
+
+/* The driver's lists in their newest form, and the one before it, which drivers below 510 have. */
+static running *real_compute_v3, *real_compute_v2, *real_graphics_v3, *real_graphics_v2;
+static running *real_mps_v3, *real_mps_v2;
+
+enum { COMPUTE, GRAPHICS, MPS, KINDS };
+
+static int ask_driver(int kind, nvmlDevice_t device, nvmlProcessInfo_v2_t *infos)
+{
+    running *const newest[KINDS] = {real_compute_v3, real_graphics_v3, real_mps_v3};
+    running *const older[KINDS] = {real_compute_v2, real_graphics_v2, real_mps_v2};
+    unsigned int count = NVML_MOST;
+    nvmlReturn_t answer = newest[kind](device, &count, infos);
+    if (answer == NVML_ERROR_FUNCTION_NOT_FOUND) {
+        count = NVML_MOST;
+        answer = older[kind](device, &count, infos);
+    }
+    return answer ? 0 : (int)count;
+}
+
+/* --- whose ------------------------------------------------------------------------------------------ */
+
+int nvml_is_own(int part, unsigned int pid)
+{
+    struct ledger_process counted[NVML_MOST];
+    for (int index = ledger_processes(part, counted, NVML_MOST) - 1; index >= 0; index--)
+        if (pid && counted[index].pid == (pid_t)pid)
+            return 1;
+    return 0;
+}
+
+/* What the driver says that a process has; 0 where it does not know it. */
+static nvmlBytes by_driver(const nvmlProcessInfo_v2_t *infos, int count, pid_t pid)
+{
+    for (int index = 0; index < count; index++)
+        if (infos[index].pid == (unsigned int)pid &&
+            infos[index].usedGpuMemory != NVML_VALUE_NOT_AVAILABLE)
+            return infos[index].usedGpuMemory;
+    return 0;
+}
+
+int nvml_own_processes(nvmlDevice_t device, int part, struct nvml_process *found)
+{
+    struct ledger_process counted[NVML_MOST];
+    nvmlProcessInfo_v2_t infos[NVML_MOST];
+    const int known = ask_driver(COMPUTE, device, infos);
+    const int all = ledger_processes(part, counted, NVML_MOST);
+    int number = 0;
+    for (int index = 0; index < all; index++) {
+        const nvmlBytes seen = counted[index].pid ? by_driver(infos, known, counted[index].pid) : 0;
+        const nvmlBytes bytes = seen > counted[index].bytes ? seen : counted[index].bytes;
+        if (bytes)
+            found[number++] = (struct nvml_process){(unsigned int)counted[index].pid, bytes};
+    }
+    return number;
+}
+
+/* All that compute come from the ledger; the other kinds are the driver's lists without strangers. */
+static int own_of_kind(int kind, nvmlDevice_t device, int part, struct nvml_process *found)
+{
+    nvmlProcessInfo_v2_t infos[NVML_MOST];
+    int number = 0;
+    if (kind == COMPUTE)
+        return nvml_own_processes(device, part, found);
+    for (int index = ask_driver(kind, device, infos) - 1; index >= 0; index--)
+        if (nvml_is_own(part, infos[index].pid))
+            found[number++] = (struct nvml_process){infos[index].pid, infos[index].usedGpuMemory};
+    return number;
+}
+
+/* NVML's rule for lists: the number is always told, the entries only where all of them have room. */
+static nvmlReturn_t fits(int number, unsigned int *count, const void *room)
+{
+    const unsigned int most = room ? *count : 0;
+    *count = (unsigned int)number;
+    return *count > most ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+/* --- the lists -------------------------------------------------------------------------------------- */
+
+static nvmlReturn_t list_v2(int kind, nvmlDevice_t device, int part, unsigned int *count,
+                            nvmlProcessInfo_v2_t *infos)
+{
+    struct nvml_process own[NVML_MOST];
+    const int number = own_of_kind(kind, device, part, own);
+    nvmlReturn_t answer = fits(number, count, infos);
+    for (int index = 0; !answer && index < number; index++)
+        infos[index] = (nvmlProcessInfo_v2_t){own[index].pid, own[index].bytes, NVML_NO_INSTANCE,
+                                              NVML_NO_INSTANCE};
+    return answer;
+}
+
+static nvmlReturn_t list_v1(int kind, nvmlDevice_t device, int part, unsigned int *count,
+                            nvmlProcessInfo_v1_t *infos)
+{
+    struct nvml_process own[NVML_MOST];
+    const int number = own_of_kind(kind, device, part, own);
+    nvmlReturn_t answer = fits(number, count, infos);
+    for (int index = 0; !answer && index < number; index++)
+        infos[index] = (nvmlProcessInfo_v1_t){own[index].pid, own[index].bytes};
+    return answer;
+}
+
+/* The driver judges the arguments, where they are not a part's. */
+#define LIST(name, kind, info, form)                                                                \
+    WRAP(name, nvmlDevice_t device, unsigned int *count, info *infos)                               \
+    {                                                                                               \
+        const int part = count ? nvml_part(device) : -1;                                            \
+        return part < 0 ? real_##name(device, count, infos)                                         \
+                        : form(kind, device, part, count, infos);                                   \
+    }
+
+LIST(nvmlDeviceGetComputeRunningProcesses, COMPUTE, nvmlProcessInfo_v1_t, list_v1)
+LIST(nvmlDeviceGetComputeRunningProcesses_v2, COMPUTE, nvmlProcessInfo_v2_t, list_v2)
+LIST(nvmlDeviceGetComputeRunningProcesses_v3, COMPUTE, nvmlProcessInfo_v2_t, list_v2)
+LIST(nvmlDeviceGetGraphicsRunningProcesses, GRAPHICS, nvmlProcessInfo_v1_t, list_v1)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, GRAPHICS, nvmlProcessInfo_v2_t, list_v2)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, GRAPHICS, nvmlProcessInfo_v2_t, list_v2)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses, MPS, nvmlProcessInfo_v1_t, list_v1)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, MPS, nvmlProcessInfo_v2_t, list_v2)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, MPS, nvmlProcessInfo_v2_t, list_v2)
+
+/* Asked first for the number alone, so that the driver judges the structure's version. */
+WRAP(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device, nvmlProcessDetailList_v1_t *list)
+{
+    struct nvml_process own[NVML_MOST];
+    const int part = list ? nvml_part(device) : -1;
+    if (part < 0)
+        return real_nvmlDeviceGetRunningProcessDetailList(device, list);
+    nvmlProcessDetailList_v1_t asked = {.version = list->version, .mode = list->mode};
+    nvmlReturn_t answer = real_nvmlDeviceGetRunningProcessDetailList(device, &asked);
+    if (answer && answer != NVML_ERROR_INSUFFICIENT_SIZE)
+        return answer;
+    const int number =
+        list->mode < KINDS ? own_of_kind((int)list->mode, device, part, own) : 0;
+    answer = fits(number, &list->numProcArrayEntries, list->procArray);
+    for (int index = 0; !answer && index < number; index++)
+        list->procArray[index] = (nvmlProcessDetail_v1_t){
+            own[index].pid, own[index].bytes, NVML_NO_INSTANCE, NVML_NO_INSTANCE, 0};
+    return answer;
+}
+
+const struct hook nvml_process_hooks[] = {
+    {"nvmlDeviceGetComputeRunningProcesses_v3", NULL, (void **)&real_compute_v3},
+    {"nvmlDeviceGetComputeRunningProcesses_v2", NULL, (void **)&real_compute_v2},
+    {"nvmlDeviceGetGraphicsRunningProcesses_v3", NULL, (void **)&real_graphics_v3},
+    {"nvmlDeviceGetGraphicsRunningProcesses_v2", NULL, (void **)&real_graphics_v2},
+    {"nvmlDeviceGetMPSComputeRunningProcesses_v3", NULL, (void **)&real_mps_v3},
+    {"nvmlDeviceGetMPSComputeRunningProcesses_v2", NULL, (void **)&real_mps_v2},
+    HOOK(nvmlDeviceGetComputeRunningProcesses),
+    HOOK(nvmlDeviceGetComputeRunningProcesses_v2),
+    HOOK(nvmlDeviceGetComputeRunningProcesses_v3),
+    HOOK(nvmlDeviceGetGraphicsRunningProcesses),
+    HOOK(nvmlDeviceGetGraphicsRunningProcesses_v2),
+    HOOK(nvmlDeviceGetGraphicsRunningProcesses_v3),
+    HOOK(nvmlDeviceGetMPSComputeRunningProcesses),
+    HOOK(nvmlDeviceGetMPSComputeRunningProcesses_v2),
+    HOOK(nvmlDeviceGetMPSComputeRunningProcesses_v3),
+    HOOK(nvmlDeviceGetRunningProcessDetailList),
+    HOOKS_END,
+};

@@ -1,0 +1,161 @@
+/* How busy a GPU is: of a session's part, as percent of that part and not of the whole GPU, at most
+ * 100. A session that uses all that it was given shows 100 %, as it would on a GPU of its own; what its
+ * neighbours do is not shown. The memory's, encoder's and decoder's figures are left as they are, since
+ * nobody has a share of those. */
+#include "nvml_shim.h"
+
+#include <stdlib.h>
+
+static unsigned int of_part(unsigned int percent, int part)
+{
+    const unsigned int scaled =
+        percent * 100 / (unsigned int)slice()->device[part].sm_percent;
+    return scaled < 100 ? scaled : 100;
+}
+
+/* --- samples of processes ---------------------------------------------------------------------------- */
+
+static nvmlReturn_t (*real_samples)(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
+                                    unsigned int *count, unsigned long long since);
+
+/* All of the driver's samples; *samples is the caller's to free. */
+static nvmlReturn_t all_samples(nvmlDevice_t device, nvmlProcessUtilizationSample_t **samples,
+                                unsigned int *count, unsigned long long since)
+{
+    *count = 0;
+    *samples = NULL;
+    nvmlReturn_t answer = real_samples(device, NULL, count, since);
+    if (answer != NVML_ERROR_INSUFFICIENT_SIZE)
+        return answer;
+    *count += 64; /* new ones may come in between */
+    *samples = calloc(*count, sizeof **samples);
+    return *samples ? real_samples(device, *samples, count, since) : NVML_ERROR_MEMORY;
+}
+
+static unsigned int keep_own(nvmlProcessUtilizationSample_t *samples, unsigned int count, int part)
+{
+    unsigned int kept = 0;
+    for (unsigned int index = 0; index < count; index++)
+        if (nvml_is_own(part, samples[index].pid)) {
+            samples[kept] = samples[index];
+            samples[kept].smUtil = of_part(samples[kept].smUtil, part);
+            kept++;
+        }
+    return kept;
+}
+
+static nvmlReturn_t own_samples(nvmlDevice_t device, int part, nvmlProcessUtilizationSample_t **samples,
+                                unsigned int *count, unsigned long long since)
+{
+    nvmlReturn_t answer = all_samples(device, samples, count, since);
+    if (!answer)
+        *count = keep_own(*samples, *count, part);
+    return !answer && !*count ? NVML_ERROR_NOT_FOUND : answer;
+}
+
+WRAP(nvmlDeviceGetProcessUtilization, nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
+     unsigned int *count, unsigned long long since)
+{
+    nvmlProcessUtilizationSample_t *own;
+    unsigned int number;
+    const int part = count ? nvml_part(device) : -1;
+    if (part < 0)
+        return real_nvmlDeviceGetProcessUtilization(device, samples, count, since);
+    nvmlReturn_t answer = own_samples(device, part, &own, &number, since);
+    if (!answer && (!samples || *count < number))
+        answer = NVML_ERROR_INSUFFICIENT_SIZE;
+    for (unsigned int index = 0; !answer && index < number; index++)
+        samples[index] = own[index];
+    if (!answer || answer == NVML_ERROR_INSUFFICIENT_SIZE)
+        *count = number;
+    free(own);
+    return answer;
+}
+
+/* The same samples in a newer structure; its two further engines are not told apart. */
+WRAP(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t device,
+     nvmlProcessesUtilizationInfo_v1_t *list)
+{
+    nvmlProcessUtilizationSample_t *own;
+    unsigned int number;
+    const int part = list ? nvml_part(device) : -1;
+    if (part < 0)
+        return real_nvmlDeviceGetProcessesUtilizationInfo(device, list);
+    nvmlProcessesUtilizationInfo_v1_t asked = {.version = list->version,
+                                               .lastSeenTimeStamp = list->lastSeenTimeStamp};
+    nvmlReturn_t answer = real_nvmlDeviceGetProcessesUtilizationInfo(device, &asked);
+    if (answer && answer != NVML_ERROR_INSUFFICIENT_SIZE)
+        return answer; /* a version that this driver does not know, or nothing since then */
+    answer = own_samples(device, part, &own, &number, list->lastSeenTimeStamp);
+    if (!answer && (!list->procUtilArray || list->processSamplesCount < number))
+        answer = NVML_ERROR_INSUFFICIENT_SIZE;
+    for (unsigned int index = 0; !answer && index < number; index++)
+        list->procUtilArray[index] = (nvmlProcessUtilizationInfo_v1_t){
+            own[index].timeStamp, own[index].pid,     own[index].smUtil, own[index].memUtil,
+            own[index].encUtil,   own[index].decUtil, 0,                 0};
+    if (!answer || answer == NVML_ERROR_INSUFFICIENT_SIZE)
+        list->processSamplesCount = number;
+    free(own);
+    return answer;
+}
+
+/* --- the GPU as one -------------------------------------------------------------------------------- */
+
+struct sums {
+    unsigned int gpu, memory;
+};
+
+/* The newest sample of each of the session's processes, added up. */
+static struct sums newest(const nvmlProcessUtilizationSample_t *samples, unsigned int count)
+{
+    struct sums sums = {0, 0};
+    for (unsigned int index = 0; index < count; index++) {
+        int older = 0;
+        for (unsigned int other = 0; other < count && !older; other++)
+            older = samples[other].pid == samples[index].pid &&
+                    (samples[other].timeStamp > samples[index].timeStamp ||
+                     (samples[other].timeStamp == samples[index].timeStamp && other > index));
+        if (!older) {
+            sums.gpu += samples[index].smUtil;
+            sums.memory += samples[index].memUtil;
+        }
+    }
+    return sums;
+}
+
+static unsigned int capped(unsigned int percent)
+{
+    return percent < 100 ? percent : 100;
+}
+
+WRAP(nvmlDeviceGetUtilizationRates, nvmlDevice_t device, nvmlUtilization_t *rates)
+{
+    nvmlProcessUtilizationSample_t *own;
+    unsigned int count;
+    nvmlUtilization_t whole;
+    nvmlReturn_t answer = real_nvmlDeviceGetUtilizationRates(device, rates ? &whole : NULL);
+    const int part = answer ? -1 : nvml_part(device);
+    if (answer || part < 0) {
+        if (!answer)
+            *rates = whole;
+        return answer;
+    }
+    answer = own_samples(device, part, &own, &count, 0);
+    if (!answer) {
+        const struct sums sums = newest(own, count);
+        *rates = (nvmlUtilization_t){capped(sums.gpu), capped(sums.memory)};
+    } else if (answer == NVML_ERROR_NOT_FOUND) { /* the session does not use the GPU */
+        *rates = (nvmlUtilization_t){0, 0};
+        answer = NVML_SUCCESS;
+    }
+    free(own);
+    return answer;
+}
+
+const struct hook nvml_utilization_hooks[] = {
+    {"nvmlDeviceGetProcessUtilization", NULL, (void **)&real_samples},
+    HOOK(nvmlDeviceGetProcessUtilization),
+    HOOK(nvmlDeviceGetProcessesUtilizationInfo),
+    HOOK(nvmlDeviceGetUtilizationRates),
+    HOOKS_END,
+};

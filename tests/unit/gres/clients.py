@@ -1,0 +1,78 @@
+"""Programs of CUDA that a test leads line by line (cuda_client.c)."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+OUT_OF_MEMORY = 2
+
+
+class Client:
+    """One process that has a GPU of its own accord, unless it is told to wait with that."""
+
+    def __init__(
+        self,
+        program: Path,
+        library: Path,
+        *before: str,
+        begin: bool = True,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.process = subprocess.Popen(
+            [*before, str(program), str(library)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        if begin:
+            assert self.ask("begin") == ["0"]
+
+    def tell(self, *words: object) -> None:
+        """Sends a command; its answer is read by `answer`, if the process lives to give it."""
+        assert self.process.stdin
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> list[str]:
+        """The words of the next line."""
+        assert self.process.stdout
+        return self.process.stdout.readline().split()
+
+    def ask(self, *words: object) -> list[str]:
+        self.tell(*words)
+        return self.answer()
+
+    def take(self, kind: str, size: int) -> int:
+        """CUDA's answer: 0, or what went wrong."""
+        return int(self.ask("take", kind, size)[0])
+
+    def give(self, number: int = 0) -> int:
+        return int(self.ask("give", number)[0])
+
+    @property
+    def unused(self) -> int:
+        """What CUDA says is left."""
+        return int(self.ask("unused")[0])
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.close()
+        self.process.stdout.close()

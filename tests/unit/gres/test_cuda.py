@@ -1,0 +1,245 @@
+"""The shim for libcuda against the stand-in: a slice's cap by every allocator, reports, look-ups."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.gres.clients import OUT_OF_MEMORY, Client
+from tests.unit.gres.conftest import MIB, ROOT, UUID, Shim, Standin
+
+CAP = 1536 * MIB
+GPU = UUID.format(0)
+
+STEPS = {
+    "plain": 1,
+    "old": 1,
+    "managed": 1,
+    "pitch": 512,
+    "padded": 512,
+    "old_pitch": 512,
+    "array": 1024,
+    "old_array": 1024,
+    "array3d": 1024,
+    "old_array3d": 1024,
+    "mipmap": 3,
+    "async": 1,
+    "async_ptsz": 1,
+    "pooled": 1,
+    "pooled_ptsz": 1,
+    "physical": 2 * MIB,
+    "graph": 1,
+    "captured": 1,
+}
+"""Each way to take memory (cuda_client.c), and the smallest difference that it knows, in bytes."""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    built = tmp_path_factory.mktemp("client") / "cuda_client"
+    source = Path(__file__).with_name("cuda_client.c")
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I", ROOT / "tests" / "standin"]
+    subprocess.run(["gcc", *flags, "-o", built, source, "-ldl"], check=True)
+    return built
+
+
+@pytest.fixture
+def session(standin: Standin, shim: Callable[..., Shim]) -> Shim:
+    """A session with a slice of the one GPU."""
+    made = shim()
+    made.grant((GPU, CAP, 100))
+    return made
+
+
+@pytest.fixture
+def client(program: Path, session: Shim) -> Iterator[Client]:
+    with Client(program, session.cuda) as made:
+        yield made
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_every_allocator_ends_at_the_slice(
+    kind: str, client: Client, standin: Standin, session: Shim, program: Path
+) -> None:
+    step, empty = STEPS[kind], standin.used()
+    assert client.take(kind, CAP + step) == OUT_OF_MEMORY
+    assert client.unused == CAP
+    assert client.take(kind, CAP) == 0
+    assert (client.unused, standin.used()) == (0, empty + CAP)
+    assert client.take("plain", 1) == OUT_OF_MEMORY
+    assert client.give() == 0
+    assert (client.unused, standin.used()) == (CAP, empty)
+    assert client.take("plain", 1) == 0
+    with Client(program, session.cuda) as other:  # all processes of the session together
+        assert other.take(kind, CAP) == OUT_OF_MEMORY
+        assert other.take(kind, CAP - step) == 0
+        assert other.unused == step - 1
+
+
+def test_nothing_leaks_in_a_thousand_rounds(client: Client, standin: Standin) -> None:
+    empty = standin.used()
+    for kind in STEPS:
+        assert client.ask("cycle", kind, 6 * MIB) == ["1000"], kind
+        assert (kind, client.unused, standin.used()) == (kind, CAP, empty)
+
+
+def test_memory_of_the_host_is_not_charged(client: Client) -> None:
+    assert client.take("of_host", 4 * MIB) == 0
+    assert client.take("host", 4 * MIB) == 0
+    assert client.take("sparse", 4 * MIB) == 0  # an array that has no memory yet
+    assert client.unused == CAP
+
+
+def test_physical_memory_is_charged_while_there_is_a_handle_or_a_mapping(client: Client) -> None:
+    taken = CAP - 4 * MIB
+    assert client.ask("map", 4 * MIB) == [str(taken), str(taken), str(CAP)]
+    assert client.ask("tile", 4 * MIB) == [str(taken), str(CAP)]
+
+
+def test_a_pool_gives_its_unused_part_back_before_another_allocator_is_refused(
+    client: Client,
+) -> None:
+    assert client.take("captured", 1024 * MIB) == 0
+    client.ask("give", 0)
+    assert client.take("pooled", 1024 * MIB) == 0
+    assert client.take("plain", 1024 * MIB) == OUT_OF_MEMORY
+    client.ask("give", 0)
+    assert client.take("plain", CAP) == 0
+
+
+def test_the_end_of_a_context_ends_its_memory(client: Client, standin: Standin) -> None:
+    for kind in ("plain", "array", "mipmap", "managed", "old"):
+        assert client.take(kind, 6 * MIB) == 0
+    assert client.ask("reset") == ["0"]
+    assert client.ask("begin") == ["0"]
+    assert client.unused == CAP
+
+
+def test_memory_of_another_process_is_not_charged_twice(
+    client: Client, program: Path, session: Shim
+) -> None:
+    client.take("plain", 512 * MIB)
+    handle = client.ask("export", 0)[1]
+    with Client(program, session.cuda) as other:
+        left = str(CAP - 512 * MIB)
+        assert other.ask("import", handle) == ["0", left, "0", left]
+
+
+def test_the_slice_is_reported_as_the_whole_gpu(client: Client) -> None:
+    client.take("plain", 536 * MIB)
+    left, total = 1000 * MIB, CAP
+    assert client.ask("report") == [str(n) for n in (left, total, total, left, total, total)]
+
+
+def test_a_whole_gpu_is_as_it_is_but_counted(
+    program: Path, standin: Standin, session: Shim
+) -> None:
+    session.grant((GPU, 0, 100))
+    with Client(program, session.cuda) as client:
+        before = client.unused
+        assert int(client.ask("report")[1]) == 8192 * MIB
+        assert client.take("plain", before) == 0
+        assert client.take("plain", 1) == OUT_OF_MEMORY
+        assert client.give(0) == 0
+
+
+def test_a_neighbour_keeps_all_of_its_slice(
+    program: Path, session: Shim, shim: Callable[..., Shim]
+) -> None:
+    neighbour = shim("neighbour")
+    neighbour.grant((GPU, CAP, 100))
+    with Client(program, session.cuda) as greedy, Client(program, neighbour.cuda) as other:
+        greedy.ask("race", 16 * MIB)
+        assert other.unused == CAP
+        assert other.take("async", CAP) == 0
+
+
+def test_a_gpu_that_is_not_in_the_slice_gives_nothing(program: Path, session: Shim) -> None:
+    session.grant((UUID.format(7), CAP, 100))
+    with Client(program, session.cuda) as client:
+        assert client.take("plain", 1) == OUT_OF_MEMORY
+        assert client.take("async", 1) == OUT_OF_MEMORY
+
+
+@pytest.mark.parametrize("text", ["", "version=2\n", "version=1\ngpu=GPU-1\nmemory=-1\n"])
+def test_without_a_slice_that_can_be_read_the_process_ends(
+    text: str, program: Path, session: Shim
+) -> None:
+    (session.directory / "slice").write_text(text)
+    done = subprocess.run(
+        [program, session.cuda], input="begin\ntake plain 1\n", capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "start the session again" in done.stderr
+
+
+def test_without_counters_there_is_no_memory(program: Path, session: Shim) -> None:
+    (session.directory / "counters").unlink()
+    with Client(program, session.cuda) as client:
+        assert client.take("plain", 1) == OUT_OF_MEMORY
+
+
+# --- however a program finds a function, it finds the shim's ---
+
+NAMES = """
+    cuMemAlloc cuMemAllocPitch cuMemAllocManaged cuMemFree cuMemAllocAsync cuMemAllocFromPoolAsync
+    cuMemFreeAsync cuMemCreate cuMemRelease cuMemMap cuMemUnmap cuArrayCreate cuArray3DCreate
+    cuArrayDestroy cuMipmappedArrayCreate cuGraphInstantiate cuGraphLaunch cuMemGetInfo
+    cuDeviceTotalMem cuLaunchKernel cuGetProcAddress cuCtxDestroy cuStreamSynchronize
+""".split()
+
+
+@pytest.mark.parametrize("form", [4, 5])
+def test_cuda_s_own_look_up_leads_to_the_shim_in_the_version_that_the_driver_chose(
+    form: int, program: Path, standin: Standin, session: Shim
+) -> None:
+    questions = [
+        ("where", form, name, version, flags)
+        for name in NAMES
+        for version in (2000, 3020, 11020, 11030, 12000)
+        for flags in (0, 1, 2)
+    ]
+    with (
+        Client(program, standin.cuda) as real,
+        Client(program, session.cuda) as client,
+    ):
+        for question in questions:
+            library, symbol = real.ask(*question)
+            if symbol == "none":
+                assert client.ask(*question)[1] == "none"
+                continue
+            found, ours = client.ask(*question)
+            assert (found, plain(ours)) == (str(session.cuda), plain(symbol)), question
+        other = client.ask("where", form, "cuCtxGetDevice", 12000, 0)[0]
+        assert Path(other).resolve() == standin.cuda.resolve()  # what is not wrapped
+
+
+def plain(symbol: str) -> str:
+    """The stand-in's functions for streams of each thread are the same as the others."""
+    return symbol.removesuffix("_ptsz")
+
+
+def test_a_program_that_is_linked_to_libcuda_finds_the_shim(
+    tmp_path: Path, session: Shim, standin: Standin
+) -> None:
+    source, program = tmp_path / "linked.c", tmp_path / "linked"
+    source.write_text(
+        """
+        #include <stddef.h>
+        int cuInit(unsigned), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *);
+        int cuMemGetInfo_v2(size_t *, size_t *);
+        int main(void)
+        {
+            void *context;
+            size_t left, total;
+            return cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
+                   cuMemGetInfo_v2(&left, &total) || total != BYTES;
+        }
+        """.replace("BYTES", f"{CAP}u")
+    )
+    subprocess.run(["gcc", "-o", program, source, session.cuda], check=True)
+    environment = {"LD_LIBRARY_PATH": str(session.libraries)}
+    assert subprocess.run([program], env=environment, check=False).returncode == 0
