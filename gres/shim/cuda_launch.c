@@ -67,21 +67,22 @@ WRAP_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, STREAM_PER_THREAD)
 WRAP_EX(cuLaunchKernelEx, STREAM_LEGACY)
 WRAP_EX(cuLaunchKernelEx_ptsz, STREAM_PER_THREAD)
 
-/* A graph takes the memory that its nodes allocate when it is launched. */
+/* A graph takes the memory that its nodes allocate when it is launched; others wait for that, so it is
+ * not looked for before the launch may go. */
 #define WRAP_GRAPH(name, null_stream)                                                               \
-    static CUresult gated_##name(CUgraphExec graph, CUstream stream);                               \
+    static CUresult with_memory_##name(CUgraphExec graph, CUstream stream);                         \
     WRAP(name, CUgraphExec graph, CUstream stream)                                                  \
+    {                                                                                               \
+        GATED(null_stream, stream, graph, with_memory_##name(graph, stream));                       \
+    }                                                                                               \
+    static CUresult with_memory_##name(CUgraphExec graph, CUstream stream)                          \
     {                                                                                               \
         CUresult answer = graph_memory_before(graph);                                               \
         if (answer)                                                                                 \
             return answer;                                                                          \
-        answer = gated_##name(graph, stream);                                                       \
+        answer = real_##name(graph, stream);                                                        \
         graph_memory_after(graph);                                                                  \
         return answer;                                                                              \
-    }                                                                                               \
-    static CUresult gated_##name(CUgraphExec graph, CUstream stream)                                \
-    {                                                                                               \
-        GATED(null_stream, stream, graph, real_##name(graph, stream));                              \
     }
 WRAP_GRAPH(cuGraphLaunch, STREAM_LEGACY)
 WRAP_GRAPH(cuGraphLaunch_ptsz, STREAM_PER_THREAD)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.gres.clients import OUT_OF_MEMORY, Client
-from tests.unit.gres.conftest import MIB, UUID, Shim, Standin
+from tests.unit.gres.conftest import MIB, Shim, Standin
 from tests.unit.gres.test_cuda import CAP, client, program, session
 
 __all__ = ["client", "program", "session"]  # fixtures
