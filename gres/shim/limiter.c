@@ -121,10 +121,28 @@ static struct meter *find_meter(void)
     return open_meter(context);
 }
 
+/* A part of `ns`, by chance. Two sessions with the same program would else fall into step: all
+ * they launch would be charged double, since it would always run at the same time. What comes early
+ * is paid for like the rest, only later. */
+static int64_t by_chance(int64_t ns)
+{
+    static uint64_t state;
+    if (!state)
+        state = (uint64_t)clock_now() | 1;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return ns / 1024 * (int64_t)(state % 1024);
+}
+
 static void look(struct meter *meter, int64_t now)
 {
-    if (meter->open)
-        charge_time(meter->device, meter_look(meter, now));
+    if (!meter->open)
+        return;
+    struct use use = meter_look(meter, now);
+    charge_time(meter->device, use);
+    if (use.ns)
+        meter->ahead = by_chance(use.ns * 100 / slice()->device[meter->device].sm_percent);
 }
 
 /* How long to nap before the next try, in ns; 0: the launch may go. `waited` counts naps that were not
@@ -133,8 +151,8 @@ static int64_t nap_needed(struct meter *meter, int64_t now, int64_t *waited)
 {
     if (now - meter->looked > LOOK_AGAIN || meter->open == METER_OPEN)
         look(meter, now);
-    int64_t wait = share_wait(&shares[meter->device].paid, now);
-    if (wait)
+    int64_t wait = share_wait(&shares[meter->device].paid, now) - meter->ahead;
+    if (wait > 0)
         return wait < LONG_NAP ? wait : LONG_NAP;
     if (!meter_crowded(meter, now))
         return 0;

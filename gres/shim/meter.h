@@ -30,6 +30,7 @@ struct meter {
     void *last;     /* the event at the latest end that was measured */
     void *stream;   /* of the launch before */
     int64_t looked;
+    int64_t ahead;  /* ns: so long before its use is paid for the next launch may go (limiter.c) */
     int open;
     unsigned char order[METER_OPEN]; /* numbers of open brackets, oldest first */
     struct bracket bracket[METER_OPEN];
