@@ -90,11 +90,16 @@ def test_two_fit_the_third_waits_and_follows(alice: Api) -> None:
         running = alice.wait_state(session["id"], "RUNNING")
         assert running["node"] == "n1"
         assert running["resources"]["fgpu"] == 1
-    waiting = wait_for("a reason", lambda: (s := alice.get(sessions[2]["id"]))["reason"] and s)
-    assert waiting["state"] == "PENDING"
-    assert "GPU" in json.dumps(waiting["reason"])
+    third = sessions[2]["id"]
+
+    def reason() -> str:
+        waiting = alice.get(third)
+        assert waiting["state"] == "PENDING"
+        return str((waiting["reason"] or {}).get("text"))
+
+    wait_for("the reason", lambda: "It waits for a GPU share: 2 of 2 fGPU" in reason())
     alice.stop(sessions[0]["id"])
-    alice.wait_state(sessions[2]["id"], "RUNNING")
+    alice.wait_state(third, "RUNNING")
 
 
 def test_without_fgpu_there_is_no_gpu(alice: Api, cluster: Cluster, tmp_path: Path) -> None:
