@@ -2,10 +2,13 @@
  * is exported here, and through cuGetProcAddress by the address that the driver itself answers. */
 #include "cuda_shim.h"
 
+#include <string.h>
+#include <unistd.h>
+
 static const struct hook lookup_hooks[];
 static const struct hook *const tables[] = {
-    lookup_hooks, memory_hooks, array_hooks,  pool_hooks,   vmm_hooks,
-    graph_hooks,  device_hooks, context_hooks, report_hooks, launch_hooks,
+    lookup_hooks, memory_hooks, array_hooks,   pool_hooks,   async_hooks,  vmm_hooks,
+    graph_hooks,  need_hooks,   device_hooks, context_hooks, report_hooks, launch_hooks,
 };
 
 /* Which version of a function a name, a number and flags stand for, the driver has decided already. */
@@ -15,22 +18,64 @@ static void *ours(void *found)
         for (const struct hook *hook = tables[table]; hook->name; hook++)
             if (hook->wrapper && *hook->real == found)
                 return hook->wrapper;
-    return found;
+    return NULL;
+}
+
+/* Whether some version of the function is wrapped: "cuMemAlloc" as "cuMemAlloc_v2" is. */
+static int is_wrapped(const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t table = 0; table < sizeof tables / sizeof *tables; table++)
+        for (const struct hook *hook = tables[table]; hook->name; hook++)
+            if (hook->wrapper && !strncmp(hook->name, name, length) &&
+                (!hook->name[length] || hook->name[length] == '_'))
+                return 1;
+    return 0;
+}
+
+static void say(const char *name)
+{
+    static const char before[] = "slipway: this driver's ";
+    static const char after[] = " is newer than Slipway's way of sharing GPUs, which cannot count what it "
+                                "does. It is not used; please tell the administrators.\n";
+    if (write(2, before, sizeof before - 1) < 0 || write(2, name, strlen(name)) < 0 ||
+        write(2, after, sizeof after - 1) < 0)
+        return;
+}
+
+/* A version that is not known here would go round the slice. */
+static CUresult replace(const char *name, void **found)
+{
+    if (!found || !*found)
+        return CUDA_SUCCESS;
+    void *wrapper = ours(*found);
+    if (wrapper) {
+        *found = wrapper;
+        return CUDA_SUCCESS;
+    }
+    if (!is_wrapped(name))
+        return CUDA_SUCCESS;
+    say(name);
+    *found = NULL;
+    return CUDA_ERROR_NOT_FOUND;
 }
 
 WRAP(cuGetProcAddress, const char *name, void **found, int version, uint64_t flags)
 {
     CUresult answer = real_cuGetProcAddress(name, found, version, flags);
-    if (!answer && found && *found)
-        *found = ours(*found);
-    return answer;
+    return answer ? answer : replace(name, found);
 }
+
+#define SYMBOL_NOT_FOUND 1 /* CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND */
 
 WRAP(cuGetProcAddress_v2, const char *name, void **found, int version, uint64_t flags, int *status)
 {
     CUresult answer = real_cuGetProcAddress_v2(name, found, version, flags, status);
-    if (!answer && found && *found)
-        *found = ours(*found);
+    if (answer)
+        return answer;
+    answer = replace(name, found);
+    if (answer && status)
+        *status = SYMBOL_NOT_FOUND;
     return answer;
 }
 

@@ -1,30 +1,17 @@
-/* Allocations in the order of a stream, from pools. A pool takes memory in pieces of its own size and
- * keeps it after it was freed, so what is charged is what the driver says that the pool has reserved. */
-#include "cuda_shim.h"
+/* Pools of memory. A pool takes memory in pieces of its own size and keeps it after it was freed, so
+ * what is charged is what the driver says that the pool has reserved. */
+#include "cuda_pools.h"
 
 #include <stdlib.h>
-
-struct pool {
-    struct pool *next;
-    CUmemoryPool handle; /* NULL once destroyed: what is still allocated from it stays until freed */
-    int device;          /* DEVICE_NONE: the host's, or another process's, and never charged */
-    uint64_t charged;
-    unsigned int live; /* allocations from it */
-};
 
 static struct pool *pools;
 
 NEEDS(cuMemPoolGetAttribute, CUmemoryPool, int, void *);
 NEEDS(cuDeviceGetCount, int *);
-NEEDS(cuDeviceGetMemPool, CUmemoryPool *, CUdevice);
 NEEDS(cuDeviceGetDefaultMemPool, CUmemoryPool *, CUdevice);
-NEEDS(cuStreamIsCapturing, CUstream, int *);
-NEEDS(cuStreamSynchronize, CUstream);
-NEEDS(cuMemFreeAsync, CUdeviceptr, CUstream);
-NEEDS(cuMemFreeAsync_ptsz, CUdeviceptr, CUstream);
 NEEDS(cuMemPoolTrimTo, CUmemoryPool, size_t);
 
-/* --- the pools of this process, all with the guard entered --- */
+/* --- the pools of this process --- */
 
 static struct pool *pool_find(CUmemoryPool handle)
 {
@@ -55,28 +42,23 @@ static int device_of_unknown(CUmemoryPool handle)
     return current_device();
 }
 
-static struct pool *pool_get(CUmemoryPool handle)
+struct pool *pool_get(CUmemoryPool handle)
 {
     struct pool *pool = pool_find(handle);
     return pool ? pool : pool_add(handle, device_of_unknown(handle));
 }
 
-static uint64_t figure(const struct pool *pool, int attribute)
+uint64_t pool_figure(const struct pool *pool, int attribute)
 {
     uint64_t value;
     return real_cuMemPoolGetAttribute(pool->handle, attribute, &value) ? pool->charged : value;
 }
 
-static uint64_t reserved(const struct pool *pool)
-{
-    return figure(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
-}
-
-static void settle(struct pool *pool)
+void pool_settle(struct pool *pool)
 {
     if (!pool->handle || pool->device < 0)
         return;
-    uint64_t now = reserved(pool);
+    uint64_t now = pool_figure(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
     if (now > pool->charged)
         ledger_charge(pool->device, now - pool->charged);
     else
@@ -90,18 +72,22 @@ void pools_settle(void)
         return;
     guard_enter();
     for (struct pool *pool = pools; pool; pool = pool->next)
-        settle(pool);
+        pool_settle(pool);
     guard_leave();
+}
+
+void pool_trim(struct pool *pool)
+{
+    real_cuMemPoolTrimTo(pool->handle, 0);
+    pool_settle(pool);
 }
 
 void pools_trim(void)
 {
     guard_enter();
     for (struct pool *pool = pools; pool; pool = pool->next)
-        if (pool->handle && pool->device >= 0) {
-            real_cuMemPoolTrimTo(pool->handle, 0);
-            settle(pool);
-        }
+        if (pool->handle && pool->device >= 0)
+            pool_trim(pool);
     guard_leave();
 }
 
@@ -109,138 +95,6 @@ void pools_forget(void)
 {
     pools = NULL;
 }
-
-/* --- taking --- */
-
-struct request {
-    CUdeviceptr *address;
-    size_t bytes;
-    CUmemoryPool pool; /* NULL: the one of the stream's GPU */
-    CUstream stream;
-    CUresult (*real)(const struct request *request);
-    CUstream plain; /* the stream as functions without _ptsz name it */
-};
-
-/* What the pool has to grow by, if its unused part is of one piece. */
-static uint64_t growth(const struct pool *pool, uint64_t bytes)
-{
-    uint64_t used = figure(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
-    uint64_t unused = used < pool->charged ? pool->charged - used : 0;
-    return bytes > unused ? bytes - unused : 0;
-}
-
-static CUresult make_room(struct pool *pool, uint64_t bytes)
-{
-    settle(pool);
-    uint64_t more = growth(pool, bytes);
-    if (ledger_reserve(pool->device, more)) {
-        pools_trim();
-        graphs_trim();
-        more = growth(pool, bytes); /* this pool may have lost its unused part, too */
-        if (ledger_reserve(pool->device, more))
-            return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    pool->charged += more;
-    return CUDA_SUCCESS;
-}
-
-/* The pool has grown by more than was asked for, and the slice has no room for that. */
-static CUresult give_up(struct pool *pool, const struct request *request)
-{
-    real_cuMemFreeAsync(*request->address, request->plain);
-    real_cuStreamSynchronize(request->plain);
-    real_cuMemPoolTrimTo(pool->handle, 0);
-    settle(pool);
-    *request->address = 0;
-    return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-static CUresult take(struct pool *pool, const struct request *request)
-{
-    CUresult answer = make_room(pool, request->bytes);
-    if (!answer)
-        answer = request->real(request);
-    if (answer) {
-        settle(pool);
-        return answer;
-    }
-    uint64_t now = reserved(pool);
-    if (now > pool->charged && ledger_reserve(pool->device, now - pool->charged))
-        return give_up(pool, request);
-    if (now < pool->charged)
-        ledger_release(pool->device, pool->charged - now);
-    pool->charged = now;
-    held_add(&(struct held){.kind = HELD_POINTER,
-                            .key = *request->address,
-                            .device = pool->device,
-                            .size = request->bytes,
-                            .owner = pool});
-    pool->live++;
-    return CUDA_SUCCESS;
-}
-
-/* What is captured into a graph is taken when the graph is launched. */
-static int is_capturing(CUstream stream)
-{
-    int status;
-    return real_cuStreamIsCapturing(stream, &status) || status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
-static CUresult allocate(struct request request)
-{
-    CUdevice ordinal;
-    CUmemoryPool handle = request.pool;
-    if (is_capturing(request.plain) || stream_device(request.plain, &ordinal) ||
-        (!handle && real_cuDeviceGetMemPool(&handle, ordinal)))
-        return request.real(&request);
-    guard_enter();
-    struct pool *pool = pool_get(handle);
-    CUresult answer;
-    if (!pool)
-        answer = CUDA_ERROR_OUT_OF_MEMORY;
-    else if (pool->device == DEVICE_NONE)
-        answer = request.real(&request);
-    else
-        answer = take(pool, &request);
-    guard_leave();
-    return answer;
-}
-
-static CUstream plain_of(CUstream stream) /* of a function with _ptsz */
-{
-    return stream ? stream : CU_STREAM_PER_THREAD;
-}
-
-#define ALLOCATE(name, plain_stream)                                                                \
-    NEEDS(name, CUdeviceptr *, size_t, CUstream);                                                   \
-    static CUresult call_##name(const struct request *request)                                      \
-    {                                                                                               \
-        return real_##name(request->address, request->bytes, request->stream);                      \
-    }                                                                                               \
-    EXPORT CUresult name(CUdeviceptr *address, size_t bytes, CUstream stream);                      \
-    EXPORT CUresult name(CUdeviceptr *address, size_t bytes, CUstream stream)                       \
-    {                                                                                               \
-        return allocate((struct request){address, bytes, NULL, stream, call_##name, plain_stream}); \
-    }
-
-#define ALLOCATE_FROM(name, plain_stream)                                                           \
-    NEEDS(name, CUdeviceptr *, size_t, CUmemoryPool, CUstream);                                     \
-    static CUresult call_##name(const struct request *request)                                      \
-    {                                                                                               \
-        return real_##name(request->address, request->bytes, request->pool, request->stream);       \
-    }                                                                                               \
-    EXPORT CUresult name(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream);   \
-    EXPORT CUresult name(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream)    \
-    {                                                                                               \
-        return allocate((struct request){address, bytes, pool, stream, call_##name, plain_stream}); \
-    }
-
-ALLOCATE(cuMemAllocAsync, stream)
-ALLOCATE(cuMemAllocAsync_ptsz, plain_of(stream))
-ALLOCATE_FROM(cuMemAllocFromPoolAsync, stream)
-ALLOCATE_FROM(cuMemAllocFromPoolAsync_ptsz, plain_of(stream))
-
-/* --- freeing --- */
 
 static void pool_remove(struct pool *pool)
 {
@@ -259,7 +113,7 @@ void pool_freed(const struct held *entry)
     guard_enter();
     pool->live--;
     if (pool->handle) {
-        settle(pool);
+        pool_settle(pool);
     } else {
         ledger_release(pool->device, entry->size);
         pool->charged -= entry->size;
@@ -267,35 +121,6 @@ void pool_freed(const struct held *entry)
             pool_remove(pool);
     }
     guard_leave();
-}
-
-struct free_call {
-    CUdeviceptr address;
-    CUstream stream;
-};
-
-static CUresult free_async(void *arguments)
-{
-    struct free_call *call = arguments;
-    return real_cuMemFreeAsync(call->address, call->stream);
-}
-
-static CUresult free_async_ptsz(void *arguments)
-{
-    struct free_call *call = arguments;
-    return real_cuMemFreeAsync_ptsz(call->address, call->stream);
-}
-
-EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream);
-EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
-{
-    return held_free(HELD_POINTER, address, free_async, &(struct free_call){address, stream});
-}
-
-EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream);
-EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream)
-{
-    return held_free(HELD_POINTER, address, free_async_ptsz, &(struct free_call){address, stream});
 }
 
 /* --- pools made, found and ended --- */
@@ -376,8 +201,8 @@ WRAP(cuMemPoolDestroy, CUmemoryPool handle)
     struct pool *pool = pool_find(handle);
     uint64_t used = 0;
     if (pool) {
-        settle(pool);
-        used = figure(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+        pool_settle(pool);
+        used = pool_figure(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     }
     CUresult answer = real_cuMemPoolDestroy(handle);
     if (!answer)
@@ -389,16 +214,7 @@ WRAP(cuMemPoolDestroy, CUmemoryPool handle)
 const struct hook pool_hooks[] = {
     NEEDED(cuMemPoolGetAttribute),
     NEEDED(cuDeviceGetCount),
-    NEEDED(cuDeviceGetMemPool),
     NEEDED(cuDeviceGetDefaultMemPool),
-    NEEDED(cuStreamIsCapturing),
-    NEEDED(cuStreamSynchronize),
-    HOOK(cuMemAllocAsync),
-    HOOK(cuMemAllocAsync_ptsz),
-    HOOK(cuMemAllocFromPoolAsync),
-    HOOK(cuMemAllocFromPoolAsync_ptsz),
-    HOOK(cuMemFreeAsync),
-    HOOK(cuMemFreeAsync_ptsz),
     HOOK(cuMemPoolCreate),
     HOOK(cuMemPoolImportFromShareableHandle),
     HOOK(cuMemGetDefaultMemPool),

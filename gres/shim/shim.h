@@ -76,8 +76,10 @@ struct hook {
 extern const struct hook memory_hooks[];  /* cuda_memory.c */
 extern const struct hook array_hooks[];   /* cuda_arrays.c */
 extern const struct hook pool_hooks[];    /* cuda_pools.c */
+extern const struct hook async_hooks[];   /* cuda_async.c */
 extern const struct hook vmm_hooks[];     /* cuda_vmm.c */
 extern const struct hook graph_hooks[];   /* cuda_graphs.c */
+extern const struct hook need_hooks[];    /* cuda_needs.c */
 extern const struct hook device_hooks[];  /* cuda_device.c */
 extern const struct hook context_hooks[]; /* cuda_context.c */
 extern const struct hook report_hooks[];  /* cuda_report.c */

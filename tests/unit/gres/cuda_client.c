@@ -5,6 +5,7 @@
 #include "cuda.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -278,6 +279,17 @@ static CUresult give(int at)
     return result;
 }
 
+/* churn BYTES: takes and gives back in every way, until it is killed */
+static void churn(size_t bytes)
+{
+    for (;;)
+        for (const struct kind *kind = kinds; kind->name; kind++) {
+            struct taken one = {0};
+            if (!kind->take(&one, bytes))
+                kind->give(&one);
+        }
+}
+
 /* cycle KIND BYTES: how many of 1,000 times it could be taken and given back */
 static void cycle(const char *name, size_t bytes)
 {
@@ -288,6 +300,47 @@ static void cycle(const char *name, size_t bytes)
         good += !kind->take(&one, bytes) && !kind->give(&one);
     }
     printf("%d\n", good);
+}
+
+/* threads BYTES: every kind in several threads at once, while processes are forked that do the same; how
+ * often something went wrong */
+static size_t thread_bytes;
+
+static void *one_thread(void *context)
+{
+    intptr_t bad = CU(cuCtxSetCurrent, context) != 0;
+    for (int round = 0; round < 20; round++)
+        for (const struct kind *kind = kinds; kind->name; kind++) {
+            struct taken one = {0};
+            bad += kind->take(&one, thread_bytes) || kind->give(&one);
+        }
+    return (void *)bad;
+}
+
+static CUresult begin(void);
+
+static void threads(size_t bytes)
+{
+    pthread_t list[4];
+    CUcontext context;
+    intptr_t bad = CU(cuCtxGetCurrent, &context), more;
+    thread_bytes = bytes;
+    for (int at = 0; at < 4; at++)
+        bad += pthread_create(&list[at], NULL, one_thread, context) != 0;
+    for (int round = 0; round < 10; round++) {
+        pid_t child = fork();
+        if (!child) {
+            struct taken one = {0};
+            _exit(begin() || plain(&one, bytes) || free_plain(&one));
+        }
+        int status;
+        bad += waitpid(child, &status, 0) != child || status;
+    }
+    for (int at = 0; at < 4; at++) {
+        pthread_join(list[at], (void **)&more);
+        bad += more;
+    }
+    printf("%ld\n", bad);
 }
 
 /* race BYTES: takes as often as it can */
@@ -418,6 +471,10 @@ static int obey(const char *verb, char *first, char *second, char *third, char *
         printf("%d\n", give(atoi(first)));
     else if (!strcmp(verb, "cycle"))
         cycle(first, strtoull(second, NULL, 10));
+    else if (!strcmp(verb, "churn"))
+        churn(strtoull(first, NULL, 10));
+    else if (!strcmp(verb, "threads"))
+        threads(strtoull(first, NULL, 10));
     else if (!strcmp(verb, "race"))
         race(strtoull(first, NULL, 10));
     else if (!strcmp(verb, "unused"))

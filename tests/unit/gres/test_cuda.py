@@ -41,8 +41,8 @@ STEPS = {
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = tmp_path_factory.mktemp("client") / "cuda_client"
     source = Path(__file__).with_name("cuda_client.c")
-    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I", ROOT / "tests" / "standin"]
-    subprocess.run(["gcc", *flags, "-o", built, source, "-ldl"], check=True)
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'tests' / 'standin'}"]
+    subprocess.run(["gcc", *flags, "-pthread", "-o", built, source, "-ldl"], check=True)
     return built
 
 
@@ -84,6 +84,14 @@ def test_nothing_leaks_in_a_thousand_rounds(client: Client, standin: Standin) ->
     for kind in STEPS:
         assert client.ask("cycle", kind, 6 * MIB) == ["1000"], kind
         assert (kind, client.unused, standin.used()) == (kind, CAP, empty)
+
+
+def test_threads_and_forks_at_once_neither_leak_nor_wait_for_each_other_for_ever(
+    client: Client, standin: Standin
+) -> None:
+    empty = standin.used()
+    assert client.ask("threads", 6 * MIB) == ["0"]
+    assert (client.unused, standin.used()) == (CAP, empty)
 
 
 def test_memory_of_the_host_is_not_charged(client: Client) -> None:
@@ -218,6 +226,41 @@ def test_cuda_s_own_look_up_leads_to_the_shim_in_the_version_that_the_driver_cho
             assert (found, plain(ours)) == (str(session.cuda), plain(symbol)), question
         other = client.ask("where", form, "cuCtxGetDevice", 12000, 0)[0]
         assert Path(other).resolve() == standin.cuda.resolve()  # what is not wrapped
+
+
+NEWER = """
+    static int newer(void) { return 0; }
+    int cuGetProcAddress(const char *name, void **found, int version, unsigned long flags)
+    {
+        *found = newer;
+        return 0;
+    }
+    int cuGetProcAddress_v2(const char *name, void **found, int version, unsigned long flags, int *)
+    {
+        return cuGetProcAddress(name, found, version, flags);
+    }
+"""
+
+
+@pytest.mark.parametrize("form", [4, 5])
+def test_a_version_that_the_shim_does_not_know_is_not_found(
+    form: int, program: Path, standin: Standin, session: Shim, tmp_path: Path
+) -> None:
+    (tmp_path / "newer.c").write_text(NEWER)
+    newer = tmp_path / "libcuda.so.1"
+    subprocess.run(["gcc", "-shared", "-o", newer, tmp_path / "newer.c"], check=True)
+    driver = session.directory / "driver"
+    driver.unlink()
+    driver.symlink_to(tmp_path)
+    try:
+        with Client(program, session.cuda, begin=False) as client:
+            assert client.ask("where", form, "cuMemAlloc", 99000, 0) == ["500", "none"]
+            assert client.ask("where", form, "cuEventRecord", 99000, 0)[0] == str(
+                driver / newer.name
+            )
+    finally:
+        driver.unlink()
+        driver.symlink_to(standin.directory)
 
 
 def plain(symbol: str) -> str:
