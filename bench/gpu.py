@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from tests.gpu.session import PYTHON, WORK, Gpu, Session, run_bare
@@ -60,12 +61,13 @@ def cost(gpu: Gpu, session: Session, name: str, most: float, *words: object) -> 
 def rates(sessions: list[Session], *words: object) -> list[float]:
     """The same program in several sessions at once: what each did in a second."""
     program, *rest = words
-    started = [session.start(str(program), *rest) for session in sessions]
-    for one in started:
-        one.heard()
-    for one in started:
-        one.go_on()
-    return [one.end()["rate"] for one in started]
+    with ExitStack() as stack:
+        started = [stack.enter_context(session.start(str(program), *rest)) for session in sessions]
+        for one in started:
+            one.heard()
+        for one in started:
+            one.go_on()
+        return [one.end()["rate"] for one in started]
 
 
 def share(full: float, name: str, found: float) -> Figure:

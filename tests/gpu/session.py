@@ -19,6 +19,8 @@ PYTHON = os.environ.get("PYTHON", sys.executable)
 """The Python that has the frameworks."""
 
 MIB = 1 << 20
+SETTINGS = {"PYTHONDONTWRITEBYTECODE": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+"""The first GPU is the same one for CUDA and for nvidia-smi."""
 LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
 
 
@@ -84,7 +86,7 @@ def ask_smi(driver: Driver, fields: str, **environment: str) -> list[str]:
     if driver.pretended:
         program = str(driver.pretended / "nvidia-smi")
         environment = {"LD_LIBRARY_PATH": str(driver.pretended)} | environment
-    command = [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits", "--id=0"]
+    command = [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env=os.environ | environment
     )
@@ -151,7 +153,7 @@ class Program:
     ) -> None:
         self._process = subprocess.Popen(
             [PYTHON, str(PROGRAMS / f"{program}.py"), *map(str, words)],
-            env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"} | environment,
+            env=os.environ | SETTINGS | environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

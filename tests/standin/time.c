@@ -15,24 +15,32 @@
 
 struct piece {
     uint64_t given_at;
-    uint64_t left; /* nanoseconds */
+    uint64_t left; /* nanoseconds that are not booked yet */
+    uint64_t booked_to;
     uint64_t *end; /* where to write when it ended; NULL for nobody asks */
 };
 
 static struct queue {
     struct piece pieces[QUEUE];
     uint64_t given, done; /* numbers of pieces; the first is 1 */
-    bool started;
+    uint64_t last_end;
+    bool started, idle;
 } queues[STANDIN_GPUS];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t given = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;
 
 void time_forget(void)
 {
     pthread_mutex_init(&lock, NULL);
-    pthread_cond_init(&changed, NULL);
+    pthread_cond_init(&given, NULL);
+    pthread_cond_init(&done, NULL);
     memset(queues, 0, sizeof queues);
+}
+
+static struct piece *piece_of(struct queue *queue, uint64_t number)
+{
+    return &queue->pieces[number % QUEUE];
 }
 
 static void sleep_until(uint64_t when)
@@ -43,51 +51,72 @@ static void sleep_until(uint64_t when)
         ;
 }
 
-static void finish(struct queue *queue, uint64_t when)
-{
-    struct piece *piece = &queue->pieces[(queue->done + 1) % QUEUE];
-    if (piece->end)
-        *piece->end = when;
-    queue->done++;
-    pthread_cond_broadcast(&changed);
-}
-
-/* Books time for the first piece, or for a part of it, and gives when that will be over. What could
- * have begun in the past did: a late wake-up of this thread is not the GPU's idleness. */
-static uint64_t book(int gpu, struct piece *piece, uint64_t most)
+/* Books a piece, or the part of it that fits. What could have begun in the past did: that this thread
+ * woke up late is not the GPU's idleness. An event (no time) only waits for what is before it. */
+static uint64_t book_piece(int gpu, struct queue *queue, struct piece *piece, uint64_t most)
 {
     const uint64_t length = piece->left < most ? piece->left : most;
-    struct gpu *shared = &state()->gpus[gpu];
-    state_lock();
-    uint64_t start = piece->given_at > shared->free_at ? piece->given_at : shared->free_at;
+    const uint64_t free_at = length ? state()->gpus[gpu].free_at : queue->last_end;
+    const uint64_t start = piece->given_at > free_at ? piece->given_at : free_at;
     if (length) {
-        shared->free_at = start + length;
+        state()->gpus[gpu].free_at = start + length;
         state_add_busy(gpu, start, length);
     }
-    state_unlock();
     piece->left -= length;
-    return start + length;
+    piece->booked_to = queue->last_end = start + length;
+    return length;
+}
+
+/* Books at most one time slice for the pieces up to `last`; gives the first that is not all booked. */
+static uint64_t book(int gpu, struct queue *queue, uint64_t last)
+{
+    uint64_t number = queue->done + 1, room = TIME_SLICE_NS;
+    state_lock();
+    for (; number <= last; number++) {
+        struct piece *piece = piece_of(queue, number);
+        room -= book_piece(gpu, queue, piece, room);
+        if (piece->left)
+            break;
+    }
+    state_unlock();
+    return number;
+}
+
+/* Waits for the pieces before `number`, and lets go of each as soon as its time is over. */
+static void finish(struct queue *queue, uint64_t number)
+{
+    while (queue->done + 1 < number) {
+        sleep_until(piece_of(queue, queue->done + 1)->booked_to);
+        const uint64_t now = state_now();
+        pthread_mutex_lock(&lock);
+        while (queue->done + 1 < number && piece_of(queue, queue->done + 1)->booked_to <= now) {
+            struct piece *piece = piece_of(queue, queue->done + 1);
+            if (piece->end)
+                *piece->end = piece->booked_to;
+            queue->done++;
+        }
+        pthread_cond_broadcast(&done);
+        pthread_mutex_unlock(&lock);
+    }
 }
 
 static void *work(void *of)
 {
     struct queue *queue = of;
     const int gpu = (int)(queue - queues);
-    uint64_t in_slice = 0;
     prctl(PR_SET_TIMERSLACK, 1);
-    pthread_mutex_lock(&lock);
     for (;;) {
-        while (queue->done == queue->given)
-            pthread_cond_wait(&changed, &lock);
-        struct piece *piece = &queue->pieces[(queue->done + 1) % QUEUE];
-        const uint64_t before = piece->left;
-        pthread_mutex_unlock(&lock);
-        const uint64_t end = book(gpu, piece, TIME_SLICE_NS - in_slice);
-        in_slice = (in_slice + before - piece->left) % TIME_SLICE_NS;
-        sleep_until(end);
         pthread_mutex_lock(&lock);
-        if (!piece->left)
-            finish(queue, end);
+        queue->idle = true;
+        while (queue->done == queue->given)
+            pthread_cond_wait(&given, &lock);
+        queue->idle = false;
+        const uint64_t last = queue->given;
+        pthread_mutex_unlock(&lock);
+        const uint64_t next = book(gpu, queue, last);
+        finish(queue, next);
+        if (next <= last) /* a part of it is booked, too */
+            sleep_until(piece_of(queue, next)->booked_to);
     }
     return NULL;
 }
@@ -105,6 +134,17 @@ static void start(struct queue *queue)
     queue->started = true;
 }
 
+/* An event after the last work is over at once: no thread needs to wake up for it. */
+static bool is_over(struct queue *queue, uint64_t number, uint64_t *end)
+{
+    if (queue->done != number - 1 || !queue->idle)
+        return false;
+    if (end)
+        *end = queue->last_end = state_now();
+    queue->done = number;
+    return true;
+}
+
 uint64_t time_give(int gpu, uint64_t ns, uint64_t *end)
 {
     struct queue *queue = &queues[gpu];
@@ -112,13 +152,11 @@ uint64_t time_give(int gpu, uint64_t ns, uint64_t *end)
     if (!queue->started)
         start(queue);
     while (queue->given - queue->done >= QUEUE - 1)
-        pthread_cond_wait(&changed, &lock);
+        pthread_cond_wait(&done, &lock);
     const uint64_t number = ++queue->given;
-    queue->pieces[number % QUEUE] = (struct piece){state_now(), ns, end};
-    if (!ns && queue->done == number - 1)
-        finish(queue, state_now());
-    else
-        pthread_cond_broadcast(&changed);
+    *piece_of(queue, number) = (struct piece){.given_at = state_now(), .left = ns, .end = end};
+    if ((ns || !is_over(queue, number, end)) && queue->idle)
+        pthread_cond_broadcast(&given);
     pthread_mutex_unlock(&lock);
     return number;
 }
@@ -143,6 +181,6 @@ void time_wait(int gpu, uint64_t number)
 {
     pthread_mutex_lock(&lock);
     while (queues[gpu].done < number)
-        pthread_cond_wait(&changed, &lock);
+        pthread_cond_wait(&done, &lock);
     pthread_mutex_unlock(&lock);
 }
