@@ -76,10 +76,9 @@ def submit(cluster: Cluster) -> Iterator[Submit]:
 
 @pytest.fixture(scope="module")
 def quarter(cluster: Cluster, submit: Submit) -> str:
-    """A running job with one of four shards that claims in every way to have more."""
-    name = "x\n     Nodes=n1 CPU_IDs=0 Mem=50 GRES=shard:4(4/4)\nJobId=1 JobName=y"
+    """A running job with one of four shards whose environment claims that it has more."""
     lies = "--export=ALL,SLURM_SHARDS_ON_NODE=4,SLURM_JOB_GPUS=0"
-    job = submit(HOLD.format(mib=1500), "--gres=shard:1", lies, f"--job-name={name}")
+    job = submit(HOLD.format(mib=1500), "--gres=shard:1", lies)
     _wait(cluster, job, "RUNNING")
     wait_for("its memory", lambda: "codes" in _output(cluster, job) or None)
     assert _output(cluster, job) == "codes 0 0 0 0\n"
@@ -112,8 +111,8 @@ def test_the_folder_is_roots_and_the_counters_the_users(cluster: Cluster, quarte
     attempts = [
         f"echo memory=0 >> {folder}/slice",
         f"rm -f {folder}/slice",
-        f"mv {folder} {JOBS}/1",
-        f"mkdir {JOBS}/2",
+        f"mv {folder} {JOBS}/999998",
+        f"mkdir {JOBS}/999999",
     ]
     script = "; ".join(f"({attempt})" for attempt in attempts)
     assert _on_n1(cluster, script, "alice").count("Permission denied") == len(attempts)
