@@ -12,15 +12,12 @@
  * may each carry this file in one process; the second only reads.
  */
 #define _GNU_SOURCE
-#include "shim.h"
+#include "counters.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define SLOTS 4096
@@ -28,7 +25,6 @@
 #define LOCK_OF_ALL SLIPWAY_COUNTERS_SIZE /* bytes behind the file's end can be locked, too */
 #define LOCK_OF_SLOT(index) (SLIPWAY_COUNTERS_SIZE + 1 + (index))
 #define PAGE 4096
-#define HIGH_DESCRIPTOR 200 /* programs expect theirs to be the low ones */
 
 struct slot {
     int32_t taken;
@@ -47,43 +43,10 @@ _Static_assert(sizeof(struct counters) <= SLIPWAY_COUNTERS_SIZE, "the slots fit"
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static struct counters *counters; /* NULL: not attached */
 static int file = -1;             /* for LOCK_OF_ALL */
-static dev_t file_device;
-static ino_t file_inode;
+static struct file_id file_id;
 static void *anchor; /* the mapping that holds the lock of our slot */
 static struct slot *own;
 static pid_t owner; /* whose all of this is: a child made without fork()'s handlers starts anew */
-
-/* fcntl() itself is a point of cancellation, and has had more than one symbol version. */
-static int file_lock(int descriptor, int command, short type, off_t byte, struct flock *found)
-{
-    struct flock area = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
-    long answer;
-    do
-        answer = syscall(SYS_fcntl, descriptor, command, &area);
-    while (answer < 0 && errno == EINTR);
-    if (found)
-        *found = area;
-    return (int)answer;
-}
-
-static int same_file(int descriptor)
-{
-    struct stat now;
-    return descriptor >= 0 && !syscall(SYS_fstat, descriptor, &now) && now.st_dev == file_device &&
-           now.st_ino == file_inode;
-}
-
-static int open_counters(void)
-{
-    int low = open(SLIPWAY_COUNTERS, O_RDWR | O_CLOEXEC);
-    if (low < 0)
-        return -1;
-    int high = (int)syscall(SYS_fcntl, low, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
-    if (high < 0)
-        return low;
-    close(low);
-    return high;
-}
 
 static void say_why_not(void)
 {
@@ -95,33 +58,33 @@ static void say_why_not(void)
         return;
 }
 
+/* The mapping has an opening of its own: it outlives descriptors, and so would LOCK_OF_ALL with it when
+ * another thread of the program closes ours while we hold that. */
+static void *map_counters(void)
+{
+    int descriptor = open_counters();
+    void *map = MAP_FAILED;
+    if (file_identify(descriptor, &file_id) >= SLIPWAY_COUNTERS_SIZE)
+        map = mmap(NULL, SLIPWAY_COUNTERS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (descriptor >= 0)
+        close(descriptor);
+    if (map == MAP_FAILED)
+        return NULL;
+    madvise(map, SLIPWAY_COUNTERS_SIZE, MADV_DONTFORK);
+    return map;
+}
+
 static int attach(void)
 {
-    struct stat now;
-    file = open_counters();
-    if (file < 0)
-        return -1;
-    if (syscall(SYS_fstat, file, &now) || now.st_size < SLIPWAY_COUNTERS_SIZE)
-        goto failed;
-    void *map = mmap(NULL, SLIPWAY_COUNTERS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (map == MAP_FAILED)
-        goto failed;
-    madvise(map, SLIPWAY_COUNTERS_SIZE, MADV_DONTFORK);
-    file_device = now.st_dev;
-    file_inode = now.st_ino;
+    counters = map_counters();
     owner = getpid();
-    counters = map;
-    return 0;
-failed:
-    close(file);
-    file = -1;
-    return -1;
+    return counters ? 0 : -1;
 }
 
 /* A child holds nothing of what its parent holds: it starts as one that has never attached. */
 static void forget(void)
 {
-    if (same_file(file))
+    if (is_file(file, &file_id))
         close(file);
     file = -1;
     counters = NULL; /* the mappings were not inherited */
@@ -129,11 +92,11 @@ static void forget(void)
     own = NULL;
 }
 
-/* Somebody closed our descriptor, and its number may be another file's by now. */
+/* At first, or because the program closed our descriptor; its number may be another file's by now. */
 static int reopen(void)
 {
     file = open_counters();
-    if (same_file(file))
+    if (is_file(file, &file_id))
         return 0;
     if (file >= 0)
         close(file);
@@ -146,7 +109,7 @@ static int enter(void)
     pthread_mutex_lock(&guard);
     if (counters && owner != getpid())
         forget();
-    if ((counters || !attach()) && (same_file(file) || !reopen()) &&
+    if ((counters || !attach()) && (is_file(file, &file_id) || !reopen()) &&
         !file_lock(file, F_OFD_SETLKW, F_WRLCK, LOCK_OF_ALL, NULL))
         return 0;
     say_why_not();
@@ -179,13 +142,33 @@ static int lock_free_slot(int descriptor)
     return -1;
 }
 
+static int alive(uint32_t index)
+{
+    struct flock found;
+    if (file_lock(file, F_OFD_GETLK, F_WRLCK, LOCK_OF_SLOT(index), &found))
+        return 1; /* not known: rather count it */
+    return found.l_type != F_UNLCK;
+}
+
+/* On an overlay a mapping holds the file below it, and the lock is gone with the descriptor: what such a
+ * slot counts would be swept by the next process that asks, so it may count nothing. */
+static void give_up_unlocked(void)
+{
+    if (alive((uint32_t)(own - counters->slot)))
+        return;
+    own->taken = 0;
+    own = NULL;
+    munmap(anchor, PAGE);
+    say_why_not();
+}
+
 /* The lock comes first, then the slot: until both are done nobody has counted anything in it. */
 static int claim(void)
 {
     if (own)
         return 0;
     int descriptor = open_counters(), index = -1;
-    if (!same_file(descriptor))
+    if (!is_file(descriptor, &file_id))
         goto done;
     anchor = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, descriptor, 0);
     if (anchor == MAP_FAILED)
@@ -206,20 +189,14 @@ static int claim(void)
 done:
     if (descriptor >= 0)
         close(descriptor); /* the anchor keeps the lock */
+    if (own)
+        give_up_unlocked();
     return own ? 0 : -1;
 }
 
 static uint32_t slots_ever(void)
 {
     return counters->slots_ever < SLOTS ? counters->slots_ever : SLOTS;
-}
-
-static int alive(uint32_t index)
-{
-    struct flock found;
-    if (file_lock(file, F_OFD_GETLK, F_WRLCK, LOCK_OF_SLOT(index), &found))
-        return 1; /* not known: rather count it */
-    return found.l_type != F_UNLCK;
 }
 
 static void sweep(void)

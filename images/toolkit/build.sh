@@ -3,8 +3,9 @@
 #   images/toolkit/build.sh OUT.sqsh
 # It holds the runner with a Python of its own, the gateway (HAProxy), ttyd, tmux, openssl, sshd with
 # what belongs to it, and rsync, each with its libraries and C library, so an image needs none of
-# them; and in gpu/ what stands before the GPU's driver (gres/shim). Run as root on Debian trixie with sid as an extra suite (ttyd is only there), best in a
-# container, since missing packages are installed. The same packages give the same bytes:
+# them; and in gpu/ what stands before a GPU's driver (gres/shim). Run as root on Debian trixie with
+# sid as an extra suite (ttyd is only there), best in a container, since missing packages are
+# installed. The same packages give the same bytes:
 #   images/toolkit/same.sh   builds it twice and compares
 set -euo pipefail
 export LC_ALL=C TZ=UTC PYTHONHASHSEED=0

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from portal.core.bounds import PLACE, exact_size
+from portal.core.bounds import PLACE
 from portal.core.fgpu import GpuKind, Slice, smallest
 from portal.core.job import NodeGpus, Partition
 from portal.core.launch import Resources
@@ -93,6 +93,8 @@ def is_of(found: NodeGpus, kind: GpuKind) -> bool:
 
 
 def _offer(kind: GpuKind, most: NodeGpus, group: Partition) -> GpuOffer:
+    # What comes after a limit is not offered, though Slurm limits shards and whole GPUs apart: who
+    # may have half a GPU and asks for a whole one would be given two.
     there = [one for one in kind.amounts(most.gpus) if one.shards <= most.shards]
     for place, one in enumerate(there):
         if why := _too_much(one, kind, group):
@@ -139,11 +141,3 @@ def _none_in(group: Partition, having: Iterable[Partition]) -> str:
 def words(fgpu: Fraction | float) -> str:
     """Write an amount: "0.5 fGPU"."""
     return f"{round(float(fgpu), 3):g} fGPU"
-
-
-def describe(granted: Slice) -> str:
-    """One amount with what it comes to: "0.5 fGPU (2 GB, 25 % of a GPU)"."""
-    size = exact_size(granted.memory_mb)
-    if granted.shards:
-        return f"{words(granted.fgpu)} ({size}, {granted.sm_percent} % of a GPU)"
-    return f"{words(granted.fgpu)} ({size}, {granted.gpus} GPU{'s' if granted.gpus > 1 else ''})"

@@ -68,9 +68,9 @@ def test_other_ratios(unit: str, step: str, asked: float, shards: int, memory: i
 def test_whole_gpus_and_mig_devices_are_not_shared() -> None:
     whole = kind(unit="1", sharing="whole")
     assert [one.gres for one in whole.amounts(2)] == ["gpu:1", "gpu:2"]
-    mig = GpuKind("1g.18gb", "MIG", 18_000, Fraction(1, 8), Fraction(1), "mig")
+    mig = GpuKind("1g.18gb", "MIG", 18_000, Fraction(8), Fraction(1), "mig")
     assert [one.gres for one in mig.amounts(7)] == ["gpu:1g.18gb:1"]
-    assert mig.grant(8) == Slice("1g.18gb", Fraction(8), 0, 1, 18_000, 100)
+    assert mig.grant(0.1) == Slice("1g.18gb", Fraction(1, 8), 0, 1, 18_000, 100)
 
 
 def test_a_type_is_named_where_there_is_one() -> None:

@@ -16,7 +16,7 @@ from portal.core.usage import Holding, Meter, Use, held_back, measure, meters
 HALF = Fraction(1, 2)
 A100 = GpuKind("a100", "A100", 40_960, Fraction(1), Fraction(1, 4))
 H200 = GpuKind("h200", "H200", 143_360, HALF, HALF)
-MIG = GpuKind("1g.18gb", "MIG", 18_432, Fraction(1, 8), Fraction(1), "mig")
+MIG = GpuKind("1g.18gb", "MIG", 18_432, Fraction(8), Fraction(1), "mig")
 SITE = Gpus((A100, H200, MIG))
 
 PLAIN = Node("n2", "main", 4, 8000, True)
@@ -83,10 +83,10 @@ def test_nodes_that_take_no_jobs_give_no_room() -> None:
 def test_kinds_are_added_up() -> None:
     nodes = [ONE, OLD, CUT]
     jobs = [job(shards=1), job(node="n4", shards=1), job(node="n5", gpus=2)]
-    assert bar(measure(jobs, nodes, SITE)) == Meter(16.75, 59, 42.25)
+    assert bar(measure(jobs, nodes, SITE)) == Meter(1, 3.875, 2.875)
     (room,) = measure(jobs, nodes, SITE).rooms
     assert [(r.kind, r.fgpu, r.free) for r in room.gpus] == [
-        ("a100", 1.0, 0.75), ("h200", 2.0, 1.5), ("1g.18gb", 56.0, 40.0),
+        ("a100", 1.0, 0.75), ("h200", 2.0, 1.5), ("1g.18gb", 0.875, 0.625),
     ]  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def test_shards_and_whole_gpus_are_limited_each_by_itself() -> None:
     busy = measure([job(node="n3", gpus=1)], [TWO], SITE)
     assert bar(busy, Amount(shards=1)) == Meter(2, 4, 2)  # whole ones are not limited
     assert bar(busy, Amount(shards=1, gpus=1)) == Meter(2, 2.5, 0.5)
-    assert bar(measure([], [CUT], SITE), Amount(gpus=2)) == Meter(0, 16, 16)
+    assert bar(measure([], [CUT], SITE), Amount(gpus=2)) == Meter(0, 0.25, 0.25)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from portal.core.administration import SiteRules, Template
 from portal.core.bounds import groups_for
 from portal.core.fgpu import GpuKind, Slice, to_number
-from portal.core.gpus import NO_GPUS, Gpus, describe
+from portal.core.gpus import NO_GPUS, Gpus
 from portal.core.job import NodeGpus, Partition
 from portal.core.launch import parse_launch
 from portal.core.limits import Amount, Association, Limits, Qos
@@ -24,7 +24,7 @@ NO_LIMIT = Amount()
 HALF = Fraction(1, 2)
 A100 = GpuKind("a100", "NVIDIA A100", 40_960, Fraction(1), Fraction(1, 4))
 H200 = GpuKind("h200", "NVIDIA H200", 143_360, HALF, HALF)
-MIG = GpuKind("1g.18gb", "An eighth of an H200", 18_432, Fraction(1, 8), Fraction(1), "mig")
+MIG = GpuKind("1g.18gb", "An eighth of an H200", 18_432, Fraction(8), Fraction(1), "mig")
 SITE = Gpus((A100, H200, MIG))
 DEMO = Gpus((GpuKind("", "Demo", 8192, HALF, HALF),))
 
@@ -63,7 +63,6 @@ def test_without_a_wish_there_is_no_gpu() -> None:
 def test_the_amount_is_rounded_up_to_what_is_offered() -> None:
     found = grant(GPU, fgpu=0.3)
     assert found == Slice("a100", HALF, 2, 0, 20_480, 50)
-    assert describe(found) == "0.5 fGPU (20 GB, 50 % of a GPU)"
 
 
 def test_the_first_of_the_settings_that_the_group_has() -> None:
@@ -72,10 +71,10 @@ def test_the_first_of_the_settings_that_the_group_has() -> None:
     assert (found.kind, found.gres) == ("h200", "shard:h200:1")
     named = grant(GPU, fgpu=3, gpu_kind="h200")
     assert named is not None
-    assert (named.gres, describe(named)) == ("gpu:h200:2", "4 fGPU (280 GB, 2 GPUs)")
-    mig = grant(GPU, fgpu=1, gpu_kind="1g.18gb")
+    assert (named.gres, named.fgpu, named.memory_mb) == ("gpu:h200:2", Fraction(4), 286_720)
+    mig = grant(GPU, fgpu=0.1, gpu_kind="1g.18gb")
     assert mig is not None
-    assert mig.gres == "gpu:1g.18gb:1"
+    assert (mig.gres, mig.fgpu) == ("gpu:1g.18gb:1", Fraction(1, 8))
 
 
 def test_gpus_without_a_type() -> None:
@@ -88,8 +87,8 @@ def test_before_slurm_is_known_only_the_settings_bound() -> None:
     found = grant(fgpu=3)
     assert found is not None
     assert found.gres == "gpu:a100:3"
-    assert refusal(fgpu=9, gpu_kind="1g.18gb") == (
-        "resources.fgpu", "a session here can have 8 fGPU at most",
+    assert refusal(fgpu=1, gpu_kind="1g.18gb") == (
+        "resources.fgpu", "a session here can have 0.125 fGPU at most",
     )  # fmt: skip
 
 
@@ -150,7 +149,7 @@ def test_whole_gpus_have_a_limit_of_their_own() -> None:
     two = {"fgpu": 4, "gpu_kind": "h200"}
     assert refusal(group, **two)[1] == "you may use 2 fGPU at once (QOS normal, MaxTRESPerUser)"
     (group,) = groups_for("alice", [GPU], limits(Amount(shards=1)))
-    found = grant(group, fgpu=1, gpu_kind="1g.18gb")
+    found = grant(group, fgpu=0.125, gpu_kind="1g.18gb")
     assert found is not None  # Slurm counts no shards of it
 
 

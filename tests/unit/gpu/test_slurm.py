@@ -10,7 +10,7 @@ import pytest
 from portal.gpu.slurm import Gres, NoSuchJob, SlurmError, expand, parse, parse_gres
 from tests.unit.gpu.node import RECORDED
 
-VERSIONS = sorted(path.parent.name for path in RECORDED.glob("*/gpu-job.json"))
+VERSIONS = ["24.11", "26.05"]
 
 
 def _one(version: str) -> dict[str, Any]:

@@ -279,6 +279,17 @@ static CUresult give(int at)
     return result;
 }
 
+/* churn BYTES: takes and gives back in every way, until it is killed */
+static void churn(size_t bytes)
+{
+    for (;;)
+        for (const struct kind *kind = kinds; kind->name; kind++) {
+            struct taken one = {0};
+            if (!kind->take(&one, bytes))
+                kind->give(&one);
+        }
+}
+
 /* cycle KIND BYTES: how many of 1,000 times it could be taken and given back */
 static void cycle(const char *name, size_t bytes)
 {
@@ -460,6 +471,8 @@ static int obey(const char *verb, char *first, char *second, char *third, char *
         printf("%d\n", give(atoi(first)));
     else if (!strcmp(verb, "cycle"))
         cycle(first, strtoull(second, NULL, 10));
+    else if (!strcmp(verb, "churn"))
+        churn(strtoull(first, NULL, 10));
     else if (!strcmp(verb, "threads"))
         threads(strtoull(first, NULL, 10));
     else if (!strcmp(verb, "race"))

@@ -58,6 +58,19 @@ def test_who_is_killed_in_the_middle_of_an_allocation_holds_nothing(
         assert other.take("plain", CAP) == 0
 
 
+def test_kills_at_any_moment_leave_nothing_behind(
+    client: Client, program: Path, session: Shim, standin: Standin
+) -> None:
+    empty = standin.used()
+    for round_ in range(40):
+        with Client(program, session.cuda) as churning:
+            churning.tell("churn", 6 * MIB)
+            time.sleep(0.001 + round_ * 0.00017)
+            assert client.unused >= CAP - 3 * 6 * MIB
+        assert (client.unused, standin.used()) == (CAP, empty)
+    assert client.take("plain", CAP) == 0
+
+
 def test_who_is_stopped_keeps_what_it_holds(client: Client, program: Path, session: Shim) -> None:
     client.take("plain", 512 * MIB)
     client.process.send_signal(signal.SIGSTOP)

@@ -1,0 +1,22 @@
+/* SLIPWAY_COUNTERS as a file. */
+#ifndef SLIPWAY_COUNTERS_H
+#define SLIPWAY_COUNTERS_H
+
+#include "shim.h"
+
+#include <fcntl.h>
+
+int open_counters(void); /* a descriptor, or -1 */
+
+/* `command` is F_OFD_SETLK, F_OFD_SETLKW or F_OFD_GETLK, `found` what the last of them says, else NULL. */
+int file_lock(int descriptor, int command, short type, off_t byte, struct flock *found);
+
+/* A descriptor's number may have been closed by the program, and be another file's by now. */
+struct file_id {
+    dev_t device;
+    ino_t inode;
+};
+off_t file_identify(int descriptor, struct file_id *id); /* its size, or -1 */
+int is_file(int descriptor, const struct file_id *id);
+
+#endif
