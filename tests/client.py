@@ -19,6 +19,7 @@ from tests.cluster import Cluster, healthy, wait_for
 Json = dict[str, Any]
 LOOPBACK = "127.0.0.1"
 SMALL: Json = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
+NO_GPU: Json = {"fgpu": None, "gpu": None}
 OVER = ("FINISHED", "FAILED")
 TIMEOUT = 30.0
 

@@ -142,6 +142,26 @@ static int lock_free_slot(int descriptor)
     return -1;
 }
 
+static int alive(uint32_t index)
+{
+    struct flock found;
+    if (file_lock(file, F_OFD_GETLK, F_WRLCK, LOCK_OF_SLOT(index), &found))
+        return 1; /* not known: rather count it */
+    return found.l_type != F_UNLCK;
+}
+
+/* On an overlay a mapping holds the file below it, and the lock is gone with the descriptor: what such a
+ * slot counts would be swept by the next process that asks, so it may count nothing. */
+static void give_up_unlocked(void)
+{
+    if (alive((uint32_t)(own - counters->slot)))
+        return;
+    own->taken = 0;
+    own = NULL;
+    munmap(anchor, PAGE);
+    say_why_not();
+}
+
 /* The lock comes first, then the slot: until both are done nobody has counted anything in it. */
 static int claim(void)
 {
@@ -169,20 +189,14 @@ static int claim(void)
 done:
     if (descriptor >= 0)
         close(descriptor); /* the anchor keeps the lock */
+    if (own)
+        give_up_unlocked();
     return own ? 0 : -1;
 }
 
 static uint32_t slots_ever(void)
 {
     return counters->slots_ever < SLOTS ? counters->slots_ever : SLOTS;
-}
-
-static int alive(uint32_t index)
-{
-    struct flock found;
-    if (file_lock(file, F_OFD_GETLK, F_WRLCK, LOCK_OF_SLOT(index), &found))
-        return 1; /* not known: rather count it */
-    return found.l_type != F_UNLCK;
 }
 
 static void sweep(void)

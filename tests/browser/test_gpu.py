@@ -164,7 +164,7 @@ def test_amounts_between_two_steps_are_rounded_up_and_that_is_said(
         "title": "Half",
         "resources": {"cpus": 1, "memory": "600m", "fgpu": 9},
     }
-    admin.ask("PUT", "/admin/templates/half-gpu", 201, json=template)
+    admin.ask("PUT", "/admin/templates/half-gpu", json=template)
     office = log_in("admin")
     office.goto(office.url.replace("/sessions", "/admin/templates/half-gpu/edit"))
     office.get_by_label("GPU, in fGPU").fill("0.5")

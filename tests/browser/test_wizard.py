@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import LogIn, Picture
 from tests.browser.test_researcher import STARTS
-from tests.client import Api
+from tests.client import NO_GPU, Api
 from tests.cluster import ROOT, Cluster, healthy, wait_for
 from tests.slurm.conftest import MakeApi
 
@@ -136,7 +136,7 @@ def test_l1_page_one_launches_with_the_defaults(page: Page, api: Api) -> None:
     press(page, "Confirm and launch")
     press(page, "Launch without a folder")
     made = api.get(launched(page)[0])
-    assert made["resources"] == {"cpus": 1, "memory": "1g", "shared_memory": "512m"}
+    assert made["resources"] == {"cpus": 1, "memory": "1g", "shared_memory": "512m"} | NO_GPU
     expect(page.locator(f"#s-{made['id']}")).to_have_attribute(
         "data-state", "RUNNING", timeout=STARTS
     )
@@ -208,7 +208,7 @@ def test_l5_a_template_stands_for_its_resources(
         press(page, "Confirm and launch")
         press(page, "Launch without a folder")
         made = api.get(launched(page)[0])
-        assert (made["resources"], made["time_limit"]) == (small, 30)
+        assert (made["resources"], made["time_limit"]) == (small | NO_GPU, 30)
     finally:
         for name in ("fits", "huge"):
             admin("DELETE", f"/admin/templates/{name}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.apps import Kernel, Terminal
-from tests.client import Api, Json, Visitor
+from tests.client import NO_GPU, Api, Json, Visitor
 from tests.cluster import Cluster, wait_for
 
 MB = 1 << 20
@@ -45,7 +45,7 @@ def terminal(researcher: Api, session: Json) -> Iterator[Terminal]:
 def test_launch_passes_through_the_queue(alice: Api, cluster: Cluster) -> None:
     session = alice.launch(name="firstone")
     assert session["state"] == "PENDING"
-    assert session["resources"] == {"cpus": 1, "memory": "600m", "shared_memory": "300m"}
+    assert session["resources"] == {"cpus": 1, "memory": "600m", "shared_memory": "300m"} | NO_GPU
     running = alice.wait_state(session["id"], "RUNNING")
     job = cluster.queue("alice")[session["id"]]
     assert (job.id, job.state) == (running["job_id"], "RUNNING")
