@@ -183,6 +183,20 @@ def test_without_a_slice_nothing_starts_and_the_node_stays(
     assert set(node.splitlines()) <= {"mixed none", "idle none", "allocated none"}
 
 
+def test_no_environment_makes_a_step_start_without_a_slice(cluster: Cluster, quarter: str) -> None:
+    folder, aside = f"{JOBS}/{quarter}", "/run/slipway/gpu/aside"
+    srun = ["srun", f"--jobid={quarter}", "--overlap", "--export=SLURM_SHARDS_ON_NODE=0"]
+    cluster.run("n1", "mv", folder, aside)
+    try:
+        argv = ["exec", "--user", "alice", "login", "--", *srun, "echo", "it started"]
+        done = cluster.attempt(*argv)
+    finally:
+        cluster.run("n1", "mv", aside, folder)
+    assert done.returncode != 0
+    assert "it started" not in done.stdout
+    assert "cannot be fenced, so it does not start: it was not set up on this node" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
