@@ -93,6 +93,8 @@ class FakeSlurm:
     accounting_down: bool = False
     lose_answer: bool = False
     refuse: str = ""
+    refusal: Completed | None = None
+    """All of what sbatch says when it refuses, where one line is not enough."""
     commands: list[str] = field(default_factory=list)
     log: bytes = b""
     storage: dict[str, set[str]] = field(default_factory=dict)
@@ -159,6 +161,8 @@ class FakeSlurm:
             return Completed(1, b"", f"mkdir: cannot create directory '{match[1]}': File exists\n")
         if self.down:
             return Completed(1, b"", CONTACT)
+        if self.refusal:
+            return self.refusal
         if self.refuse:
             return Completed(1, b"", f"sbatch: error: Batch job submission failed: {self.refuse}\n")
         self.folders.add(match[1])

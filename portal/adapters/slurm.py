@@ -295,6 +295,14 @@ def _words(done: Completed) -> str:
     return said.removeprefix("sbatch: error: ").removeprefix("allocation failure: ")
 
 
+def _plugin_words(done: Completed) -> str:
+    """What job_submit.lua said of the GPU that was asked for: plainer than Slurm's own error."""
+    lines = [line for line in done.stderr.splitlines() if line.startswith("sbatch: error: ")]
+    if not lines or "Invalid generic resource" not in lines[-1]:
+        return ""
+    return " ".join(line.removeprefix("sbatch: error: ") for line in lines[:-1])
+
+
 def _refusal(done: Completed) -> Exception:
     """Slurm's answer to a submission it did not take."""
     if any(word in done.stderr for word in _DOWN):
@@ -302,7 +310,7 @@ def _refusal(done: Completed) -> Exception:
             "Slurm does not answer, so nothing can be launched right now. Running sessions are "
             "not affected. Try again in a few minutes."
         )
-    text = _words(done).removeprefix("Batch job submission failed: ")
+    text = _plugin_words(done) or _words(done).removeprefix("Batch job submission failed: ")
     said = done.stderr.lower()
     field = next((name for word, name in _FIELDS if word.lower() in said), "")
     return InvalidRequest([FieldError(field, f"Slurm refused it: {text}")])

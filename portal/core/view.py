@@ -86,9 +86,9 @@ def short_of_gpu(session: Session, status: SlurmStatus) -> str:
     room = room_of(status.rooms, session.partition or "", session.gpu_kind)
     if session.fgpu is None or room is None or code not in FOR_ROOM:
         return ""
-    if room.free + 0.001 > session.fgpu:
-        return ""
     used = to_number(room.fgpu - room.free)
+    if room.free + 0.001 > session.fgpu or not used:
+        return ""
     what = "a GPU" if session.gres.startswith("gpu:") else "a GPU share"
     return f"It waits for {what}: {used:g} of {words(room.fgpu)} are in use."
 

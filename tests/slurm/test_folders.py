@@ -262,7 +262,8 @@ def test_the_estimate_tells_now_from_later(
     bob: Api, alice: Api, cluster: Cluster, occupy: Callable[[str, int], str]
 ) -> None:
     wait_for("an empty queue", lambda: not _held(cluster), 30)
-    wait_for("free cores", lambda: guess(bob)["free"] == {"cpus": 3, "memory": "3g"}, 20, pause=3)
+    everything = {"cpus": 3, "memory": "3g", "fgpu": 2}
+    wait_for("free cores", lambda: guess(bob)["free"] == everything, 20, pause=3)
     start = datetime.fromisoformat(guess(bob)["estimated_start"])
     assert abs(start - datetime.now(UTC)) < timedelta(seconds=30)
     for user, cpus in (("alice", 2), ("alice", 1), ("bob", 1)):

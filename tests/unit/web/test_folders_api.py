@@ -109,7 +109,8 @@ def test_a_template_in_place_of_resources(program: Api) -> None:
     answer = program("POST", "/sessions", json=body)
     assert answer.status_code == 201, answer.text
     (session,) = answer.json["sessions"] if answer.json else []
-    assert session["resources"] == {"cpus": 1, "memory": "600m", "shared_memory": "300m"}
+    asked = {"cpus": 1, "memory": "600m", "shared_memory": "300m"}
+    assert session["resources"] == asked | {"fgpu": None, "gpu": None}
     assert session["time_limit"] == 30
     assert set(fields(program("POST", "/sessions", json=LAUNCH | body))) == {"template"}
     wrong = program("POST", "/sessions", json=body | {"template": "x"})
@@ -124,7 +125,13 @@ def test_the_templates_say_whether_they_fit(world: World, program: Api) -> None:
         "name": "small",
         "title": "Small",
         "description": "",
-        "resources": {"cpus": 1, "memory": "600m", "shared_memory": None},
+        "resources": {
+            "cpus": 1,
+            "memory": "600m",
+            "shared_memory": None,
+            "fgpu": None,
+            "gpu_kind": None,
+        },
         "time_limit": 30,
         "resource_group": None,
         "fits": True,
@@ -143,7 +150,8 @@ def test_an_estimate(world: World, program: Api) -> None:
     assert answer.json == {
         "estimated_start": "2026-11-20T15:00:00+00:00",
         "reason": "",
-        "free": {"cpus": 3, "memory": "3g"},
+        "free": {"cpus": 3, "memory": "3g", "fgpu": None},
+        "gpu": None,
     }
     assert set(fields(program("POST", "/sessions/estimate", json=LAUNCH | {"count": 0}))) == {
         "count"
@@ -156,7 +164,8 @@ def test_an_estimate_that_slurm_does_not_give(world: World, program: Api) -> Non
     assert program("POST", "/sessions/estimate", json=LAUNCH).json == {
         "estimated_start": None,
         "reason": "Slurm gives no estimate right now.",
-        "free": {"cpus": None, "memory": None},
+        "free": {"cpus": None, "memory": None, "fgpu": None},
+        "gpu": None,
     }
 
 

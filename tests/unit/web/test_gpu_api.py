@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from portal.adapters.transport import Completed
 from portal.core.access import Person
 from portal.core.journal import JournalFilter
 from portal.core.session import Session
@@ -123,6 +124,15 @@ def test_slurms_own_refusal_is_about_the_gpu(world: World, api: MakeApi) -> None
     assert [error["field"] for error in answer.json["errors"]] == ["resources.fgpu"]
 
 
+def test_the_plug_ins_words_are_plainer_than_slurms(world: World, api: MakeApi) -> None:
+    own = "One GPU has 4 shards, and you asked for 9."
+    last = "Invalid generic resource (gres) specification"
+    said = f"sbatch: error: {own}\nsbatch: error: Batch job submission failed: {last}\n"
+    world.slurm.refusal = Completed(1, b"", said)
+    (error,) = api("alice")("POST", "/sessions", json=body(fgpu=1)).json["errors"]
+    assert error == {"field": "resources.fgpu", "message": f"Slurm refused it: {own}"}
+
+
 def test_the_estimate_says_what_was_rounded(api: MakeApi) -> None:
     ask = api("alice")
     answer = ask("POST", "/sessions/estimate", json=body(fgpu=0.3)).json
@@ -161,6 +171,12 @@ def test_who_waits_for_a_share_reads_so(
     assert shown["text"] == "It waits for a GPU share: 2 of 2 fGPU are in use."
     assert (shown["code"], shown["advice"]) == (reason, "It starts by itself when there is room.")
     assert "GPU" not in ask("GET", f"/sessions/{plain.session.id}").json["reason"]["text"]
+    world.slurm.gres = {}
+    look(world, third.session)  # the node is gone: nothing can be said of GPUs
+    assert "GPU" not in ask("GET", f"/sessions/{third.session.id}").json["reason"]["text"]
+    world.slurm.gres = {"n1": "gpu:demo:1,shard:demo:4"}
+    look(world, third.session)
+    assert "GPU" in ask("GET", f"/sessions/{third.session.id}").json["reason"]["text"]
     world.slurm.finish(world.slurm.jobs[0], "COMPLETED")
     look(world, third.session)  # there is room now; why it still waits is something else
     shown = ask("GET", f"/sessions/{third.session.id}").json["reason"]
