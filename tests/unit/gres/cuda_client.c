@@ -177,6 +177,23 @@ static CUresult graph_node(struct taken *to, size_t bytes)
     return result ? result : launch(executable);
 }
 
+static CUresult nested(struct taken *to, size_t bytes)
+{
+    CUgraph inner, outer;
+    CUgraphNode node;
+    CUgraphExec executable;
+    CUDA_MEM_ALLOC_NODE_PARAMS wanted = {.poolProps = ON_GPU, .bytesize = bytes};
+    CU(cuGraphCreate, &inner, 0u);
+    CU(cuGraphCreate, &outer, 0u);
+    CUresult result = CU(cuGraphAddMemAllocNode, &node, inner, (void *)NULL, (size_t)0, &wanted);
+    if (!result)
+        result = CU(cuGraphAddChildGraphNode, &node, outer, (void *)NULL, (size_t)0, inner);
+    to->address = wanted.dptr;
+    if (!result)
+        result = CU(cuGraphInstantiateWithFlags, &executable, outer, 0ull);
+    return result ? result : launch(executable);
+}
+
 static CUresult captured(struct taken *to, size_t bytes)
 {
     CUgraph made;
@@ -252,6 +269,7 @@ static const struct kind {
     {"host", host, free_host},
     {"graph", graph, free_graph},
     {"graph_node", graph_node, free_graph},
+    {"nested", nested, free_graph},
     {"captured", captured, free_graph},
     {0},
 };

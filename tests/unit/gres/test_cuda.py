@@ -33,6 +33,7 @@ STEPS = {
     "physical": 2 * MIB,
     "graph": 1,
     "graph_node": 1,
+    "nested": 1,
     "captured": 1,
 }
 """Each way to take memory (cuda_client.c), and the smallest difference that it knows, in bytes."""
