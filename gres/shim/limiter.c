@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -35,6 +36,29 @@ static void begin_anew(void)
     memset(meters, 0, sizeof meters);
 }
 
+static void charge_time(int device, struct use use)
+{
+    share_charge(&shares[device].paid, slice()->device[device].sm_percent, use.ns, use.since);
+}
+
+static void close_meter(struct meter *meter)
+{
+    int device = meter->device;
+    charge_time(device, meter_close(meter, clock_now()));
+}
+
+/* The process ends. This comes before the driver's own end, which was registered earlier; what still runs
+ * is charged by the clock, so that a session of many short programs pays as well. */
+static void settle_at_exit(void)
+{
+    if (pthread_mutex_trylock(&lock))
+        return; /* another thread launches to the last: not worth a hang */
+    for (int index = 0; index < METERS; index++)
+        if (meters[index].context)
+            close_meter(&meters[index]);
+    pthread_mutex_unlock(&lock);
+}
+
 /* Going on would mean going on without limits. */
 static void end_process(void)
 {
@@ -55,6 +79,7 @@ static void attach(void)
     context_current = real_function("cuCtxGetCurrent");
     context_device = real_function("cuCtxGetDevice");
     pthread_atfork(0, 0, begin_anew);
+    atexit(settle_at_exit);
     shares = (struct shared *)((char *)map + SLIPWAY_LIMITER_OFFSET);
 }
 
@@ -74,17 +99,6 @@ static int is_needed(void)
         known = needed ? 1 : -1;
     }
     return known > 0;
-}
-
-static void charge_time(int device, struct use use)
-{
-    share_charge(&shares[device].paid, slice()->device[device].sm_percent, use.ns, use.since);
-}
-
-static void close_meter(struct meter *meter)
-{
-    int device = meter->device;
-    charge_time(device, meter_close(meter, clock_now()));
 }
 
 static struct meter *open_meter(void *context)
