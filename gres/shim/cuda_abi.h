@@ -35,7 +35,6 @@ typedef struct {
 #define CU_STREAM_CAPTURE_STATUS_NONE 0
 
 /* Where memory is */
-#define CU_MEM_LOCATION_TYPE_NONE 0
 #define CU_MEM_LOCATION_TYPE_DEVICE 1 /* every other number is the host */
 typedef struct {
     int type;

@@ -96,7 +96,7 @@ static CUresult create(enum held_kind kind, void **array, create_function *real,
 
 /* --- the four ways to make an array, and the one to make a mipmapped one --- */
 
-/* WRAP gives each its exported function; `call` is the driver's, in the form that `create` calls. */
+/* As WRAP, and `call_name` is the driver's function in the form that `create` calls. */
 #define CREATE(name, handle, descriptor)                                                            \
     static CUresult (*real_##name)(handle * array, const descriptor *wanted);                       \
     static CUresult call_##name(void *array, const void *wanted, unsigned int levels)               \

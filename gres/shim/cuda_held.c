@@ -54,15 +54,6 @@ static int grow(void)
     return 0;
 }
 
-void held_add(const struct held *entry)
-{
-    pthread_mutex_lock(&guard);
-    /* Without memory for the table, the bytes stay charged until the process ends. */
-    if ((taken + 1) * 2 <= size || !grow())
-        put(entry);
-    pthread_mutex_unlock(&guard);
-}
-
 static struct place *look(enum held_kind kind, uint64_t key)
 {
     for (size_t step = 0, at = start(kind, key); step < size; step++, at++) {
@@ -73,6 +64,19 @@ static struct place *look(enum held_kind kind, uint64_t key)
             return place;
     }
     return NULL;
+}
+
+void held_add(const struct held *entry)
+{
+    pthread_mutex_lock(&guard);
+    struct place *stale = look(entry->kind, entry->key);
+    if (stale) { /* the driver has given the address again, so it ended in a way that is not seen here */
+        ledger_release(stale->entry.device, stale->entry.bytes);
+        stale->entry = *entry;
+    } else if ((taken + 1) * 2 <= size || !grow()) {
+        put(entry);
+    } /* else without memory for the table: the bytes stay charged until the process ends */
+    pthread_mutex_unlock(&guard);
 }
 
 static int get(enum held_kind kind, uint64_t key, struct held *entry, int remove)
