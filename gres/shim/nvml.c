@@ -115,6 +115,12 @@ WRAP(nvmlDeviceGetHandleByUUID, const char *uuid, nvmlDevice_t *device)
     return only_ours(real_nvmlDeviceGetHandleByUUID(uuid, device), device);
 }
 
+/* A newer form: the UUID as text or as bytes, which only the driver needs to understand. */
+WRAP(nvmlDeviceGetHandleByUUIDV, const void *uuid, nvmlDevice_t *device)
+{
+    return only_ours(real_nvmlDeviceGetHandleByUUIDV(uuid, device), device);
+}
+
 WRAP(nvmlDeviceGetHandleBySerial, const char *serial, nvmlDevice_t *device)
 {
     return only_ours(real_nvmlDeviceGetHandleBySerial(serial, device), device);
@@ -178,6 +184,7 @@ const struct hook nvml_device_hooks[] = {
     HOOK(nvmlDeviceGetHandleByIndex_v2),
     HOOK(nvmlDeviceGetIndex),
     HOOK(nvmlDeviceGetHandleByUUID),
+    HOOK(nvmlDeviceGetHandleByUUIDV),
     HOOK(nvmlDeviceGetHandleBySerial),
     HOOK(nvmlDeviceGetHandleByPciBusId),
     HOOK(nvmlDeviceGetHandleByPciBusId_v2),

@@ -129,7 +129,7 @@ typedef struct {
     void **extra;
 } CUDA_KERNEL_NODE_PARAMS; /* version 2 appends a kernel and a context */
 
-enum { NODE_KERNEL = 0, NODE_EMPTY = 5, NODE_MEM_ALLOC = 10, NODE_MEM_FREE = 11 };
+enum { NODE_KERNEL = 0, NODE_GRAPH = 4, NODE_EMPTY = 5, NODE_MEM_ALLOC = 10, NODE_MEM_FREE = 11 };
 
 typedef struct {
     int type;

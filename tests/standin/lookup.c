@@ -42,6 +42,8 @@ static const struct version {
     {"cuCtxCreate", 3020, "cuCtxCreate_v2"},
     {"cuCtxCreate", 11040, "cuCtxCreate_v3"},
     {"cuCtxCreate", 12050, "cuCtxCreate_v4"},
+    {"cuCtxSynchronize", 2000, "cuCtxSynchronize"},
+    {"cuCtxSynchronize", 13000, "cuCtxSynchronize_v2"},
     {"cuCtxGetDevice", 2000, "cuCtxGetDevice"},
     {"cuCtxGetDevice", 13000, "cuCtxGetDevice_v2"},
     {"cuGetProcAddress", 11030, "cuGetProcAddress"},

@@ -208,11 +208,26 @@ static bool show_field(const char *field, const struct shown *gpu, bool units)
     return true;
 }
 
+/* As the real one: "memory.used [MiB], utilization.gpu [%]", with or without units in the lines. */
+static void show_header(const char *fields)
+{
+    char *words = strdup(fields), *rest = words;
+    for (char *field; (field = strsep(&rest, ","));) {
+        field += strspn(field, " ");
+        const char *unit = strncmp(field, "memory.", 7) == 0       ? " [MiB]"
+                           : strcmp(field, "utilization.gpu") == 0 ? " [%]"
+                           : strcmp(field, "power.draw") == 0      ? " [W]"
+                                                                   : "";
+        printf("%s%s%s", field, unit, rest ? ", " : "\n");
+    }
+    free(words);
+}
+
 static int query(unsigned count, const char *fields, const char *format)
 {
     const bool units = !strstr(format, "nounits");
     if (!strstr(format, "noheader"))
-        puts(fields);
+        show_header(fields);
     for (unsigned i = 0; i < count; i++) {
         const struct shown gpu = look(i);
         char *words = strdup(fields), *rest = words;

@@ -1,13 +1,10 @@
-/* Streams and events. All work of a process for a GPU runs in the order in which it was given, so a
+/* Streams. All work of a process for a GPU runs in the order in which it was given, so a
  * stream only remembers the number of its last piece. */
 #define _GNU_SOURCE
 #include "driver.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define CUDA_ERROR_CAPTURED_EVENT 907
-#define EVENT_DISABLE_TIMING 2
 
 struct stream {
     struct context *context;
@@ -16,13 +13,6 @@ struct stream {
     uint64_t last;
     CUgraph graph; /* of a capture under way */
     uint64_t capture; /* its number */
-};
-
-struct event {
-    int gpu;
-    unsigned flags;
-    bool recorded, captured;
-    uint64_t number, end;
 };
 
 static struct stream standard[STANDIN_GPUS];
@@ -173,6 +163,18 @@ EXPORT CUresult cuCtxSynchronize(void)
     return CUDA_SUCCESS;
 }
 
+/* Since CUDA 13: of a context that need not be the current one. */
+EXPORT CUresult cuCtxSynchronize_v2(CUcontext context)
+{
+    if (!context)
+        return cuCtxSynchronize();
+    CUresult result = cuCtxPushCurrent_v2(context);
+    if (!result)
+        result = cuCtxSynchronize();
+    cuCtxPopCurrent_v2(NULL);
+    return result;
+}
+
 /* --- capture --------------------------------------------------------------------------------------- */
 
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int mode)
@@ -226,78 +228,3 @@ EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream stream, int *status, uint64_t
     return need_init();
 }
 PTSZ(cuStreamGetCaptureInfo_v2);
-
-/* --- events ---------------------------------------------------------------------------------------- */
-
-EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags)
-{
-    struct context *context;
-    CUresult result = need_context(&context);
-    if (result)
-        return result;
-    struct event *made = calloc(1, sizeof *made);
-    if (!made)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    made->gpu = device_gpu(context->device);
-    made->flags = flags;
-    *event = made;
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuEventDestroy_v2(CUevent event)
-{
-    if (!event)
-        return CUDA_ERROR_INVALID_HANDLE;
-    time_wait(event->gpu, event->number); /* the queue writes into it */
-    free(event);
-    return CUDA_SUCCESS;
-}
-ALIAS(cuEventDestroy, cuEventDestroy_v2);
-
-EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
-{
-    struct context *context;
-    (void)flags;
-    CUresult result = need_context(&context);
-    if (result)
-        return result;
-    event->captured = stream_capture(stream) != NULL;
-    if (event->captured)
-        return CUDA_SUCCESS;
-    event->recorded = true;
-    event->number = time_give(event->gpu, 0, &event->end);
-    return CUDA_SUCCESS;
-}
-PTSZ(cuEventRecordWithFlags);
-
-EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
-{
-    return cuEventRecordWithFlags(event, stream, 0);
-}
-PTSZ(cuEventRecord);
-
-EXPORT CUresult cuEventQuery(CUevent event)
-{
-    if (event->captured)
-        return CUDA_ERROR_CAPTURED_EVENT;
-    return time_done(event->gpu, event->number) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
-}
-
-EXPORT CUresult cuEventSynchronize(CUevent event)
-{
-    if (event->captured)
-        return CUDA_ERROR_CAPTURED_EVENT;
-    time_wait(event->gpu, event->number);
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
-{
-    if (!from->recorded || !to->recorded || ((from->flags | to->flags) & EVENT_DISABLE_TIMING))
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (cuEventQuery(from) || cuEventQuery(to))
-        return CUDA_ERROR_NOT_READY;
-    *ms = (float)((double)(int64_t)(to->end - from->end) / 1e6);
-    return CUDA_SUCCESS;
-}
-ALIAS(cuEventElapsedTime_v2, cuEventElapsedTime);

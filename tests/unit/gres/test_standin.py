@@ -200,6 +200,19 @@ ok(d.cuGraphInstantiateWithFlags(c.byref(run), graph, u64(0)))
 ok(d.cuGraphLaunch(run, stream))
 taken(5 * MIB)
 ok(d.cuMemFreeAsync(p, stream)); ok(d.cuDeviceGraphMemTrim(0))""",
+    "graph in a graph": """
+class Wanted(c.Structure):
+    _fields_ = [("pool", c.c_int * 22), ("a", u64), ("b", u64), ("bytes", u64), ("at", u64)]
+inner, outer, node, run = c.c_void_p(), c.c_void_p(), c.c_void_p(), c.c_void_p()
+ok(d.cuGraphCreate(c.byref(inner), 0)); ok(d.cuGraphCreate(c.byref(outer), 0))
+small, large = Wanted(bytes=5 * MIB), Wanted(bytes=9000 * MIB)
+for wanted in (small, large):
+    ok(d.cuGraphAddMemAllocNode(c.byref(node), inner, None, size(0), c.byref(wanted)))
+ok(d.cuGraphAddChildGraphNode(c.byref(node), outer, None, size(0), inner))
+ok(d.cuGraphInstantiateWithFlags(c.byref(run), outer, u64(0)))
+assert d.cuGraphLaunch(run, None) == 2
+taken(5 * MIB)  # reserved, but nothing of it is in use
+ok(d.cuDeviceGraphMemTrim(0))""",
     "another process's": """
 p, q = u64(), u64()
 class Handle(c.Structure): _fields_ = [("bytes", c.c_ubyte * 64)]
@@ -256,6 +269,35 @@ print("done", flush=True); sys.stdin.readline()"""
     assert after["gpus"][0]["busy_ns"] - before["gpus"][0]["busy_ns"] == 200_000_000
     assert [one["busy_ns"] for one in after["processes"]] == [[100_000_000]] * 2
     assert after["now_ns"] - before["now_ns"] >= 200_000_000
+
+
+def test_every_form_of_a_launch_keeps_the_gpu_busy(standin: Standin) -> None:
+    text = """
+start()
+us = c.c_uint(1000); values = (c.c_void_p * 1)(c.addressof(us)); none = c.c_void_p()
+class Config(c.Structure):
+    _fields_ = [("dims", c.c_uint * 7), ("stream", c.c_void_p), ("attrs", c.c_void_p * 2)]
+class Each(c.Structure):
+    _fields_ = [("f", c.c_void_p), ("dims", c.c_uint * 7), ("s", c.c_void_p), ("v", c.c_void_p)]
+config, each = Config((1,) * 6), (Each * 2)(*[Each(None, (1,) * 6, None, c.addressof(values))] * 2)
+for form in ("", "_ptsz"):
+    ok(d["cuLaunchKernel" + form](none, 1, 1, 1, 1, 1, 1, 0, none, values, none))
+    ok(d["cuLaunchKernelEx" + form](c.byref(config), none, values, none))
+    ok(d["cuLaunchCooperativeKernel" + form](none, 1, 1, 1, 1, 1, 1, 0, none, values))
+ok(d.cuLaunchCooperativeKernelMultiDevice(each, 2, 0))
+ok(d.cuParamSeti(none, 0, 1000))
+ok(d.cuLaunch(none)); ok(d.cuLaunchGrid(none, 1, 1)); ok(d.cuLaunchGridAsync(none, 1, 1, none))
+stream, graph, exe, state = c.c_void_p(), c.c_void_p(), c.c_void_p(), c.c_int()
+ok(d.cuStreamCreate(c.byref(stream), 0))
+ok(d.cuStreamBeginCapture_v2(stream, 0))
+run(1000, stream)  # noted, not run
+ok(d.cuStreamIsCapturing(stream, c.byref(state))); assert state.value == 1
+ok(d.cuStreamEndCapture(stream, c.byref(graph)))
+ok(d.cuGraphInstantiateWithFlags(c.byref(exe), graph, u64(0)))
+ok(d.cuGraphLaunch(exe, stream)); ok(d.cuGraphLaunch_ptsz(exe, none))
+ok(d.cuCtxSynchronize())"""
+    output(standin, text)
+    assert standin.show()["gpus"][0]["busy_ns"] == 13 * 1_000_000
 
 
 def test_events_measure_what_ran_between_them(standin: Standin) -> None:
