@@ -88,17 +88,23 @@ static int is_limited(int device)
     return device >= 0 && slice()->device[device].sm_percent < 100;
 }
 
-/* Most sessions have whole GPUs or another way of sharing them: for those this is all there is. */
+static int needed;
+
+static void prepare(void)
+{
+    for (int device = 0; device < slice()->count; device++)
+        needed |= slice()->compute == COMPUTE_LIMITER && is_limited(device);
+    if (needed)
+        attach();
+}
+
+/* Most sessions have whole GPUs or another way of sharing them: for those this is all there is. Never
+ * called with the lock held, as preparing takes the dynamic linker's. */
 static int is_needed(void)
 {
-    static _Atomic int known; /* 0: not known yet */
-    if (!known) {
-        int needed = 0;
-        for (int device = 0; device < slice()->count; device++)
-            needed |= slice()->compute == COMPUTE_LIMITER && is_limited(device);
-        known = needed ? 1 : -1;
-    }
-    return known > 0;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, prepare);
+    return needed;
 }
 
 static struct meter *open_meter(void *context)
@@ -125,8 +131,6 @@ static struct meter *open_meter(void *context)
 static struct meter *find_meter(void)
 {
     void *context = 0;
-    if (!shares)
-        attach();
     if (!context_current || context_current(&context) || !context)
         return 0;
     for (int index = 0; index < METERS; index++)
