@@ -141,6 +141,7 @@ run_unit() {
     need openssl openssl
     need lua5.1 lua5.1
     need gcc gcc libc6-dev
+    need make make
     pytest_on unit tests/unit -n auto
 }
 

@@ -34,7 +34,7 @@ static void drop_if_gone(struct physical *physical)
 static void handle_add(CUmemHandle handle, struct physical *physical)
 {
     struct held entry;
-    if (!held_take(HELD_HANDLE, handle, &entry))
+    if (!held_take(HELD_HANDLE, handle, &entry) || entry.owner != physical)
         entry = (struct held){.kind = HELD_HANDLE, .key = handle, .owner = physical};
     entry.size++;
     physical->handles++;

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -35,6 +36,29 @@ static void begin_anew(void)
     memset(meters, 0, sizeof meters);
 }
 
+static void charge_time(int device, struct use use)
+{
+    share_charge(&shares[device].paid, slice()->device[device].sm_percent, use.ns, use.since);
+}
+
+static void close_meter(struct meter *meter)
+{
+    int device = meter->device;
+    charge_time(device, meter_close(meter, clock_now()));
+}
+
+/* The process ends. This comes before the driver's own end, which was registered earlier; what still runs
+ * is charged by the clock, so that a session of many short programs pays as well. */
+static void settle_at_exit(void)
+{
+    if (pthread_mutex_trylock(&lock))
+        return; /* another thread launches to the last: not worth a hang */
+    for (int index = 0; index < METERS; index++)
+        if (meters[index].context)
+            close_meter(&meters[index]);
+    pthread_mutex_unlock(&lock);
+}
+
 /* Going on would mean going on without limits. */
 static void end_process(void)
 {
@@ -55,6 +79,7 @@ static void attach(void)
     context_current = real_function("cuCtxGetCurrent");
     context_device = real_function("cuCtxGetDevice");
     pthread_atfork(0, 0, begin_anew);
+    atexit(settle_at_exit);
     shares = (struct shared *)((char *)map + SLIPWAY_LIMITER_OFFSET);
 }
 
@@ -63,28 +88,23 @@ static int is_limited(int device)
     return device >= 0 && slice()->device[device].sm_percent < 100;
 }
 
-/* Most sessions have whole GPUs or another way of sharing them: for those this is all there is. */
+static int needed;
+
+static void prepare(void)
+{
+    for (int device = 0; device < slice()->count; device++)
+        needed |= slice()->compute == COMPUTE_LIMITER && is_limited(device);
+    if (needed)
+        attach();
+}
+
+/* Most sessions have whole GPUs or another way of sharing them: for those this is all there is. Never
+ * called with the lock held, as preparing takes the dynamic linker's. */
 static int is_needed(void)
 {
-    static _Atomic int known; /* 0: not known yet */
-    if (!known) {
-        int needed = 0;
-        for (int device = 0; device < slice()->count; device++)
-            needed |= slice()->compute == COMPUTE_LIMITER && is_limited(device);
-        known = needed ? 1 : -1;
-    }
-    return known > 0;
-}
-
-static void charge_time(int device, struct use use)
-{
-    share_charge(&shares[device].paid, slice()->device[device].sm_percent, use.ns, use.since);
-}
-
-static void close_meter(struct meter *meter)
-{
-    int device = meter->device;
-    charge_time(device, meter_close(meter, clock_now()));
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, prepare);
+    return needed;
 }
 
 static struct meter *open_meter(void *context)
@@ -111,8 +131,6 @@ static struct meter *open_meter(void *context)
 static struct meter *find_meter(void)
 {
     void *context = 0;
-    if (!shares)
-        attach();
     if (!context_current || context_current(&context) || !context)
         return 0;
     for (int index = 0; index < METERS; index++)

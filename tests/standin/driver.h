@@ -35,6 +35,8 @@ CUresult need_init(void);
 struct context *context_current(void); /* NULL for none */
 CUresult need_context(struct context **found);
 void contexts_forget(void);
+EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context);
+EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context);
 
 /* A function whose first parameter says for how many microseconds it runs. */
 struct kernel { int unused; };
@@ -76,9 +78,6 @@ void graphs_forget(void);
 
 /* vmm.c */
 void mappings_forget(void);
-
-EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context);
-EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context);
 
 /* streams.c */
 CUgraph stream_capture(CUstream stream); /* NULL when it is not being captured */

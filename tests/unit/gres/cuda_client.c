@@ -139,13 +139,9 @@ static CUresult host(struct taken *to, size_t bytes)
     return CU(cuMemHostAlloc, &to->address, bytes, 0u);
 }
 
-static CUresult run(CUgraph graph)
+static CUresult launch(CUgraphExec executable)
 {
-    CUgraphExec executable;
-    CUresult result = CU(cuGraphInstantiateWithFlags, &executable, graph, 0ull);
-    if (result)
-        return result;
-    result = CU(cuGraphLaunch, executable, (CUstream)NULL);
+    CUresult result = CU(cuGraphLaunch, executable, (CUstream)NULL);
     CU(cuGraphExecDestroy, executable);
     return result;
 }
@@ -154,24 +150,64 @@ static CUresult graph(struct taken *to, size_t bytes)
 {
     CUgraph made;
     CUgraphNode node;
+    CUgraphExec executable;
     CUDA_MEM_ALLOC_NODE_PARAMS wanted = {.poolProps = ON_GPU, .bytesize = bytes};
     CU(cuGraphCreate, &made, 0u);
     CUresult result = CU(cuGraphAddMemAllocNode, &node, made, (void *)NULL, (size_t)0, &wanted);
-    if (!result)
-        result = run(made);
     to->address = wanted.dptr;
-    return result;
+    if (!result)
+        result = CU(cuGraphInstantiateWithFlags, &executable, made, 0ull);
+    return result ? result : launch(executable);
+}
+
+static CUresult graph_node(struct taken *to, size_t bytes)
+{
+    CUgraph made;
+    CUgraphNode node;
+    CUgraphExec executable;
+    CUgraphNodeParams wanted = {.type = NODE_MEM_ALLOC,
+                                .alloc = {.poolProps = ON_GPU, .bytesize = bytes}};
+    CU(cuGraphCreate, &made, 0u);
+    CUresult result = CU(cuGraphAddNode, &node, made, (void *)NULL, (size_t)0, &wanted);
+    to->address = wanted.alloc.dptr;
+    if (!result)
+        result = CU(cuGraphInstantiate_v2, &executable, made, (void *)NULL, (char *)NULL, (size_t)0);
+    if (!result)
+        result = CU(cuGraphUpload, executable, (CUstream)NULL);
+    return result ? result : launch(executable);
+}
+
+static CUresult nested(struct taken *to, size_t bytes)
+{
+    CUgraph inner, outer;
+    CUgraphNode node;
+    CUgraphExec executable;
+    CUDA_MEM_ALLOC_NODE_PARAMS wanted = {.poolProps = ON_GPU, .bytesize = bytes};
+    CU(cuGraphCreate, &inner, 0u);
+    CU(cuGraphCreate, &outer, 0u);
+    CUresult result = CU(cuGraphAddMemAllocNode, &node, inner, (void *)NULL, (size_t)0, &wanted);
+    if (!result)
+        result = CU(cuGraphAddChildGraphNode, &node, outer, (void *)NULL, (size_t)0, inner);
+    to->address = wanted.dptr;
+    if (!result)
+        result = CU(cuGraphInstantiateWithFlags, &executable, outer, 0ull);
+    return result ? result : launch(executable);
 }
 
 static CUresult captured(struct taken *to, size_t bytes)
 {
     CUgraph made;
+    CUgraphExec executable;
     CUstream stream;
+    CUDA_GRAPH_INSTANTIATE_PARAMS how = {.flags = 2}; /* with an upload */
     CU(cuStreamCreate, &stream, 0u);
     CU(cuStreamBeginCapture_v2, stream, 2);
     CUresult result = CU(cuMemAllocAsync, &to->address, bytes, stream);
     CU(cuStreamEndCapture, stream, &made);
-    return result ? result : run(made);
+    CU(cuStreamDestroy_v2, stream);
+    if (!result)
+        result = CU(cuGraphInstantiateWithParams, &executable, made, &how);
+    return result ? result : launch(executable);
 }
 
 /* --- and to free it --- */
@@ -232,6 +268,8 @@ static const struct kind {
     {"of_host", of_host, free_physical},
     {"host", host, free_host},
     {"graph", graph, free_graph},
+    {"graph_node", graph_node, free_graph},
+    {"nested", nested, free_graph},
     {"captured", captured, free_graph},
     {0},
 };
@@ -248,12 +286,12 @@ static const struct kind *kind_of(const char *name)
 
 /* --- commands --- */
 
-static CUresult begin(void)
+static CUresult begin(int ordinal)
 {
     CUcontext context;
     CUresult result = CU(cuInit, 0u);
     if (!result)
-        result = CU(cuDevicePrimaryCtxRetain, &context, 0);
+        result = CU(cuDevicePrimaryCtxRetain, &context, ordinal);
     return result ? result : CU(cuCtxSetCurrent, context);
 }
 
@@ -317,7 +355,7 @@ static void *one_thread(void *context)
     return (void *)bad;
 }
 
-static CUresult begin(void);
+static CUresult begin(int ordinal);
 
 static void threads(size_t bytes)
 {
@@ -331,7 +369,7 @@ static void threads(size_t bytes)
         pid_t child = fork();
         if (!child) {
             struct taken one = {0};
-            _exit(begin() || plain(&one, bytes) || free_plain(&one));
+            _exit(begin(0) || plain(&one, bytes) || free_plain(&one));
         }
         int status;
         bad += waitpid(child, &status, 0) != child || status;
@@ -464,7 +502,7 @@ static void import(const char *digits)
 static int obey(const char *verb, char *first, char *second, char *third, char *fourth)
 {
     if (!strcmp(verb, "begin"))
-        printf("%d\n", begin());
+        printf("%d\n", begin(atoi(first)));
     else if (!strcmp(verb, "take"))
         take(first, strtoull(second, NULL, 10));
     else if (!strcmp(verb, "give"))
@@ -514,6 +552,7 @@ int main(int count, char **words)
         return 2;
     }
     while (fgets(line, sizeof line, stdin)) {
+        memset(rest, 0, sizeof rest);
         if (sscanf(line, "%15s %159s %159s %159s %159s", verb, rest[0], rest[1], rest[2], rest[3]) < 1 ||
             !obey(verb, rest[0], rest[1], rest[2], rest[3]))
             return 0;

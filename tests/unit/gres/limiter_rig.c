@@ -128,6 +128,21 @@ static void debt(void)
     waitpid(child, NULL, 0);
 }
 
+/* The first program of the session neither waits nor looks, and is still computing when it ends. */
+static void exit_early(void)
+{
+    if (!fork()) {
+        launch(1000000, 0);
+        now += 400 * MS;
+        exit(0);
+    }
+    wait(NULL);
+    now += 400 * MS;
+    int64_t began = now;
+    launch(10, 0);
+    printf("waited_ms %lld\n", (long long)((now - began) / MS));
+}
+
 static void contexts(void)
 {
     int64_t began = now, before = events;
@@ -198,6 +213,8 @@ static void play(const char *name, int64_t us)
         refused();
     else if (!strcmp(name, "debt"))
         debt();
+    else if (!strcmp(name, "exit"))
+        exit_early();
     else if (!strcmp(name, "contexts"))
         contexts();
     else if (!strcmp(name, "gates"))

@@ -32,6 +32,8 @@ STEPS = {
     "pooled_ptsz": 1,
     "physical": 2 * MIB,
     "graph": 1,
+    "graph_node": 1,
+    "nested": 1,
     "captured": 1,
 }
 """Each way to take memory (cuda_client.c), and the smallest difference that it knows, in bytes."""
@@ -140,6 +142,23 @@ def test_the_slice_is_reported_as_the_whole_gpu(client: Client) -> None:
     client.take("plain", 536 * MIB)
     left, total = 1000 * MIB, CAP
     assert client.ask("report") == [str(n) for n in (left, total, total, left, total, total)]
+
+
+def test_each_gpu_has_its_own_part_whatever_its_number(
+    program: Path, standin: Standin, session: Shim
+) -> None:
+    standin.reset(gpus=2)
+    session.grant((UUID.format(1), CAP // 2, 100), (GPU, CAP, 100))
+    with Client(program, session.cuda) as client:
+        assert client.take("async", CAP) == 0
+        assert client.ask("begin", 1) == ["0"]
+        assert client.unused == CAP // 2
+        assert client.take("async", CAP // 2) == 0
+        assert client.take("plain", 1) == OUT_OF_MEMORY
+        assert client.give(0) == 0
+        assert client.unused == 0
+        assert client.ask("begin", 0) == ["0"]
+        assert client.take("physical", CAP) == 0
 
 
 def test_a_whole_gpu_is_as_it_is_but_counted(

@@ -124,6 +124,11 @@ def test_the_next_process_of_the_session_pays_for_the_last(play: Play) -> None:
     assert play("debt")["waited_ms"] == pytest.approx(2900, abs=20)
 
 
+def test_a_program_that_ends_early_is_charged_by_the_clock(play: Play) -> None:
+    """0.4 s of a kernel at 25 %: 1.2 s more, less the depth."""
+    assert play("exit")["waited_ms"] == pytest.approx(1100, abs=20)
+
+
 def test_contexts_that_end_take_no_measurement_along(play: Play) -> None:
     seen = play("contexts")
     assert seen["share"] == pytest.approx(25, abs=1)
