@@ -32,6 +32,7 @@ def test_usage_follows_the_queue(world: World, api: MakeApi) -> None:
         "resource_group": "main",
         "cpus": nothing,
         "memory": {"mine": "0m", "allowed": "3g", "available": "3g"},
+        "fgpu": None,
     }
     alice("POST", "/sessions", json=SMALL)
     world.slurm.start(world.slurm.jobs[0])
