@@ -123,6 +123,11 @@ class LaunchForm:
         group = self.group.name if self.group else ""
         return menu(self.gpus, group, self.values.get(FGPU, ""), self.values.get(GPU_KIND, ""))
 
+    @property
+    def several_kinds(self) -> bool:
+        """Whether there are GPUs to be told apart."""
+        return len({offer.kind.name for offers in self.gpus.values() for offer in offers}) > 1
+
     def gpu_bound(self, group: Group) -> str:
         """The most of a GPU that a session may have in a group, and what is free of it."""
         amounts = [part.fgpu for offer in self.gpus.get(group.name, ()) for part in offer.amounts]

@@ -117,6 +117,13 @@ class Row:
         return None if used is None else min(used / 2**20 / self.session.memory_mb * 100, 100.0)
 
     @property
+    def gpu_title(self) -> str:
+        """Which GPU it has a share of, where that is not plain."""
+        gpus = services().sessions.gpus
+        several = self.session.fgpu and len(gpus.kinds) > 1
+        return gpus.title(self.session.gpu_kind) if several else ""
+
+    @property
     def gpu_share(self) -> float | None:
         """Percent of its share of the GPU's multiprocessors in use."""
         percent, share = self.session.gpu_percent, self.session.gpu_sm_percent

@@ -148,6 +148,22 @@ def test_s7_three_where_two_fit_and_the_third_runs_when_one_ends(
     holds(page, "2")
 
 
+def test_the_offer_follows_the_resource_group(log_in: LogIn) -> None:
+    page = log_in(WHO)
+    field = resources(page, "groups1", "1")
+    # As where only one of the groups had GPUs.
+    page.evaluate(
+        "document.querySelectorAll('[data-groups]').forEach(o => o.dataset.groups = 'main')"
+    )
+    page.locator("[name=resource_group][value=short]").check()
+    expect(field).to_be_hidden()
+    expect(field).to_have_value("")
+    expect(page.locator("[data-so-far]")).not_to_contain_text("fGPU")
+    page.locator("[name=resource_group][value=main]").check()
+    expect(field).to_be_visible()
+    expect(field.locator("option:not([disabled])")).to_have_count(5)
+
+
 def test_amounts_between_two_steps_are_rounded_up_and_that_is_said(
     log_in: LogIn, api: Api, admin: Api
 ) -> None:

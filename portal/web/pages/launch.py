@@ -144,6 +144,7 @@ def review() -> ResponseReturnValue:
             form=form,
             wanted=wanted,
             draft=draft,
+            kind=services().sessions.gpus.named(draft.gpu_kind) if draft.fgpu else None,
             group=next((g for g in form.groups if g.name == draft.partition), None),
             free=form.uses.get(draft.partition or ""),
         )

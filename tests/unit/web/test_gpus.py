@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
@@ -36,6 +36,7 @@ FORM = {
     "confirmed": "yes",
 }
 HTMX = {"HX-Request": "true"}
+ONE: dict[str, object] = {"title": "Demo GPU", "memory": "8g", "unit": 0.5, "step": 0.5}
 MakeWorld = Callable[..., tuple[World, Browser]]
 
 
@@ -155,17 +156,13 @@ def test_the_form_and_the_body_hold_the_same() -> None:
 def site(tmp_path: Path) -> MakeWorld:
     """A site with the demo's GPU in its one group, and Alice's browser; or a site without."""
 
-    def make(gpus: bool = True) -> tuple[World, Browser]:
-        kind = {"title": "Demo GPU", "memory": "8g", "unit": 0.5, "step": 0.5}
+    def make(kinds: Sequence[dict[str, object]] = (ONE,)) -> tuple[World, Browser]:
         plain = make_settings(tmp_path).model_dump()
-        settings = make_settings(tmp_path).model_validate(
-            plain | {"gpu": {"kinds": [kind] if gpus else []}}
-        )
+        settings = make_settings(tmp_path).model_validate(plain | {"gpu": {"kinds": kinds}})
         world = make_world(settings)
         (main,) = world.sessions.scheduler.partitions()
-        world.store.save_partitions(
-            [replace(main, gpus=(NodeGpus("", 1, 4),) if gpus else ())],
-        )
+        there = tuple(NodeGpus(str(kind.get("name", "")), 1, 4) for kind in kinds)
+        world.store.save_partitions([replace(main, gpus=there)])
         app = create_app(world.services)
         app.testing = True
         return world, Browser(app).log_in("alice")
@@ -214,7 +211,7 @@ def test_what_cannot_be_is_said_beside_the_field(site: MakeWorld, amount: str) -
 
 
 def test_a_site_without_gpus_says_nothing_of_them(site: MakeWorld) -> None:
-    world, alice = site(gpus=False)
+    world, alice = site([])
     assert "GPU" not in text_of(alice.get("/sessions/new").text)
     assert alice.post("/sessions", FORM, headers=HTMX).status_code == 204
     assert "GPU" not in text_of(alice.get("/sessions").text)
@@ -262,6 +259,24 @@ def test_templates_carry_a_share(site: MakeWorld) -> None:
     assert "1 core · 1 GB · 0.5 fGPU" in text_of(alice.get("/sessions/new").text)
     assert alice.post("/sessions", FORM | {"template": "half"}, headers=HTMX).status_code == 204
     assert [session.fgpu for session in world.store.live()] == [0.5]
+
+
+def test_several_kinds_are_told_apart(site: MakeWorld) -> None:
+    slow = ONE | {"name": "slow", "title": "Slow GPU"}
+    fast = ONE | {"name": "fast", "title": "Fast GPU", "compute": "none"}
+    world, alice = site([slow, fast])
+    review = alice.post("/sessions/new/review", FORM | {"gpu": "fast/1"}, headers=HTMX).text
+    assert "GPU 1 fGPU of Fast GPU · 4 GB of GPU memory Time limit" in text_of(review)
+    alice.post("/sessions", FORM | {"gpu": "fast/1"}, headers=HTMX)
+    alice.post("/sessions", FORM | {"gpu": "1"}, headers=HTMX)
+    assert {session.gres for session in world.store.live()} == {"shard:fast:2", "shard:slow:2"}
+    rows = text_of(alice.get("/sessions/rows").text)
+    assert "Fast GPU" in rows
+    assert "Slow GPU" in rows
+    assert (
+        "Kind of GPU"
+        in Browser(alice.client.application).log_in("admin").get("/admin/templates/new").text
+    )
 
 
 def test_presets_say_their_share(site: MakeWorld) -> None:
