@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.apps import Terminal
 from tests.client import Api, Json
 from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
@@ -139,7 +140,10 @@ def neighbour(make_api: MakeApi, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def test_the_slice_is_all_there_is_to_see(computer: Computer) -> None:
-    assert f"/ {SLICE}MiB" in " ".join(computer.run("nvidia-smi").split())
+    assert f"/ {SLICE}MiB" in computer.run("nvidia-smi")
+    terminal = Terminal(computer.api.open(computer.session["id"], "terminal"))
+    assert f"/ {SLICE}MiB" in terminal.run("nvidia-smi")
+    terminal.close()
     seen = computer.probe("look")
     assert seen["total"] == SLICE
     assert SHIM in seen["paths"]
