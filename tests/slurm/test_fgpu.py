@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -79,6 +80,13 @@ def node_of(cluster: Cluster, session: Json, *argv: str) -> subprocess.Completed
     """Run a program in the session's job, outside of its container."""
     words = ["srun", "--overlap", f"--jobid={session['job_id']}", *argv]
     return cluster.attempt("exec", "--user", session["owner"], "login", "--", *words)
+
+
+def busy(cluster: Cluster) -> dict[int, int]:
+    """Nanoseconds that each process has kept the GPU busy, by PID; at 0 the GPU's own clock."""
+    shown = json.loads(cluster.run("n1", "standin", "show"))
+    used = {process["pid"]: process["busy_ns"][0] for process in shown["processes"]}
+    return {0: shown["now_ns"]} | used
 
 
 # The queue
@@ -182,6 +190,21 @@ def test_use_shows_within_a_heartbeat(computer: Computer) -> None:
         usage = wait_for("the use of the GPU", used, 25)
     assert usage["gpu_memory"] >= 1024 << 20
     assert usage["gpu_kills"] == 0
+
+
+def test_computing_keeps_to_the_share_beside_a_neighbour(
+    computer: Computer, neighbour: Computer, cluster: Cluster
+) -> None:
+    with computer.holding("compute"), neighbour.holding("compute"):
+        time.sleep(1)  # what nobody used until now may be used up at once
+        before = busy(cluster)
+        time.sleep(3)
+        after = busy(cluster)
+    clock = after.pop(0) - before.pop(0)
+    shares = [100 * (after[pid] - before[pid]) / clock for pid in before]
+    assert len(shares) == 2
+    # Never more; a busy machine may let a process launch less.
+    assert all(5 < share < 32 for share in shares), shares
 
 
 def test_a_way_around_ends_within_seconds_and_hurts_nobody(
