@@ -21,6 +21,8 @@ PROBE = Path(__file__).with_name("gpu_probe.py")
 HALF: Json = {"cpus": 1, "memory": "300m", "fgpu": 0.5}
 SLICE = 2048
 """MiB that 0.5 fGPU are."""
+CONTEXT = 64
+"""MiB that the stand-in takes for each process by itself."""
 OUT_OF_MEMORY = 2
 DRIVER = "/opt/slipway-gpu/driver/libcuda.so.1"
 SHIM = "/.singularity.d/libs/libcuda.so.1"
@@ -181,30 +183,27 @@ def test_a_killed_process_gives_its_memory_back(computer: Computer) -> None:
         assert computer.probe("fill")["taken"] == held.first["taken"]
 
 
-def test_use_shows_within_a_heartbeat(computer: Computer) -> None:
-    def used() -> Json | None:
-        found = computer.usage()
-        return found if found.get("gpu_memory") else None
-
-    with computer.holding("take libcuda.so.1 1024"):
-        usage = wait_for("the use of the GPU", used, 25)
-    assert usage["gpu_memory"] >= 1024 << 20
-    assert usage["gpu_kills"] == 0
-
-
-def test_computing_keeps_to_the_share_beside_a_neighbour(
+def test_computing_keeps_to_the_share_and_shows(
     computer: Computer, neighbour: Computer, cluster: Cluster
 ) -> None:
+    def used() -> Json | None:
+        found = computer.usage()
+        return found if found.get("gpu_memory") and found.get("gpu_percent") else None
+
     with computer.holding("compute"), neighbour.holding("compute"):
         time.sleep(1)  # what nobody used until now may be used up at once
         before = busy(cluster)
         time.sleep(3)
         after = busy(cluster)
+        usage = wait_for("the use of the GPU within a heartbeat", used, 25)
     clock = after.pop(0) - before.pop(0)
     shares = [100 * (after[pid] - before[pid]) / clock for pid in before]
     assert len(shares) == 2
     # Never more; a busy machine may let a process launch less.
     assert all(5 < share < 32 for share in shares), shares
+    assert usage["gpu_memory"] >= CONTEXT << 20
+    assert usage["gpu_percent"] < 40
+    assert usage["gpu_kills"] == 0
 
 
 def test_a_way_around_ends_within_seconds_and_hurts_nobody(
