@@ -86,7 +86,7 @@ def read_slice(place: str = PLACE) -> Slice:
 
 
 def prepare(namespace: Namespace, toolkit: str, place: str = PLACE, driver: str = DRIVER) -> Slice:
-    """Put our libraries into place and check them; raise NotGranted with words for the owner.
+    """Put our libraries into place where a GPU is shared, and check them; raise NotGranted.
 
     Must be called while the process has one thread.
     """
@@ -97,6 +97,15 @@ def prepare(namespace: Namespace, toolkit: str, place: str = PLACE, driver: str 
     for name in SHIMS:
         if not os.path.exists(f"{driver}/{name}"):
             raise NotGranted(f"this node has no NVIDIA driver to share ({name} is missing). {TELL}")
+    # Whole GPUs are Slurm's to fence: their sessions have the driver as it is.
+    if any(share.memory for share in granted.shares):
+        _put_into_place(namespace, toolkit, place, driver)
+    _check(granted, driver)
+    return granted
+
+
+def _put_into_place(namespace: Namespace, toolkit: str, place: str, driver: str) -> None:
+    for name in SHIMS:
         if not os.path.exists(f"{toolkit}/gpu/{name}"):
             raise NotGranted(f"Slipway's own {name} is missing. {TELL}")
     try:
@@ -107,8 +116,6 @@ def prepare(namespace: Namespace, toolkit: str, place: str = PLACE, driver: str 
                 namespace.bind(f"{toolkit}/gpu/{name}", path)
     except OSError as error:
         raise NotGranted(f"this node does not let the GPU be shared: {error}. {TELL}") from None
-    _check(granted, driver)
-    return granted
 
 
 def drivers(name: str, folders: Iterable[str]) -> set[str]:

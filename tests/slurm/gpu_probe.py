@@ -3,6 +3,7 @@
     gpu_probe.py look                  what the driver shows; {} where there is none
     gpu_probe.py fill                  takes as much as it gets, and gives it back
     gpu_probe.py hold                  the same, and keeps it until standard input ends
+    gpu_probe.py compute               launches kernels without a pause until standard input ends
     gpu_probe.py take LIBRARY MIB      takes so much from a library at a path, and keeps it
 
 Each prints lines of JSON. Standard library only.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import select
 import sys
 
 MIB = 1 << 20
@@ -67,6 +69,19 @@ class Gpu:
             codes.add(code)
         return {"taken": sum(mib for _, mib in self.taken), "codes": sorted(codes)}
 
+    def compute(self) -> None:
+        """Launch kernels; on the stand-in, their first word is how many microseconds they take."""
+        module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+        self.must(self.cuda.cuModuleLoadData(ctypes.byref(module), b"any"))
+        self.must(self.cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"any"))
+        length = ctypes.c_uint(1000)
+        words = (ctypes.c_void_p * 1)(ctypes.addressof(length))
+        sizes = [ctypes.c_uint(1)] * 6
+        while not select.select([sys.stdin], [], [], 0)[0]:
+            code = self.cuda.cuLaunchKernel(kernel, *sizes, ctypes.c_uint(0), None, words, None)
+            self.must(code)
+        self.must(self.cuda.cuCtxSynchronize())
+
     def give_back(self) -> None:
         """Free all."""
         for address, _ in self.taken:
@@ -96,6 +111,10 @@ def main(what: str, *more: str) -> None:
         say(look())
         return
     gpu = Gpu(*more[:1])
+    if what == "compute":
+        say({})
+        gpu.compute()
+        return
     if what == "take":
         say({"code": gpu.take(int(more[1]))})
     else:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from tests.apps import Terminal
 from tests.client import Api, Json
 from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
@@ -19,6 +21,8 @@ PROBE = Path(__file__).with_name("gpu_probe.py")
 HALF: Json = {"cpus": 1, "memory": "300m", "fgpu": 0.5}
 SLICE = 2048
 """MiB that 0.5 fGPU are."""
+CONTEXT = 64
+"""MiB that the stand-in takes for each process by itself."""
 OUT_OF_MEMORY = 2
 DRIVER = "/opt/slipway-gpu/driver/libcuda.so.1"
 SHIM = "/.singularity.d/libs/libcuda.so.1"
@@ -80,6 +84,13 @@ def node_of(cluster: Cluster, session: Json, *argv: str) -> subprocess.Completed
     return cluster.attempt("exec", "--user", session["owner"], "login", "--", *words)
 
 
+def busy(cluster: Cluster) -> dict[int, int]:
+    """Nanoseconds that each process has kept the GPU busy, by PID; at 0 the GPU's own clock."""
+    shown = json.loads(cluster.run("n1", "standin", "show"))
+    used = {process["pid"]: process["busy_ns"][0] for process in shown["processes"]}
+    return {0: shown["now_ns"]} | used
+
+
 # The queue
 
 
@@ -139,7 +150,10 @@ def neighbour(make_api: MakeApi, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def test_the_slice_is_all_there_is_to_see(computer: Computer) -> None:
-    assert f"/ {SLICE}MiB" in " ".join(computer.run("nvidia-smi").split())
+    assert f"/ {SLICE}MiB" in computer.run("nvidia-smi")
+    terminal = Terminal(computer.api.open(computer.session["id"], "terminal"))
+    assert f"/ {SLICE}MiB" in terminal.run("nvidia-smi")
+    terminal.close()
     seen = computer.probe("look")
     assert seen["total"] == SLICE
     assert SHIM in seen["paths"]
@@ -169,14 +183,26 @@ def test_a_killed_process_gives_its_memory_back(computer: Computer) -> None:
         assert computer.probe("fill")["taken"] == held.first["taken"]
 
 
-def test_use_shows_within_a_heartbeat(computer: Computer) -> None:
+def test_computing_keeps_to_the_share_and_shows(
+    computer: Computer, neighbour: Computer, cluster: Cluster
+) -> None:
     def used() -> Json | None:
         found = computer.usage()
-        return found if found.get("gpu_memory") else None
+        return found if found.get("gpu_memory") and found.get("gpu_percent") else None
 
-    with computer.holding("take libcuda.so.1 1024"):
-        usage = wait_for("the use of the GPU", used, 25)
-    assert usage["gpu_memory"] >= 1024 << 20
+    with computer.holding("compute"), neighbour.holding("compute"):
+        time.sleep(1)  # what nobody used until now may be used up at once
+        before = busy(cluster)
+        time.sleep(3)
+        after = busy(cluster)
+        usage = wait_for("the use of the GPU within a heartbeat", used, 25)
+    clock = after.pop(0) - before.pop(0)
+    shares = [100 * (after[pid] - before[pid]) / clock for pid in before]
+    assert len(shares) == 2
+    # Never more; a busy machine may let a process launch less.
+    assert all(5 < share < 32 for share in shares), shares
+    assert usage["gpu_memory"] >= CONTEXT << 20
+    assert usage["gpu_percent"] < 40
     assert usage["gpu_kills"] == 0
 
 

@@ -80,7 +80,7 @@ def test_all_names_of_the_driver_in_an_image_and_nothing_else(tmp_path: Path) ->
 # The real kernel
 
 MOUNT = """\
-import sys
+import os, sys
 from portal.runner import gpu
 from portal.runner.namespace import Namespace, NotGranted
 place, driver, toolkit, *images = sys.argv[1:]
@@ -91,7 +91,7 @@ try:
 except NotGranted as error:
     sys.exit(f"refused: {error}")
 for path in (place + "/driver", driver, *images):
-    for name in gpu.SHIMS:
+    for name in gpu.SHIMS if os.listdir(path) else ():
         print(open(f"{path}/{name}").read())
 """
 
@@ -131,6 +131,13 @@ def test_ours_take_the_places_and_find_the_drivers(container: Container, place: 
     # Nobody outside sees any of it.
     assert not list((place / "driver").iterdir())
     assert (container.folders["libs"] / gpu.SHIMS[0]).read_text() == f"libs/{gpu.SHIMS[0]}"
+
+
+def test_a_whole_gpu_has_the_driver_as_it_is(container: Container, place: Path) -> None:
+    (place / "slice").write_text(SLICE.replace(f"memory={HALF}", "memory=0"))
+    done = container.run()
+    theirs = [f"{place}/{name}" for place in ("libs", "compat") for name in gpu.SHIMS]
+    assert done.stdout.split() == theirs, done.stderr
 
 
 @pytest.mark.parametrize(
