@@ -248,9 +248,9 @@ class GpuSettings(BaseModel):
         (), description="The site's GPUs; the first that a resource group has is proposed."
     )
     margin_mb: int = Field(
-        256,
+        1024,
         ge=0,
-        description="MiB that processes may take beyond their slice before they are ended.",
+        description="MiB that a job may hold beyond its slice; contexts are in it, too.",
     )
 
     @property

@@ -45,7 +45,10 @@ BAD: list[tuple[Json, str]] = [
     (_resources(memory="1m"), "resources.memory"),
     (_resources(memory="-2g"), "resources.memory"),
     (_resources(memory="9t"), "resources.memory"),
-    (_resources(fgpu=1), "resources.fgpu"),
+    (_resources(fgpu=0), "resources.fgpu"),
+    (_resources(fgpu="1"), "resources.fgpu"),
+    (_resources(fgpu=64), "resources.fgpu"),
+    (_resources(fgpu=1, gpu_kind="nosuch"), "resources.gpu_kind"),
     ({"command": "id"}, "command"),
     ({"owner": "bob"}, "owner"),
 ]
