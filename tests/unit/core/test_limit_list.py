@@ -78,13 +78,3 @@ def test_partitions_have_scontrols_words() -> None:
 
 def test_it_says_when_slurm_does_not_apply_limits() -> None:
     assert not limit_list(Limits(enforced=("associations",)), []).applied
-
-
-def test_limits_on_gpus() -> None:
-    qos = Qos("normal", user=Amount(3, 3072, shards=4), job=Amount(shards=1, gpus=2))
-    (normal,) = limit_list(Limits(qos=(qos,)), []).qos
-    change = "sacctmgr modify qos normal set"
-    assert commands(normal) == {
-        f"{change} MaxTRESPerUser=cpu=3,mem=3G,gres/shard=4": "3 cores, 3 GB and 4 shards of GPUs",
-        f"{change} MaxTRESPerJob=gres/shard=1,gres/gpu=2": "1 shard of GPUs and 2 whole GPUs",
-    }
