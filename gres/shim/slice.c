@@ -2,15 +2,11 @@
 #include "shim.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define MOST (64 << 10) /* a slice of 16 GPUs has about 2 KiB */
-
-static struct slice the_slice;
-static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 
 static void end(const char *why)
 {
@@ -47,24 +43,24 @@ static enum compute compute_of(const char *text)
     return COMPUTE_NONE;
 }
 
-static struct slice_device *last_device(void)
+static struct slice_device *last_device(struct slice *into)
 {
-    if (!the_slice.count)
+    if (!into->count)
         end("no GPU in it");
-    return &the_slice.device[the_slice.count - 1];
+    return &into->device[into->count - 1];
 }
 
-static void take_gpu(const char *uuid)
+static void take_gpu(struct slice *into, const char *uuid)
 {
-    struct slice_device *device = &the_slice.device[the_slice.count];
-    if (the_slice.count == SLIPWAY_MAX_DEVICES || strlen(uuid) >= sizeof device->uuid)
+    struct slice_device *device = &into->device[into->count];
+    if (into->count == SLIPWAY_MAX_DEVICES || strlen(uuid) >= sizeof device->uuid)
         end("too many GPUs");
     strcpy(device->uuid, uuid);
     device->sm_percent = 100;
-    the_slice.count++;
+    into->count++;
 }
 
-static void take_line(char *line)
+static void take_line(struct slice *into, char *line)
 {
     char *value = strchr(line, '=');
     if (!value)
@@ -74,16 +70,16 @@ static void take_line(char *line)
         if (strcmp(value, "1"))
             end("made for another version of Slipway");
     } else if (!strcmp(line, "compute")) {
-        the_slice.compute = compute_of(value);
+        into->compute = compute_of(value);
     } else if (!strcmp(line, "gpu")) {
-        take_gpu(value);
+        take_gpu(into, value);
     } else if (!strcmp(line, "memory")) {
-        last_device()->memory = number(value);
+        last_device(into)->memory = number(value);
     } else if (!strcmp(line, "sm")) {
         uint64_t percent = number(value);
         if (percent < 1 || percent > 100)
             end("a percent beyond 100");
-        last_device()->sm_percent = (int)percent;
+        last_device(into)->sm_percent = (int)percent;
     }
 }
 
@@ -101,30 +97,33 @@ static ssize_t read_all(char *text)
     return length;
 }
 
-static void read_slice(void)
+static struct slice *read_slice(void)
 {
     char *rest, *text = malloc(MOST + 1);
-    if (!text)
+    struct slice *made = calloc(1, sizeof *made);
+    if (!text || !made)
         end("no memory");
     text[read_all(text)] = 0;
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        take_line(line);
-    last_device(); /* a slice without a GPU is none */
+        take_line(made, line);
+    last_device(made); /* a slice without a GPU is none */
     free(text);
+    return made;
 }
 
+/* Without a lock, as a child that is forked while another thread reads would wait for it for ever. Who
+ * comes at the same time reads it, too, and the first one's stays. */
 const struct slice *slice(void)
 {
-    static int done;
-    if (__atomic_load_n(&done, __ATOMIC_ACQUIRE))
-        return &the_slice;
-    pthread_mutex_lock(&guard);
-    if (!done) {
-        read_slice();
-        __atomic_store_n(&done, 1, __ATOMIC_RELEASE);
-    }
-    pthread_mutex_unlock(&guard);
-    return &the_slice;
+    static struct slice *known;
+    struct slice *found = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
+    if (found)
+        return found;
+    struct slice *made = read_slice();
+    if (__atomic_compare_exchange_n(&known, &found, made, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return made;
+    free(made);
+    return found;
 }
 
 int slice_find(const char *uuid)
