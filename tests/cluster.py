@@ -52,6 +52,13 @@ def healthy(cluster: Cluster) -> bool:
         return False
 
 
+def gives_shares(cluster: Cluster) -> bool:
+    """Whether Slurm takes jobs for the GPU: slurmctld refuses them for a second after its start."""
+    ask = "sbatch --test-only --gres=shard:1 --mem=100M --wrap true"
+    words = ("exec", "--user", "alice", "login", "--", *ask.split())
+    return cluster.attempt(*words).returncode == 0
+
+
 class Cluster:
     """One compose project; everything goes through cluster/ctl.sh."""
 

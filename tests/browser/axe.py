@@ -24,8 +24,9 @@ def settled(page: Page) -> None:
     page.evaluate(_SETTLED)
 
 
-def violations(page: Page, where: str = "body") -> list[str]:
-    """What axe-core finds wrong in a part of a page."""
+def violations(page: Page, where: str = "html") -> list[str]:
+    """What axe-core finds wrong in a page, or in a part of it, once nothing fades any more."""
+    settled(page)
     page.evaluate(AXE.read_text())
     found: list[str] = page.evaluate(_RUN, where)
     return found
@@ -35,7 +36,6 @@ def clean_in_both_themes(page: Page, where: str = "body") -> None:
     """Nothing is wrong by light and by dark."""
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
-        settled(page)
         assert violations(page, where) == [], theme
     page.emulate_media(color_scheme="light")
 

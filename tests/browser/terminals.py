@@ -140,8 +140,7 @@ class Line:
 
     def __init__(self, page: Page) -> None:
         self._page = page
-        self._frames: list[str] = []
-        self._quiet = 0
+        self._frames: list[tuple[float, str]] = []
         self._began = time.monotonic()
         inspector = page.context.new_cdp_session(page)
         inspector.on("Network.webSocketFrameSent", lambda event: self._note("sent", event))
@@ -152,18 +151,12 @@ class Line:
         frame = event["response"]
         binary = frame["opcode"] == 2
         data = base64.b64decode(frame["payloadData"]) if binary else frame["payloadData"]
-        self._frames.append(f"after {time.monotonic() - self._began:.1f} s {way} {data!r:.300}")
+        seconds = time.monotonic() - self._began
+        self._frames.append((seconds, f"after {seconds:.1f} s {way} {data!r:.300}"))
 
-    def wait_until_quiet(self) -> None:
-        """Wait until page and tmux have asked each other all that they ask at the beginning."""
-        while self._quiet < len(self._look()):
-            self._quiet = len(self._frames)
-            self._page.wait_for_timeout(3000)
-
-    def _look(self) -> list[str]:
-        self._page.wait_for_timeout(10)  # events arrive while Playwright waits
-        return self._frames
-
-    def since_quiet(self) -> list[str]:
-        """What was said after that."""
-        return self._look()[self._quiet :]
+    def between(self, first: float, last: float) -> list[str]:
+        """What was said in these seconds since the beginning; waits until they are over."""
+        while (left := self._began + last - time.monotonic()) > 0:
+            self._page.wait_for_timeout(1000 * left)  # events arrive while Playwright waits
+        self._page.wait_for_timeout(10)
+        return [text for seconds, text in self._frames if first < seconds < last]

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.axe import violations
 from tests.browser.conftest import LogIn, Picture
 from tests.client import Api
-from tests.cluster import ROOT, Cluster
+from tests.cluster import Cluster
 from tests.slurm.conftest import MakeApi
 
-AXE = ROOT / "portal" / "web" / "static" / "vendor" / "axe.min.js"
 WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
 SMALL = {
     "title": "Small",
@@ -32,15 +32,6 @@ def admin(make_api: MakeApi) -> Iterator[Api]:
         path = f"/admin/images/{image['environment']}/{image['version']}"
         found("PUT", path, json={"seen_by": "everybody"})
     found("PUT", "/admin/caps", json={})
-
-
-def violations(page: Page) -> list[str]:
-    """What axe-core finds wrong on the whole page."""
-    page.evaluate(AXE.read_text())  # as the inspector would: the page's own rules forbid it
-    found: list[str] = page.evaluate(
-        "async () => (await axe.run()).violations.map((v) => `${v.id}: ${v.nodes[0].html}`)"
-    )
-    return found
 
 
 def looked_at(page: Page, picture: Picture, name: str) -> None:

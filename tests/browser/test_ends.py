@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.axe import violations
 from tests.browser.conftest import LogIn, Picture
-from tests.browser.test_use import AXE
 from tests.client import Api, Json
 from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
@@ -40,16 +40,12 @@ def api(make_api: MakeApi) -> Iterator[Api]:
     found.clean()
 
 
-def violations(page: Page) -> list[str]:
+def wrong(page: Page) -> list[str]:
     """What axe-core finds wrong on the page, in light and in dark."""
-    page.evaluate(AXE.read_text())
     found: list[str] = []
     for theme in ("dark", "light"):
         page.evaluate(f"document.documentElement.dataset.bsTheme = '{theme}'")
-        page.wait_for_timeout(400)
-        found += page.evaluate(
-            "async () => (await axe.run()).violations.map((v) => `${v.id}: ${v.nodes[0].html}`)"
-        )
+        found += violations(page)
     return found
 
 
@@ -93,14 +89,14 @@ def test_s9_what_did_not_start_says_why(
     api.launch(name="another1", **TINY)
     expect(page.locator("tr[data-name=another1]")).to_be_visible(timeout=SOON)
     expect(lines.locator("pre")).to_be_visible()
-    assert violations(page) == []
+    assert wrong(page) == []
     both(page, picture, "ends-app")
     page.get_by_role("link", name="Others").click()
     row = page.locator(f"#s-{broken}")
     expect(row).to_contain_text("Apptainer could not open its environment", timeout=SOON)
     row.get_by_text("Last lines of its log").press("Enter")
     expect(row.locator("pre")).to_contain_text("FATAL")
-    assert violations(page) == []
+    assert wrong(page) == []
     both(page, picture, "ends-start-failed")
 
 
@@ -118,7 +114,7 @@ def test_s8_a_hold_is_released(log_in: LogIn, api: Api, cluster: Cluster, pictur
     scontrol(cluster, "hold", held["job_id"], user=WHO)
     release = row.get_by_role("button", name="Release")
     expect(release).to_be_visible(timeout=SOON)
-    assert violations(page) == []
+    assert wrong(page) == []
     both(page, picture, "ends-held")
     release.click()
     expect(row.locator(".chip")).to_have_text("Pending", timeout=SOON)
@@ -145,7 +141,7 @@ def test_s11_warned_extended_and_notified(
     expect(row.locator(".ends")).to_have_text(re.compile(r"ends .*in 0:0\d:\d\d"))
     # While the page has seen it wait, it tells that it runs; in any case, that it ends soon.
     hears(page, "short1 ends in")
-    assert violations(page) == []
+    assert wrong(page) == []
     both(page, picture, "ends-soon")
     banner.get_by_role("button", name="Extend by 1 hour").click()
     expect(banner).to_have_count(0, timeout=SOON)
@@ -188,4 +184,4 @@ def test_s11_a_browser_that_forbids_it_says_so(log_in: LogIn) -> None:
     page.reload()
     page.get_by_role("button", name="Notify me").click()
     expect(page.locator("#notify-say")).to_contain_text("Your browser blocks notifications")
-    assert violations(page) == []
+    assert wrong(page) == []

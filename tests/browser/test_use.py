@@ -7,14 +7,13 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.axe import violations
 from tests.browser.conftest import LogIn, Picture
 from tests.browser.test_researcher import STARTS, fill_in, go, launch
 from tests.client import Api
-from tests.cluster import ROOT
 from tests.slurm.conftest import MakeApi
 
 WHO = "bob"
-AXE = ROOT / "portal" / "web" / "static" / "vendor" / "axe.min.js"
 
 
 @pytest.fixture
@@ -39,15 +38,6 @@ def width(page: Page, meter: str, bar: int) -> float:
     return float(fill.get_attribute("width") or "nan")
 
 
-def violations(page: Page) -> list[str]:
-    """What axe-core finds wrong in the strip."""
-    page.evaluate(AXE.read_text())  # as the inspector would: the page's own rules forbid it
-    found: list[str] = page.evaluate(
-        "async () => (await axe.run('.mine')).violations.map((v) => `${v.id}: ${v.nodes[0].html}`)"
-    )
-    return found
-
-
 def test_bars_rise_at_launch_and_drop_at_the_end(log_in: LogIn, api: Api, picture: Picture) -> None:
     page = log_in(WHO)
     shows(page, 0, 0)
@@ -63,10 +53,10 @@ def test_bars_rise_at_launch_and_drop_at_the_end(log_in: LogIn, api: Api, pictur
     expect(meter).to_contain_text("2 of 3 you may have")
     expect(page.locator("[data-meter=memory]")).to_contain_text("1.6 GB of 3 GB")
     picture(page, "bars-light")
-    assert violations(page) == []
+    assert violations(page, ".mine") == []
     page.emulate_media(color_scheme="dark")
     picture(page, "bars-dark")
-    assert violations(page) == []
+    assert violations(page, ".mine") == []
     for size in (800, 390, 320):
         page.set_viewport_size({"width": size, "height": 844})
         picture(page, f"bars-{size}")

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.axe import violations
 from tests.browser.conftest import LogIn, Picture
 from tests.browser.test_researcher import STARTS
 from tests.client import NO_GPU, Api
-from tests.cluster import ROOT, Cluster, healthy, wait_for
+from tests.cluster import Cluster, healthy, wait_for
 from tests.slurm.conftest import MakeApi
 
 WHO = "bob"
 STEPS = ("environment", "folders", "resources", "review")
-AXE = ROOT / "portal" / "web" / "static" / "vendor" / "axe.min.js"
 
 
 @pytest.fixture
@@ -72,16 +72,6 @@ def small(page: Page, name: str) -> None:
     page.get_by_label("Session name").fill(name)
     step(page, "resources")
     page.get_by_label("Memory", exact=True).fill("600 MB")
-
-
-def violations(page: Page) -> list[str]:
-    """What axe-core finds wrong."""
-    page.wait_for_timeout(300)  # colours fade over when the theme changes
-    page.evaluate(AXE.read_text())  # as the inspector would: the page's own rules forbid it
-    found: list[str] = page.evaluate(
-        "async () => (await axe.run()).violations.map((v) => `${v.id}: ${v.nodes[0].html}`)"
-    )
-    return found
 
 
 def fine(page: Page) -> None:

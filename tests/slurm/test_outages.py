@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.client import SMALL, Api
-from tests.cluster import Cluster, wait_for
+from tests.cluster import Cluster, gives_shares, wait_for
 from tests.slurm.test_crashes import Desk, watched
 
 AWAY = 40.0
@@ -67,7 +67,7 @@ def forgetful(cluster: Cluster) -> Iterator[None]:
     finally:
         cluster.shell("ctl", change.replace(FORGETS, before))
         cluster.daemon("restart", "ctl", "slurmctld")
-        wait_for("slurmctld", lambda: cluster.attempt("exec", "ctl", "sinfo").returncode == 0)
+        wait_for("slurmctld and its GPU", lambda: gives_shares(cluster))
 
 
 @pytest.mark.timeout(300)
@@ -85,7 +85,8 @@ def test_accounting_away_while_a_session_ends(alice: Api, cluster: Cluster) -> N
 
             def nobody_knows_it() -> bool:
                 now = alice.get(session)  # until the worker has looked, Slurm counts as silent
-                return (now["state"], now["reason"]["code"]) == ("UNKNOWN", "JobUnknown")
+                code = (now["reason"] or {}).get("code")
+                return (now["state"], code) == ("UNKNOWN", "JobUnknown")
 
             wait_for("a job that nobody knows", nobody_knows_it)
         finally:
