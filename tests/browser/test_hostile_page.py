@@ -272,9 +272,8 @@ def test_opens_windows_and_sees_nothing(scene: Scene, control: Control) -> None:
         with scene.context.expect_page() as popup:
             scene.evil.evaluate("(url) => { window.victim = window.open(url); }", url)
         popup.value.wait_for_load_state("load")
-        seen = scene.attempt("look")
-        popup.value.close()
-        return seen
+        # It goes with the test: closing one that is just moving to a process of its own may hang.
+        return scene.attempt("look")
 
     own = f"{_origin(scene.evil.url)}/own"
     # Every window begins empty, and may be looked at too early.
