@@ -11,6 +11,11 @@ export PORT=${PORT:-8080}
 export SLURM=${SLURM:-24.11}
 # Apps' origins: ports, or subdomains of localhost.
 export APPS=${APPS:-ports}
+# HTTPS=1: TLS with a certificate that the portal's container makes itself (bin/make-certificate).
+case ${HTTPS:-} in
+    "" | 0 | no | off) export HTTPS='' SCHEME=http TLS_CERTIFICATE='' ;;
+    *) export HTTPS=1 SCHEME=https TLS_CERTIFICATE=/var/lib/slipway/tls/site.pem ;;
+esac
 # Images are tagged by the clone they were built from, so that two clones do not take them from each other.
 SLIPWAY_CLONE=$(printf %s "$REPO_DIR" | sha256sum | cut -c1-8)
 export SLIPWAY_CLONE SLURM_TAG=$SLURM-$SLIPWAY_CLONE
@@ -37,7 +42,7 @@ fail() {
 become_root() {
     [ "$(id -u)" -ne 0 ] || return 0
     command -v sudo >/dev/null || fail "Please run this as root, or install sudo."
-    exec sudo --preserve-env=PORT,APPS,SLURM,DEMO_PASSWORD,COMPOSE_PROJECT_NAME,NODE_MEMORY,NODE_MAX_CPUS,http_proxy,https_proxy,no_proxy \
+    exec sudo --preserve-env=PORT,APPS,HTTPS,SLURM,DEMO_PASSWORD,COMPOSE_PROJECT_NAME,NODE_MEMORY,NODE_MAX_CPUS,http_proxy,https_proxy,no_proxy \
         "$0" "$@"
 }
 

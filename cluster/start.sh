@@ -101,7 +101,7 @@ is_current() {
         [ "$(cat "$PROJECT_DIR/started-$1" 2>/dev/null)" = "$(settings_of)" ]
 }
 
-settings_of() { echo "$(sha256sum < "$CLUSTER_DIR/compose.yaml" | cut -c1-16) $(cat "$PROJECT_DIR/network" "$PROJECT_DIR/ports" | tr '\n' ' ') $PORT $APPS $SLURM ${NODE_MEMORY:-} ${NODE_MAX_CPUS:-}"; }
+settings_of() { echo "$(sha256sum < "$CLUSTER_DIR/compose.yaml" | cut -c1-16) $(cat "$PROJECT_DIR/network" "$PROJECT_DIR/ports" | tr '\n' ' ') $PORT $SCHEME $APPS $SLURM ${NODE_MEMORY:-} ${NODE_MAX_CPUS:-}"; }
 
 start_cluster() {
     local service stale=()
@@ -170,7 +170,9 @@ wait_for_slurm() {
 }
 
 portal_answers() {
-    engine exec "$(container_of portal)" curl -fsS -o /dev/null -H "Host: localhost:$PORT" http://127.0.0.1:8080/healthz
+    # Under its own name, so that the certificate is checked as a browser would check it.
+    engine exec "$(container_of portal)" curl -fsS -o /dev/null --cacert /var/lib/slipway/tls/ca.crt \
+        --connect-to "localhost:$PORT:127.0.0.1:8080" "$SCHEME://localhost:$PORT/healthz"
 }
 
 port_is_taken() { (: < "/dev/tcp/127.0.0.1/$PORT") 2>/dev/null; }
@@ -178,12 +180,22 @@ port_is_taken() { (: < "/dev/tcp/127.0.0.1/$PORT") 2>/dev/null; }
 wait_for_portal() {
     wait_for 60 portal_answers || { last_words portal; return 1; }
     wait_for 10 port_is_taken
+    keep_certificate
+}
+
+# The authority's certificate, for people's browsers and for the tests.
+keep_certificate() {
+    rm -f "$PROJECT_DIR/ca.crt"
+    [ -z "$HTTPS" ] || engine exec "$(container_of portal)" cat /var/lib/slipway/tls/ca.crt > "$PROJECT_DIR/ca.crt"
 }
 
 last_words() { engine logs --tail 20 "$(container_of "$1")" 2>&1; }
 
 print_welcome() {
-    printf '\nSlipway is up: http://localhost:%s\n\nDemo accounts:\n' "$PORT"
+    printf '\nSlipway is up: %s://localhost:%s\n' "$SCHEME" "$PORT"
+    [ -z "$HTTPS" ] || printf 'Browsers trust it once they trust this authority, which is good for *.localhost only:\n    %s\n' \
+        "$PROJECT_DIR/ca.crt"
+    printf '\nDemo accounts:\n'
     awk -F: '{ printf "    %-8s password: %s\n", $1, substr($0, length($1) + 2) }' "$CLUSTER_PASSWORDS"
     printf '\nmake shell = a shell on the login node, make logs, make down\n'
 }

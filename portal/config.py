@@ -22,6 +22,7 @@ _FROM_OUTSIDE = {
     "SLIPWAY_APPS": "apps",
     "SLIPWAY_APPS_PORTS": "apps_ports",
     "SLIPWAY_SSH_PORTS": "ssh_ports",
+    "SLIPWAY_TLS_CERTIFICATE": "tls_certificate",
 }
 """Web settings that a container learns only at start; ranges as "10000-10039"."""
 

@@ -14,7 +14,7 @@ from requests.cookies import get_cookie_header
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
-from tests.cluster import Cluster, healthy, wait_for
+from tests.cluster import Cluster, authority, healthy, tls, wait_for
 
 Json = dict[str, Any]
 LOOPBACK = "127.0.0.1"
@@ -32,6 +32,8 @@ class ToLoopback(HTTPAdapter):
     ) -> Any:
         """Connect to this machine, whatever the name."""
         host, pool = super().build_connection_pool_key_attributes(request, verify, cert)
+        if host["scheme"] == "https":
+            pool |= {"server_hostname": host["host"], "assert_hostname": host["host"]}
         return {**host, "host": LOOPBACK}, pool
 
     def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> Any:
@@ -44,7 +46,9 @@ def http_session() -> requests.Session:
     """A requests session that reaches the portal and its apps by their names."""
     session = requests.Session()
     session.trust_env = False
-    session.mount("http://", ToLoopback(pool_maxsize=64))
+    session.verify = authority() or True
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, ToLoopback(pool_maxsize=64))
     return session
 
 
@@ -173,7 +177,7 @@ class Visitor:
     @property
     def cookie_name(self) -> str:
         """The name of the app's cookie; "" without one."""
-        ours = [name for name in self.http.cookies.get_dict() if name.startswith("slipway_app_")]
+        ours = [name for name in self.http.cookies.get_dict() if "slipway_app_" in name]
         return ours[0] if ours else ""
 
     @property
@@ -189,8 +193,9 @@ class Visitor:
         request = requests.Request("GET", self.origin + path).prepare()
         cookies = get_cookie_header(self.http.cookies, request)  # type: ignore[no-untyped-call]
         opening = connect(
-            f"ws://{place.netloc}{path}",
+            self.origin.replace("http", "ws", 1) + path,
             sock=socket.create_connection((LOOPBACK, place.port or 80), TIMEOUT),
+            ssl=tls() if place.scheme == "https" else None,
             origin=Origin(origin or self.origin),
             additional_headers={"Cookie": cookies} if cookies else {},
             subprotocols=[Subprotocol(subprotocol)] if subprotocol else None,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import ssl
 import subprocess
 import time
 from collections.abc import Callable
@@ -47,9 +49,32 @@ class Job:
 def healthy(cluster: Cluster) -> bool:
     """Whether the portal answers."""
     try:
-        return requests.get(f"{cluster.url}/healthz", timeout=5).status_code == 200
+        answer = requests.get(f"{cluster.url}/healthz", timeout=5, verify=authority() or True)
+        return answer.status_code == 200
     except requests.RequestException:
         return False
+
+
+def own_place() -> tuple[str, int]:
+    """The project and the port of this process's cluster.
+
+    Tests that run side by side have a cluster each: SLIPWAY_PROJECT="one two" PORT="8081 8082".
+    """
+    projects = os.environ.get("SLIPWAY_PROJECT", DEMO).split()
+    ports = os.environ.get("PORT", "8080").split()
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    return projects[worker], int(ports[worker])
+
+
+def authority() -> str:
+    """The file of who signed the certificate of this process's cluster; "" where that has none."""
+    file = ROOT / "cluster" / ".cache" / "projects" / own_place()[0] / "ca.crt"
+    return str(file) if file.exists() else ""
+
+
+def tls() -> ssl.SSLContext:
+    """Believes what a browser would believe that was told of the cluster's authority."""
+    return ssl.create_default_context(cafile=authority() or None)
 
 
 def gives_shares(cluster: Cluster) -> bool:
@@ -65,18 +90,16 @@ class Cluster:
     def __init__(self, project: str, port: int) -> None:
         self.project = project
         self.port = port
-        self.url = f"http://localhost:{port}"
 
     @classmethod
     def from_environment(cls) -> Cluster:
-        """The cluster of `make up`, or the one named for this process.
+        """The cluster of `make up`, or the one named for this process."""
+        return cls(*own_place())
 
-        Tests that run side by side have a cluster each: SLIPWAY_PROJECT="one two" PORT="8081 8082".
-        """
-        projects = os.environ.get("SLIPWAY_PROJECT", DEMO).split()
-        ports = os.environ.get("PORT", "8080").split()
-        worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-        return cls(projects[worker], int(ports[worker]))
+    @functools.cached_property
+    def url(self) -> str:
+        """Where the portal is, as it was started."""
+        return self.run("portal", "printenv", "SLIPWAY_PUBLIC_URL").strip()
 
     # Machines
 

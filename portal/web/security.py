@@ -80,7 +80,8 @@ def install(app: Flask, web: WebSettings) -> None:
     @app.after_request
     def headers(response: Response) -> Response:
         harden(response, policy)
-        if web.secure:
+        # Not for this machine's own name: it would be remembered for whatever else runs here.
+        if web.secure and not web.host.endswith("localhost"):
             response.headers["Strict-Transport-Security"] = "max-age=31536000"
         return response
 

@@ -6,16 +6,20 @@ kept in the repository, for its README.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.x509 import load_pem_x509_certificate
 from playwright.sync_api import Browser, BrowserContext, Page, StorageState, sync_playwright
 
 from tests.browser.axe import settled
-from tests.cluster import ROOT, Cluster
+from tests.cluster import ROOT, Cluster, authority
 from tests.slurm.conftest import cluster, make_api, tokens
 
 __all__ = ["cluster", "make_api", "tokens"]
@@ -34,11 +38,23 @@ Picture = Callable[[Page, str], None]
 LogIn = Callable[..., Page]
 
 
+def _trusted() -> list[str]:
+    """The cluster's authority is believed, and nobody else that is unknown."""
+    if not authority():
+        return []
+    os.environ["NODE_EXTRA_CA_CERTS"] = authority()  # for requests that Playwright makes itself
+    key = load_pem_x509_certificate(Path(authority()).read_bytes()).public_key()
+    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    digest = base64.b64encode(hashlib.sha256(der).digest()).decode()
+    return [f"--ignore-certificate-errors-spki-list={digest}"]
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Chromium, without a window."""
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        flags = [*FLAGS, *_trusted()]
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
         yield chromium
         chromium.close()
 

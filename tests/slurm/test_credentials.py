@@ -14,7 +14,7 @@ from websockets.sync.client import connect
 
 from tests.apps import Kernel
 from tests.client import LOOPBACK, Api, Browser, Visitor, http_session
-from tests.cluster import Cluster
+from tests.cluster import Cluster, tls
 from tests.site import hostile_app, origins
 
 FORGED = (
@@ -80,8 +80,9 @@ class Echo:
         place = urlsplit(self.origin)
         extra = {name: value for name, value in headers.items() if value}
         with connect(
-            f"ws://{place.netloc}/echo",
+            self.origin.replace("http", "ws", 1) + "/echo",
             sock=socket.create_connection((LOOPBACK, place.port or 80), 10),
+            ssl=tls() if place.scheme == "https" else None,
             additional_headers=extra,
             proxy=None,
         ) as stream:
@@ -150,7 +151,7 @@ def test_what_clients_claim_about_themselves_is_dropped(echo: Echo, way: str) ->
     }
     assert told["host"] == urlsplit(echo.origin).netloc
     assert told["x-forwarded-host"] == urlsplit(echo.origin).netloc
-    assert told["x-forwarded-proto"] == "http"
+    assert told["x-forwarded-proto"] == urlsplit(echo.origin).scheme
 
 
 def _foreign(own: str) -> list[str]:
