@@ -227,7 +227,9 @@ class Browser:
         found = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page)
         assert found, page
         fields = {"csrf_token": found[1]} | (data or {})
-        return self.http.post(self.cluster.url + path, fields, timeout=TIMEOUT, **options)
+        headers = {"Referer": self.cluster.url + path} | options.pop("headers", {})
+        address = self.cluster.url + path
+        return self.http.post(address, fields, headers=headers, timeout=TIMEOUT, **options)
 
 
 def unanswered(ask: Callable[[], requests.Response]) -> str | None:

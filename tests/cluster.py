@@ -101,6 +101,16 @@ class Cluster:
         """Where the portal is, as it was started."""
         return self.run("portal", "printenv", "SLIPWAY_PUBLIC_URL").strip()
 
+    @functools.cached_property
+    def mode(self) -> str:
+        """How apps are given their origins: "ports" or "subdomains"."""
+        return self.run("portal", "printenv", "SLIPWAY_APPS").strip()
+
+    @property
+    def secure(self) -> bool:
+        """Whether it speaks https."""
+        return self.url.startswith("https:")
+
     # Machines
 
     def ctl(self, *words: str, stdin: str = "", seconds: float = 60, check: bool = True) -> str:

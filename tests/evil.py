@@ -27,7 +27,13 @@ _ANSWERS = {
         [
             f"Set-Cookie: {name}=planted-by-bob; Path=/{domain}"
             for name in ("slipway", "slipway_app", "slipway_app_{port}", "other", "__Host-slipway")
-            for domain in ("", "; Domain=localhost", ";domain = .localhost", "; DOMAIN=127.0.0.1")
+            for domain in (
+                "",
+                "; Domain=localhost",
+                ";domain = .localhost",
+                "; Domain=apps.localhost",
+                "; DOMAIN=127.0.0.1",
+            )
         ],
     ),
 }

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+
+from tests.browser.conftest import browser, cookies, log_in
+from tests.client import Browser
+from tests.cluster import Cluster
 from tests.slurm.conftest import (
     admin,
     alice,
@@ -18,10 +25,28 @@ __all__ = [
     "admin",
     "alice",
     "bob",
+    "browser",
     "cluster",
+    "cookies",
+    "log_in",
     "make_api",
     "pytest_runtest_makereport",
     "researcher",
     "session",
     "tokens",
 ]
+
+LoggedIn = Callable[[str], Browser]
+
+
+@pytest.fixture(scope="session")
+def logged_in(cluster: Cluster) -> LoggedIn:
+    """Somebody's cookies at the portal, for requests; one login each, as their number is limited."""
+    known: dict[str, Browser] = {}
+
+    def give(user: str) -> Browser:
+        if user not in known:
+            known[user] = Browser(cluster, user)
+        return known[user]
+
+    return give

@@ -10,7 +10,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection
 
 from tests.apps import Kernel
-from tests.client import SMALL, Api, Browser, Json, Visitor
+from tests.client import SMALL, Api, Browser, Json, Visitor, http_session
 from tests.cluster import Cluster
 
 PAGE = {"Accept": "text/html"}
@@ -139,9 +139,9 @@ def test_app_opens_by_its_own_cookie_only(
     assert lab.get("/api/status").status_code == 200
 
 
-def test_other_sites_cannot_use_alices_cookie(lab: Visitor) -> None:
+def test_other_sites_cannot_use_alices_cookie(cluster: Cluster, lab: Visitor) -> None:
     """What another page in alice's own browser could send, with her cookie."""
-    for origin in ("http://evil.example.org", "http://localhost:8080", "null"):
+    for origin in ("http://evil.example.org", cluster.url, "null"):
         with pytest.raises(InvalidStatus):
             lab.websocket("/api/events/subscribe", origin=origin)
         headers = {"Origin": origin, "X-XSRFToken": lab.http.cookies.get("_xsrf", "")}
@@ -194,7 +194,8 @@ def test_app_never_sees_our_secrets(researcher: Api, session: Json, lab: Visitor
 def test_runners_side_is_shut_to_browsers(cluster: Cluster, session: Json) -> None:
     address = f"{cluster.url}/runner/v1/sessions/{session['id']}/usage"
     headers = {"X-Slipway-Frontend": "runners", "Authorization": "Bearer x"}
-    assert requests.post(address, json={}, headers=headers, timeout=10).status_code == 404
+    answer = http_session().post(address, json={}, headers=headers, timeout=10)
+    assert answer.status_code == 404
     # From inside the cluster the door is there, but it wants the session's own token.
     command = "curl -sk -o /dev/null -w %{http_code} -X POST -H 'Authorization: Bearer x' "
     path = f"https://portal:8443/runner/v1/sessions/{session['id']}/usage"

@@ -92,7 +92,7 @@ window.attempts = {
   // would keep a browser from its apps, which no port of a shared host can be spared).
   toss(names) {
     const host = location.hostname;
-    const domains = ["", host, `.${host}`, "localhost", ".localhost", "127.0.0.1", "0.0.1"];
+    const domains = ["", host, `.${host}`, "localhost", ".localhost", "apps.localhost", "127.0.0.1", "0.0.1"];
     for (const name of names)
       for (const domain of domains)
         for (const path of ["/", "/sessions", "/lab", "/api", location.pathname])

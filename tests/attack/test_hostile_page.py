@@ -1,7 +1,7 @@
 """A page of bob's in alice's browser, where she is logged in and at work: it gets nothing.
 
 Each attempt is one that would work if we forgot something; that attempts work at all is seen at a
-server that lets everybody in. Both ways to give apps their origins are attacked.
+server that lets everybody in.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from websockets.sync.server import Server, ServerConnection, serve
 
 from tests.browser.conftest import LogIn
 from tests.client import OVER, Api, Json
-from tests.cluster import Cluster, wait_for
-from tests.site import hostile_app, origins
+from tests.cluster import wait_for
+from tests.site import hostile_app
 from tests.slurm.conftest import MakeApi
 
 SCRIPT = (Path(__file__).parent / "hostile.js").read_text()
+NAMES = ("slipway", "__Host-slipway")
 REFUSED = ("TypeError", "SecurityError", "opaque", "refused")
 STARTS = 60_000
 
@@ -118,15 +119,6 @@ def hostile(bob: Api) -> Json:
     return session
 
 
-@pytest.fixture(scope="module", params=["subdomains", "ports"])
-def mode(
-    request: pytest.FixtureRequest, cluster: Cluster, session: Json, hostile: Json
-) -> Iterator[str]:
-    """The portal in one of its two modes; the sessions go on."""
-    with origins(cluster, request.param):
-        yield request.param
-
-
 @dataclass
 class Scene:
     """Alice's browser: her portal, her apps, and bob's page."""
@@ -179,7 +171,7 @@ def _visit(page: Page, api: Api, session: str, app: str) -> Page:
 
 
 @pytest.fixture
-def scene(mode: str, log_in: LogIn, alice: Api, bob: Api, session: Json, hostile: Json) -> Scene:
+def scene(log_in: LogIn, alice: Api, bob: Api, session: Json, hostile: Json) -> Scene:
     """Alice at work, lured to bob's page by a link of his."""
     portal = log_in("alice")
     lab = _visit(portal, alice, session["id"], "jupyterlab")
@@ -199,7 +191,8 @@ def _addresses(scene: Scene) -> list[str]:
         lab: ["/lab", "/api/contents/", "/api/status", "/.slipway/status"],
         terminal: ["/", "/token", "/.slipway/status"],
     }
-    label = urlsplit(lab).port if "127.0.0.1" in lab else urlsplit(lab).netloc.partition(".")[0]
+    in_ports = scene.api.cluster.mode == "ports"
+    label = urlsplit(lab).port if in_ports else urlsplit(lab).netloc.partition(".")[0]
     paths[portal] += [f"/open/{label}", f"/sessions/{scene.session}/log"]
     return [origin + path for origin, found in paths.items() for path in found]
 
@@ -319,6 +312,7 @@ def test_opens_no_websocket(scene: Scene, control: Control) -> None:
 def test_her_login_stays_hers(scene: Scene) -> None:
     portal, lab, _ = scene.hers
     before = _login(scene.context, portal)
+    assert len(before) == 1
     inside = [c["name"] for c in scene.context.cookies(lab) if "slipway_app" in c["name"]]
     assert "slipway" not in scene.evil.evaluate("document.cookie")
     scene.evil.goto(f"{_origin(scene.evil.url)}/plant")
@@ -334,7 +328,7 @@ def test_her_login_stays_hers(scene: Scene) -> None:
 
 
 def _login(context: BrowserContext, portal: str) -> list[str]:
-    return [c["value"] for c in context.cookies(portal) if c["name"] == "slipway"]
+    return [c["value"] for c in context.cookies(portal) if c["name"] in NAMES]
 
 
 def test_what_reached_him_holds_nothing_of_hers(scene: Scene, bob: Api) -> None:
@@ -354,7 +348,7 @@ def test_what_reached_him_holds_nothing_of_hers(scene: Scene, bob: Api) -> None:
 
     heads = wait_for("a visit from her pages", visits)
     cookies = scene.context.cookies([portal, lab, terminal])
-    secrets = [c["value"] for c in cookies if c["name"].startswith("slipway")]
+    secrets = [c["value"] for c in cookies if "slipway" in c["name"]]
     secrets += ["ticket=", "csrf_token"]
     assert len(secrets) >= 5
     for head in heads:
@@ -364,12 +358,12 @@ def test_what_reached_him_holds_nothing_of_hers(scene: Scene, bob: Api) -> None:
 
 
 def test_what_he_leaves_in_the_browser_ends_with_his_app(
-    scene: Scene, mode: str, alice: Api, bob: Api, hostile: Json, session: Json
+    scene: Scene, alice: Api, bob: Api, hostile: Json, session: Json
 ) -> None:
     """Ports are used again: neither caches nor service workers of his wait for her there."""
     origin = _origin(scene.evil.url)
     seen = scene.attempt("worker")
-    if mode == "subdomains":
+    if alice.cluster.mode == "subdomains":
         assert seen in ("registered", "SecurityError", "TypeError")  # nobody gets that name again
         return
     assert seen in ("SecurityError", "TypeError"), seen

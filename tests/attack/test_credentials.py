@@ -15,7 +15,7 @@ from websockets.sync.client import connect
 from tests.apps import Kernel
 from tests.client import LOOPBACK, Api, Browser, Visitor, http_session
 from tests.cluster import Cluster, tls
-from tests.site import hostile_app, origins
+from tests.site import hostile_app
 
 FORGED = (
     "X-Forwarded-User",
@@ -95,21 +95,18 @@ class Echo:
         return f"{found.name}={found.value}"
 
 
-@pytest.fixture(scope="module", params=["subdomains", "ports"])
-def echo(
-    request: pytest.FixtureRequest, researcher: Api, session: dict[str, str], cluster: Cluster
-) -> Iterator[Echo]:
-    """The echo, in each of the two modes."""
-    with origins(cluster, request.param):
-        kernel, visitor = hostile_app(researcher, session["id"])
-        browser = Browser(cluster, "alice")
-        secrets = {f"login {c.name}": str(c.value) for c in browser.http.cookies}
-        secrets["token"] = str(researcher.http.headers["Authorization"]).split()[1]
-        found = Echo(visitor, kernel, secrets)
-        secrets["app"] = found.key.partition("=")[2]
-        yield found
-        kernel.run("restore('terminal')")
-        kernel.close()
+@pytest.fixture(scope="module")
+def echo(researcher: Api, session: dict[str, str], cluster: Cluster) -> Iterator[Echo]:
+    """The echo."""
+    kernel, visitor = hostile_app(researcher, session["id"])
+    browser = Browser(cluster, "alice")
+    secrets = {f"login {c.name}": str(c.value) for c in browser.http.cookies}
+    secrets["token"] = str(researcher.http.headers["Authorization"]).split()[1]
+    found = Echo(visitor, kernel, secrets)
+    secrets["app"] = found.key.partition("=")[2]
+    yield found
+    kernel.run("restore('terminal')")
+    kernel.close()
 
 
 def _cookies(echo: Echo) -> list[str]:
@@ -157,22 +154,23 @@ def test_what_clients_claim_about_themselves_is_dropped(echo: Echo, way: str) ->
 def _foreign(own: str) -> list[str]:
     """Origins that are nearly the app's own."""
     parts = urlsplit(own)
-    host, port = parts.hostname or "", parts.port or 0
+    host, port, http = parts.hostname or "", parts.port or 0, parts.scheme
+    other = "http" if http == "https" else "https"
     return [
         "",  # none at all, though the cookie is there
         "null",
-        f"https://{host}:{port}",
-        f"http://{host}",
-        f"http://{host}:{port + 1}",
-        f"http://{host}:80",
-        f"http://{host}.evil.example.org:{port}",
-        f"http://evil{host}:{port}",
-        f"http://x.{host}:{port}",
-        f"http://{host}:{port}0",
-        f"http://{host}:{port}@evil.example.org",
+        f"{other}://{host}:{port}",
+        f"{http}://{host}",
+        f"{http}://{host}:{port + 1}",
+        f"{http}://{host}:80",
+        f"{http}://{host}.evil.example.org:{port}",
+        f"{http}://evil{host}:{port}",
+        f"{http}://x.{host}:{port}",
+        f"{http}://{host}:{port}0",
+        f"{http}://{host}:{port}@evil.example.org",
         f"{own}/",
-        f"{own}, http://evil.example.org",
-        f"http://localhost:{port}",
+        f"{own}, {http}://evil.example.org",
+        f"{http}://localhost:{port}",
         "http://evil.example.org",
     ]
 

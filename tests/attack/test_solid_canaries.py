@@ -1,0 +1,125 @@
+"""Secrets in use leave no trace where bob, a dump or a log could show them.
+
+Row "Canaries" of what was attacked and found solid; test_neighbour.py::test_token_lies_open_nowhere
+does the same for the runner's token, with root's eyes.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.apps import Kernel
+from tests.attack.conftest import LoggedIn
+from tests.client import Api, Json, Visitor
+from tests.cluster import Cluster
+from tests.slurm.conftest import MakeApi
+
+Secrets = dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def secrets(
+    make_api: MakeApi, cluster: Cluster, logged_in: LoggedIn
+) -> Iterator[tuple[Secrets, Json]]:
+    """All in use at once: a variable, a ticket, an app's cookie, a login, a token and a password."""
+    api: Api = make_api("alice")
+    variable = f"canary-{uuid.uuid4().hex}"
+    session = api.running(env={"SECRET": variable})
+    link = api.ask("POST", f"/sessions/{session['id']}/apps/jupyterlab")["url"]
+    visitor = Visitor(link)
+    visitor.enter()
+    kernel = Kernel(visitor)
+    assert variable in kernel.run("import os; print(os.environ['SECRET'])").text
+    browser = logged_in("alice")
+    login = [str(c.value) for c in browser.http.cookies if c.name in ("slipway", "__Host-slipway")]
+    yield (
+        {
+            "variable": variable,
+            "ticket": parse_qs(urlsplit(link).query)["ticket"][0],
+            "cookie": visitor.cookie,
+            "login": login[0],
+            "token": str(api.http.headers["Authorization"]).split()[1],
+            "password": cluster.password("alice"),
+        },
+        session,
+    )
+    kernel.close()
+    api.clean()
+
+
+NAMES = ("variable", "ticket", "cookie", "login", "token", "password")
+SEEN_BY_BOB = {
+    "processes": "ps auxwwe; cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ",
+    "jobs": "scontrol show job -dd {job}; scontrol show step {job}; squeue --all --json",
+    "accounting": "sacct --allusers --json --jobs={job}; sacct -a -l -j {job}; sacct -a --env-vars -j {job}; sacct -a -B -j {job}",
+    "spool": "cat /var/spool/slurmd/job*/* /var/spool/slurmd/* /tmp/* /var/tmp/* /dev/shm/* /run/slipway/* /run/slipway/*/*",
+    "homes": "cat /home/alice/.slipway/logs/* /home/alice/.slipway/*/* /home/alice/.bash_history",
+    "sockets": "ss -xpa; cat /proc/net/unix",
+}
+
+
+@pytest.mark.parametrize("machine", ["login", "node"])
+@pytest.mark.parametrize("place", SEEN_BY_BOB)
+def test_bob_sees_none(
+    cluster: Cluster, secrets: tuple[Secrets, Json], place: str, machine: str
+) -> None:
+    known, session = secrets
+    where = session["node"] if machine == "node" else "login"
+    command = SEEN_BY_BOB[place].format(job=session["job_id"])
+    argv = ["exec", "--user", "bob", where, "--", "sh", "-c", f"({command}) 2>&1 | tr -d '\\000'"]
+    said = cluster.attempt(*argv).stdout
+    assert [name for name in NAMES if known[name] in said] == []
+    if place == "jobs":
+        assert session["job_id"] in said, "nothing was asked"
+
+
+def test_no_process_is_given_one(cluster: Cluster, secrets: tuple[Secrets, Json]) -> None:
+    """Arguments are public on every machine; even root finds none there."""
+    known, session = secrets
+    for machine in ("login", "ctl", "portal", session["node"]):
+        said = cluster.shell(machine, "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\000' ' '")
+        assert "supervisord" in said
+        assert [name for name in NAMES if known[name] in said] == [], machine
+
+
+@pytest.mark.parametrize("service", ["ctl", "login", "n1", "n2", "portal"])
+def test_no_daemon_logs_one(cluster: Cluster, secrets: tuple[Secrets, Json], service: str) -> None:
+    said = cluster.ctl("logs", service) + cluster.shell(
+        service, "cat /var/log/slurm/* /var/log/*.log 2>/dev/null; true"
+    )
+    assert [name for name in NAMES if secrets[0][name] in said] == []
+
+
+def test_the_accounting_database_holds_none(
+    cluster: Cluster, secrets: tuple[Secrets, Json]
+) -> None:
+    dump = cluster.shell("ctl", "mariadb-dump --skip-extended-insert slurm_accounting")
+    assert secrets[1]["job_id"] in dump
+    assert [name for name in NAMES if secrets[0][name] in dump] == []
+
+
+def test_the_portals_database_has_no_key_to_a_door(
+    cluster: Cluster, secrets: tuple[Secrets, Json]
+) -> None:
+    """The values of variables, which lost submissions are repeated with, are another matter."""
+    known = secrets[0]
+    read = (
+        "cat /var/lib/slipway/slipway.db /var/lib/slipway/slipway.db-wal 2>/dev/null | strings -n 8"
+    )
+    said = cluster.shell(
+        "portal",
+        f"command -v strings >/dev/null && {read} || cat /var/lib/slipway/slipway.db* | tr -cd '[:print:]\\n'",
+    )
+    assert secrets[1]["id"] in said
+    assert [name for name in NAMES if name != "variable" and known[name] in said] == []
+
+
+def test_the_sessions_own_log_has_none(make_api: MakeApi, secrets: tuple[Secrets, Json]) -> None:
+    known, session = secrets
+    log = make_api("alice").ask("GET", f"/sessions/{session['id']}/log")["log"]
+    assert log
+    assert [name for name in NAMES if known[name] in log] == []

@@ -1,0 +1,145 @@
+"""Limits that cannot be talked away, and slowness that holds up nobody else.
+
+Row "X-Forwarded-For against the login limit, slow reading, race for a surviving grant" of what was
+attacked and found solid. The login limit is tried last of all (see the name in pytest's order), since
+it counts for everybody who comes from here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.attack.wire import connected
+from tests.client import OVER, TIMEOUT, Api, Json, Visitor, http_session
+from tests.cluster import Cluster
+
+SLOW = 24
+RACES = 12
+
+
+@pytest.fixture(scope="module")
+def lab(researcher: Api, session: Json) -> Visitor:
+    """Alice's JupyterLab, opened by her."""
+    return researcher.open(session["id"], "jupyterlab")
+
+
+def _largest_file(cluster: Cluster) -> str:
+    """The biggest of the portal's own files that anybody may load."""
+    folder = "/opt/slipway/portal/web/static"
+    find = f"cd {folder} && find . -type f -printf '%s %P\\n' | sort -n | tail -n 1"
+    return "/static/" + cluster.shell("portal", find).split()[1]
+
+
+@contextlib.contextmanager
+def _slow_readers(url: str, path: str, cookie: str = "") -> Iterator[list[socket.socket]]:
+    """Connections that ask for a file and then read nothing."""
+    with contextlib.ExitStack() as stack:
+        held = []
+        for _ in range(SLOW):
+            stream = stack.enter_context(connected(url))
+            stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            head = f"GET {path} HTTP/1.1\r\nHost: {urlsplit(url).netloc}\r\n"
+            stream.sendall((head + (f"Cookie: {cookie}\r\n" if cookie else "") + "\r\n").encode())
+            held.append(stream)
+        yield held
+
+
+def _seconds(cluster: Cluster) -> float:
+    """The slowest of some visits to the login page."""
+    took = []
+    for _ in range(5):
+        started = time.monotonic()
+        assert http_session().get(f"{cluster.url}/login", timeout=TIMEOUT).status_code == 200
+        took.append(time.monotonic() - started)
+    return max(took)
+
+
+def test_slow_readers_hold_up_nobody(cluster: Cluster, alice: Api) -> None:
+    path = _largest_file(cluster)
+    with _slow_readers(cluster.url, path) as held:
+        assert len(held) == SLOW
+        time.sleep(1)
+        assert _seconds(cluster) < 5
+        assert alice("GET", "/sessions").status_code == 200
+
+
+def test_slow_readers_at_an_app_hold_up_neither_it_nor_the_portal(
+    cluster: Cluster, lab: Visitor
+) -> None:
+    cookie = f"{lab.cookie_name}={lab.cookie}"
+    with _slow_readers(lab.origin, "/lab", cookie):
+        time.sleep(1)
+        assert _seconds(cluster) < 5
+        assert lab.get("/api/status").status_code == 200
+
+
+def test_no_grant_survives_a_race_with_the_end_of_its_app(alice: Api) -> None:
+    """A ticket is exchanged while its app is closed: whoever comes first, nobody stays inside."""
+    session = alice.running()["id"]
+    alice.open(session, "terminal")
+    address = f"/sessions/{session}/apps/terminal"
+    for number in range(RACES):
+        visitor = Visitor(alice.ask("POST", address)["url"])
+        start = threading.Barrier(2)
+
+        def enter(visitor: Visitor = visitor, start: threading.Barrier = start) -> None:
+            start.wait()
+            visitor.http.get(visitor.link, timeout=TIMEOUT, allow_redirects=False)
+
+        thread = threading.Thread(target=enter)
+        thread.start()
+        start.wait()
+        time.sleep(0.004 * (number % 4))
+        assert alice("DELETE", address).status_code in (204, 409)
+        thread.join()
+        answer = visitor.get("/token", allow_redirects=False)
+        assert answer.status_code in (303, 401, 404), (
+            number,
+            answer.status_code,
+            answer.text[:200],
+        )
+    alice.stop(session)
+    alice.wait_state(session, *OVER)
+
+
+FORGED = (
+    "X-Forwarded-For",
+    "X_Forwarded_For",
+    "X-Real-IP",
+    "Forwarded",
+    "X-Client-IP",
+    "X-Cluster-Client-IP",
+    "True-Client-IP",
+    "CF-Connecting-IP",
+    "X-Remote-Addr",
+    "Remote-Addr",
+    "X-Forwarded",
+    "Via",
+)
+
+
+def test_made_up_addresses_do_not_raise_the_number_of_logins(cluster: Cluster) -> None:
+    """Wrong passwords from "many addresses", for accounts that are nobody's."""
+    seen = []
+    for number in range(30):
+        name = FORGED[number % len(FORGED)]
+        value = f"for=198.51.100.{number}" if name == "Forwarded" else f"198.51.100.{number}"
+        answer = http_session().post(
+            f"{cluster.url}/api/v1/tokens",
+            json={"username": f"nobody{number}", "password": "wrong"},
+            headers={name: value},
+            timeout=TIMEOUT,
+        )
+        seen.append(answer.status_code)
+        if answer.status_code == 429:
+            break
+    assert seen[-1] == 429, seen
+    assert set(seen) <= {401, 429}
+    time.sleep(61)  # until others may log in again

@@ -1,0 +1,224 @@
+"""Bob beside alice's job: he cannot signal, join, hold, change or read it, nor speak to its gateway.
+
+Row "Neighbour on the node" of what was attacked and found solid; test_neighbour.py looks around the
+node with a program, from a job and from a session.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from tests.client import Api, Json, Visitor
+from tests.cluster import Cluster, wait_for
+
+
+def _try(cluster: Cluster, machine: str, command: str) -> subprocess.CompletedProcess[str]:
+    return cluster.attempt("exec", "--user", "bob", machine, "--", "sh", "-c", command, seconds=90)
+
+
+@pytest.fixture(scope="module")
+def lab(researcher: Api, session: Json) -> Visitor:
+    """Alice at work in it."""
+    return researcher.open(session["id"], "jupyterlab")
+
+
+@pytest.fixture(scope="module")
+def processes(cluster: Cluster, session: Json, lab: Visitor) -> list[str]:
+    """Alice's processes on the node."""
+    found = cluster.run(session["node"], "pgrep", "-u", "alice").split()
+    assert len(found) > 5
+    return found
+
+
+@pytest.mark.parametrize("signal", ["TERM", "KILL", "STOP", "HUP", "USR1", "0"])
+def test_he_signals_none_of_her_processes(
+    cluster: Cluster, session: Json, processes: list[str], lab: Visitor, signal: str
+) -> None:
+    script = (
+        f"for p in {' '.join(processes)}; do kill -{signal} $p 2>/dev/null && echo $p; done; true"
+    )
+    assert _try(cluster, session["node"], script).stdout.strip() == ""
+    assert lab.get("/api/status").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "environ",
+        "fd/0",
+        "fd",
+        "root/",
+        "cwd/",
+        "maps",
+        "mem",
+        "auxv",
+        "stack",
+        "io",
+        "exe",
+        "ns/net",
+        "map_files",
+    ],
+)
+def test_he_reads_nothing_of_her_processes(
+    cluster: Cluster, session: Json, processes: list[str], file: str
+) -> None:
+    read = "ls -A" if file.endswith("/") or file in ("fd", "map_files") else "head -c1"
+    script = f"for p in {' '.join(processes)}; do {read} /proc/$p/{file} 2>/dev/null; done | wc -c"
+    assert _try(cluster, session["node"], script).stdout.strip() == "0"
+
+
+@pytest.mark.parametrize(
+    "file", ["oom_score_adj", "mem", "comm", "coredump_filter", "attr/current", "clear_refs"]
+)
+def test_he_writes_nothing_to_her_processes(
+    cluster: Cluster, session: Json, processes: list[str], lab: Visitor, file: str
+) -> None:
+    script = f"for p in {' '.join(processes)}; do (echo 1 > /proc/$p/{file}) 2>/dev/null && echo $p; done; true"
+    assert _try(cluster, session["node"], script).stdout.strip() == ""
+    assert lab.get("/api/status").status_code == 200
+
+
+@pytest.mark.parametrize("option", ["-m", "-n", "-p", "-U", "-C", "-i"])
+def test_he_enters_none_of_her_namespaces(
+    cluster: Cluster, session: Json, processes: list[str], option: str
+) -> None:
+    script = f"for p in {' '.join(processes)}; do nsenter -t $p {option} true 2>/dev/null && echo $p; done; true"
+    assert _try(cluster, session["node"], script).stdout.strip() == ""
+
+
+SLURM = (
+    "scancel {job}",
+    "scancel --signal=USR1 {job}",
+    "scancel --batch --signal=TERM {job}",
+    "scancel --user=alice",
+    "scontrol hold {job}",
+    "scontrol requeue {job}",
+    "scontrol suspend {job}",
+    "scontrol update JobId={job} TimeLimit=1",
+    "scontrol update JobId={job} TimeLimit=7:00:00",
+    "scontrol update JobId={job} Name=evil",
+    "scontrol update JobId={job} Comment=evil",
+    "scontrol write batch_script {job} -",
+    "scontrol top {job}",
+    "scontrol update NodeName={node} State=DRAIN Reason=evil",
+    "scontrol update PartitionName=main State=DOWN",
+    "scontrol reconfigure",
+    "scontrol shutdown",
+    "srun --jobid={job} --overlap id",
+    "srun --jobid={job} --overlap --uid=alice id",
+    "sbatch --uid=alice --wrap=id",
+    "sattach {job}.0 < /dev/null",
+    "sattach {job}.batch < /dev/null",
+    "sbcast --jobid={job} --force /etc/hostname /tmp/evil",
+    "sacctmgr -i modify user alice set maxjobs=0",
+    "sacctmgr -i add coordinator accounts=root names=bob",
+    "sacctmgr -i modify user bob set adminlevel=admin",
+    "strigger --set --jobid={job} --fini --program=/bin/true",
+)
+
+
+@pytest.mark.parametrize("command", SLURM)
+def test_slurm_lets_him_do_nothing_to_her_job(
+    cluster: Cluster, session: Json, lab: Visitor, command: str
+) -> None:
+    limit = ["squeue", "-h", f"--jobs={session['job_id']}", "-o", "%T %l %j %k"]
+    before = cluster.run("login", *limit)
+    words = command.format(job=session["job_id"], node=session["node"])
+    done = _try(cluster, "login", f"timeout 30 {words}")
+    assert "uid=1001" not in done.stdout
+    assert session["id"] not in done.stdout
+    if command != "scancel --user=alice":  # which says that there are none of hers for him
+        assert done.returncode != 0, done.stdout + done.stderr
+    assert cluster.run("login", *limit) == before
+    assert lab.get("/api/status").status_code == 200
+    nodes = cluster.run("login", "sinfo", "-h", "-o", "%t")
+    assert "drain" not in nodes
+    assert "down" not in nodes
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/home/alice",
+        "/home/alice/.slipway",
+        "/home/alice/.slipway/sessions/{id}",
+        "/home/alice/.slipway/logs/{id}.log",
+        "/home/alice/.ssh",
+        "/home/alice/.slipway/id_container",
+        "/var/spool/slurmd",
+        "/var/spool/slurmd/job{job}/slurm_script",
+        "/var/spool/slurmd/job0{job}/slurm_script",
+    ],
+)
+@pytest.mark.parametrize("machine", ["login", "node"])
+def test_her_files_are_shut(cluster: Cluster, session: Json, machine: str, path: str) -> None:
+    path = path.format(id=session["id"], job=session["job_id"])
+    where = session["node"] if machine == "node" else "login"
+    done = _try(cluster, where, f"test -d {path} && ls -A {path} || cat {path}")
+    if done.returncode == 0:  # what everybody may look into holds nothing of a job's
+        assert "slurm_script" not in done.stdout
+        assert session["job_id"] not in done.stdout
+        assert path == "/var/spool/slurmd"
+
+
+HANDSHAKES = (
+    "-tls1_2",
+    "-tls1_3",
+    "-tls1_1",
+    "-tls1_2 -cert {own} -key {own}",
+    "-tls1_3 -cert {own} -key {own}",
+    "-servername {name}",
+    "-servername {name} -cert {own} -key {own}",
+    "-servername control.{id}.slipway -cert {own} -key {own}",
+    "-servername portal",
+    "-noservername",
+    "-alpn h2",
+)
+
+
+@pytest.fixture(scope="module")
+def own(cluster: Cluster) -> str:
+    """A certificate that says that bob is the portal."""
+    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=portal "
+    make += "-keyout solid.pem -out solid.crt 2>/dev/null && cat solid.crt >> solid.pem"
+    cluster.shell("login", make, user="bob")
+    return "/home/bob/solid.pem"
+
+
+@pytest.mark.parametrize("options", HANDSHAKES)
+def test_her_gateway_answers_nobody_but_the_portal(
+    cluster: Cluster, researcher: Api, session: Json, lab: Visitor, own: str, options: str
+) -> None:
+    log = researcher.ask("GET", f"/sessions/{session['id']}/log")["log"]
+    port = re.search(r"Ready on \w+, port (\d+)", log)
+    assert port, log
+    name = f"jupyterlab.{session['id']}.slipway"
+    words = options.format(own=own, name=name, id=session["id"])
+    ask = f"printf 'GET /api/status HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n' | "
+    ask += f"timeout 10 openssl s_client -quiet -ign_eof -connect {session['node']}:{port[1]} {words} 2>/dev/null"
+    for machine in (session["node"], "login"):
+        assert "HTTP/" not in _try(cluster, machine, ask).stdout
+
+
+def test_her_gateway_speaks_nothing_in_clear(
+    cluster: Cluster, researcher: Api, session: Json, lab: Visitor
+) -> None:
+    log = researcher.ask("GET", f"/sessions/{session['id']}/log")["log"]
+    port = re.search(r"Ready on \w+, port (\d+)", log)
+    assert port, log
+    for said in (
+        "GET / HTTP/1.1\\r\\n\\r\\n",
+        "PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n",
+        "\\n",
+        "SSH-2.0-x\\r\\n",
+    ):
+        ask = f"printf '{said}' | timeout 5 nc -q 3 {session['node']} {port[1]} | tr -d '\\000' | strings"
+        assert "HTTP/" not in _try(cluster, session["node"], ask).stdout
+
+
+def test_her_session_still_works(lab: Visitor, researcher: Api, session: Json) -> None:
+    wait_for("her app", lambda: lab.get("/api/status").status_code == 200)
+    assert researcher.get(session["id"])["state"] == "RUNNING"
