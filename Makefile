@@ -1,5 +1,6 @@
-# What people type. PORT=9090 make up takes another port; SLURM=26.05 make up another Slurm.
-.PHONY: help up down logs shell test check clean assets
+# What people type. PORT=9090 make up takes another port, SLURM=26.05 make up another Slurm,
+# HTTPS=1 make up speaks https, APPS=ports or APPS=subdomains says how apps get their origins.
+.PHONY: help up down logs shell test attack check clean assets
 
 help:
 	@echo "make up     install, build and start everything; prints the address"
@@ -7,6 +8,7 @@ help:
 	@echo "make logs   follow what all services say"
 	@echo "make shell  a shell on the login node as alice"
 	@echo "make test   all tests, on a cluster of their own"
+	@echo "make attack the attacks alone, on two clusters of their own"
 	@echo "make check  the static checks alone: ruff, mypy, import rules, shellcheck"
 	@echo "make assets the browser's libraries, for work on the pages outside the cluster"
 	@echo "make clean  stop it and delete its data"
@@ -25,6 +27,9 @@ shell:
 
 test:
 	@bash tests/run.sh
+
+attack:
+	@bash tests/run.sh attack
 
 check:
 	@bash tests/run.sh check

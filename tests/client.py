@@ -32,9 +32,9 @@ class ToLoopback(HTTPAdapter):
     ) -> Any:
         """Connect to this machine, whatever the name."""
         host, pool = super().build_connection_pool_key_attributes(request, verify, cert)
-        if host["scheme"] == "https":
-            pool |= {"server_hostname": host["host"], "assert_hostname": host["host"]}
-        return {**host, "host": LOOPBACK}, pool
+        name = host["host"]
+        names = {"server_hostname": name, "assert_hostname": name}
+        return {**host, "host": LOOPBACK}, {**pool, **(names if host["scheme"] == "https" else {})}
 
     def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> Any:
         """Send, with the name in the Host."""

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # make test: every check there is, the last ones on clusters of their own that are gone afterwards.
 #
-#   bash tests/run.sh [check] [unit] [slurm] [browser]     only these parts; none named: all of them
+#   bash tests/run.sh [check] [unit] [slurm] [browser] [attack]     only these parts; none named: all
 #
 # slurm and browser mostly wait for Slurm, so they run side by side: each of CLUSTERS (2) clusters
-# takes one file of tests after the other. SLIPWAY_PROJECT (and PORT) name clusters that run already,
-# for example SLIPWAY_PROJECT=slipway for the one of `make up`, or SLIPWAY_PROJECT="one two"
-# PORT="8081 8082". PYTEST_ADDOPTS is heard, too.
+# takes one file of tests after the other. The first gives apps subdomains and speaks https, the second
+# ports and http (and so on in turns); attack runs as a whole on each of them.
+# SLIPWAY_PROJECT (and PORT) name clusters that run already, for example SLIPWAY_PROJECT=slipway for the
+# one of `make up`, or SLIPWAY_PROJECT="one two" PORT="8081 8082". PYTEST_ADDOPTS is heard, too.
 # shellcheck source-path=SCRIPTDIR/..
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -17,6 +18,8 @@ CLUSTERS=${CLUSTERS:-2}
 started=$SECONDS
 passed=0 failed=0
 wrong=()
+times=()
+running=()
 ours=
 
 title() { printf '\n=== %s ===\n' "$*"; }
@@ -94,13 +97,29 @@ run_check() {
     check "shellcheck" shellcheck_all
 }
 
-# pytest_on NAME ARGUMENT…: a test that is skipped counts as failed, since it showed nothing.
-pytest_on() {
-    local name=$1 result=$RESULTS/$1.xml counts lines
+# timed NAME COMMAND…: how long it took is said at the end.
+timed() {
+    local name=$1 begun=$SECONDS took
     shift
-    rm -f "$result"
-    .venv/bin/python -m pytest --junit-xml="$result" "$@" || wrong+=("$name")
-    if lines=$(count_results "$result"); then
+    "$@"
+    took=$((SECONDS - begun))
+    times+=("$(printf '%-20s %3d:%02d' "$name" $((took / 60)) $((took % 60)))")
+}
+
+# pytest_on NAME ARGUMENT…
+pytest_on() {
+    local name=$1 status=0
+    shift
+    rm -f "$RESULTS/$name.xml"
+    .venv/bin/python -m pytest --junit-xml="$RESULTS/$name.xml" "$@" || status=$?
+    judge "$name" "$status"
+}
+
+# judge NAME STATUS: a test that is skipped counts as failed, since it showed nothing.
+judge() {
+    local name=$1 counts lines
+    [ "$2" -eq 0 ] || wrong+=("$name")
+    if lines=$(count_results "$RESULTS/$name.xml"); then
         mapfile -t lines <<< "$lines"
         counts=${lines[0]}
         wrong+=("${lines[@]:1}")
@@ -145,6 +164,13 @@ run_unit() {
     pytest_on unit tests/unit -n auto
 }
 
+prepare_clusters() {
+    need ssh openssh-client
+    need rsync rsync
+    [ -n "${SLIPWAY_PROJECT:-}" ] || timed "starting clusters" start_clusters
+    export SLIPWAY_PROJECT PORT=${PORT:-8080}
+}
+
 prepare_browser() {
     need chromium chromium fonts-dejavu-core
     if [ ! -e portal/web/static/vendor/axe.min.js ]; then
@@ -156,14 +182,34 @@ prepare_browser() {
 # run_on_clusters slurm|browser…: a file's tests share sessions, so a file stays on one cluster.
 run_on_clusters() {
     local clusters
-    [[ " $* " != *" browser "* ]] || prepare_browser
-    need ssh openssh-client
-    need rsync rsync
-    [ -n "${SLIPWAY_PROJECT:-}" ] || start_clusters
     clusters=$(wc -w <<< "$SLIPWAY_PROJECT")
     title "Tests on $clusters real cluster(s), in a real browser: $*"
     pytest_on clusters "${@/#/tests/}" --timeout 240 --durations 30 \
         -n "$clusters" --dist loadfile --max-worker-restart 0
+}
+
+# All attacks on each cluster, side by side; what each says is shown when it is over.
+run_attack() {
+    local projects ports number name status
+    read -ra projects <<< "$SLIPWAY_PROJECT"
+    read -ra ports <<< "$PORT"
+    title "Attacks on each of ${#projects[@]} real cluster(s): $SLIPWAY_PROJECT"
+    for number in "${!projects[@]}"; do
+        name=attack-$((number + 1))
+        rm -f "$RESULTS/$name.xml"
+        SLIPWAY_PROJECT=${projects[number]} PORT=${ports[number]} .venv/bin/python -m pytest tests/attack \
+            --timeout 240 --durations 15 --junit-xml="$RESULTS/$name.xml" --override-ini "cache_dir=.pytest_cache/$name" \
+            > "$RESULTS/$name.log" 2>&1 &
+        running+=($!)
+    done
+    for number in "${!projects[@]}"; do
+        status=0
+        wait "${running[number]}" || status=$?
+        title "Attacks on ${projects[number]}"
+        cat "$RESULTS/attack-$((number + 1)).log"
+        judge "attack-$((number + 1))" "$status"
+    done
+    running=()
 }
 
 # --- clusters of our own -------------------------------------------------------------------------
@@ -193,7 +239,7 @@ free_port() {
 }
 
 start_clusters() {
-    local number project ports=()
+    local number project https apps ports=()
     need flock util-linux
     remove_stale_clusters
     # Held until this process ends, however it ends; containers must not inherit it.
@@ -202,9 +248,11 @@ start_clusters() {
     ours=yes
     for ((number = 1; number <= CLUSTERS; number++)); do
         project=$PREFIX$$_$number
-        title "A cluster for these tests: $project"
+        https=$((number % 2)) apps=ports
+        [ "$https" = 0 ] || apps=subdomains
+        title "A cluster for these tests: $project ($apps, HTTPS=$https)"
         ports+=("$(free_port)")
-        COMPOSE_PROJECT_NAME=$project PORT=${ports[-1]} cluster/up.sh 9>&- ||
+        COMPOSE_PROJECT_NAME=$project PORT=${ports[-1]} HTTPS=$https APPS=$apps cluster/up.sh 9>&- ||
             { wrong+=("starting the cluster $project"); exit 1; }
         SLIPWAY_PROJECT+=" $project"
     done
@@ -226,8 +274,9 @@ remove_clusters() {
 finish() {
     local status=$? seconds summary
     trap - EXIT
+    [ ${#running[@]} -eq 0 ] || kill "${running[@]}" 2> /dev/null || true
     if [ -n "$ours" ]; then
-        remove_clusters
+        timed "removing clusters" remove_clusters
     fi
     [ ${#wrong[@]} -eq 0 ] || status=1
     [ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
@@ -236,6 +285,7 @@ finish() {
     seconds=$((SECONDS - started))
     echo
     [ ${#wrong[@]} -eq 0 ] || printf 'FAILED %s\n' "${wrong[@]}"
+    [ ${#times[@]} -eq 0 ] || printf 'took %s\n' "${times[@]}"
     printf '==== %s in %d.00s (%d:%02d:%02d) ====\n' "$summary" \
         "$seconds" $((seconds / 3600)) $((seconds / 60 % 60)) $((seconds % 60))
     exit "$status"
@@ -244,10 +294,10 @@ finish() {
 main() {
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
-    [ $# -gt 0 ] || set -- check unit slurm browser
-    local part live=()
+    [ $# -gt 0 ] || set -- check unit slurm browser attack
+    local part live=() attack=
     for part in "$@"; do
-        [[ $part =~ ^(check|unit|slurm|browser)$ ]] || {
+        [[ $part =~ ^(check|unit|slurm|browser|attack)$ ]] || {
             sed -n '2,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2
             exit 2
         }
@@ -257,11 +307,17 @@ main() {
     prepare_python
     for part in "$@"; do
         case $part in
-            check | unit) "run_$part" ;;
+            check | unit) timed "$part" "run_$part" ;;
+            attack) attack=yes ;;
             *) live+=("$part") ;;
         esac
     done
-    [ ${#live[@]} -eq 0 ] || run_on_clusters "${live[@]}"
+    if [ ${#live[@]} -gt 0 ] || [ -n "$attack" ]; then
+        [[ " ${live[*]} " != *" browser "* && -z $attack ]] || prepare_browser
+        prepare_clusters
+    fi
+    [ ${#live[@]} -eq 0 ] || timed "${live[*]}" run_on_clusters "${live[@]}"
+    [ -z "$attack" ] || timed attack run_attack
 }
 
 main "$@"

@@ -41,7 +41,7 @@ LoggedIn = Callable[[str], Browser]
 
 @pytest.fixture(scope="session")
 def logged_in(cluster: Cluster) -> LoggedIn:
-    """Somebody's cookies at the portal, for requests; one login each, as their number is limited."""
+    """Somebody's cookies at the portal; one login each, as their number is limited."""
     known: dict[str, Browser] = {}
 
     def give(user: str) -> Browser:

@@ -11,7 +11,6 @@ import requests
 
 from tests.attack.conftest import LoggedIn
 from tests.client import Api, Browser, Json
-from tests.cluster import Cluster
 
 HERS = (
     ("GET", "/sessions/{session}/end"),

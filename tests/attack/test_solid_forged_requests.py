@@ -1,4 +1,4 @@
-"""What other pages, other people's tokens and old cookies can have done in somebody's name: nothing.
+"""What other pages, others' tokens and old cookies can have done in somebody's name: nothing.
 
 Row "CSRF, fixation, old cookies" of what was attacked and found solid.
 """

@@ -1,4 +1,4 @@
-"""Root's side of fractional GPUs: whatever a user submits, changes or forges, the slice is Slurm's word.
+"""Root's side of fractional GPUs: whatever a user submits, changes or forges, Slurm decides.
 
 Row "Root's side of GPUs" of what was attacked and found solid. tests/slurm/test_gpu_node.py tries
 what happens on the node later.
@@ -172,7 +172,8 @@ def test_the_jobs_folder_is_roots(cluster: Cluster, submit: Submit, tampering: s
     job = submit("--nodelist=n1", "--gres=shard:1").stdout.strip()
     folder = f"{JOBS}/{job}"
     wait_for("the slice", lambda: cluster.run("n1", "cat", f"{folder}/slice", check=False) or None)
-    look = f"cd {JOBS} && find . -path './{job}*' -name slice -exec cat {{}} + && stat -c '%n %U %a' {folder} {folder}/slice"
+    look = f"cd {JOBS} && find . -path './{job}*' -name slice -exec cat {{}} + "
+    look += f"&& stat -c '%n %U %a' {folder} {folder}/slice {folder}/driver"
     before = cluster.shell("n1", look)
     command = tampering.format(folder=folder, jobs=JOBS)
     done = cluster.attempt("exec", "--user", "bob", "n1", "--", "sh", "-c", command)

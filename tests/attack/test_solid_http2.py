@@ -55,7 +55,7 @@ def test_a_plain_request_is_answered(cluster: Cluster) -> None:
 
 
 def _attempts(url: str, mark: str) -> dict[str, bytes]:
-    """Frames for each attempt; none may lead to an answer that a request of HTTP/1.1 would not get."""
+    """Frames for each attempt; none may be answered as HTTP/1.1 would not be."""
     login, hidden = (
         f"{url}/login",
         f" HTTP/1.1\r\nHost: localhost\r\n\r\nGET /static/{mark}".encode(),

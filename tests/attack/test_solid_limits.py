@@ -1,8 +1,8 @@
 """Limits that cannot be talked away, and slowness that holds up nobody else.
 
 Row "X-Forwarded-For against the login limit, slow reading, race for a surviving grant" of what was
-attacked and found solid. The login limit is tried last of all (see the name in pytest's order), since
-it counts for everybody who comes from here.
+attacked and found solid. The login limit is tried last here, and waited for, since it counts for
+everybody who comes from this address.
 """
 
 from __future__ import annotations

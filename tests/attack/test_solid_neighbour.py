@@ -1,4 +1,4 @@
-"""Bob beside alice's job: he cannot signal, join, hold, change or read it, nor speak to its gateway.
+"""Bob beside alice's job: he cannot signal, join, change or read it, nor ask its gateway.
 
 Row "Neighbour on the node" of what was attacked and found solid; test_neighbour.py looks around the
 node with a program, from a job and from a session.
@@ -33,14 +33,33 @@ def processes(cluster: Cluster, session: Json, lab: Visitor) -> list[str]:
     return found
 
 
+def _each(
+    cluster: Cluster, session: Json, processes: list[str], command: str, user: str = "bob"
+) -> list[str]:
+    """Of which processes ($p) somebody's command succeeds."""
+    script = (
+        f"for p in {' '.join(processes)}; do ({command}) >/dev/null 2>&1 && echo $p; done; true"
+    )
+    return cluster.shell(session["node"], script, user=user).split()
+
+
+def test_these_commands_work_for_alice_herself(
+    cluster: Cluster, session: Json, processes: list[str]
+) -> None:
+    """Or the refusals below would show nothing."""
+    for command in (
+        "kill -0 $p",
+        "ls -A /proc/$p/fd | grep -q .",
+        "ls -A /proc/$p/cwd/ | grep -q .",
+    ):
+        assert _each(cluster, session, processes, command, "alice"), command
+
+
 @pytest.mark.parametrize("signal", ["TERM", "KILL", "STOP", "HUP", "USR1", "0"])
 def test_he_signals_none_of_her_processes(
     cluster: Cluster, session: Json, processes: list[str], lab: Visitor, signal: str
 ) -> None:
-    script = (
-        f"for p in {' '.join(processes)}; do kill -{signal} $p 2>/dev/null && echo $p; done; true"
-    )
-    assert _try(cluster, session["node"], script).stdout.strip() == ""
+    assert _each(cluster, session, processes, f"kill -{signal} $p") == []
     assert lab.get("/api/status").status_code == 200
 
 
@@ -66,8 +85,8 @@ def test_he_reads_nothing_of_her_processes(
     cluster: Cluster, session: Json, processes: list[str], file: str
 ) -> None:
     read = "ls -A" if file.endswith("/") or file in ("fd", "map_files") else "head -c1"
-    script = f"for p in {' '.join(processes)}; do {read} /proc/$p/{file} 2>/dev/null; done | wc -c"
-    assert _try(cluster, session["node"], script).stdout.strip() == "0"
+    # Some of these cannot be read by their owner either; others than the owner get not one byte.
+    assert _each(cluster, session, processes, f"{read} /proc/$p/{file} | grep -q .") == []
 
 
 @pytest.mark.parametrize(
@@ -76,8 +95,8 @@ def test_he_reads_nothing_of_her_processes(
 def test_he_writes_nothing_to_her_processes(
     cluster: Cluster, session: Json, processes: list[str], lab: Visitor, file: str
 ) -> None:
-    script = f"for p in {' '.join(processes)}; do (echo 1 > /proc/$p/{file}) 2>/dev/null && echo $p; done; true"
-    assert _try(cluster, session["node"], script).stdout.strip() == ""
+    done = _each(cluster, session, processes, f"(echo 1 > /proc/$p/{file})")
+    assert done == []
     assert lab.get("/api/status").status_code == 200
 
 
@@ -85,8 +104,7 @@ def test_he_writes_nothing_to_her_processes(
 def test_he_enters_none_of_her_namespaces(
     cluster: Cluster, session: Json, processes: list[str], option: str
 ) -> None:
-    script = f"for p in {' '.join(processes)}; do nsenter -t $p {option} true 2>/dev/null && echo $p; done; true"
-    assert _try(cluster, session["node"], script).stdout.strip() == ""
+    assert _each(cluster, session, processes, f"nsenter -t $p {option} true") == []
 
 
 SLURM = (
@@ -182,41 +200,66 @@ HANDSHAKES = (
 @pytest.fixture(scope="module")
 def own(cluster: Cluster) -> str:
     """A certificate that says that bob is the portal."""
-    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=portal "
-    make += "-keyout solid.pem -out solid.crt 2>/dev/null && cat solid.crt >> solid.pem"
+    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 "
+    make += "-subj /CN=portal -keyout solid.pem -out solid.crt 2>/dev/null "
+    make += "&& cat solid.crt >> solid.pem"
     cluster.shell("login", make, user="bob")
     return "/home/bob/solid.pem"
 
 
+@pytest.fixture(scope="module")
+def port(researcher: Api, session: Json, lab: Visitor) -> str:
+    """Where alice's gateway listens on its node."""
+    log = researcher.ask("GET", f"/sessions/{session['id']}/log")["log"]
+    found = re.search(r"Ready on \w+, port (\d+)", log)
+    assert found, log
+    return found[1]
+
+
+def _asked_by_tls(place: str, options: str) -> str:
+    request = "GET /api/status HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n"
+    client = f"timeout 10 openssl s_client -quiet -ign_eof -connect {place} {options}"
+    return f"printf '{request}' | {client} 2>/dev/null"
+
+
+def _asked_in_clear(place: str, said: str) -> str:
+    return f"printf '{said}' | timeout 5 nc -q 3 {place} | tr -d '\\000'"
+
+
+def test_these_ways_to_ask_are_answered_elsewhere(cluster: Cluster, session: Json) -> None:
+    """Or the silence below would show nothing."""
+    for machine in (session["node"], "login"):
+        assert "HTTP/1" in _try(cluster, machine, _asked_by_tls("portal:8443", "")).stdout
+        assert "SSH-2.0" in _try(cluster, machine, _asked_in_clear("login 22", "x\\r\\n")).stdout
+
+
 @pytest.mark.parametrize("options", HANDSHAKES)
 def test_her_gateway_answers_nobody_but_the_portal(
-    cluster: Cluster, researcher: Api, session: Json, lab: Visitor, own: str, options: str
+    cluster: Cluster, session: Json, port: str, own: str, options: str
 ) -> None:
-    log = researcher.ask("GET", f"/sessions/{session['id']}/log")["log"]
-    port = re.search(r"Ready on \w+, port (\d+)", log)
-    assert port, log
     name = f"jupyterlab.{session['id']}.slipway"
     words = options.format(own=own, name=name, id=session["id"])
-    ask = f"printf 'GET /api/status HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n' | "
-    ask += f"timeout 10 openssl s_client -quiet -ign_eof -connect {session['node']}:{port[1]} {words} 2>/dev/null"
     for machine in (session["node"], "login"):
-        assert "HTTP/" not in _try(cluster, machine, ask).stdout
+        said = _try(cluster, machine, _asked_by_tls(f"{session['node']}:{port}", words)).stdout
+        assert "HTTP/" not in said
 
 
-def test_her_gateway_speaks_nothing_in_clear(
-    cluster: Cluster, researcher: Api, session: Json, lab: Visitor
-) -> None:
-    log = researcher.ask("GET", f"/sessions/{session['id']}/log")["log"]
-    port = re.search(r"Ready on \w+, port (\d+)", log)
-    assert port, log
-    for said in (
-        "GET / HTTP/1.1\\r\\n\\r\\n",
+@pytest.mark.parametrize(
+    "said",
+    [
+        "GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n",
         "PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n",
         "\\n",
         "SSH-2.0-x\\r\\n",
-    ):
-        ask = f"printf '{said}' | timeout 5 nc -q 3 {session['node']} {port[1]} | tr -d '\\000' | strings"
-        assert "HTTP/" not in _try(cluster, session["node"], ask).stdout
+    ],
+)
+def test_her_gateway_speaks_nothing_in_clear(
+    cluster: Cluster, session: Json, port: str, said: str
+) -> None:
+    for machine in (session["node"], "login"):
+        answer = _try(cluster, machine, _asked_in_clear(f"{session['node']} {port}", said)).stdout
+        assert "HTTP/" not in answer
+        assert "SSH-" not in answer
 
 
 def test_her_session_still_works(lab: Visitor, researcher: Api, session: Json) -> None:

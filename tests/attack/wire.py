@@ -58,7 +58,7 @@ def statuses(answer: bytes) -> list[int]:
     return [int(found) for found in STATUS.findall(answer)]
 
 
-# --- HTTP/2, as far as an attack needs it: headers are sent literally, and no answer is unpacked ----
+# --- HTTP/2, as far as an attack needs it: headers go out literally, no answer is unpacked -------
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, GOAWAY, CONTINUATION = 0, 1, 3, 4, 7, 9
