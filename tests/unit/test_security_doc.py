@@ -1,4 +1,4 @@
-"""SECURITY.md names a test for each threat: each must exist, and none of tests/attack be left out."""
+"""SECURITY.md names a test for each threat: each exists, and none of tests/attack is left out."""
 
 from __future__ import annotations
 
