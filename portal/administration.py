@@ -28,6 +28,7 @@ from portal.core.app import Catalog, Image
 from portal.core.journal import MAX_DETAIL, JournalFilter
 from portal.core.limit_list import LimitList, limit_list
 from portal.core.ports import Clock
+from portal.core.problems import names_of
 from portal.core.stores import RulesStore, StatusStore
 from portal.errors import FieldError, InvalidRequest, NotFound
 
@@ -83,42 +84,50 @@ class Administration:
         if problems := name_problems(name):
             raise InvalidRequest(problems)
         self._check_group(asked.resource_group)
-        known = self._store.templates()
-        before = next((t for t in known if t.name == name), None)
-        if seen == "" and before is not None:
-            raise InvalidRequest([FieldError("name", "there is a template of this name already")])
-        last = max((t.place for t in known), default=-1) + 1
-        place = asked.place if asked.place is not None else before.place if before else last
-        template = asked.named(name, place)
-        action = "template.change" if before else "template.make"
-        said = _changed(describe_template(template), describe_template(before) if before else None)
-        entry = self._entry(person, action, name, said)
-        self._store.save_template(template, seen, entry)
-        return template
+
+        def change(before: Template | None, last: int) -> tuple[Template, Entry]:
+            if seen == "" and before is not None:
+                text = "there is a template of this name already"
+                raise InvalidRequest([FieldError("name", text)])
+            place = asked.place if asked.place is not None else before.place if before else last
+            template = asked.named(name, place)
+            action = "template.change" if before else "template.make"
+            old = describe_template(before) if before else None
+            said = _changed(describe_template(template), old)
+            return template, self._entry(person, action, name, said)
+
+        return self._store.save_template(name, seen, change)
 
     def _check_group(self, group: str | None) -> None:
         known = [p.name for p in self._status.partitions()]
         if group is not None and known and group not in known:
-            text = f"choose one of: {', '.join(known)}"
+            text = f"choose one of: {names_of(known)}"
             raise InvalidRequest([FieldError("resource_group", text)])
 
-    def drop_template(self, person: Person, name: str) -> None:
-        """Delete a template; sessions that were launched with it do not care."""
-        said = describe_template(self.template(person, name))
-        if not self._store.drop_template(name, self._entry(person, "template.delete", name, said)):
+    def drop_template(self, person: Person, name: str, seen: str | None = None) -> Template:
+        """Delete a template; sessions that were launched with it do not care.
+
+        Raises NotFound, or Conflict where it is no longer what was seen.
+        """
+        self.admit(person)
+
+        def line(template: Template) -> Entry:
+            return self._entry(person, "template.delete", name, describe_template(template))
+
+        dropped = self._store.drop_template(name, seen, line)
+        if dropped is None:
             raise NotFound("There is no such template.")
+        return dropped
 
     def move_template(self, person: Person, name: str, by: int) -> None:
         """Move a template up (-1) or down (+1); at either end it stays."""
-        self.template(person, name)
-        names = [t.name for t in self._store.templates()]
-        place = names.index(name)
-        names.insert(max(place + by, 0), names.pop(place))
-        if names.index(name) == place:
-            return
-        detail = f"now at place {names.index(name) + 1}"
-        entry = self._entry(person, "template.order", name, detail)
-        self._store.order_templates(names, entry)
+        self.admit(person)
+
+        def line(place: int) -> Entry:
+            return self._entry(person, "template.order", name, f"now at place {place + 1}")
+
+        if not self._store.move_template(name, by, line):
+            raise NotFound("There is no such template.")
 
     # Images
 
@@ -154,15 +163,16 @@ class Administration:
         seen: str | None = None,
     ) -> ImageRule:
         """Decide who sees an image; running sessions keep it whatever is decided."""
-        _, before = self.rule(person, catalog, environment, version)
+        self.rule(person, catalog, environment, version)
         check_people(asked, self._status.limits())
         named = asked.model_dump() if asked.seen_by == "some" else {"seen_by": asked.seen_by}
         rule = ImageRule(environment=environment, version=version, **named)
-        target = f"{environment} {version}"
-        said = _changed(describe_rule(rule), describe_rule(before))
-        entry = self._entry(person, "image.show", target, said)
-        self._store.save_image_rule(rule, seen, entry)
-        return rule
+
+        def change(before: ImageRule) -> tuple[ImageRule, Entry]:
+            said = _changed(describe_rule(rule), describe_rule(before))
+            return rule, self._entry(person, "image.show", f"{environment} {version}", said)
+
+        return self._store.save_image_rule(environment, version, seen, change)
 
     def people(self, person: Person) -> tuple[list[str], list[str]]:
         """Slurm's accounts and users, as last read, for an administrator to choose from."""
@@ -181,12 +191,13 @@ class Administration:
     def save_rules(self, person: Person, asked: CapsRequest, seen: str | None = None) -> SiteRules:
         """Replace the caps; sessions that are there already keep what they have."""
         self.admit(person)
-        before = self.rules()
-        rules = asked.rules(before, self._clock())
-        said = _changed(describe_caps(rules), describe_caps(before))
-        entry = self._entry(person, "caps.change", detail=said)
-        self._store.save_site_rules(rules, seen, entry)
-        return rules
+
+        def change(before: SiteRules) -> tuple[SiteRules, Entry]:
+            rules = asked.rules(before, self._clock())
+            said = _changed(describe_caps(rules), describe_caps(before))
+            return rules, self._entry(person, "caps.change", detail=said)
+
+        return self._store.save_site_rules(seen, change)
 
     def limits(self, person: Person) -> LimitList | None:
         """Slurm's limits as last read, each with its command; None before the first time."""

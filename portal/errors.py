@@ -17,6 +17,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+MAX_ERRORS = 10
+"""Wrong fields that one answer names."""
+MAX_MESSAGE, MAX_FIELD = 400, 200
+
+
+def clip(text: str, length: int = 40) -> str:
+    """What somebody sent, short enough to be said again."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
 
 @dataclass(frozen=True)
 class FieldError:
@@ -38,14 +47,29 @@ class PortalError(Exception):
 
 
 class InvalidRequest(PortalError):
-    """The request cannot be carried out as written; every wrong field is named."""
+    """The request cannot be carried out as written; the wrong fields are named.
+
+    The first ten of them, each in a few words, so that no answer is larger than what was sent;
+    `more` says how many others there are.
+    """
 
     status = 422
     title = "Please check what you entered"
 
-    def __init__(self, errors: Sequence[FieldError], text: str = "") -> None:
-        super().__init__(text or "; ".join(f"{e.field}: {e.message}" for e in errors))
-        self.errors = tuple(errors)
+    def __init__(self, errors: Sequence[FieldError], text: str = "", more: int = 0) -> None:
+        self.errors = tuple(
+            FieldError(clip(e.field, MAX_FIELD), clip(e.message, MAX_MESSAGE))
+            for e in errors[:MAX_ERRORS]
+        )
+        self.more = more + len(errors) - len(self.errors)
+        said = [f"{e.field}: {e.message}".removeprefix(": ") for e in self.errors]
+        if self.more:
+            said.append(f"and {self.more} more")
+        super().__init__(text or "; ".join(said))
+
+    def also(self, errors: Sequence[FieldError]) -> InvalidRequest:
+        """The same with other wrong fields before these."""
+        return InvalidRequest([*errors, *self.errors], more=self.more)
 
 
 class Unauthorized(PortalError):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from portal.core.access import Person
-from portal.core.folders import HOME, NAME, Folder
+from portal.core.folders import HOME, NAME, RULE, Folder
 from portal.core.ports import UserFiles
 from portal.errors import FieldError, InvalidRequest
 
@@ -23,7 +23,9 @@ class Folders:
         return self._files.folders(person.name)
 
     def make(self, person: Person, name: str) -> Folder:
-        """Make a storage folder; raises InvalidRequest for the field "folder", or Unavailable."""
+        """Make a storage folder; raises InvalidRequest for the field "folder", Conflict
+        where all of the storage cannot be used, or Unavailable.
+        """
         if problem := _problem(name):
             raise InvalidRequest([FieldError("folder", problem)])
         made = self._files.make_folder(person.name, name)
@@ -34,9 +36,4 @@ class Folders:
 def _problem(name: str) -> str:
     if name == HOME:
         return f'"{HOME}" stands for your home directory; choose another name'
-    if not re.fullmatch(NAME, name):
-        return (
-            "use up to 64 letters, digits, dots, dashes and underscores, "
-            "and begin with a letter or a digit"
-        )
-    return ""
+    return "" if re.fullmatch(NAME, name) else RULE

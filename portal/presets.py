@@ -6,9 +6,11 @@ from portal.core.access import Person
 from portal.core.again import body_of
 from portal.core.launch import LaunchRequest
 from portal.core.ports import Clock
-from portal.core.preset import MAX_PRESETS, Preset, check_name
+from portal.core.preset import FIELD, MAX_PRESETS, Kept, Preset, check_name
 from portal.core.stores import PresetStore
 from portal.errors import Conflict, FieldError, InvalidRequest, NotFound
+
+_NONE = "You have no preset of this name."
 
 
 class Presets:
@@ -26,31 +28,35 @@ class Presets:
         """One of one's own; raises NotFound."""
         found = self._store.get(person.name, name)
         if found is None:
-            raise NotFound("You have no preset of this name.")
+            raise NotFound(_NONE)
         return found
 
-    def save(self, person: Person, name: str, request: LaunchRequest, replace: bool = True) -> bool:
-        """Keep a request under a name; whether the name is new.
+    def save(
+        self, person: Person, name: str, request: LaunchRequest, replace: bool = True
+    ) -> tuple[Preset, bool]:
+        """Keep a request under a name; what is kept, and whether the name is new.
 
         Raises InvalidRequest, and Conflict where one of this name is not to be replaced.
         """
         preset = Preset(check_name(name), body_of(request), self._clock())
-        new = self._store.get(person.name, name) is None
-        if new and len(self._store.all(person.name)) >= MAX_PRESETS:
+        kept = self._store.save(person.name, preset, replace, MAX_PRESETS)
+        if kept is Kept.FULL:
             text = f"you have {MAX_PRESETS} presets already; delete one first"
-            raise InvalidRequest([FieldError("preset", text)])
-        if not self._store.save(person.name, preset, replace):
+            raise InvalidRequest([FieldError(FIELD, text)])
+        if kept is Kept.TAKEN:
             raise Conflict(f"You have a preset named {name} already.")
-        return new
+        return preset, kept is Kept.NEW
 
     def rename(self, person: Person, name: str, to: str) -> None:
         """Give a preset another name. Raises NotFound, InvalidRequest, Conflict."""
         check_name(to)
-        self.get(person, name)
-        if name != to and not self._store.rename(person.name, name, to):
+        kept = self._store.rename(person.name, name, to)
+        if kept is Kept.MISSING:
+            raise NotFound(_NONE)
+        if kept is Kept.TAKEN:
             raise Conflict(f"You have a preset named {to} already.")
 
     def remove(self, person: Person, name: str) -> None:
         """Forget a preset; raises NotFound."""
         if not self._store.remove(person.name, name):
-            raise NotFound("You have no preset of this name.")
+            raise NotFound(_NONE)

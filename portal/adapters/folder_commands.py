@@ -64,6 +64,8 @@ def make_argv(storage: str, name: str) -> list[str]:
     steps = (
         "cd || exit 1",
         f"mkdir -p -- {place} || exit {_STORAGE_FAILED}",
+        f"[ -w {place} ] && [ -x {place} ] || "
+        f"{{ echo 'mkdir: Permission denied' >&2; exit {_STORAGE_FAILED}; }}",
         f"mkdir -- {place}/{shlex.quote(name)} || exit {_FOLDER_FAILED}",
         f"cd -- {place} || exit 1",
         r'printf "\0%s\0" "$PWD"',
@@ -77,10 +79,24 @@ def make_parse(output: bytes, name: str) -> Folder:
 
 
 def make_refusal(done: Completed) -> str | None:
-    """Why a folder could not be made, in words for its owner; None when it is not their matter."""
-    if done.code not in (_STORAGE_FAILED, _FOLDER_FAILED):
-        return None
+    """What is wrong with the name of a folder that could not be made; None when nothing is."""
     if done.code == _FOLDER_FAILED and "File exists" in done.stderr:
         return "you already have a folder or a file of this name"
+    return None
+
+
+def storage_problem(done: Completed, storage: str) -> str | None:
+    """Why no folder could be made, whatever its name, in words for its owner."""
+    if done.code == _FOLDER_FAILED and make_refusal(done) is None:
+        return f"The folder could not be made: {_reason(done)}."
+    if done.code != _STORAGE_FAILED:
+        return None
+    why = _reason(done)
+    if why in ("File exists", "Not a directory"):
+        why = "something else than a folder has that name"
+    return f"Your folder for storage, {storage}, cannot be used: {why}."
+
+
+def _reason(done: Completed) -> str:
     lines = done.stderr.strip().splitlines()
-    return f"it could not be made: {lines[-1].rpartition(': ')[2] if lines else 'no reason given'}"
+    return lines[-1].rpartition(": ")[2][:200] if lines else "no reason was given"

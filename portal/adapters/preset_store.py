@@ -11,7 +11,7 @@ from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
 from portal.adapters.tables import PresetRow
-from portal.core.preset import Preset
+from portal.core.preset import Kept, Preset
 
 
 class PresetTable:
@@ -23,7 +23,7 @@ class PresetTable:
 
     def all(self, owner: str) -> list[Preset]:
         """Somebody's presets, by name."""
-        query = select(PresetRow).where(col(PresetRow.owner) == owner)
+        query = select(PresetRow).where(_of(owner))
         with Database(self._readers) as db:
             return [_preset(row) for row in db.exec(query.order_by(col(PresetRow.name)))]
 
@@ -33,25 +33,45 @@ class PresetTable:
             row = db.get(PresetRow, (owner, name))
             return _preset(row) if row else None
 
-    def save(self, owner: str, preset: Preset, replace: bool) -> bool:
-        """Keep it; False when there is one of this name that is not to be replaced."""
-        body = json.dumps(preset.body)
-        with Database(self._engine) as db:
-            row = db.get(PresetRow, (owner, preset.name))
-            if row is not None and not replace:
-                return False
-            row = row or PresetRow(owner=owner, name=preset.name, request="", saved=preset.saved)
-            row.request, row.saved = body, preset.saved
-            db.add(row)
-            return _committed(db)
+    def save(self, owner: str, preset: Preset, replace: bool, most: int) -> Kept:
+        """Keep it, unless its name is taken or there are `most` already; what became of it."""
+        for _ in range(2):  # once more when somebody took the name in this very moment
+            try:
+                return self._save(owner, preset, replace, most)
+            except IntegrityError:
+                continue
+        return Kept.TAKEN
 
-    def rename(self, owner: str, name: str, to: str) -> bool:
-        """Give it another name; False when that one is taken."""
+    def _save(self, owner: str, preset: Preset, replace: bool, most: int) -> Kept:
         with Database(self._engine) as db:
-            if db.get(PresetRow, (owner, to)):
-                return False
-            db.exec(update(PresetRow).where(_is(owner, name)).values(name=to))
-            return _committed(db)
+            # All of a person's are locked, or two new ones could both be the last that may be.
+            mine = db.exec(select(PresetRow).where(_of(owner)).with_for_update()).all()
+            row = next((row for row in mine if row.name == preset.name), None)
+            if row is None and len(mine) >= most:
+                return Kept.FULL
+            if row is not None and not replace:
+                return Kept.TAKEN
+            kept = Kept.NEW if row is None else Kept.REPLACED
+            row = row or PresetRow(owner=owner, name=preset.name, request="", saved=preset.saved)
+            row.request, row.saved = json.dumps(preset.body), preset.saved
+            db.add(row)
+            db.commit()
+            return kept
+
+    def rename(self, owner: str, name: str, to: str) -> Kept:
+        """Give it another name, unless that one is taken; what became of it."""
+        try:
+            with Database(self._engine) as db:
+                mine = {row.name for row in db.exec(select(PresetRow).where(_of(owner)))}
+                if name not in mine:
+                    return Kept.MISSING
+                if to in mine and to != name:
+                    return Kept.TAKEN
+                done = db.exec(update(PresetRow).where(_is(owner, name)).values(name=to))
+                db.commit()
+                return Kept.RENAMED if done.rowcount else Kept.MISSING
+        except IntegrityError:  # somebody took the name in this very moment
+            return Kept.TAKEN
 
     def remove(self, owner: str, name: str) -> bool:
         """Forget it; whether there was one."""
@@ -61,12 +81,8 @@ class PresetTable:
             return bool(done.rowcount)
 
 
-def _committed(db: Database) -> bool:
-    try:
-        db.commit()
-    except IntegrityError:  # somebody took the name in this very moment
-        return False
-    return True
+def _of(owner: str) -> Any:
+    return col(PresetRow.owner) == owner
 
 
 def _is(owner: str, name: str) -> Any:

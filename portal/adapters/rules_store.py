@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine, or_
 from sqlalchemy.exc import IntegrityError
@@ -13,7 +13,14 @@ from sqlmodel import Session as Database
 from sqlmodel import col, delete, select
 
 from portal.adapters.tables import ImageRuleRow, JournalRow, SiteRuleRow, TemplateRow
-from portal.core.administration import Entry, ImageRule, SiteRules, Template, mark
+from portal.core.administration import (
+    MAX_PLACE,
+    Entry,
+    ImageRule,
+    SiteRules,
+    Template,
+    mark,
+)
 from portal.core.journal import JournalFilter
 from portal.errors import Conflict
 
@@ -21,6 +28,9 @@ OVERTAKEN = (
     "Somebody else has changed this while you were editing. Look at what it says now, "
     "then make your change again."
 )
+
+
+Changed = TypeVar("Changed")
 
 
 class RulesTable:
@@ -34,36 +44,58 @@ class RulesTable:
 
     def templates(self) -> list[Template]:
         """All templates in their order."""
-        order = (col(TemplateRow.place), col(TemplateRow.name))
         with Database(self._readers) as db:
-            return [
-                Template.model_validate(r) for r in db.exec(select(TemplateRow).order_by(*order))
-            ]
+            return [Template.model_validate(row) for row in db.exec(_in_order())]
 
-    def save_template(self, template: Template, seen: str | None, entry: Entry) -> None:
-        """Make or replace a template."""
-        with Database(self._engine) as db:
-            row = db.get(TemplateRow, template.name, with_for_update=True)
-            _compare(seen, Template.model_validate(row) if row else None)
+    def save_template(
+        self,
+        name: str,
+        seen: str | None,
+        change: Callable[[Template | None, int], tuple[Template, Entry]],
+    ) -> Template:
+        """Make or replace a template; the change also gets the place behind all others."""
+
+        def save(db: Database) -> Template:
+            # All of them are locked: places are relative to one another.
+            rows = db.exec(_in_order().with_for_update()).all()
+            row = next((row for row in rows if row.name == name), None)
+            before = Template.model_validate(row) if row else None
+            template, entry = change(before, _last_place(rows))
+            _compare(seen, before)
             _put(db, row, TemplateRow, template.model_dump(), entry)
+            return template
 
-    def drop_template(self, name: str, entry: Entry) -> bool:
-        """Delete a template; False when there is none."""
-        with Database(self._engine) as db:
-            gone = db.exec(delete(TemplateRow).where(col(TemplateRow.name) == name)).rowcount
-            if gone:
-                db.add(_line(entry))
-            db.commit()
-            return bool(gone)
+        return self._change(seen, save)
 
-    def order_templates(self, names: Sequence[str], entry: Entry) -> None:
-        """Put the templates into this order; names that are gone do not matter."""
-        places = {name: place for place, name in enumerate(names)}
+    def drop_template(
+        self, name: str, seen: str | None, line: Callable[[Template], Entry]
+    ) -> Template | None:
+        """Delete a template and return it; None when there is none."""
         with Database(self._engine) as db:
-            for row in db.exec(select(TemplateRow).with_for_update()).all():
-                row.place = places.get(row.name, len(places))
-            db.add(_line(entry))
+            row = db.get(TemplateRow, name, with_for_update=True)
+            if row is None:
+                return None
+            template = Template.model_validate(row)
+            _compare(seen, template)
+            db.delete(row)
+            db.add(_line(line(template)))
             db.commit()
+            return template
+
+    def move_template(self, name: str, by: int, line: Callable[[int], Entry]) -> bool:
+        """Move a template by one place; `line` gets the new one (from 0). False: no template."""
+        with Database(self._engine) as db:
+            rows = list(db.exec(_in_order().with_for_update()).all())
+            place = next((at for at, row in enumerate(rows) if row.name == name), None)
+            if place is None:
+                return False
+            rows.insert(max(place + by, 0), rows.pop(place))
+            to = next(at for at, row in enumerate(rows) if row.name == name)
+            if to != place:
+                _number(rows)
+                db.add(_line(line(to)))
+                db.commit()
+            return True
 
     # Images and caps
 
@@ -72,28 +104,66 @@ class RulesTable:
         with Database(self._readers) as db:
             return [ImageRule.model_validate(row) for row in db.exec(select(ImageRuleRow))]
 
-    def save_image_rule(self, rule: ImageRule, seen: str | None, entry: Entry) -> None:
+    def save_image_rule(
+        self,
+        environment: str,
+        version: str,
+        seen: str | None,
+        change: Callable[[ImageRule], tuple[ImageRule, Entry]],
+    ) -> ImageRule:
         """Make or replace the rule about an image."""
-        key = (rule.environment, rule.version)
-        with Database(self._engine) as db:
-            row = db.get(ImageRuleRow, key, with_for_update=True)
-            none = ImageRule(environment=rule.environment, version=rule.version)
-            _compare(seen, ImageRule.model_validate(row) if row else none)
+
+        def save(db: Database) -> ImageRule:
+            row = db.get(ImageRuleRow, (environment, version), with_for_update=True)
+            none = ImageRule(environment=environment, version=version)
+            before = ImageRule.model_validate(row) if row else none
+            _compare(seen, before)
+            rule, entry = change(before)
             _put(db, row, ImageRuleRow, rule.model_dump(), entry)
+            return rule
+
+        return self._change(seen, save)
 
     def site_rules(self) -> SiteRules:
         """The caps."""
         with Database(self._readers) as db:
-            return _site_rules(db)
+            return _site_rules(db.exec(select(SiteRuleRow)))
 
-    def save_site_rules(self, rules: SiteRules, seen: str | None, entry: Entry) -> None:
+    def save_site_rules(
+        self, seen: str | None, change: Callable[[SiteRules], tuple[SiteRules, Entry]]
+    ) -> SiteRules:
         """Replace the caps."""
-        with Database(self._engine) as db:
-            _compare(seen, _site_rules(db))
+
+        def save(db: Database) -> SiteRules:
+            rows = {row.name: row for row in db.exec(select(SiteRuleRow).with_for_update())}
+            before = _site_rules(rows.values())
+            _compare(seen, before)
+            rules, entry = change(before)
             for name, value in rules.model_dump(mode="json").items():
-                db.merge(SiteRuleRow(name=name, value=json.dumps(value)))
+                row = rows.get(name) or SiteRuleRow(name=name, value="")
+                row.value = json.dumps(value)
+                db.add(row)
             db.add(_line(entry))
-            db.commit()
+            return rules
+
+        return self._change(seen, save)
+
+    def _change(self, seen: str | None, change: Callable[[Database], Changed]) -> Changed:
+        """Make a change in a transaction of its own.
+
+        Where two make the same thing in the same moment, each seeing none, the second one is told
+        when it has said what it saw; otherwise it is the last one, which wins.
+        """
+        for again in (seen is None, False):
+            try:
+                with Database(self._engine) as db:
+                    changed = change(db)
+                    db.commit()
+                    return changed
+            except IntegrityError:
+                if not again:
+                    break
+        raise Conflict(OVERTAKEN)
 
     # The journal
 
@@ -130,18 +200,30 @@ def _put(db: Database, row: Any, table: Any, values: dict[str, Any], entry: Entr
     else:
         row.sqlmodel_update(values)
     db.add(_line(entry))
-    try:
-        db.commit()
-    except IntegrityError:  # two made it in the same moment, each seeing none
-        raise Conflict(OVERTAKEN) from None
+
+
+def _in_order() -> Any:
+    return select(TemplateRow).order_by(col(TemplateRow.place), col(TemplateRow.name))
+
+
+def _number(rows: Iterable[TemplateRow]) -> None:
+    for place, row in enumerate(rows):
+        row.place = place
+
+
+def _last_place(rows: Sequence[TemplateRow]) -> int:
+    """The place behind all others; where there is none, they move together."""
+    if rows and rows[-1].place >= MAX_PLACE:
+        _number(rows)
+    return rows[-1].place + 1 if rows else 0
 
 
 def _line(entry: Entry) -> JournalRow:
     return JournalRow(**entry.model_dump(exclude={"id"}))
 
 
-def _site_rules(db: Database) -> SiteRules:
-    known = {row.name: json.loads(row.value) for row in db.exec(select(SiteRuleRow))}
+def _site_rules(rows: Iterable[SiteRuleRow]) -> SiteRules:
+    known = {row.name: json.loads(row.value) for row in rows}
     return SiteRules(**{name: known[name] for name in SiteRules.model_fields if name in known})
 
 

@@ -13,7 +13,7 @@ from portal.core.folders import Folder, storage_of
 from portal.core.job import Estimate, JobReport, Node, Partition
 from portal.core.limits import Limits
 from portal.core.ssh import find_private_key
-from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
+from portal.errors import Conflict, FieldError, InvalidRequest, OutcomeUnknown, Unavailable
 
 # What Slurm's commands say when it is Slurm that fails, not the request (slurm_errno.c).
 _DOWN = (
@@ -251,8 +251,10 @@ class HomeFiles:
 
     def make_folder(self, user: str, name: str) -> Folder:
         """Make a storage folder."""
-        argv = folder_commands.make_argv(storage_of(user, self._storage), name)
-        done = self._transport.run(user, argv)
+        storage = storage_of(user, self._storage)
+        done = self._transport.run(user, folder_commands.make_argv(storage, name))
+        if problem := folder_commands.storage_problem(done, storage):
+            raise Conflict(problem)
         if refusal := folder_commands.make_refusal(done):
             raise InvalidRequest([FieldError("folder", refusal)])
         if done.code != 0:

@@ -8,16 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from portal.core.app import Catalog, Image
 from portal.core.bounds import cores, exact_size
@@ -26,35 +17,54 @@ from portal.core.launch import (
     MAX_MEMORY_MB,
     MIN_MEMORY_MB,
     STRICT,
+    WORD,
+    WORD_RULE,
     Fgpu,
     GpuKindName,
     Resources,
     SharedMemory,
     Word,
-    field_errors,
 )
 from portal.core.limits import Limits
+from portal.core.problems import Matching, at_most, check, checked, names_of, wrong
 from portal.errors import FieldError, InvalidRequest
 
 _CHECKED = ConfigDict(extra="forbid", frozen=True, strict=True, from_attributes=True)
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+MAX_PLACE = 100_000
+MAX_PRINCIPALS = 200
 Minutes = Annotated[int, Field(ge=1, le=525_600, description="minutes")]
 Percent = Annotated[int, Field(ge=1, le=100, description="percent of one core")]
 IDLE_CPU_PERCENT = 10
-Place = Annotated[int, Field(ge=0, le=100_000)]
+Place = Annotated[int, Field(ge=0, le=MAX_PLACE)]
 
 
 def _one_line(text: str) -> str:
     if not text.isprintable():
-        raise PydanticCustomError("one_line", "use printable characters, in one line")
+        raise ValueError("use printable characters, in one line")
     return text
 
 
-Title = Annotated[str, Field(min_length=1, max_length=60), AfterValidator(_one_line)]
-Description = Annotated[str, Field(max_length=200), AfterValidator(_one_line)]
-Principal = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$")]
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("this must not be empty")
+    return text
+
+
+Title = Annotated[str, Field(min_length=1, max_length=60), checked(_one_line), checked(_not_blank)]
+Description = Annotated[str, Field(max_length=200), checked(_one_line)]
+Principal = Annotated[
+    str,
+    Matching(
+        "[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}",
+        "a name is of up to 64 letters, digits, dots, dashes and underscores, "
+        "and begins with a letter, a digit or an underscore",
+    ),
+]
 """Name of a user or of a Slurm account."""
+Principals = Annotated[
+    tuple[Principal, ...], Field(strict=False, max_length=MAX_PRINCIPALS), at_most(MAX_PRINCIPALS)
+]
 SeenBy = Literal["everybody", "some", "nobody"]
 
 
@@ -123,8 +133,8 @@ class ImageRequest(BaseModel):
     model_config = STRICT
 
     seen_by: SeenBy
-    accounts: Annotated[tuple[Principal, ...], Field(max_length=200, strict=False)] = ()
-    users: Annotated[tuple[Principal, ...], Field(max_length=200, strict=False)] = ()
+    accounts: Principals = ()
+    users: Principals = ()
 
     @field_validator("accounts", "users")
     @classmethod
@@ -170,11 +180,9 @@ class CapsRequest(BaseModel):
             return warning
         minutes = info.data["idle_minutes"]
         if minutes is None:
-            raise PydanticCustomError("idle_warning", "leave it out where no session is ended")
+            raise wrong("leave it out where no session is ended")
         if warning >= minutes:
-            raise PydanticCustomError(
-                "idle_warning", f"use less than the {minutes} minutes themselves"
-            )
+            raise wrong(f"use less than the {minutes} minutes themselves")
         return warning
 
     @classmethod
@@ -232,27 +240,22 @@ Asked = TypeVar("Asked", bound=BaseModel)
 
 
 def parse(model: type[Asked], data: Mapping[str, Any]) -> Asked:
-    """Check what somebody entered; raises InvalidRequest that names every wrong field."""
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        raise InvalidRequest(field_errors(error)) from None
+    """Check what somebody entered; raises InvalidRequest that names the wrong fields."""
+    return check(model, data)
 
 
 def name_problems(name: str) -> list[FieldError]:
     """What is wrong with a template's name, which is a part of its address."""
-    if NAME.fullmatch(name):
-        return []
-    return [FieldError("name", "use letters, digits, dots, dashes and underscores, at most 64")]
+    return [] if re.fullmatch(WORD, name, re.ASCII) else [FieldError("name", WORD_RULE)]
 
 
 def parse_template(name: str, data: Mapping[str, Any]) -> TemplateRequest:
-    """Check a template with its name; raises InvalidRequest that names every wrong field."""
+    """Check a template with its name; raises InvalidRequest that names the wrong fields."""
     problems = name_problems(name)
     try:
         asked = parse(TemplateRequest, data)
     except InvalidRequest as error:
-        raise InvalidRequest([*problems, *error.errors]) from None
+        raise error.also(problems) from None
     if problems:
         raise InvalidRequest(problems)
     return asked
@@ -317,7 +320,7 @@ def _unknown(field: str, word: str, names: Iterable[str], known: set[str]) -> li
     strange = [name for name in names if name not in known]
     if not strange:
         return []
-    return [FieldError(field, f"Slurm has no {word} named {', '.join(strange)}")]
+    return [FieldError(field, f"Slurm has no {word} named {names_of(strange)}")]
 
 
 def describe_template(template: Template) -> str:

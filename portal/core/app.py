@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from portal.core.launch import field_errors
+from portal.core.problems import field_errors
 
 AppName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
 RESERVED = "control"

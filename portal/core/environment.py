@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, WithJsonSchema
+
+from portal.core.problems import at_most, wrong
 
 NAME = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
 MAX_VALUE = 4096
 """Bytes of one value."""
 MAX_VARIABLES = 100
+MAX_TOTAL = 65_536
+"""Bytes of all names and values of a session, so that every front end can send them again."""
 
 # What begins like this belongs to somebody who would be confused by a user's value.
 _PREFIXES = {
@@ -50,9 +53,9 @@ def refusal(name: str) -> str | None:
 def _check_name(name: str) -> str:
     if not re.fullmatch(NAME, name):
         text = "a name is of letters, digits and _, does not begin with a digit, up to 128 of them"
-        raise PydanticCustomError("variable_name", text)
+        raise wrong(text)
     if problem := refusal(name):
-        raise PydanticCustomError("variable_refused", "{problem}", {"problem": problem})
+        raise wrong(problem)
     return name
 
 
@@ -61,8 +64,17 @@ def _check_value(value: str) -> str:
     broken = any("\ud800" <= character <= "\udfff" for character in value)
     if broken or "\0" in value or len(value.encode(errors="replace")) > MAX_VALUE:
         text = f"a value has up to {MAX_VALUE} bytes, and no NUL among them"
-        raise PydanticCustomError("variable_value", text)
+        raise wrong(text)
     return value
+
+
+def _check_total(variables: dict[str, str]) -> dict[str, str]:
+    total = sum(len(name) + len(value.encode()) for name, value in variables.items())
+    if total > MAX_TOTAL:
+        raise wrong(
+            f"all names and values together may have {MAX_TOTAL:,} bytes; these have {total:,}"
+        )
+    return variables
 
 
 Variables = Annotated[
@@ -70,11 +82,13 @@ Variables = Annotated[
         Annotated[str, AfterValidator(_check_name)],
         Annotated[str, AfterValidator(_check_value)],
     ],
-    Field(max_length=MAX_VARIABLES),
+    at_most(MAX_VARIABLES),
+    AfterValidator(_check_total),
     WithJsonSchema(
         {
             "type": "object",
-            "description": "environment variables for the apps; answers show their names only",
+            "description": "environment variables for the apps, up to 65,536 bytes of "
+            "names and values; answers show their names only",
             "propertyNames": {"pattern": f"^{NAME}$"},
             "additionalProperties": {"type": "string", "maxLength": MAX_VALUE},
             "maxProperties": MAX_VARIABLES,

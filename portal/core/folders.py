@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from portal.core.problems import Matching, at_most
+
 HOME = "home"
 """The name under which a person's whole home directory can be mounted."""
 MAX_MOUNTS = 20
@@ -16,7 +18,10 @@ MAX_MOUNTS = 20
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 """What a storage folder must be named like to be mounted: its name stands in a batch script."""
 
-FolderName = Annotated[str, Field(pattern=f"^{NAME}$")]
+RULE = (
+    "use up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
+)
+FolderName = Annotated[str, Matching(NAME, RULE)]
 
 
 class Mount(BaseModel):
@@ -66,7 +71,8 @@ Mounts = Annotated[
         ],
         ...,
     ],
-    Field(max_length=MAX_MOUNTS, strict=False),
+    Field(strict=False),
+    at_most(MAX_MOUNTS),
 ]
 
 

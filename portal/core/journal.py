@@ -7,10 +7,18 @@ from datetime import UTC, date, datetime, timedelta
 from types import MappingProxyType
 from typing import Annotated
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+)
 
 from portal.core.bounds import cores, exact_size
 from portal.core.gpus import words
+from portal.core.problems import checked, wrong
 from portal.core.session import Session
 from portal.errors import FieldError, InvalidRequest
 
@@ -46,8 +54,24 @@ WORDS: Mapping[str, str] = MappingProxyType(
 
 MAX_DETAIL = 500
 _FIRST, _LAST = 1, 2**63 - 1
-# Databases store no NUL, so nothing contains one.
-_Short = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
+
+
+def _short(text: str) -> str:
+    if len(text) > 200 or not text.isprintable():
+        raise ValueError("use up to 200 printable characters")
+    return text
+
+
+def _in_utc(moment: datetime) -> datetime:
+    # As databases compare it: not every moment that can be written has one there.
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise wrong("choose a moment in the years 1 to 9999 of UTC") from None
+
+
+_Short = Annotated[str, checked(_short), WithJsonSchema({"type": "string", "maxLength": 200})]
+_Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
 class JournalFilter(BaseModel):
@@ -59,8 +83,8 @@ class JournalFilter(BaseModel):
     action: _Short | None = None
     text: _Short | None = None
     """Occurs in the target, the detail or the address, in whatever case."""
-    since: AwareDatetime | None = None
-    until: AwareDatetime | None = None
+    since: _Moment | None = None
+    until: _Moment | None = None
     """The first moment that does not count any more."""
 
 

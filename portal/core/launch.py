@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
-    ValidationError,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from portal.core.environment import Variables
 from portal.core.folders import Mounts
+from portal.core.names import MAX_NAME, MIN_NAME, session_name
+from portal.core.problems import BODY, Matching, at_field, check, checked, wrong
 from portal.errors import FieldError, InvalidRequest
 
-SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?([mgt])(?:i?b)?", re.IGNORECASE | re.ASCII)
+_SIZE = r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?([MGTmgt])(?:[Ii]?[Bb])?"
 MIB = {"m": 1, "g": 1024, "t": 1024 * 1024}
 
 MIN_MEMORY_MB = 256
@@ -34,7 +35,7 @@ MAX_COUNT = 20
 
 def parse_size(value: object) -> int:
     """Turn a size such as "600m" or "1.5g" into whole MiB (binary units, as Slurm counts)."""
-    if not isinstance(value, str) or not (match := SIZE.fullmatch(value.strip())):
+    if not isinstance(value, str) or not (match := re.fullmatch(_SIZE, value, re.ASCII)):
         raise ValueError('write a size with its unit, for example "600m" or "2g"')
     return round(float(match[1]) * MIB[match[2].lower()])
 
@@ -47,31 +48,85 @@ def format_size(mb: int) -> str:
     return f"{mb}m"
 
 
-_SIZE_JSON = {"type": "string", "examples": ["600m", "2g"], "pattern": r"^[0-9.]+ ?[mgt]$"}
 MAX_MEMORY_MB = 64 * 1024 * 1024
+
+
+def _read_size(value: object) -> int:
+    try:
+        return parse_size(value)
+    except ValueError as error:
+        raise wrong(str(error)) from None
+
+
+def _size_from(least: int) -> AfterValidator:
+    def validate(size: int) -> int:
+        if size < least:
+            raise wrong(f"this must be at least {format_size(least)}")
+        if size > MAX_MEMORY_MB:
+            raise wrong(f"this must be at most {format_size(MAX_MEMORY_MB)}")
+        return size
+
+    return AfterValidator(validate)
+
+
+_SIZE_JSON = {"type": "string", "examples": ["600m", "2g"], "pattern": f"^{_SIZE}$"}
 Memory = Annotated[
     int,
-    BeforeValidator(parse_size),
-    Field(ge=MIN_MEMORY_MB, le=MAX_MEMORY_MB),
+    BeforeValidator(_read_size),
+    _size_from(MIN_MEMORY_MB),
     PlainSerializer(format_size, return_type=str),
     WithJsonSchema(_SIZE_JSON),
 ]
 SharedMemory = Annotated[
     int,
-    BeforeValidator(parse_size),
-    Field(ge=1, le=MAX_MEMORY_MB),
+    BeforeValidator(_read_size),
+    _size_from(1),
     PlainSerializer(format_size, return_type=str),
     WithJsonSchema(_SIZE_JSON | {"description": "size of /dev/shm, a part of memory"}),
 ]
-Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-SessionName = Annotated[str, Field(pattern=r"^[A-Za-z0-9]{4,64}$")]
+WORD = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+WORD_RULE = (
+    "use up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
+)
+Word = Annotated[str, Matching(WORD, WORD_RULE)]
+SessionName = Annotated[
+    str,
+    checked(session_name),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "minLength": MIN_NAME,
+            "maxLength": MAX_NAME,
+            "description": "letters and digits of any script, no spaces; kept in Unicode's NFC",
+        }
+    ),
+]
 STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+MAX_FGPU = 1024
+
+
+def _amount(fgpu: float) -> float:
+    if not fgpu > 0:  # what is no number at all is not above 0 either
+        raise wrong("write an amount above 0, for example 0.5")
+    if fgpu > MAX_FGPU:
+        raise wrong(f"this must be at most {MAX_FGPU}")
+    return fgpu
+
 
 Fgpu = Annotated[
     float,
-    Field(gt=0, le=1024, allow_inf_nan=False, description="GPU, in the administrator's unit"),
+    AfterValidator(_amount),
+    WithJsonSchema(
+        {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "maximum": MAX_FGPU,
+            "description": "GPU, in the administrator's unit",
+        }
+    ),
 ]
-GpuKindName = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,63})?$")]
+GpuKindName = Annotated[str, Matching(f"({WORD})?", WORD_RULE)]
 """Slurm's Type of a GPU; "" where GPUs have none."""
 
 
@@ -90,7 +145,7 @@ class Resources(BaseModel):
     @classmethod
     def _how_much(cls, kind: str | None, info: ValidationInfo) -> str | None:
         if kind and "fgpu" in info.data and info.data["fgpu"] is None:
-            raise PydanticCustomError("how_much", "say how much of it, too (fgpu)")
+            raise wrong("say how much of it, too (fgpu)")
         return kind
 
     @field_validator("shared_memory")
@@ -98,9 +153,7 @@ class Resources(BaseModel):
     def _inside_memory(cls, size: int | None, info: ValidationInfo) -> int | None:
         memory = info.data.get("memory")
         if size is not None and memory is not None and size > memory:
-            raise PydanticCustomError(
-                "shared_memory", "shared memory is part of the memory and cannot be more than it"
-            )
+            raise wrong("shared memory is part of the memory and cannot be more than it")
         return size
 
 
@@ -123,10 +176,8 @@ class LaunchRequest(BaseModel):
     @classmethod
     def _names_have_room(cls, count: int, info: ValidationInfo) -> int:
         name = info.data.get("name")
-        if count > 1 and name is not None and len(f"{name}{count}") > 64:
-            raise PydanticCustomError(
-                "name_room", "the name is too long to have a number put behind it"
-            )
+        if count > 1 and name is not None and len(f"{name}{count}") > MAX_NAME:
+            raise at_field("name", "the name is too long to have a number put behind it")
         return count
 
     @field_validator("mounts")
@@ -135,82 +186,18 @@ class LaunchRequest(BaseModel):
         names = [mount.folder for mount in mounts]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise PydanticCustomError("twice", "{name} is named twice", {"name": twice})
+            raise wrong(f"the folder {twice} is named twice")
         return mounts
 
 
 MOUNTS = "mounts"
 
-# Our own words for what pydantic reports; the rest keep pydantic's text.
-MESSAGES = {
-    "missing": "this is needed",
-    "extra_forbidden": "there is no such field",
-    "int_type": "this must be a whole number",
-    "string_type": "this must be text",
-    "greater_than_equal": "this must be at least {ge}",
-    "less_than_equal": "this must be at most {le}",
-    "model_type": "this must be an object with its own fields",
-    "model_attributes_type": "this must be an object with its own fields",
-    "dict_type": "this must be an object of names and values",
-    "tuple_type": "this must be a list",
-    "bool_type": "this must be true or false",
-    "too_long": "these are too many; there may be {max_length}",
-}
-FIELD_MESSAGES = {
-    "name": "use 4 to 64 letters and digits, without spaces",
-    "resources.fgpu": "write an amount above 0, for example 0.5",
-    "resources.memory": f'write a size from {MIN_MEMORY_MB}m on, for example "600m" or "2g"',
-}
-
 
 def parse_launch(data: object) -> LaunchRequest:
     """Check untrusted input (decoded JSON or a form's fields).
 
-    Raises InvalidRequest that names every wrong field.
+    Raises InvalidRequest that names the wrong fields.
     """
     if not isinstance(data, Mapping):
-        raise InvalidRequest([FieldError("", "send an object with the fields of a session")])
-    try:
-        return LaunchRequest.model_validate(data)
-    except ValidationError as error:
-        raise InvalidRequest(field_errors(error)) from None
-
-
-def field_errors(error: ValidationError) -> list[FieldError]:
-    """Say in plain words which fields pydantic found wrong."""
-    return [_field_error(dict(detail)) for detail in error.errors(include_url=False)]
-
-
-def _field_error(detail: dict[str, Any]) -> FieldError:
-    # A variable's wrong name is at ("env", name, "[key]"), and the name itself may be "[key]", too.
-    # It may also be as long as the sender likes.
-    place = detail["loc"][:2] if detail["loc"][2:] == ("[key]",) else detail["loc"]
-    field = ".".join(str(part)[:128] for part in place)
-    if len(place) > 2 and place[0] == MOUNTS:
-        return _mount_error(detail)
-    if detail["type"] not in ("missing", "extra_forbidden") and field in FIELD_MESSAGES:
-        return FieldError(field, FIELD_MESSAGES[field])
-    if detail["type"] == "string_pattern_mismatch":
-        return FieldError(field, "use letters, digits, dots, dashes and underscores")
-    if detail["type"] == "name_room":
-        field = "name"
-    if field == "resources.shared_memory" and detail["type"] != "shared_memory":
-        return FieldError(field, 'write a size such as "64m" or "1g"')
-    return FieldError(field, _message(detail))
-
-
-def _mount_error(detail: dict[str, Any]) -> FieldError:
-    """What is wrong with one mount is said of the mount as a whole, with its part named."""
-    _, number, part = detail["loc"][:3]
-    if part == "folder" and detail["type"] == "string_pattern_mismatch":
-        message = "a folder's name is of letters, digits, dots, dashes and underscores"
-    else:
-        message = f"{str(part)[:128]}: {_message(detail)}"
-    return FieldError(f"{MOUNTS}.{number}", message)
-
-
-def _message(detail: dict[str, Any]) -> str:
-    template = MESSAGES.get(detail["type"])
-    if template is None:
-        return str(detail["msg"])
-    return template.format(**detail.get("ctx", {}))
+        raise InvalidRequest([FieldError(BODY, "send an object with the fields of a session")])
+    return check(LaunchRequest, data)

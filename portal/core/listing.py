@@ -7,17 +7,17 @@ stays quick however long it is, and no row is shown twice when new ones come in 
 from __future__ import annotations
 
 import base64
-import binascii
 import json
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-from pydantic_core import PydanticCustomError
 
+from portal.core.problems import wrong
 from portal.core.session import LIVE, Session, State
 
 TABS = {
@@ -31,6 +31,7 @@ MAX_AT_ONCE = 500
 """Sessions in one answer, or ended by one request."""
 
 _MAX_WORDS = 8
+_MAX_TEXT = 200
 
 
 class Sort(StrEnum):
@@ -89,12 +90,12 @@ class Cursor:
         try:
             data = json.loads(base64.b64decode(text.encode(), altchars=b"-_", validate=True))
             sort, before, moment, key, identifier = data
-            cursor = cls(
-                Sort(sort), before, datetime.fromisoformat(key) if moment else key, identifier
-            )
-        except (ValueError, TypeError, binascii.Error, RecursionError):
+            # In UTC, as databases compare it: not every moment that can be written has one.
+            key = _moment(key) if moment else key
+            cursor = cls(Sort(sort), before, key, identifier)
+        except (ValueError, TypeError, OverflowError, RecursionError):
             raise ValueError("not a cursor") from None
-        if type(before) is not bool or not isinstance(identifier, str) or not cursor._fits():
+        if type(before) is not bool or not _is_text(identifier) or not cursor._fits():
             raise ValueError("not a cursor")
         return cursor
 
@@ -102,12 +103,24 @@ class Cursor:
         """Whether the key is of the kind that this sorting compares."""
         match self.sort.key:
             case "created" | "started":
-                return isinstance(self.key, datetime) and self.key.tzinfo is not None
+                return isinstance(self.key, datetime)
             case "cpus" | "memory":
                 # No greater number fits into the database, which would not take it kindly.
                 return type(self.key) is int and abs(self.key) < 2**31
             case _:
-                return isinstance(self.key, str) and "\0" not in self.key
+                return _is_text(self.key)
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError("a moment without its offset")
+    return moment.astimezone(UTC)
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    # What is stored holds no controls and no halves of characters, which no database takes.
+    return isinstance(value, str) and len(value) <= _MAX_TEXT and value.isprintable()
 
 
 class ListQuery(BaseModel):
@@ -127,9 +140,9 @@ class ListQuery(BaseModel):
     @field_validator("owner", "q", "environment", "resource_group")
     @classmethod
     def _plain(cls, value: str | None) -> str | None:
-        if value is not None and (len(value) > 200 or not value.isprintable()):
-            raise PydanticCustomError("plain", "use up to 200 printable characters")
-        return value
+        if value is not None and not _is_text(value):
+            raise wrong(f"use up to {_MAX_TEXT} printable characters")
+        return value and unicodedata.normalize("NFC", value)  # as names are stored
 
     @field_validator("cursor")
     @classmethod
@@ -139,7 +152,7 @@ class ListQuery(BaseModel):
                 return value
         except ValueError:
             pass
-        raise PydanticCustomError("cursor", "use the cursor of an earlier answer")
+        raise wrong("use the cursor of an earlier answer")
 
     @property
     def states(self) -> frozenset[State]:

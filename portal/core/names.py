@@ -1,6 +1,34 @@
-"""Readable names for sessions that were given none."""
+"""Names of sessions: which may be given, and readable ones for those that were given none."""
 
 from __future__ import annotations
+
+import unicodedata
+
+MIN_NAME, MAX_NAME = 4, 64
+"""Characters of a name."""
+
+_RULE = f"use {MIN_NAME} to {MAX_NAME} letters and digits of any script, without spaces"
+_MAX_MARKS = 3
+"""Marks on one letter: enough for every living script, too few to paint over a page."""
+
+# Unicode calls these letters or marks, and nothing of them is seen: two names could look alike.
+_UNSEEN = frozenset(
+    map(
+        chr,
+        (
+            0x034F,
+            0x115F,
+            0x1160,
+            0x17B4,
+            0x17B5,
+            0x3164,
+            0xFFA0,
+            *range(0x180B, 0x1810),
+            *range(0xFE00, 0xFE10),
+            *range(0xE0100, 0xE01F0),
+        ),
+    )
+)
 
 _FIRST = (
     "amber brisk calm clear coral crisp eager early fair fresh gentle golden keen kind lively "
@@ -12,6 +40,34 @@ _SECOND = (
     "harbor heron lagoon larch lark maple meadow orbit otter petrel pine plover quartz raven "
     "reef sparrow tern willow"
 ).split()
+
+
+def session_name(text: str) -> str:
+    """The name as it is kept, in Unicode's form NFC; raises ValueError with the rule.
+
+    Names tell a person's sessions apart and nothing else: jobs, files and addresses go by ids. So
+    letters that look alike are no danger; what is not seen at all is refused.
+    """
+    # No letter is written with more than a few characters, and normalising takes time.
+    name = unicodedata.normalize("NFC", text) if len(text) <= 4 * MAX_NAME else ""
+    if not MIN_NAME <= len(name) <= MAX_NAME or not _is_of_letters(name):
+        raise ValueError(_RULE)
+    return name
+
+
+def _is_of_letters(name: str) -> bool:
+    marks = _MAX_MARKS  # the first character has no letter before it to stand on
+    for character in name:
+        kind = unicodedata.category(character)
+        if kind in ("Mn", "Mc"):
+            marks += 1
+        elif kind == "Nd" or kind[0] == "L":
+            marks = 0
+        else:
+            return False
+        if marks > _MAX_MARKS or character in _UNSEEN:
+            return False
+    return True
 
 
 def readable_name(number: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
 from typing import Any
 
 from portal.errors import FieldError, InvalidRequest
@@ -12,7 +13,24 @@ from portal.errors import FieldError, InvalidRequest
 MAX_PRESETS = 100
 """Presets of one person."""
 
+FIELD = "preset"
+_RULE = (
+    "use up to 60 letters, digits, spaces, dots, dashes and underscores; "
+    "begin with a letter or a digit, and do not end with a space"
+)
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9 ._-]{0,58}[A-Za-z0-9._-])?")
+
+
+class Kept(Enum):
+    """What became of the wish to keep a preset, or to rename it."""
+
+    NEW = "new"
+    REPLACED = "replaced"
+    RENAMED = "renamed"
+    TAKEN = "taken"
+    """There is another one of this name."""
+    FULL = "full"
+    MISSING = "missing"
 
 
 @dataclass(frozen=True)
@@ -27,6 +45,5 @@ class Preset:
 def check_name(name: str) -> str:
     """The name, if a preset may have it. Raises InvalidRequest."""
     if not _NAME.fullmatch(name):
-        text = "use up to 60 letters, digits, spaces, dots, dashes and underscores"
-        raise InvalidRequest([FieldError("preset", text)])
+        raise InvalidRequest([FieldError(FIELD, _RULE)])
     return name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -15,7 +15,7 @@ from portal.core.journal import JournalFilter
 from portal.core.limits import Limits
 from portal.core.listing import ListQuery, Page
 from portal.core.origins import PortUse
-from portal.core.preset import Preset
+from portal.core.preset import Kept, Preset
 from portal.core.session import Session, State
 from portal.core.usage import Room, Use
 
@@ -312,12 +312,12 @@ class PresetStore(Protocol):
         """One preset."""
         ...
 
-    def save(self, owner: str, preset: Preset, replace: bool) -> bool:
-        """Keep it; False when there is one of this name that is not to be replaced."""
+    def save(self, owner: str, preset: Preset, replace: bool, most: int) -> Kept:
+        """Keep it, unless its name is taken or there are `most` already; what became of it."""
         ...
 
-    def rename(self, owner: str, name: str, to: str) -> bool:
-        """Give it another name; False when that one is taken."""
+    def rename(self, owner: str, name: str, to: str) -> Kept:
+        """Give it another name, unless that one is taken; what became of it."""
         ...
 
     def remove(self, owner: str, name: str) -> bool:
@@ -331,29 +331,48 @@ class RulesStore(Protocol):
     A change and its line in the journal are stored together or not at all. `seen` is the mark
     (core/administration.py) of what the author of a change had before their eyes; where something
     else is stored by now, Conflict is raised. None does not ask.
+
+    A change is a function from what is stored to what shall be, with its line in the journal. It
+    runs inside the transaction, so that of two changes at once the second one sees the first.
     """
 
     def templates(self) -> list[Template]:
         """All templates in their order."""
         ...
 
-    def save_template(self, template: Template, seen: str | None, entry: Entry) -> None:
-        """Make or replace a template."""
+    def save_template(
+        self,
+        name: str,
+        seen: str | None,
+        change: Callable[[Template | None, int], tuple[Template, Entry]],
+    ) -> Template:
+        """Make or replace a template; the change also gets the place behind all others."""
         ...
 
-    def drop_template(self, name: str, entry: Entry) -> bool:
-        """Delete a template; False when there is none."""
+    def drop_template(
+        self, name: str, seen: str | None, line: Callable[[Template], Entry]
+    ) -> Template | None:
+        """Delete a template and return it; None when there is none."""
         ...
 
-    def order_templates(self, names: Sequence[str], entry: Entry) -> None:
-        """Put the templates into this order; names that are gone do not matter."""
+    def move_template(self, name: str, by: int, line: Callable[[int], Entry]) -> bool:
+        """Move a template by one place; `line` gets the new one (from 0). False: no template.
+
+        At either end it stays, without a line.
+        """
         ...
 
     def image_rules(self) -> list[ImageRule]:
         """All rules about images."""
         ...
 
-    def save_image_rule(self, rule: ImageRule, seen: str | None, entry: Entry) -> None:
+    def save_image_rule(
+        self,
+        environment: str,
+        version: str,
+        seen: str | None,
+        change: Callable[[ImageRule], tuple[ImageRule, Entry]],
+    ) -> ImageRule:
         """Make or replace the rule about an image."""
         ...
 
@@ -361,7 +380,9 @@ class RulesStore(Protocol):
         """The caps."""
         ...
 
-    def save_site_rules(self, rules: SiteRules, seen: str | None, entry: Entry) -> None:
+    def save_site_rules(
+        self, seen: str | None, change: Callable[[SiteRules], tuple[SiteRules, Entry]]
+    ) -> SiteRules:
         """Replace the caps."""
         ...
 

@@ -23,6 +23,7 @@ from portal.web.api import (
     tokens,
 )
 from portal.web.auth import browser
+from portal.web.body import MAX_FIELDS, BoundedRequest
 from portal.web.context import EXTENSION
 from portal.web.limits import limiter
 from portal.web.show import install_filters
@@ -57,11 +58,14 @@ def _portal(services: Services) -> Flask:
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",
         MAX_CONTENT_LENGTH=MAX_BODY,
+        MAX_FORM_MEMORY_SIZE=MAX_BODY,
+        MAX_FORM_PARTS=MAX_FIELDS,
         # A page may stay open as long as its login; the token dies with the session cookie.
         WTF_CSRF_TIME_LIMIT=None,
         RATELIMIT_HEADERS_ENABLED=True,
         SEND_FILE_MAX_AGE_DEFAULT=timedelta(days=365),
     )
+    app.request_class = BoundedRequest
     app.extensions[EXTENSION] = services
     context.install(app)
     errors.install(app)

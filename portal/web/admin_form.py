@@ -10,8 +10,9 @@ from typing import Any
 from portal.core.administration import ImageRule, SiteRules, Template
 from portal.core.bounds import exact_size
 from portal.errors import InvalidRequest, PortalError
-from portal.web.form import FGPU, decimal
+from portal.web.form import FGPU
 from portal.web.gpus import number
+from portal.web.numbers import decimal, trim, whole
 
 _NUMBERS = ("resources.cpus", "time_limit")
 
@@ -79,7 +80,7 @@ def template_request(values: Mapping[str, str]) -> dict[str, Any]:
     """Put a template's fields into the shape that is checked; empty ones count as not given."""
     data: dict[str, Any] = {"resources": {}}
     for name in TEMPLATE_FIELDS[1:]:
-        value = values.get(name, "").strip()
+        value = trim(values.get(name, ""))
         if not value:
             continue
         place, _, last = name.rpartition(".")
@@ -91,7 +92,7 @@ def template_request(values: Mapping[str, str]) -> dict[str, Any]:
 def _read(name: str, value: str) -> object:
     if name == FGPU:
         return decimal(value)
-    return _number(value) if name in _NUMBERS else value
+    return whole(value) if name in _NUMBERS else value
 
 
 def image_values(rule: ImageRule) -> dict[str, str]:
@@ -138,8 +139,8 @@ def caps_values(rules: SiteRules) -> dict[str, str]:
 
 def caps_request(values: Mapping[str, str]) -> dict[str, Any]:
     """Put the caps' fields into the shape that is checked."""
-    entered = {name: values.get(name, "").strip() for name in CAPS_FIELDS}
-    numbers = {name: _number(entered[name]) for name in _CAPS_NUMBERS if entered[name]}
+    entered = {name: trim(values.get(name, "")) for name in CAPS_FIELDS}
+    numbers = {name: whole(entered[name]) for name in _CAPS_NUMBERS if entered[name]}
     # Browsers send nothing of a box that is not ticked.
     boxes = {name: entered[name] == "on" for name in ("public_apps", "preferred_ports")}
     return {"max_shared_memory": entered["max_shared_memory"] or None, **numbers, **boxes}
@@ -147,8 +148,3 @@ def caps_request(values: Mapping[str, str]) -> dict[str, Any]:
 
 def _names(text: str) -> list[str]:
     return [name for name in re.split(r"[\s,;]+", text) if name]
-
-
-def _number(text: str) -> int | str:
-    # What is no number stays text, and the one place that checks requests says so.
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text

@@ -36,8 +36,8 @@ def install(app: Flask) -> None:
 
 def on_portal_error(error: PortalError) -> Response:
     """Answer with the error's own status and words."""
-    errors = error.errors if isinstance(error, InvalidRequest) else ()
-    return answer(error.status, error.title, error.text, errors)
+    errors, more = (error.errors, error.more) if isinstance(error, InvalidRequest) else ((), 0)
+    return answer(error.status, error.title, error.text, errors, more)
 
 
 def _on_stale_form(_error: CSRFError) -> Response:
@@ -64,10 +64,12 @@ def _on_surprise(error: Exception) -> Response:
     return answer(500, "Something went wrong on our side", text)
 
 
-def answer(status: int, title: str, text: str, errors: Sequence[FieldError] = ()) -> Response:
+def answer(
+    status: int, title: str, text: str, errors: Sequence[FieldError] = (), more: int = 0
+) -> Response:
     """Build the answer in the form that the caller understands."""
     if request.path.startswith(PROGRAMS):
-        response = problem(status, title, text, errors)
+        response = problem(status, title, text, errors, more)
     else:
         page = render_template("error.html", status=status, title=title, text=text)
         response = make_response(page, status)
@@ -76,8 +78,10 @@ def answer(status: int, title: str, text: str, errors: Sequence[FieldError] = ()
     return response
 
 
-def problem(status: int, title: str, text: str, errors: Sequence[FieldError] = ()) -> Response:
-    """Build a problem document (RFC 9457)."""
+def problem(
+    status: int, title: str, text: str, errors: Sequence[FieldError] = (), more: int = 0
+) -> Response:
+    """Build a problem document (RFC 9457); `more` wrong fields are not among `errors`."""
     body: dict[str, object] = {
         "type": "about:blank",
         "title": title,
@@ -86,6 +90,8 @@ def problem(status: int, title: str, text: str, errors: Sequence[FieldError] = (
     }
     if errors:
         body["errors"] = [{"field": e.field, "message": e.message} for e in errors]
+    if more:
+        body["more_errors"] = more
     response = Response(json.dumps(body), status, content_type="application/problem+json")
     if status == 401:
         response.headers["WWW-Authenticate"] = "Bearer"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,9 +11,12 @@ from typing import Any
 from werkzeug.datastructures import MultiDict
 
 from portal.core.app import Catalog
+from portal.core.environment import MAX_TOTAL
+from portal.core.folders import MAX_MOUNTS
 from portal.core.launch import parse_size
 from portal.errors import FieldError, PortalError
-from portal.web.body import decode_json
+from portal.web.body import NotJson, decode_json
+from portal.web.numbers import decimal, trim, whole
 
 IMAGE = "image"
 """Environment and version in one choice, as environment/version."""
@@ -28,6 +31,11 @@ NUMBERS = frozenset({"resources.cpus", "time_limit", "count"})
 FGPU, GPU_KIND = "resources.fgpu", "resources.gpu_kind"
 OURS = frozenset({"csrf_token", "key", "confirmed", "folder", "preset", "replace"})
 """Fields that are the form's own business and no part of the request."""
+
+MAX_SHOWN = 1000
+"""Characters of a field that a refused form shows again."""
+_SHOWN = {ENV: 6 * MAX_TOTAL}
+_MAX_TICKED = 3 * MAX_MOUNTS
 
 STEPS: dict[str, tuple[str, ...]] = {
     "environment": ("environment", "version", "name", ENV),
@@ -71,14 +79,23 @@ def first_values(catalog: Catalog) -> dict[str, str]:
 
 def entered(form: MultiDict[str, str]) -> Entered:
     """The form's fields, to be shown again."""
-    values = {name: form.get(name, "") for name in FIELDS}
+    values = {name: _shown(name, form.get(name, "")) for name in FIELDS}
     if IMAGE in form:
         values["environment"], _, values["version"] = form[IMAGE].partition("/")
     if GPU in form:
         values[GPU_KIND], _, values[FGPU] = form[GPU].rpartition("/")
-    read_only = form.getlist(READ_ONLY)
-    mounts = {folder: folder in read_only for folder in form.getlist(MOUNT)}
-    return Entered(values, mounts)
+    mounts = {name: ro for name, ro in _mounts(form).items() if len(name) <= MAX_SHOWN}
+    return Entered(values, dict(itertools.islice(mounts.items(), _MAX_TICKED)))
+
+
+def _shown(name: str, text: str) -> str:
+    # What is longer can only be refused, and is not sent back and forth any more.
+    return text if len(text) <= _SHOWN.get(name, MAX_SHOWN) else ""
+
+
+def _mounts(form: MultiDict[str, str]) -> dict[str, bool]:
+    read_only = frozenset(form.getlist(READ_ONLY))
+    return {folder: folder in read_only for folder in form.getlist(MOUNT)}
 
 
 def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
@@ -89,7 +106,7 @@ def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
     body: dict[str, Any] = {}
     resources: dict[str, Any] = {}
     for name, text in form.items():
-        value = text.strip()
+        value = trim(text)
         place, _, last = name.rpartition(".")
         if name in OURS or name in (MOUNT, READ_ONLY) or not value:
             continue
@@ -107,7 +124,7 @@ def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
     # A template is chosen instead: what the folded fields still hold does not count.
     if TEMPLATE not in body:
         made["resources"] = resources
-    mounts = entered(form).mounts
+    mounts = _mounts(form)
     if mounts:
         made["mounts"] = [{"folder": name, "read_only": ro} for name, ro in mounts.items()]
     # Fields that are themselves called so must not stand in for those that make them up.
@@ -119,24 +136,14 @@ def _value(name: str, text: str) -> object:
         return _object(text)
     if name == FGPU:
         return decimal(text)
-    return _number(text) if name in NUMBERS else text
+    return whole(text) if name in NUMBERS else text
 
 
 def _object(text: str) -> object:
     try:
         return decode_json(text)
-    except (ValueError, RecursionError):
+    except NotJson:
         return text
-
-
-def _number(text: str) -> int | str:
-    # What is no number stays text, and the one place that checks requests says so.
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
-
-
-def decimal(text: str) -> float | str:
-    """An amount that may have a fraction; what is none stays text, as with whole numbers."""
-    return float(text) if re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,9})?", text, re.ASCII) else text
 
 
 def from_body(body: Mapping[str, Any]) -> Entered:
@@ -152,7 +159,8 @@ def from_body(body: Mapping[str, Any]) -> Entered:
 
 def _written(name: str, value: object) -> str:
     if name == ENV:
-        return json.dumps(value)
+        # As it is: an escaped letter would be six times as long when it is sent again.
+        return json.dumps(value, ensure_ascii=False)
     if name in SIZES and isinstance(value, str):
         return exact_size(parse_size(value))
     if isinstance(value, float):
@@ -180,7 +188,8 @@ def sort_errors(error: PortalError, found: tuple[FieldError, ...]) -> tuple[dict
         if e.field in FIELDS and e.field not in beside:
             beside[e.field] = e.message
         elif name == ENV:
-            said = e.message if below in e.message else f"{below}: {e.message}"
+            # A message begins with a word of ours, which pages write large; names stay as sent.
+            said = f"variable {below}: {e.message}" if below else e.message
             beside[ENV] = "; ".join(filter(None, [beside.get(ENV), said]))
         elif name == "mounts":
             beside[name] = "; ".join(filter(None, [beside.get(name), e.message]))

@@ -27,7 +27,7 @@ from portal.core.journal import JournalQuery, read_cursor
 from portal.core.limit_list import Limited
 from portal.errors import Unavailable
 from portal.web.api import guarded
-from portal.web.body import read_model, read_query
+from portal.web.body import read_model, read_nothing, read_query
 from portal.web.context import person, services
 
 blueprint = guarded("admin")
@@ -73,7 +73,8 @@ def save_template(name: str) -> ResponseReturnValue:
 @blueprint.delete("/admin/templates/<name>")
 def drop_template(name: str) -> ResponseReturnValue:
     """Delete a template."""
-    services().administration.drop_template(person(), name)
+    read_nothing()
+    services().administration.drop_template(person(), name, _seen())
     return "", 204
 
 

@@ -7,10 +7,12 @@ from typing import Any
 from flask.typing import ResponseReturnValue
 
 from portal.core.preset import Preset
+from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
-from portal.web.api.sessions import idempotency_key, launched
-from portal.web.body import read_json
+from portal.web.api.sessions import launched
+from portal.web.body import read_json, read_nothing
 from portal.web.context import person, services
+from portal.web.keys import key_of_request
 
 blueprint = guarded("presets")
 
@@ -31,13 +33,17 @@ def _shown(preset: Preset) -> dict[str, Any]:
 def save_preset(name: str) -> ResponseReturnValue:
     """Keep a launch under a name; one of the same name is replaced."""
     request = services().sessions.parse(read_json())
-    new = services().presets.save(person(), name, request)
-    return _shown(services().presets.get(person(), name)), 201 if new else 200
+    try:
+        preset, new = services().presets.save(person(), name, request)
+    except InvalidRequest as error:  # a form calls the name preset, here it is a part of the path
+        raise InvalidRequest([FieldError("name", e.message) for e in error.errors]) from None
+    return _shown(preset), 201 if new else 200
 
 
 @blueprint.delete("/presets/<name>")
 def delete_preset(name: str) -> ResponseReturnValue:
     """Forget a preset."""
+    read_nothing()
     services().presets.remove(person(), name)
     return "", 204
 
@@ -45,15 +51,17 @@ def delete_preset(name: str) -> ResponseReturnValue:
 @blueprint.post("/presets/<name>/launch")
 def launch_preset(name: str) -> ResponseReturnValue:
     """Launch a preset, as POST /sessions would."""
+    read_nothing()
     return _launch(services().presets.get(person(), name).body)
 
 
 @blueprint.post("/sessions/<session_id>/relaunch")
 def relaunch(session_id: str) -> ResponseReturnValue:
     """Launch a session like one of one's own."""
+    read_nothing()
     return _launch(services().sessions.again(person(), session_id))
 
 
 def _launch(body: dict[str, Any]) -> ResponseReturnValue:
     wanted = services().sessions.parse(body)
-    return launched(services().sessions.launch_all(person(), wanted, idempotency_key()))
+    return launched(services().sessions.launch_all(person(), wanted, key_of_request()))

@@ -311,7 +311,9 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "status": NUMBER,
             "detail": TEXT,
             "errors": _list(_object({"field": TEXT, "message": TEXT})),
+            "more_errors": NUMBER
+            | {"description": "how many wrong fields there are beyond the first ten"},
         },
-        optional=["errors"],
+        optional=["errors", "more_errors"],
     ),
 }

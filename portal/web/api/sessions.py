@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from flask import request
 from flask.typing import ResponseReturnValue
-from pydantic import BaseModel, ConfigDict, Field, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from portal.access import MAX_ANSWER
 from portal.core.access import AppWish
 from portal.core.launch import STRICT
 from portal.core.listing import MAX_AT_ONCE, ListQuery
+from portal.core.problems import Matching, wrong
 from portal.core.session import Session
-from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
-from portal.web.body import read_json, read_model, read_query
+from portal.web.body import read_json, read_model, read_nothing, read_query
 from portal.web.context import person, services
 from portal.web.enter import enter_url, open_url
+from portal.web.keys import key_of_request
 from portal.web.listing import all_in_full, in_full
 from portal.web.logtext import decode
 
 blueprint = guarded("sessions")
 
+SessionId = Annotated[str, Matching("[0-9A-Za-z._-]{1,64}", "this is no id of a session")]
 _QUERY = ConfigDict(extra="forbid", frozen=True)
-_MAX_KEY = 255
 
 
 class LogQuery(BaseModel):
@@ -37,19 +36,23 @@ class LogQuery(BaseModel):
     offset: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
 
+def _some(ids: Any) -> Any:
+    # Before any of them is looked at.
+    if isinstance(ids, list) and not 0 < len(ids) <= MAX_AT_ONCE:
+        raise wrong(f"name 1 to {MAX_AT_ONCE} sessions")
+    return ids
+
+
 class EndRequest(BaseModel):
     """Which sessions to end."""
 
     model_config = STRICT
 
-    ids: list[str]
-
-    @field_validator("ids")
-    @classmethod
-    def _some(cls, ids: list[str]) -> list[str]:
-        if not 0 < len(ids) <= MAX_AT_ONCE:
-            raise PydanticCustomError("ids", f"name 1 to {MAX_AT_ONCE} sessions")
-        return ids
+    ids: Annotated[
+        list[SessionId],
+        Field(min_length=1, max_length=MAX_AT_ONCE),
+        BeforeValidator(_some),
+    ]
 
 
 class AppRequest(BaseModel):
@@ -84,21 +87,12 @@ def list_sessions() -> ResponseReturnValue:
 def launch() -> ResponseReturnValue:
     """Launch sessions, all or none; the same Idempotency-Key again answers with the same ones."""
     wanted = services().sessions.parse(read_json())
-    return launched(services().sessions.launch_all(person(), wanted, idempotency_key()))
+    return launched(services().sessions.launch_all(person(), wanted, key_of_request()))
 
 
 def launched(made: list[Session]) -> ResponseReturnValue:
     """The answer to every kind of launch."""
     return {"sessions": all_in_full(made)}, 201
-
-
-def idempotency_key() -> str | None:
-    """The request's key, which makes it count once."""
-    key = request.headers.get("Idempotency-Key")
-    if key is not None and not (0 < len(key) <= _MAX_KEY and key.isascii() and key.isprintable()):
-        problem = FieldError("Idempotency-Key", f"use up to {_MAX_KEY} printable characters")
-        raise InvalidRequest([problem])
-    return key
 
 
 @blueprint.get("/sessions/<session_id>")
@@ -110,6 +104,7 @@ def show(session_id: str) -> ResponseReturnValue:
 @blueprint.delete("/sessions/<session_id>")
 def stop(session_id: str) -> ResponseReturnValue:
     """End a session; one that is over stays as it is."""
+    read_nothing()
     return in_full(services().sessions.stop(person(), session_id)), 202
 
 
@@ -152,5 +147,6 @@ def _port(url: str) -> int:
 @blueprint.delete("/sessions/<session_id>/apps/<app>")
 def close_app(session_id: str, app: str) -> ResponseReturnValue:
     """Shut every way into the app; the app itself goes on."""
+    read_nothing()
     services().access.close_app(person(), session_id, app)
     return "", 204

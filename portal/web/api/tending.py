@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from portal.core.launch import STRICT
 from portal.web.api import guarded
-from portal.web.body import read_model
+from portal.web.body import read_model, read_nothing
 from portal.web.context import person, services
 from portal.web.listing import in_full
 
@@ -34,10 +34,12 @@ def extend(session_id: str) -> ResponseReturnValue:
 @blueprint.post("/sessions/<session_id>/keep")
 def keep(session_id: str) -> ResponseReturnValue:
     """Let a session that nobody uses go on."""
+    read_nothing()
     return in_full(services().sessions.keep(person(), session_id))
 
 
 @blueprint.post("/sessions/<session_id>/release")
 def release(session_id: str) -> ResponseReturnValue:
     """Take one's own hold away; a session that is not held stays as it is."""
+    read_nothing()
     return in_full(services().sessions.release(person(), session_id))

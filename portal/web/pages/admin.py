@@ -19,16 +19,18 @@ from portal.core.administration import (
 )
 from portal.core.fgpu import GpuKind
 from portal.core.journal import WORDS, JournalFilter, of_day, read_cursor
-from portal.errors import InvalidRequest, PortalError
+from portal.errors import FieldError, InvalidRequest, PortalError
 from portal.web import admin_form
 from portal.web.admin_form import AdminForm
 from portal.web.auth.browser import require_login
 from portal.web.context import person, services
+from portal.web.numbers import trim
 
 blueprint = Blueprint("admin", __name__, url_prefix="/admin")
 
 LINES = 100
 """Lines of the journal on one page."""
+_DIRECTIONS = {"up": -1, "down": 1}
 FILTERS = ("who", "action", "text", "day")
 
 
@@ -110,7 +112,7 @@ def change_template(name: str) -> ResponseReturnValue:
 def _save_template(name: str | None, seen: str) -> ResponseReturnValue:
     values = _entered(admin_form.TEMPLATE_FIELDS) | ({"name": name} if name else {})
     try:
-        chosen = values["name"].strip()
+        chosen = trim(values["name"])
         asked = parse_template(chosen, admin_form.template_request(values))
         saved = services().administration.save_template(person(), chosen, asked, seen)
     except PortalError as error:
@@ -122,21 +124,23 @@ def _save_template(name: str | None, seen: str) -> ResponseReturnValue:
 def ask_drop_template(name: str) -> ResponseReturnValue:
     """Ask once more; scripts ask in a dialog instead."""
     found = services().administration.template(person(), name)
-    return _page("admin_delete.html", "templates", template=found)
+    return _page("admin_delete.html", "templates", template=found, seen=mark(found))
 
 
 @blueprint.post("/templates/<name>/delete")
 def drop_template(name: str) -> ResponseReturnValue:
     """Delete a template."""
-    found = services().administration.template(person(), name)
-    services().administration.drop_template(person(), name)
+    seen = request.form.get("seen")
+    found = services().administration.drop_template(person(), name, seen)
     return _saved(f"Deleted “{found.title}”.", "/admin/templates")
 
 
 @blueprint.post("/templates/<name>/move")
 def move_template(name: str) -> ResponseReturnValue:
     """Move a template up or down."""
-    by = -1 if request.form.get("to") == "up" else 1
+    by = _DIRECTIONS.get(request.form.get("to", ""))
+    if by is None:
+        raise InvalidRequest([FieldError("to", "choose up or down")])
     services().administration.move_template(person(), name, by)
     return redirect(f"/admin/templates#t-{name}", 303)  # where the keyboard goes on
 

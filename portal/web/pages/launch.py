@@ -12,7 +12,9 @@ from portal.core.session import Session
 from portal.errors import InvalidRequest, PortalError, Unavailable
 from portal.web import form as fields
 from portal.web.context import person, services
+from portal.web.keys import key_of_form
 from portal.web.launcher import LaunchForm, folder_list, new_form, with_error
+from portal.web.numbers import trim
 from portal.web.pages.blueprint import blueprint, by_htmx
 
 PANEL = "X-Slipway-Panel"
@@ -75,7 +77,7 @@ def launch() -> ResponseReturnValue:
         wanted = asked_for()
         if not wanted.mounts and "confirmed" not in request.form:
             return ask_for_folders()
-        made = services().sessions.launch_all(person(), wanted, request.form.get("key") or None)
+        made = services().sessions.launch_all(person(), wanted, key_of_form())
     except PortalError as error:
         return wizard(with_error(entered_form(), error), error.status)
     return go_to(made)
@@ -104,7 +106,7 @@ def folders() -> ResponseReturnValue:
 def make_folder() -> ResponseReturnValue:
     """Make a storage folder, and tick it."""
     given = fields.entered(request.form)
-    name = request.form.get("folder", "").strip()
+    name = trim(request.form.get("folder", ""))
     errors: dict[str, str] = {}
     try:
         if name:
@@ -169,8 +171,8 @@ def relaunch(session_id: str) -> ResponseReturnValue:
 
 def launch_body(body: dict[str, object], about: str) -> ResponseReturnValue:
     """Launch something that was launched or kept before; the page's key counts once for each."""
-    key = request.form.get("key")
     try:
+        key = key_of_form()
         wanted = services().sessions.parse(body)
         made = services().sessions.launch_all(person(), wanted, key and f"{key}-{about}")
     except PortalError as error:

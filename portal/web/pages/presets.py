@@ -12,6 +12,7 @@ from portal.core.preset import Preset
 from portal.errors import Conflict, InvalidRequest, PortalError
 from portal.web.context import person, services
 from portal.web.launcher import LaunchForm, with_error
+from portal.web.numbers import trim
 from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.pages.launch import asked_for, entered_form, launch_body, wizard
 
@@ -35,7 +36,7 @@ def presets() -> ResponseReturnValue:
 @blueprint.post("/presets")
 def keep() -> ResponseReturnValue:
     """Keep what the wizard holds; one of the same name is replaced only when that was asked for."""
-    name = request.form.get("preset", "").strip()
+    name = trim(request.form.get("preset", ""))
     form = entered_form()
     try:
         wanted = asked_for()
@@ -67,7 +68,7 @@ def launch_preset(name: str) -> ResponseReturnValue:
 def rename_preset(name: str) -> ResponseReturnValue:
     """Give one another name."""
     try:
-        services().presets.rename(person(), name, request.form.get("to", "").strip())
+        services().presets.rename(person(), name, trim(request.form.get("to", "")))
     except (InvalidRequest, Conflict) as error:
         return _page_with(error)
     return redirect("/presets", 303)

@@ -12,7 +12,7 @@ import pytest
 from portal.adapters.slurm import HomeFiles
 from portal.adapters.transport import Completed
 from portal.core.folders import Folder
-from portal.errors import InvalidRequest, Unavailable
+from portal.errors import Conflict, InvalidRequest, Unavailable
 
 
 class Shell:
@@ -118,12 +118,26 @@ def test_no_folder_is_made_twice(shell: Shell, files: HomeFiles) -> None:
     assert refusal(files, "data") == "you already have a folder or a file of this name"
 
 
+def trouble(files: HomeFiles) -> str:
+    """What is said where no folder could be made, whatever its name (B8)."""
+    with pytest.raises(Conflict) as caught:
+        files.make_folder("alice", "data")
+    return caught.value.text
+
+
 def test_why_a_folder_cannot_be_made(shell: Shell, files: HomeFiles) -> None:
     (shell.home / "storage").write_text("a file in the way")
-    assert refusal(files, "data") == "it could not be made: File exists"
+    assert "something else than a folder has that name" in trouble(files)
     (shell.home / "storage").unlink()
     (shell.home / "storage").symlink_to("/proc")
-    assert refusal(files, "data") == "it could not be made: No such file or directory"
+    assert "No such file or directory" in trouble(files)
+    (shell.home / "storage").unlink()
+    (shell.home / "storage").symlink_to("nowhere")
+    assert "something else than a folder has that name" in trouble(files)
+    (shell.home / "storage").unlink()
+    (shell.home / "storage").mkdir(mode=0o500)
+    if os.geteuid():  # root may write everywhere
+        assert "Permission denied" in trouble(files)
 
 
 def test_a_home_that_is_away_is_no_empty_one(shell: Shell, files: HomeFiles) -> None:

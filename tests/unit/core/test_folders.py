@@ -80,7 +80,7 @@ def test_each_wrong_mount_is_named(mounts: object, field: str) -> None:
 
 
 def test_the_words() -> None:
-    assert errors(["data", "home", "data"]) == {"mounts": "data is named twice"}
+    assert errors(["data", "home", "data"]) == {"mounts": "the folder data is named twice"}
     assert errors(["a"] * 21) == {"mounts": "these are too many; there may be 20"}
     assert errors([{"folder": "a", "mode": 1}]) == {"mounts.0": "mode: there is no such field"}
 

@@ -102,8 +102,8 @@ def test_before_slurm_is_known_only_the_settings_bound() -> None:
         ("gpu", {"gpu_kind": "a100"}, "gpu_kind", "say how much of it, too (fgpu)"),
         ("gpu", {"fgpu": 0}, "fgpu", "write an amount above 0, for example 0.5"),
         ("gpu", {"fgpu": float("nan")}, "fgpu", "write an amount above 0, for example 0.5"),
-        ("gpu", {"fgpu": True}, "fgpu", "write an amount above 0, for example 0.5"),
-        ("gpu", {"fgpu": "1"}, "fgpu", "write an amount above 0, for example 0.5"),
+        ("gpu", {"fgpu": True}, "fgpu", "this must be a number, for example 0.5"),
+        ("gpu", {"fgpu": "1"}, "fgpu", "this must be a number, for example 0.5"),
     ],
 )
 def test_what_can_never_be(group: str, asked: dict[str, Any], field: str, text: str) -> None:

@@ -1,0 +1,223 @@
+"""What is wrong with input, in our own words: the one place that turns pydantic's errors into ours.
+
+Two bounds keep an answer small and quick whatever was sent: what is far too large is refused
+before its elements are looked at, and InvalidRequest names the first ten wrong fields only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationError,
+)
+from pydantic_core import PydanticCustomError, core_schema
+
+from portal.errors import FieldError, InvalidRequest, clip
+
+BODY = "body"
+"""The field that is named when what was sent has no fields at all."""
+
+MAX_ITEMS = 1000
+"""Elements of one list, or keys of one object: twice what any request of ours has."""
+MAX_VALUES = 2500
+"""Values of one request altogether."""
+MAX_DEPTH = 16
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_MOMENT = "write a moment with its offset, for example 2026-11-21T12:00:00+00:00"
+_WHOLE = "this must be a whole number"
+_NUMBER = "this must be a number, for example 0.5"
+_OBJECT = "this must be an object with its own fields"
+_MESSAGES = {
+    "missing": "this is needed",
+    "extra_forbidden": "there is no such field",
+    "int_type": _WHOLE,
+    "int_parsing": _WHOLE,
+    "int_from_float": _WHOLE,
+    "int_parsing_size": "this number is too large",
+    "float_type": _NUMBER,
+    "float_parsing": _NUMBER,
+    "finite_number": _NUMBER,
+    "string_type": "this must be text",
+    "string_unicode": "this must be text",
+    "string_too_long": "use up to {max_length} characters",
+    "string_too_short": "this must not be empty",
+    "string_pattern_mismatch": "this has characters that are not allowed here",
+    "greater_than": "this must be above {gt}",
+    "greater_than_equal": "this must be at least {ge}",
+    "less_than": "this must be below {lt}",
+    "less_than_equal": "this must be at most {le}",
+    "model_type": _OBJECT,
+    "model_attributes_type": _OBJECT,
+    "dict_type": "this must be an object of names and values",
+    "tuple_type": "this must be a list",
+    "list_type": "this must be a list",
+    "bool_type": "this must be true or false",
+    "bool_parsing": "this must be true or false",
+    "too_long": "these are too many; there may be {max_length}",
+    "too_short": "there must be at least {min_length} of these",
+    "literal_error": "choose {expected}",
+    "enum": "choose {expected}",
+    "timezone_aware": _MOMENT,
+}
+
+_LIBRARY = frozenset(get_args(core_schema.ErrorType))
+"""Every kind of error that is not of a validator of ours: its text is the library's."""
+
+
+class TooDeep(InvalidRequest):
+    """Lists and objects within one another, deeper than anything that is asked for."""
+
+
+def wrong(message: str) -> PydanticCustomError:
+    """An error of a validator, with words of its own."""
+    # Given as a value: braces in it are text, no places to fill.
+    return PydanticCustomError("words", "{said}", {"said": message})
+
+
+def checked(check: Callable[[str], str]) -> AfterValidator:
+    """A validator of texts from a function that raises ValueError with our own words."""
+
+    def validate(text: str) -> str:
+        try:
+            return check(text)
+        except ValueError as error:
+            raise wrong(str(error)) from None
+
+    return AfterValidator(validate)
+
+
+@dataclass(frozen=True)
+class Matching:
+    """For Annotated: texts all of which match a pattern of ASCII; `rule` says it to people."""
+
+    pattern: str
+    rule: str
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), "pattern": f"^{self.pattern}$"}
+
+    def _check(self, text: str) -> str:
+        if not re.fullmatch(self.pattern, text, re.ASCII):
+            raise wrong(self.rule)
+        return text
+
+
+def at_most(number: int) -> BeforeValidator:
+    """Refuse what has more elements, before any of them is looked at."""
+
+    def validate(value: Any) -> Any:
+        if isinstance(value, list | tuple | dict) and len(value) > number:
+            raise wrong(f"these are too many; there may be {number}")
+        return value
+
+    return BeforeValidator(validate)
+
+
+def names_of(found: Iterable[str], shown: int = 10) -> str:
+    """A list for a message: the first ones, and how many more there are."""
+    everything = list(found)
+    rest = len(everything) - shown
+    text = ", ".join(clip(name) for name in everything[:shown])
+    return f"{text} and {rest} more" if rest > 0 else text
+
+
+def refuse_large(data: object) -> None:
+    """Refuse what no honest request is, however long it is; raises InvalidRequest.
+
+    Lists and objects with too many elements, too many values altogether, too deep: at the field.
+    """
+    total = 0
+    level: list[tuple[str, object]] = [("", data)]
+    for _ in range(MAX_DEPTH + 1):
+        below: list[tuple[str, object]] = []
+        for place, value in level:
+            pairs = _elements(value)
+            total += len(pairs) if pairs is not None else 0
+            if pairs is None:
+                continue
+            if len(pairs) > MAX_ITEMS or total > MAX_VALUES:
+                text = "these are far more than any request needs"
+                raise InvalidRequest([FieldError(place or BODY, text)])
+            items = pairs.items() if isinstance(pairs, Mapping) else enumerate(pairs)
+            below += [(f"{place}.{_part(key)}".lstrip("."), inner) for key, inner in items]
+        level = below
+        if not level:
+            return
+    raise TooDeep([FieldError(level[0][0].partition(".")[0], "this is nested too deeply")])
+
+
+def _elements(value: object) -> Mapping[Any, object] | list[object] | tuple[object, ...] | None:
+    return value if isinstance(value, Mapping | list | tuple) else None
+
+
+def check(model: type[Model], data: object) -> Model:
+    """Check what somebody entered; raises InvalidRequest that names the wrong fields."""
+    refuse_large(data)
+    return validated(lambda: model.model_validate(data))
+
+
+def validated(validate: Callable[[], Model]) -> Model:
+    """Run a validation of pydantic's; its error becomes InvalidRequest."""
+    try:
+        return validate()
+    except ValidationError as error:
+        raise InvalidRequest(field_errors(error)) from None
+
+
+def field_errors(error: ValidationError) -> list[FieldError]:
+    """Say in plain words which fields pydantic found wrong; never what was in them."""
+    found = error.errors(include_url=False, include_input=False)
+    return [_field_error(dict(detail)) for detail in found]
+
+
+def _field_error(detail: dict[str, Any]) -> FieldError:
+    # A variable's wrong name is at ("env", name, "[key]"), and the name itself may be "[key]", too.
+    loc = detail["loc"]
+    place = loc[:2] if loc[2:] == ("[key]",) else loc
+    message = _message(detail)
+    if place[:1] == ("mounts",) and len(place) > 2:  # is said of the mount as a whole
+        return FieldError(f"mounts.{place[1]}", f"{_part(place[2])}: {message}")
+    if detail["type"] == "other_field":
+        return FieldError(detail["ctx"]["field"], message)
+    return FieldError(".".join(_part(part) for part in place) or BODY, message)
+
+
+def _part(part: object) -> str:
+    # The sender chooses these as well, as long as they like; names of variables may be long.
+    text = str(part)
+    return text if re.fullmatch(r"[A-Za-z0-9_]{1,128}", text) else clip(text)
+
+
+def _message(detail: dict[str, Any]) -> str:
+    kind, ctx = str(detail["type"]), detail.get("ctx", {})
+    if kind == "value_error":
+        return str(ctx["error"])
+    if kind not in _LIBRARY:
+        return str(detail["msg"])
+    if kind.startswith(("datetime_", "date_", "timezone_")):
+        return _MOMENT
+    plain = {key: f"{part:g}" if isinstance(part, float) else part for key, part in ctx.items()}
+    return _MESSAGES.get(kind, "this cannot be used").format(**plain)
+
+
+def at_field(field: str, message: str) -> PydanticCustomError:
+    """An error that belongs to another field than the one whose validator found it."""
+    return PydanticCustomError("other_field", "{said}", {"field": field, "said": message})
