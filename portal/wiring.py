@@ -7,8 +7,10 @@ from pathlib import Path
 
 from portal.access import Access
 from portal.adapters.access_store import Doors
+from portal.adapters.attempts import AttemptTable
 from portal.adapters.catalog import FolderCatalog
 from portal.adapters.certificates import CertificateAuthority
+from portal.adapters.logins import LoginTable
 from portal.adapters.preset_store import PresetTable
 from portal.adapters.routes import HaproxyRoutes
 from portal.adapters.rules_store import RulesTable
@@ -16,10 +18,12 @@ from portal.adapters.runners import GatewayRunners, resolve
 from portal.adapters.slurm import HomeFiles, Slurm
 from portal.adapters.store import Store, open_database
 from portal.adapters.transport import PasswordCheck, SshTransport
-from portal.administration import Administration
+from portal.administration import Administration, caller_address
+from portal.attempts import Attempts
 from portal.config import Settings
 from portal.core.submission import Rules
 from portal.folders import Folders
+from portal.logins import Logins
 from portal.presets import Presets
 from portal.services import Services
 from portal.sessions import Sessions
@@ -76,11 +80,22 @@ def wire(settings: Settings) -> Services:
         gpus=settings.gpu.gpus,
         extend_minutes=settings.slurm.extend_minutes,
     )
+    terms = settings.web.login_terms
+    logins = Logins(
+        store=LoginTable(engine),
+        terms=terms,
+        admins=settings.slurm.admins,
+        clock=now,
+        note=administration.note,
+        shut=access.ways.shut_grants,
+        address=caller_address.get,
+    )
     return Services(
         settings=settings,
         sessions=sessions,
         access=access,
-        logins=doors,
+        logins=logins,
+        attempts=Attempts(AttemptTable(engine), terms, now, administration.note, caller_address),
         authenticate=PasswordCheck(settings.login),
         clock=now,
         folders=Folders(files, administration.note),

@@ -56,7 +56,9 @@ class Worker:
                 Chore("requeued", 3.0, reconciler.prepare_requeued),
                 Chore("who", 10.0, reconciler.ask_who),
                 Chore("orders", 5.0, reconciler.order_again),
-                Chore("expire", 60.0, lambda: services.logins.expire(services.clock())),
+                Chore("expire", 60.0, services.logins.expire),
+                Chore("left over", 5.0, services.logins.shut_left_over),
+                Chore("attempts", 60.0, services.attempts.conclude),
                 Chore("journal", 3600.0, services.administration.expire),
             ],
         ]

@@ -13,13 +13,16 @@ from datetime import UTC, datetime, timedelta
 
 from portal.access import Access
 from portal.adapters.access_store import Doors
+from portal.adapters.attempts import AttemptTable
+from portal.adapters.logins import LoginTable
 from portal.adapters.preset_store import PresetTable
 from portal.adapters.rules_store import RulesTable
 from portal.adapters.slurm import HomeFiles, Slurm
 from portal.adapters.store import Store, open_database
 from portal.adapters.tables import SessionRow
 from portal.adapters.transport import Completed
-from portal.administration import Administration
+from portal.administration import Administration, caller_address
+from portal.attempts import Attempts
 from portal.config import Settings
 from portal.core.access import Traffic
 from portal.core.app import AppSpec, Catalog, Image
@@ -27,6 +30,7 @@ from portal.core.session import Session
 from portal.core.submission import Rules
 from portal.errors import OutcomeUnknown, Unavailable
 from portal.folders import Folders
+from portal.logins import Logins
 from portal.presets import Presets
 from portal.services import Services
 from portal.sessions import Sessions
@@ -467,11 +471,22 @@ def make_world(settings: Settings) -> World:
         gpus=settings.gpu.gpus,
         extend_minutes=settings.slurm.extend_minutes,
     )
+    terms = settings.web.login_terms
+    logins = Logins(
+        store=LoginTable(engine),
+        terms=terms,
+        admins=settings.slurm.admins,
+        clock=clock,
+        note=administration.note,
+        shut=access.ways.shut_grants,
+        address=caller_address.get,
+    )
     services = Services(
         settings=settings,
         sessions=sessions,
         access=access,
-        logins=doors,
+        logins=logins,
+        attempts=Attempts(AttemptTable(engine), terms, clock, administration.note, caller_address),
         authenticate=lambda u, p: PASSWORDS.get(u) == p,
         clock=clock,
         folders=Folders(files, administration.note),

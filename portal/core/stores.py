@@ -265,42 +265,6 @@ class StatusStore(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Login:
-    """A browser's login or an API token; stored by the hash of its secret."""
-
-    hash: str
-    kind: str
-    """"browser" or "token"."""
-    user: str
-    scopes: tuple[str, ...]
-    expires: datetime
-
-
-class LoginStore(Protocol):
-    """Who is logged in: server-side, so that a login can be taken back at once."""
-
-    def add_login(self, login: Login) -> None:
-        """Remember a login."""
-        ...
-
-    def login(self, hash: str, now: datetime) -> Login | None:
-        """The login with this hash, unless it has expired."""
-        ...
-
-    def extend_login(self, hash: str, expires: datetime) -> None:
-        """A login in use lasts longer."""
-        ...
-
-    def drop_login(self, hash: str) -> None:
-        """Log out."""
-        ...
-
-    def expire(self, now: datetime) -> None:
-        """Forget logins and tickets that are past their time."""
-        ...
-
-
 class PresetStore(Protocol):
     """The presets' table. Every method is one transaction."""
 
