@@ -2,17 +2,16 @@
 
 Each address has so many tries a minute, whatever name it tries. Each account has so many an hour
 from networks that it never logged in from, all of them together; from a network that it did log in
-from it has as many again, for that network alone. So guessing from many addresses is slow, and whoever
-guesses cannot keep the account's owner out where they usually work.
+from it has as many again, for that network alone. So guessing from many addresses is slow, and
+whoever guesses cannot keep the account's owner out where they usually work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 
-from portal.core.logins import AttemptStore, Terms, network_of
+from portal.core.logins import AttemptStore, Refusals, Terms, network_of
 from portal.core.ports import Clock, Note
 
 KNOWN_FOR = timedelta(days=180)
@@ -80,19 +79,16 @@ class Attempts:
         now = self._clock()
         for done in self._store.refusals_before(_ms(now) // _HOUR):
             if done.count > 1:
-                more = done.count - 1
-                text = f"{more} more {'time' if more == 1 else 'times'} within that hour"
-                self._from(
-                    done.network,
-                    lambda who=done.user, text=text: self._note(who, "login.refused", "", text),
-                )
+                self._note_more(done)
             self._store.drop_refusals(done)
         self._store.expire(_ms(now), _ms(now - KNOWN_FOR))
 
-    def _from(self, network: str, write: Callable[[], None]) -> None:
-        before = self._address.set(network)
+    def _note_more(self, done: Refusals) -> None:
+        more = done.count - 1
+        text = f"{more} more {'time' if more == 1 else 'times'} within that hour"
+        before = self._address.set(done.network)
         try:
-            write()
+            self._note(done.user, "login.refused", "", text)
         finally:
             self._address.reset(before)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from portal.access import Access
+from portal.accounts import AccountWatch
 from portal.administration import Administration
 from portal.attempts import Attempts
 from portal.config import Settings
@@ -31,3 +32,4 @@ class Services:
     presets: Presets
     administration: Administration
     ssh: Ssh
+    accounts: AccountWatch

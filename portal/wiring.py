@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from portal.access import Access
+from portal.accounts import AccountWatch
 from portal.adapters.access_store import Doors
+from portal.adapters.accounts import LoginNodeAccounts
 from portal.adapters.attempts import AttemptTable
 from portal.adapters.catalog import FolderCatalog
 from portal.adapters.certificates import CertificateAuthority
@@ -15,6 +17,7 @@ from portal.adapters.preset_store import PresetTable
 from portal.adapters.routes import HaproxyRoutes
 from portal.adapters.rules_store import RulesTable
 from portal.adapters.runners import GatewayRunners, resolve
+from portal.adapters.sealed import Sealer
 from portal.adapters.slurm import HomeFiles, Slurm
 from portal.adapters.store import Store, open_database
 from portal.adapters.transport import PasswordCheck, SshTransport
@@ -42,7 +45,8 @@ def wire(settings: Settings) -> Services:
     authority = CertificateAuthority(settings.state.ca_file(""))
     transport = SshTransport(settings.login, authority)
     engine = open_database(settings.state.database_url)
-    store, doors = Store(engine), Doors(engine)
+    sealer = Sealer(settings.state.keys)
+    store, doors = Store(engine, sealer), Doors(engine)
     catalog = FolderCatalog(settings.sessions.apps, settings.sessions.images, doors.image_apps)
     administration = Administration(RulesTable(engine), store, now, settings.state.journal_days)
     origins = settings.web.origins
@@ -99,9 +103,18 @@ def wire(settings: Settings) -> Services:
         authenticate=PasswordCheck(settings.login),
         clock=now,
         folders=Folders(files, administration.note),
-        presets=Presets(PresetTable(engine), now),
+        presets=Presets(PresetTable(engine, sealer), now),
         administration=administration,
         ssh=Ssh(store, access, files, settings.web.ssh_host, administration.note),
+        accounts=AccountWatch(
+            accounts=LoginNodeAccounts(settings.login, authority, transport),
+            logins=logins,
+            access=access,
+            sessions=store,
+            clock=now,
+            note=administration.note,
+            checks=settings.login.account_checks,
+        ),
     )
 
 

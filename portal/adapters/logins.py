@@ -10,7 +10,7 @@ from sqlalchemy import Engine, case, func, or_
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
-from portal.adapters.tables import AccountRow, GrantRow, LoginRow, TicketRow
+from portal.adapters.tables import AccountRow, GrantRow, LoginRow, TicketRow, UtcDateTime
 from portal.core.access import Grant
 from portal.core.logins import BROWSER, KINDS, TOKEN, Login, Presence
 
@@ -54,10 +54,7 @@ class LoginTable:
 
     def present(self, now: datetime) -> list[Presence]:
         """Everybody who has a live login or token, by name."""
-        user, used = (
-            col(LoginRow.user),
-            func.max(LoginRow.used, type_=LoginRow.__table__.c.used.type),
-        )  # type: ignore[attr-defined]
+        user, used = col(LoginRow.user), func.max(col(LoginRow.used), type_=UtcDateTime)
         browsers, tokens = (
             func.sum(case((col(LoginRow.kind) == kind, 1), else_=0)) for kind in (BROWSER, TOKEN)
         )

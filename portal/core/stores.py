@@ -48,7 +48,14 @@ class SessionStore(Protocol):
         ...
 
     def env(self, session: str) -> dict[str, str]:
-        """A session's environment variables, values and all."""
+        """A session's environment variables, values and all; none once they are forgotten.
+
+        Raises Unavailable when the key that they are encrypted with is missing.
+        """
+        ...
+
+    def forget_variables(self, before: datetime) -> None:
+        """Forget the variables of sessions that ended before then."""
         ...
 
     def get(self, session: str) -> Session | None:
