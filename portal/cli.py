@@ -16,6 +16,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from portal.adapters.certificates import prepare_authorities
 from portal.adapters.migrate import upgrade
+from portal.adapters.sealed import Sealer, make_key, read_keys
+from portal.adapters.sealing import seal_all
+from portal.adapters.store import open_database
 from portal.check import check, check_gpus
 from portal.config import Settings, SettingsError, load_settings
 from portal.core.fgpu import kinds_as_json
@@ -32,6 +35,7 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, command, text in (
         ("init", _init, "make keys, certificates and the database; what is there stays"),
+        ("rotate-keys", _rotate, "make a new key for variables' values, and encrypt them with it"),
         ("worker", _worker, "follow Slurm's queue until told to stop"),
         ("apps", _apps, "list the apps, and the images that can run each"),
     ):
@@ -68,11 +72,32 @@ def _init(settings: Settings, _options: argparse.Namespace) -> int:
     host = urlsplit(settings.sessions.callback).hostname or "localhost"
     prepare_authorities(settings.state.ca_file(""), host)
     upgrade(settings.state.database_url)
+    if not read_keys(settings.state.keys):
+        make_key(settings.state.keys)
+    _seal(settings)
     run = Path(settings.state.run)
     run.mkdir(parents=True, exist_ok=True)
     for name in ("routes.map", "background.map"):
         (run / name).touch()  # HAProxy wants the file to exist; what is in it comes at run time
     print(f"ready: {state}")
+    return 0
+
+
+def _seal(settings: Settings) -> None:
+    engine = open_database(settings.state.database_url)
+    changed, lost = seal_all(engine, Sealer(settings.state.keys))
+    engine.dispose()
+    if changed:
+        print(f"encrypted {changed} rows of the database with the newest key")
+    if lost:
+        print(
+            f"slipway: the key of {lost} rows is missing in {settings.state.keys}", file=sys.stderr
+        )
+
+
+def _rotate(settings: Settings, _options: argparse.Namespace) -> int:
+    print(f"made key {make_key(settings.state.keys)} in {settings.state.keys}; older keys stay")
+    _seal(settings)
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from portal.core.fgpu import Compute, GpuKind, Sharing, parse_ratio
 from portal.core.gpus import Gpus
 from portal.core.launch import Memory
+from portal.core.logins import Terms
 from portal.core.origins import Mode, Origins, Range
 
 FROZEN = ConfigDict(frozen=True, extra="forbid")
@@ -64,7 +66,29 @@ class WebSettings(BaseModel):
     listen_runners: str = Field("0.0.0.0:8443", description="Where HAProxy takes call-backs.")
     tls_certificate: str = Field("", description="PEM (chain and key) for https; empty: http.")
     login_hours: int = Field(12, ge=1, description="How long a login lasts without being used.")
-    logins_per_minute: int = Field(10, ge=1, description="Login attempts per address and minute.")
+    login_days: int = Field(14, ge=1, description="Last day of a login, however much it is used.")
+    token_days: int = Field(90, ge=1, le=3650, description="Longest life of an API token, in days.")
+    logins_per_minute: int = Field(
+        10, ge=1, le=60_000, description="Login attempts per address (IPv6: per /64) and minute."
+    )
+    logins_per_account: int = Field(
+        20,
+        ge=1,
+        le=3_600_000,
+        description="Login attempts per account and hour from networks it never logged in from, "
+        "and wrong ones from each that it did.",
+    )
+
+    @property
+    def login_terms(self) -> Terms:
+        """How long log-ins last, and how often passwords may be tried."""
+        return Terms(
+            idle=timedelta(hours=self.login_hours),
+            life=timedelta(days=self.login_days),
+            token_days=self.token_days,
+            per_minute=self.logins_per_minute,
+            per_hour=self.logins_per_account,
+        )
 
     @property
     def secure(self) -> bool:
@@ -143,6 +167,11 @@ class LoginSettings(BaseModel):
     minimum_uid: int = Field(1000, description="Accounts below this number are refused.")
     certificate_minutes: int = Field(5, ge=1, description="Life of a user's SSH certificate.")
     source_address: str = Field("", description="Address in certificates; empty: found out.")
+    account_checks: int = Field(
+        300,
+        ge=0,
+        description="Accounts that are looked at in a minute, by logging in as them; 0: none.",
+    )
 
 
 class SlurmSettings(BaseModel):
@@ -189,6 +218,9 @@ class SessionSettings(BaseModel):
     )
     callback: str = Field("https://portal:8443", description="Address that runners call back.")
     gateway_ports: tuple[int, int] = Field((0, 0), description="Port range on nodes; 0: any.")
+    variables_days: int = Field(
+        30, ge=0, description="Days after its end that a session's variables keep their values."
+    )
     heartbeat_seconds: int = Field(10, ge=1, description="Time between two usage reports.")
 
 
@@ -281,6 +313,11 @@ class StateSettings(BaseModel):
     def database_url(self) -> str:
         """The database's address."""
         return self.database or f"sqlite:///{self.directory}/slipway.db"
+
+    @property
+    def keys(self) -> Path:
+        """The keys that values in the database are encrypted with."""
+        return Path(self.directory) / "keys"
 
     def ca_file(self, name: str) -> Path:
         """A file of the certificate authorities."""

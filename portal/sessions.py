@@ -24,7 +24,7 @@ from portal.core.session import LIVE, NEVER_CALLED, NOT_WAITING, OVER, WAITING, 
 from portal.core.stores import SessionStore, StatusStore
 from portal.core.submission import Rules
 from portal.core.template import fill
-from portal.errors import Gone, NotFound, Unauthorized
+from portal.errors import Conflict, Gone, NotFound, Unauthorized
 from portal.estimates import Estimates
 from portal.launches import Launches
 from portal.tending import Tending
@@ -153,7 +153,14 @@ class Sessions:
         session = self.store.get(session_id)
         if session is None or session.owner != person.name:
             raise NotFound("There is no such session of yours.")
-        return body_of_session(session, self.store.env(session.id))
+        env = self.store.env(session.id)
+        if session.env_names and not env:
+            names = ", ".join(session.env_names)
+            raise Conflict(
+                f"The values of this session's variables ({names}) are forgotten some time after "
+                "its end. Start a new session and enter them again."
+            )
+        return body_of_session(session, env)
 
     def resubmit(self, session: Session) -> None:
         """Submit a session whose job is known not to exist."""

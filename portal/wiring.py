@@ -6,20 +6,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from portal.access import Access
+from portal.accounts import AccountWatch
 from portal.adapters.access_store import Doors
+from portal.adapters.accounts import LoginNodeAccounts
+from portal.adapters.attempts import AttemptTable
 from portal.adapters.catalog import FolderCatalog
 from portal.adapters.certificates import CertificateAuthority
+from portal.adapters.logins import LoginTable
 from portal.adapters.preset_store import PresetTable
 from portal.adapters.routes import HaproxyRoutes
 from portal.adapters.rules_store import RulesTable
 from portal.adapters.runners import GatewayRunners, resolve
+from portal.adapters.sealed import Sealer
 from portal.adapters.slurm import HomeFiles, Slurm
 from portal.adapters.store import Store, open_database
 from portal.adapters.transport import PasswordCheck, SshTransport
-from portal.administration import Administration
+from portal.administration import Administration, caller_address
+from portal.attempts import Attempts
 from portal.config import Settings
 from portal.core.submission import Rules
 from portal.folders import Folders
+from portal.logins import Logins
 from portal.presets import Presets
 from portal.services import Services
 from portal.sessions import Sessions
@@ -38,7 +45,8 @@ def wire(settings: Settings) -> Services:
     authority = CertificateAuthority(settings.state.ca_file(""))
     transport = SshTransport(settings.login, authority)
     engine = open_database(settings.state.database_url)
-    store, doors = Store(engine), Doors(engine)
+    sealer = Sealer(settings.state.keys)
+    store, doors = Store(engine, sealer), Doors(engine)
     catalog = FolderCatalog(settings.sessions.apps, settings.sessions.images, doors.image_apps)
     administration = Administration(RulesTable(engine), store, now, settings.state.journal_days)
     origins = settings.web.origins
@@ -76,17 +84,37 @@ def wire(settings: Settings) -> Services:
         gpus=settings.gpu.gpus,
         extend_minutes=settings.slurm.extend_minutes,
     )
+    terms = settings.web.login_terms
+    logins = Logins(
+        store=LoginTable(engine),
+        terms=terms,
+        admins=settings.slurm.admins,
+        clock=now,
+        note=administration.note,
+        shut=access.ways.shut_grants,
+        address=caller_address.get,
+    )
     return Services(
         settings=settings,
         sessions=sessions,
         access=access,
-        logins=doors,
+        logins=logins,
+        attempts=Attempts(AttemptTable(engine), terms, now, administration.note, caller_address),
         authenticate=PasswordCheck(settings.login),
         clock=now,
         folders=Folders(files, administration.note),
-        presets=Presets(PresetTable(engine), now),
+        presets=Presets(PresetTable(engine, sealer), now),
         administration=administration,
         ssh=Ssh(store, access, files, settings.web.ssh_host, administration.note),
+        accounts=AccountWatch(
+            accounts=LoginNodeAccounts(settings.login, authority, transport),
+            logins=logins,
+            access=access,
+            sessions=store,
+            clock=now,
+            note=administration.note,
+            checks=settings.login.account_checks,
+        ),
     )
 
 

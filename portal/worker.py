@@ -11,8 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
+from portal.accounts import LOOK_SECONDS
 from portal.errors import PortalError
 from portal.idleness import Idleness
 from portal.reconcile import Reconciler
@@ -42,6 +44,7 @@ class Worker:
         reconciler = Reconciler(services.sessions)
         decided = services.administration
         idleness = Idleness(services.sessions, decided.rules, decided.note)
+        self._services = services
         self._stop = threading.Event()
         self._lanes = [
             [
@@ -50,16 +53,24 @@ class Worker:
             ],
             [Chore("limits", slurm.limits_seconds, reconciler.read_limits)],
             [Chore("routes", 1.0, services.access.ways.restore)],
+            [Chore("accounts", LOOK_SECONDS, services.accounts.look)],
             [Chore("idleness", MEASURE_SECONDS, idleness.look)],
             [
                 Chore("clean", 1.0, reconciler.clean),
                 Chore("requeued", 3.0, reconciler.prepare_requeued),
                 Chore("who", 10.0, reconciler.ask_who),
                 Chore("orders", 5.0, reconciler.order_again),
-                Chore("expire", 60.0, lambda: services.logins.expire(services.clock())),
+                Chore("expire", 60.0, services.logins.expire),
+                Chore("left over", 5.0, services.logins.shut_left_over),
+                Chore("attempts", 60.0, services.attempts.conclude),
+                Chore("variables", 3600.0, self._forget_variables),
                 Chore("journal", 3600.0, services.administration.expire),
             ],
         ]
+
+    def _forget_variables(self) -> None:
+        kept = timedelta(days=self._services.settings.sessions.variables_days)
+        self._services.sessions.store.forget_variables(self._services.clock() - kept)
 
     def run(self) -> None:
         """Work until SIGTERM or SIGINT."""

@@ -12,21 +12,28 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from portal.access import Access
+from portal.accounts import AccountWatch
 from portal.adapters.access_store import Doors
+from portal.adapters.attempts import AttemptTable
+from portal.adapters.logins import LoginTable
 from portal.adapters.preset_store import PresetTable
 from portal.adapters.rules_store import RulesTable
+from portal.adapters.sealed import Sealer, make_key
 from portal.adapters.slurm import HomeFiles, Slurm
 from portal.adapters.store import Store, open_database
 from portal.adapters.tables import SessionRow
 from portal.adapters.transport import Completed
-from portal.administration import Administration
+from portal.administration import Administration, caller_address
+from portal.attempts import Attempts
 from portal.config import Settings
 from portal.core.access import Traffic
+from portal.core.accounts import Standing
 from portal.core.app import AppSpec, Catalog, Image
 from portal.core.session import Session
 from portal.core.submission import Rules
 from portal.errors import OutcomeUnknown, Unavailable
 from portal.folders import Folders
+from portal.logins import Logins
 from portal.presets import Presets
 from portal.services import Services
 from portal.sessions import Sessions
@@ -366,6 +373,30 @@ class FakeRunners:
         self.stopped.append(app)
 
 
+class FakeAccounts:
+    """The login node's word about accounts."""
+
+    def __init__(self) -> None:
+        self.removed: set[str] = set()
+        self.refused: set[str] = set()
+        self.passwords: dict[str, str] = {}
+        self.silent = False
+        self.asked: list[str] = []
+
+    def missing(self, names: Collection[str]) -> set[str]:
+        """Those that were removed."""
+        if self.silent:
+            raise Unavailable("the login node does not answer")
+        return set(names) & self.removed
+
+    def standing(self, user: str) -> Standing:
+        """Whether one is let in."""
+        self.asked.append(user)
+        if self.silent:
+            raise Unavailable("the login node does not answer")
+        return Standing(user not in self.refused, self.passwords.get(user, "P"))
+
+
 class FakeCertificates:
     """A signer that signs anything."""
 
@@ -414,6 +445,7 @@ class World:
     slurm: FakeSlurm
     routes: FakeRoutes
     runners: FakeRunners
+    accounts: FakeAccounts
     store: Store
     doors: Doors
     services: Services
@@ -433,9 +465,13 @@ def make_world(settings: Settings) -> World:
     """Build one; the database is the real store on SQLite in the settings' state directory."""
     clock = FakeClock()
     slurm, routes, runners = FakeSlurm(clock), FakeRoutes(), FakeRunners()
+    accounts = FakeAccounts()
     engine = open_database(settings.state.database_url)
     SessionRow.metadata.create_all(engine)
-    store, doors = Store(engine), Doors(engine)
+    if not settings.state.keys.exists():
+        make_key(settings.state.keys)
+    sealer = Sealer(settings.state.keys)
+    store, doors = Store(engine, sealer), Doors(engine)
     administration = Administration(RulesTable(engine), store, clock)
     origins = settings.web.origins
     access = Access(
@@ -467,16 +503,36 @@ def make_world(settings: Settings) -> World:
         gpus=settings.gpu.gpus,
         extend_minutes=settings.slurm.extend_minutes,
     )
+    terms = settings.web.login_terms
+    logins = Logins(
+        store=LoginTable(engine),
+        terms=terms,
+        admins=settings.slurm.admins,
+        clock=clock,
+        note=administration.note,
+        shut=access.ways.shut_grants,
+        address=caller_address.get,
+    )
     services = Services(
         settings=settings,
         sessions=sessions,
         access=access,
-        logins=doors,
+        logins=logins,
+        attempts=Attempts(AttemptTable(engine), terms, clock, administration.note, caller_address),
         authenticate=lambda u, p: PASSWORDS.get(u) == p,
         clock=clock,
         folders=Folders(files, administration.note),
-        presets=Presets(PresetTable(engine), clock),
+        presets=Presets(PresetTable(engine, sealer), clock),
         administration=administration,
         ssh=Ssh(store, access, files, settings.web.ssh_host, administration.note),
+        accounts=AccountWatch(
+            accounts=accounts,
+            logins=logins,
+            access=access,
+            sessions=store,
+            clock=clock,
+            note=administration.note,
+            checks=settings.login.account_checks,
+        ),
     )
-    return World(clock, slurm, routes, runners, store, doors, services)
+    return World(clock, slurm, routes, runners, accounts, store, doors, services)

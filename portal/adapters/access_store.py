@@ -1,4 +1,4 @@
-"""The store of apps, tickets, grants and logins: everything that lets somebody in."""
+"""The store of apps, tickets and grants; logins are in logins.py."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
-from portal.adapters.tables import AppRow, GrantRow, ImageAppsRow, LoginRow, PortRow, TicketRow
+from portal.adapters.tables import AppRow, GrantRow, ImageAppsRow, PortRow, TicketRow
 from portal.core.access import AppState, Grant, OpenApp, Ticket
 from portal.core.origins import PortUse
-from portal.core.stores import Login
 
 
 class Doors:
-    """AccessStore and LoginStore over SQLModel."""
+    """AccessStore over SQLModel."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -183,42 +182,6 @@ class Doors:
             db.exec(delete(TicketRow).where(col(TicketRow.label).in_(labels)))
             db.exec(delete(GrantRow).where(col(GrantRow.session) == session))
             db.exec(delete(AppRow).where(col(AppRow.session) == session))
-            db.commit()
-
-    # Logins
-
-    def add_login(self, login: Login) -> None:
-        """Remember a login."""
-        with Database(self._engine) as db:
-            db.add(LoginRow(**{**vars(login), "scopes": " ".join(login.scopes)}))
-            db.commit()
-
-    def login(self, hash: str, now: datetime) -> Login | None:
-        """The login with this hash, unless it has expired."""
-        with Database(self._readers) as db:
-            row = db.get(LoginRow, hash)
-            if row is None or row.expires < now:
-                return None
-            return Login(**{**row.model_dump(), "scopes": tuple(row.scopes.split())})
-
-    def extend_login(self, hash: str, expires: datetime) -> None:
-        """A login in use lasts longer."""
-        with Database(self._engine) as db:
-            db.exec(update(LoginRow).where(col(LoginRow.hash) == hash).values(expires=expires))
-            db.commit()
-
-    def drop_login(self, hash: str) -> None:
-        """Log out: the login, and the tickets that it was given."""
-        with Database(self._engine) as db:
-            db.exec(delete(LoginRow).where(col(LoginRow.hash) == hash))
-            db.exec(delete(TicketRow).where(col(TicketRow.login) == hash))
-            db.commit()
-
-    def expire(self, now: datetime) -> None:
-        """Forget logins and tickets that are past their time."""
-        with Database(self._engine) as db:
-            db.exec(delete(LoginRow).where(col(LoginRow.expires) < now))
-            db.exec(delete(TicketRow).where(col(TicketRow.expires) < now))
             db.commit()
 
 

@@ -10,6 +10,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
+from portal.adapters.sealed import Sealer
+from portal.adapters.sealing import open_values, seal_preset
 from portal.adapters.tables import PresetRow
 from portal.core.preset import Kept, Preset
 
@@ -17,21 +19,22 @@ from portal.core.preset import Kept, Preset
 class PresetTable:
     """PresetStore over SQLModel."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, sealer: Sealer) -> None:
         self._engine = engine
+        self._sealer = sealer
         self._readers = engine.execution_options(read_only=True)
 
     def all(self, owner: str) -> list[Preset]:
-        """Somebody's presets, by name."""
+        """Somebody's presets, by name, without the values of their variables."""
         query = select(PresetRow).where(_of(owner))
         with Database(self._readers) as db:
-            return [_preset(row) for row in db.exec(query.order_by(col(PresetRow.name)))]
+            return [_preset(row, None) for row in db.exec(query.order_by(col(PresetRow.name)))]
 
     def get(self, owner: str, name: str) -> Preset | None:
-        """One preset."""
+        """One preset; raises Unavailable when the key of its values is missing."""
         with Database(self._readers) as db:
             row = db.get(PresetRow, (owner, name))
-            return _preset(row) if row else None
+            return _preset(row, self._sealer) if row else None
 
     def save(self, owner: str, preset: Preset, replace: bool, most: int) -> Kept:
         """Keep it, unless its name is taken or there are `most` already; what became of it."""
@@ -43,6 +46,7 @@ class PresetTable:
         return Kept.TAKEN
 
     def _save(self, owner: str, preset: Preset, replace: bool, most: int) -> Kept:
+        body = seal_preset(self._sealer, owner, preset.body)
         with Database(self._engine) as db:
             # All of a person's are locked, or two new ones could both be the last that may be.
             mine = db.exec(select(PresetRow).where(_of(owner)).with_for_update()).all()
@@ -53,7 +57,7 @@ class PresetTable:
                 return Kept.TAKEN
             kept = Kept.NEW if row is None else Kept.REPLACED
             row = row or PresetRow(owner=owner, name=preset.name, request="", saved=preset.saved)
-            row.request, row.saved = json.dumps(preset.body), preset.saved
+            row.request, row.saved = body, preset.saved
             db.add(row)
             db.commit()
             return kept
@@ -89,5 +93,8 @@ def _is(owner: str, name: str) -> Any:
     return and_(col(PresetRow.owner) == owner, col(PresetRow.name) == name)
 
 
-def _preset(row: PresetRow) -> Preset:
-    return Preset(row.name, json.loads(row.request), row.saved)
+def _preset(row: PresetRow, sealer: Sealer | None) -> Preset:
+    body = json.loads(row.request)
+    if env := body.get("env"):
+        body["env"] = open_values(sealer, row.owner, env) if sealer else dict.fromkeys(env, "")
+    return Preset(row.name, body, row.saved)

@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -19,6 +20,8 @@ from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
 from portal.adapters.listing import read_page
+from portal.adapters.sealed import Sealer, is_sealed
+from portal.adapters.sealing import place_of
 from portal.adapters.tables import ClusterRow, LaunchKeyRow, SessionEnvRow, SessionRow
 from portal.core.idle import Measured
 from portal.core.job import Partition
@@ -32,7 +35,8 @@ from portal.errors import Conflict
 
 def open_database(url: str) -> Engine:
     """Connect; SQLite is told to let readers and one writer work side by side."""
-    engine = create_engine(url, pool_pre_ping=not url.startswith("sqlite"))
+    # Parameters are people's: without this an error of the database would put them into the log.
+    engine = create_engine(url, pool_pre_ping=not url.startswith("sqlite"), hide_parameters=True)
     if url.startswith("sqlite"):
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_immediate)
@@ -44,7 +48,13 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     # turn them into writers under load; see _begin_immediate.
     connection.isolation_level = None
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=20000"):
+    # secure_delete: what was deleted is overwritten, not just marked as free.
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=NORMAL",
+        "busy_timeout=20000",
+        "secure_delete=ON",
+    ):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 
@@ -56,10 +66,11 @@ def _begin_immediate(connection: Any) -> None:
 
 
 class Store:
-    """SessionStore and StatusStore over SQLModel."""
+    """SessionStore and StatusStore over SQLModel; variables need a sealer."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, sealer: Sealer | None = None) -> None:
         self._engine = engine
+        self._sealer = sealer or Sealer(Path("/nonexistent"))
         self._readers = engine.execution_options(read_only=True)
 
     # Sessions
@@ -73,6 +84,8 @@ class Store:
     ) -> tuple[list[Session], bool]:
         """Store all sessions of a launch, or return (earlier ones, False) for the same key."""
         owner = sessions[0].owner
+        # A hash of few possible values would tell which: without the key its mark tells nothing.
+        kept = self._sealer.mark(fingerprint) if env and key is not None else fingerprint
         try:
             with Database(self._engine) as db:
                 if key is not None:
@@ -81,14 +94,15 @@ class Store:
                             owner=owner,
                             key=key,
                             session=sessions[0].id,
-                            fingerprint=fingerprint,
+                            fingerprint=kept,
                         )
                     )
                     db.flush()
                 for session in sessions:
                     db.add(SessionRow(**session.model_dump()))
                     if env:
-                        db.add(SessionEnvRow(session=session.id, variables=json.dumps(dict(env))))
+                        sealed = self._sealer.seal(json.dumps(dict(env)), place_of(session.id))
+                        db.add(SessionEnvRow(session=session.id, variables=sealed))
                 db.commit()
         except IntegrityError:
             if key is None:
@@ -103,17 +117,33 @@ class Store:
             found = db.exec(batch).all()
             if row is None or not found:
                 raise Conflict("A launch with this key was just refused. Use a new key.")
-            if row.fingerprint != fingerprint:
+            known = row.fingerprint
+            if known != fingerprint and not (
+                is_sealed(known) and self._sealer.marks(known, fingerprint)
+            ):
                 raise Conflict("This Idempotency-Key was used for a different request.")
             # All of one launch have the same stem: this is name1, name2, … name10.
             return [_session(r) for r in sorted(found, key=lambda r: (len(r.name), r.name))]
 
     def env(self, session: str) -> dict[str, str]:
-        """A session's environment variables."""
+        """A session's environment variables; none once they are forgotten. Raises Unreadable."""
         with Database(self._readers) as db:
             row = db.get(SessionEnvRow, session)
-            variables: dict[str, str] = json.loads(row.variables) if row else {}
-            return variables
+        if row is None:
+            return {}
+        sealed = is_sealed(row.variables)
+        clear = self._sealer.open(row.variables, place_of(session)) if sealed else row.variables
+        variables: dict[str, str] = json.loads(clear)
+        return variables
+
+    def forget_variables(self, before: datetime) -> None:
+        """Forget the variables of sessions that ended before then."""
+        over = select(SessionRow.id).where(
+            col(SessionRow.state).in_(OVER), col(SessionRow.ended) < before
+        )
+        with Database(self._engine) as db:
+            db.exec(delete(SessionEnvRow).where(col(SessionEnvRow.session).in_(over)))
+            db.commit()
 
     def get(self, session: str) -> Session | None:
         """One session."""

@@ -219,15 +219,60 @@ class GrantRow(SQLModel, table=True):
 
 
 class LoginRow(SQLModel, table=True):
-    """A browser's login or an API token."""
+    """A browser's login or an API token; fields as in core.logins.Login, and `revoked`."""
 
     __tablename__ = "login"
 
     hash: str = Field(primary_key=True)
+    id: str = Field(unique=True, index=True)
     kind: str
-    user: str
-    scopes: str
+    user: str = Field(index=True)
+    name: str = ""
+    scopes: tuple[str, ...] = Field(default=(), sa_type=Words)
+    created: datetime = _time()
+    used: datetime = _time()
     expires: datetime = _time()
+    address: str = ""
+    revoked: datetime | None = _time(default=None, index=True)
+
+
+class AccountRow(SQLModel, table=True):
+    """What was last seen of an account's password on the login node."""
+
+    __tablename__ = "account"
+
+    user: str = Field(primary_key=True)
+    password: str
+
+
+class AttemptRow(SQLModel, table=True):
+    """Until when tries at a password are used up, in milliseconds since 1970."""
+
+    __tablename__ = "attempt"
+
+    key: str = Field(primary_key=True)
+    until: int = Field(sa_type=BigInteger)
+
+
+class KnownNetworkRow(SQLModel, table=True):
+    """A network that an account has logged in from; `seen` in milliseconds since 1970."""
+
+    __tablename__ = "known_network"
+
+    user: str = Field(primary_key=True)
+    network: str = Field(primary_key=True)
+    seen: int = Field(sa_type=BigInteger)
+
+
+class RefusalRow(SQLModel, table=True):
+    """Wrong passwords; the fields are those of core.logins.Refusals."""
+
+    __tablename__ = "refusal"
+
+    network: str = Field(primary_key=True)
+    hour: int = Field(primary_key=True)
+    user: str = Field(primary_key=True)
+    count: int
 
 
 class ClusterRow(SQLModel, table=True):

@@ -48,7 +48,14 @@ class SessionStore(Protocol):
         ...
 
     def env(self, session: str) -> dict[str, str]:
-        """A session's environment variables, values and all."""
+        """A session's environment variables, values and all; none once they are forgotten.
+
+        Raises Unavailable when the key that they are encrypted with is missing.
+        """
+        ...
+
+    def forget_variables(self, before: datetime) -> None:
+        """Forget the variables of sessions that ended before then."""
         ...
 
     def get(self, session: str) -> Session | None:
@@ -262,42 +269,6 @@ class StatusStore(Protocol):
 
     def measured(self) -> Measured | None:
         """What they had sent at the last measurement; None before the first one."""
-        ...
-
-
-@dataclass(frozen=True)
-class Login:
-    """A browser's login or an API token; stored by the hash of its secret."""
-
-    hash: str
-    kind: str
-    """"browser" or "token"."""
-    user: str
-    scopes: tuple[str, ...]
-    expires: datetime
-
-
-class LoginStore(Protocol):
-    """Who is logged in: server-side, so that a login can be taken back at once."""
-
-    def add_login(self, login: Login) -> None:
-        """Remember a login."""
-        ...
-
-    def login(self, hash: str, now: datetime) -> Login | None:
-        """The login with this hash, unless it has expired."""
-        ...
-
-    def extend_login(self, hash: str, expires: datetime) -> None:
-        """A login in use lasts longer."""
-        ...
-
-    def drop_login(self, hash: str) -> None:
-        """Log out."""
-        ...
-
-    def expire(self, now: datetime) -> None:
-        """Forget logins and tickets that are past their time."""
         ...
 
 

@@ -11,10 +11,10 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from portal.services import Services
 from portal.web import callbacks, context, ending, errors, gate, pages, security
 from portal.web.api import (
-    admin,
     estimate,
     folders,
     openapi,
+    people,
     presets,
     sessions,
     site,
@@ -25,7 +25,6 @@ from portal.web.api import (
 from portal.web.auth import browser
 from portal.web.body import MAX_FIELDS, BoundedRequest
 from portal.web.context import EXTENSION
-from portal.web.limits import limiter
 from portal.web.show import install_filters
 
 STATIC = Path(__file__).parent / "static"
@@ -62,7 +61,6 @@ def _portal(services: Services) -> Flask:
         MAX_FORM_PARTS=MAX_FIELDS,
         # A page may stay open as long as its login; the token dies with the session cookie.
         WTF_CSRF_TIME_LIMIT=None,
-        RATELIMIT_HEADERS_ENABLED=True,
         SEND_FILE_MAX_AGE_DEFAULT=timedelta(days=365),
     )
     app.request_class = BoundedRequest
@@ -72,12 +70,12 @@ def _portal(services: Services) -> Flask:
     install_filters(app)
     ending.install(app)
     security.install(app, services.settings.web)
-    limiter.init_app(app)
     browser.install(app)
     app.register_blueprint(pages.blueprint)
     app.register_blueprint(pages.admin.blueprint)
     app.register_blueprint(callbacks.blueprint)
-    for part in (tokens, sessions, presets, tending, estimate, folders, site, ssh, admin, openapi):
+    # people adds its routes to those of admin: one guard before all of them.
+    for part in (tokens, sessions, presets, tending, estimate, folders, site, ssh, people, openapi):
         app.register_blueprint(part.blueprint)
     security.csrf.init_app(app)
     return app

@@ -111,13 +111,9 @@ def _operations() -> dict[str, dict[str, Any]]:
     groups = _list_of("resource_groups", "ResourceGroup")
     presets = _list_of("presets", "Preset")
     templates = _list_of("templates", "OfferedTemplate")
-    me, token, app = _ref("Me"), _ref("Token"), _ref("OpenApp")
+    me, app = _ref("Me"), _ref("OpenApp")
     return {
-        "/tokens": {
-            "post": _operation(
-                "Exchange a password for a token", 201, token, "TokenRequest", None, True
-            )
-        },
+        **_for_tokens(),
         "/sessions": {
             "get": _operation(
                 "List sessions, a page at a time", 200, sessions, None, _query(ListQuery)
@@ -190,6 +186,33 @@ def _operations() -> dict[str, dict[str, Any]]:
         **_for_administrators(),
         "/openapi.json": {
             "get": _operation("This document", 200, {"type": "object"}, None, None, True)
+        },
+    }
+
+
+def _for_tokens() -> dict[str, dict[str, Any]]:
+    make = _operation(
+        "Make a token, with a password or with another token",
+        201,
+        _ref("NewToken"),
+        "TokenRequest",
+    )
+    return {
+        "/tokens": {
+            "get": _operation("Your tokens", 200, _list_of("tokens", "Token")),
+            "post": make | {"security": [{}, {"token": []}]},
+            "delete": _operation("Revoke all of your tokens", 204, None),
+        },
+        "/tokens/{token_id}": {"delete": _operation("Revoke a token", 204, None)},
+        "/admin/people": {
+            "get": _operation("Everybody who is logged in", 200, _list_of("people", "Presence"))
+        },
+        "/admin/people/{name}/logins": {
+            "get": _operation("Somebody's log-ins and tokens", 200, _list_of("logins", "Login")),
+            "delete": _operation("Log somebody out everywhere, tokens included", 204, None),
+        },
+        "/admin/people/{name}/logins/{login_id}": {
+            "delete": _operation("Revoke one log-in or token", 204, None)
         },
     }
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from portal.core.access import AppState
+from portal.core.logins import SCOPES
 from portal.core.session import Cause
 
 TEXT = {"type": "string"}
@@ -64,6 +65,17 @@ _USAGE = _object(
     },
     nullable=True,
 )
+_TIME = TEXT | {"format": "date-time"}
+_TOKEN: dict[str, Any] = {
+    "id": TEXT,
+    "name": TEXT,
+    "scopes": _list(TEXT | {"enum": list(SCOPES)}),
+    "created": _TIME,
+    "last_used": _TIME | {"description": "to the minute"},
+    "expires": _TIME,
+    "address": TEXT | {"description": "where it was made from"},
+    "current": YES_NO | {"description": "whether this request came with it"},
+}
 _PERCENT = NUMBER | {"description": "share of a GPU's multiprocessors"}
 _SLICE: dict[str, Any] = {"kind": TEXT, "title": TEXT, "memory": TEXT, "sm_percent": _PERCENT}
 _GPU = _object(_SLICE, nullable=True)
@@ -228,7 +240,10 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         }
     ),
     "SshKey": _object({"name": TEXT, "private_key": TEXT}),
-    "Token": _object({"token": TEXT, "scopes": _list(TEXT), "expires": MAYBE_TIME}),
+    "NewToken": _object({"token": TEXT | {"description": "shown this once"}, **_TOKEN}),
+    "Token": _object(_TOKEN),
+    "Login": _object({"kind": TEXT | {"enum": ["browser", "token"]}, **_TOKEN}),
+    "Presence": _object({"name": TEXT, "browsers": NUMBER, "tokens": NUMBER, "last_used": _TIME}),
     "Log": _object({"log": TEXT, "offset": NUMBER, "next_offset": NUMBER}),
     "OpenApp": _object(
         {

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from flask import request
 
-from portal.core.stores import Login
+from portal.core.logins import TOKEN, Login
 from portal.errors import PortalError, Unauthorized
-from portal.web.auth import logins
-from portal.web.context import be
+from portal.web.context import be, services
 
 _MAX_TOKEN = 512
 
@@ -30,11 +29,13 @@ def bearer() -> str:
 
 def require_token() -> Login:
     """Let only good tokens pass, each only as far as its scopes go."""
-    login = logins.find(bearer(), logins.TOKEN)
+    logins = services().logins
+    login = logins.find(bearer(), TOKEN)
     if login is None:
-        raise Unauthorized("This token is unknown or has expired.")
+        raise Unauthorized("This token is unknown, has expired or was revoked.")
     needed = "read" if request.method in ("GET", "HEAD") else "write"
-    if needed not in login.scopes:
+    if not login.allows(needed):
         raise Forbidden(f"This token was made without the scope “{needed}”.")
-    be(logins.person_of(login))
+    logins.keep_alive(login)
+    be(logins.person(login))
     return login

@@ -7,11 +7,10 @@ from flask.typing import ResponseReturnValue
 from flask_login import LoginManager, UserMixin, current_user, login_user, logout_user
 
 from portal.core.access import Person
-from portal.core.stores import Login
+from portal.core.logins import BROWSER, Login
 from portal.errors import Unauthorized, Unavailable
-from portal.web.auth import logins
-from portal.web.context import be, person
-from portal.web.limits import login_limit
+from portal.web.auth.logins import check_password
+from portal.web.context import be, person, services
 from portal.web.paths import here, local_path, next_query
 
 blueprint = Blueprint("auth", __name__)
@@ -27,7 +26,7 @@ class BrowserUser(UserMixin):  # type: ignore[misc]
     def __init__(self, secret: str, login: Login) -> None:
         self._secret = secret
         self.login = login
-        self.person: Person = logins.person_of(login)
+        self.person: Person = services().logins.person(login)
 
     def get_id(self) -> str:
         """What Flask-Login keeps in the cookie."""
@@ -44,10 +43,8 @@ def install(app: Flask) -> None:
 
 @manager.user_loader  # type: ignore[untyped-decorator]
 def _load(secret: str) -> BrowserUser | None:
-    login = logins.find(secret, logins.BROWSER)
-    if login is None:
-        return None
-    return BrowserUser(secret, login)
+    login = services().logins.find(secret, BROWSER)
+    return None if login is None else BrowserUser(secret, login)
 
 
 def require_login() -> ResponseReturnValue | None:
@@ -55,7 +52,7 @@ def require_login() -> ResponseReturnValue | None:
     if current_user.is_authenticated:
         be(current_user.person)
         if request.endpoint not in UNATTENDED:
-            logins.keep_alive(current_user.login)
+            services().logins.keep_alive(current_user.login)
         return None
     if "HX-Request" in request.headers:  # a fragment must not be filled with a login page
         return "", 401, {"HX-Redirect": "/login"}
@@ -80,24 +77,23 @@ def _form(status: int, name: str = "", problem: str = "") -> ResponseReturnValue
 
 
 @blueprint.post("/login")
-@login_limit
 def login() -> ResponseReturnValue:
     """Check a password; every login gets a new secret."""
     name = request.form.get("username", "").strip()
     try:
-        user = logins.check_password(name, request.form.get("password", ""))
+        user = check_password(name, request.form.get("password", ""))
     except (Unauthorized, Unavailable) as error:
         return _form(error.status, name, error.text)
     _forget_earlier()
     session.clear()  # nothing that was planted before the login may survive it
-    secret, entry = logins.issue(user, logins.BROWSER, (), logins.browser_life())
+    secret, entry = services().logins.open_browser(user)
     login_user(BrowserUser(secret, entry))
     return redirect(local_path(request.form.get("next")) or "/sessions", 303)
 
 
 def _forget_earlier() -> None:
     if current_user.is_authenticated:
-        logins.end(current_user.person)
+        services().logins.leave(current_user.person)
 
 
 @blueprint.post("/logout")
@@ -106,7 +102,9 @@ def logout() -> ResponseReturnValue:
     refusal = require_login()
     if refusal is not None:
         return refusal
-    logins.end(person())
+    who = person()
+    # First, so that this browser is out even if apps cannot be shut right now.
     logout_user()
     session.clear()
+    services().logins.leave(who)
     return redirect("/login", 303)

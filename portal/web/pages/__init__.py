@@ -2,7 +2,30 @@
 
 from __future__ import annotations
 
-from portal.web.pages import admin, apps, launch, log, presets, sessions, ssh, tending
+from portal.web.pages import (
+    account,
+    admin,
+    apps,
+    launch,
+    log,
+    people,
+    presets,
+    sessions,
+    ssh,
+    tending,
+)
 from portal.web.pages.blueprint import blueprint
 
-__all__ = ["admin", "apps", "blueprint", "launch", "log", "presets", "sessions", "ssh", "tending"]
+__all__ = [
+    "account",
+    "admin",
+    "apps",
+    "blueprint",
+    "launch",
+    "log",
+    "people",
+    "presets",
+    "sessions",
+    "ssh",
+    "tending",
+]

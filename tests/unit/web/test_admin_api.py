@@ -225,7 +225,7 @@ def test_a_wrong_query_is_named(api: MakeApi, query: str, field: str) -> None:
 
 def test_a_token_that_may_only_read_changes_nothing(app: Flask) -> None:
     client = app.test_client()
-    body = {"username": "admin", "password": "root-of-all", "scopes": ["read"]}
+    body = {"username": "admin", "password": "root-of-all", "scopes": ["read", "admin"]}
     made = client.post("/api/v1/tokens", json=body, base_url=PORTAL).json
     assert made is not None
     admin = Api(client, made["token"])

@@ -36,7 +36,9 @@ def test_the_login_is_a_new_secret_on_the_server(world: World, app: Flask) -> No
     with browser.client.session_transaction(base_url=PORTAL) as cookie:
         assert "planted" not in cookie
         secret = cookie["_user_id"]
-    assert world.doors.login(secret, world.clock()) is None  # only its hash is stored
+    assert (
+        world.services.logins.store.login(secret, world.clock()) is None
+    )  # only its hash is stored
 
 
 @pytest.mark.parametrize(
