@@ -61,6 +61,8 @@ SLURM_INPUTS=(cluster/Containerfile cluster/build cluster/bin cluster/supervisor
 
 build_cluster_images() {
     local target
+    # Named, so that it is kept: toolkit and session images are built in it (software.sh).
+    build_image builder "localhost/slipway-builder:$SLIPWAY_CLONE" cluster/Containerfile cluster/build
     for target in ctl login node; do
         build_image "$target" "localhost/slipway-$target:$SLURM_TAG" "${SLURM_INPUTS[@]}"
     done

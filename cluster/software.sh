@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# What sessions run: the toolkit and the images. Built inside the node's image (it has Apptainer),
-# kept in cluster/.cache/software and shown to every cluster of this clone as /srv/slipway.
+# What sessions run: the toolkit and the images. Built inside an image of its own with Apptainer, the
+# same for every Slurm, kept in cluster/.cache/software and shown to every cluster of this clone as
+# /srv/slipway.
 
 # shellcheck disable=SC2034  # used in up.sh
 FIRST_IMAGE=python/3.13
@@ -12,7 +13,7 @@ in_builder() {
         --volume "$REPO_DIR:/repo:ro" --volume "$CLUSTER_SOFTWARE:/out" --volume "$SITE_DIR:/run/site:ro" \
         --volume "$BASES_DIR:/bases" --env SLIPWAY_BASES=/bases \
         --env http_proxy --env https_proxy --env no_proxy \
-        --workdir /repo "localhost/slipway-node:$SLURM_TAG" with-site "$@"
+        --workdir /repo "localhost/slipway-builder:$SLIPWAY_CLONE" with-site "$@"
 }
 
 # Builds only when the fingerprint of the sources changed; usage: build_once NAME "SOURCES" COMMAND…

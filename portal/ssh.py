@@ -49,7 +49,7 @@ class Ssh:
         self._access.close_app(person, session_id, self.door(person, session_id).app.name)
 
     def key(self, person: Person) -> str:
-        """One's own private key, made now if there is none; all one's sessions have it then."""
+        """One's own private key, made now if there is none; all one's sessions take it then."""
         key = self._files.container_key(person.name)
         self._note(person.name, "ssh.key")
         return key

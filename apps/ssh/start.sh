@@ -1,8 +1,14 @@
 #!/bin/sh
-# An SSH server for this session's user alone: whoever holds ~/id_container may come in, with a
+# An SSH server for this session's user alone: whoever holds their id_container may come in, with a
 # shell, files (SFTP, scp, rsync) and forwarded ports. All of it is from the toolkit, so the image
 # needs nothing but a shell. One sshd for each connection, which socat hands over to it.
 umask 077
+# Public keys, shown read-only: what the portal writes there counts from the next connection on.
+keys=/opt/slipway-ssh
+if [ ! -d "$keys" ]; then
+    echo "This session began before Slipway's last update, which renewed SSH keys. Launch it again."
+    exit 69
+fi
 bin=$SLIPWAY_TOOLKIT/bin
 run=$SLIPWAY_RUN
 user=${USER:-$(id -un)}
@@ -32,10 +38,11 @@ echo "$user:x:$(id -g):" > "$run/group"
 rm -f "$run/host_key" "$run/host_key.pub"
 "$bin/ssh-keygen" -q -t ed25519 -N '' -C '' -f "$run/host_key" || exit 1
 cat "$run/host_key.pub" > "$run/details"
+[ ! -e "$keys/renewed" ] || echo renewed >> "$run/details"
 
 cat > "$run/sshd_config" <<CONFIG
 HostKey $run/host_key
-AuthorizedKeysFile $run/authorized_keys
+AuthorizedKeysFile $keys/authorized_keys
 AllowUsers $user
 AuthenticationMethods publickey
 PasswordAuthentication no
@@ -65,12 +72,8 @@ LoginGraceTime 20
 LogLevel ERROR
 CONFIG
 
-# Read anew for each connection: a new key counts from the next one on.
 cat > "$run/connection" <<CONNECTION
 #!/bin/sh
-key=$run/authorized_keys
-$bin/ssh-keygen -y -P '' -f "$HOME/id_container" < /dev/null > "\$key.\$\$" 2> /dev/null
-mv -f "\$key.\$\$" "\$key"
 export LD_PRELOAD=$SLIPWAY_TOOLKIT/lib/libnss_wrapper.so
 export NSS_WRAPPER_PASSWD=$run/passwd NSS_WRAPPER_GROUP=$run/group
 exec $bin/sshd -i -e -f $run/sshd_config

@@ -136,6 +136,9 @@ copy_runner() {
     chmod 755 "$tree/bin/runner"
 }
 
+# Read by the image's own Jupyter and Python.
+copy_jupyter() { cp -r "$source_dir/images/toolkit/jupyter" "$tree/jupyter"; }
+
 # Loaded by the image's own programs, so neither its loader nor its search path is the toolkit's.
 copy_gpu_shim() {
     local library
@@ -199,6 +202,7 @@ copy_event_loop
 copy_python
 copy_parts_of_c_library
 copy_runner
+copy_jupyter
 copy_gpu_shim
 copy_locale
 copy_terminfo

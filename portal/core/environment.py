@@ -16,19 +16,29 @@ MAX_VARIABLES = 100
 MAX_TOTAL = 65_536
 """Bytes of all names and values of a session, so that every front end can send them again."""
 
-# What begins like this belongs to somebody who would be confused by a user's value.
+_OPEN = "could open its kernels to everybody on the node"
+
+# What begins like this belongs to somebody who would be confused by a user's value, or protects the
+# session from its neighbours. What else protects it is set after the user's variables (apps/).
 _PREFIXES = {
     "SLIPWAY_": "Slipway's own, which the apps are started with",
     "SLURM": "Slurm's",
     "SBATCH_": "Slurm's",
+    "SPANK_": "Slurm's, for its plug-ins",
     "APPTAINER": "the container's, and would change what is in it",
     "SINGULARITY": "the container's, and would change what is in it",
     "LD_": "the program loader's, and would stop the terminal and the apps",
+    "JUPYTER": f"Jupyter's, and {_OPEN}; settings go into ~/.jupyter",
+    "IPYTHON": f"Jupyter's, and {_OPEN}; settings go into ~/.ipython",
+    "TMUX": "the terminal's, and would keep it from finding its windows",
+    "TTYD": "the terminal's, and would change who gets in",
+    "CODE_SERVER_": "VS Code's, and would change who gets in",
+    "NSS_WRAPPER_": "the SSH server's, and would change who gets in",
 }
 _ALLOWED = frozenset({"LD_LIBRARY_PATH"})  # the toolkit's programs do not look at it
 
 _OURS = (
-    "HOME USER LOGNAME SHELL PWD OLDPWD TERM TMUX TMUX_TMPDIR TERMINFO_DIRS JUPYTER_RUNTIME_DIR"
+    "HOME USER LOGNAME SHELL PWD OLDPWD TERM TERMINFO_DIRS"
 ).split()
 _NAMES = (
     dict.fromkeys(_OURS, "set by Slipway in every session")
@@ -36,7 +46,10 @@ _NAMES = (
         ("IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS"),
         "the shell's, and would break the scripts that start the apps",
     )
-    | {"PYTHONHOME": "Python's, and would keep Jupyter from starting"}
+    | {
+        "PYTHONHOME": "Python's, and would keep Jupyter from starting",
+        "PYTHONSTARTUP": "Python's, and would run a file in each kernel before its first cell",
+    }
 )
 
 

@@ -122,7 +122,7 @@ class UserFiles(Protocol):
     def container_key(self, user: str, new: bool = False) -> str:
         """The user's private SSH key (id_container), made if there is none, or anew.
 
-        All their sessions that run have it afterwards. Raises Unavailable.
+        All their sessions that run take it, and no other, afterwards. Raises Unavailable.
         """
         ...
 

@@ -13,7 +13,9 @@ from portal.core.app import AppSpec
 from portal.core.session import Session
 
 KEY_FILE = "id_container"
-"""Name of the private key, in the session's home and as a download."""
+"""Name of the private key, as a download and in the user's home on the cluster."""
+KEY_FOLDER = "key"
+"""Where it lies there, below the portal's folder."""
 _PRIVATE = re.compile(
     r"-----BEGIN OPENSSH PRIVATE KEY-----\n[A-Za-z0-9+/=\n]+-----END OPENSSH PRIVATE KEY-----\n"
 )
@@ -48,6 +50,11 @@ def read_host_key(details: str) -> HostKey | None:
     return HostKey(f"{words[0]} {words[1]}", f"SHA256:{digest}")
 
 
+def was_renewed(details: str) -> bool:
+    """Whether the app tells that its owner's key is a new one, which nobody has fetched yet."""
+    return "renewed" in details.splitlines()[1:]
+
+
 @dataclass(frozen=True)
 class Door:
     """A session's SSH door: the app behind it, and how far it has come."""
@@ -71,6 +78,11 @@ class Door:
     def key(self) -> HostKey | None:
         """The host key, once the server has told of it."""
         return read_host_key(self.opened.details) if self.opened else None
+
+    @property
+    def renewed(self) -> bool:
+        """Whether the server takes a new key, which its owner had not fetched when it started."""
+        return self.is_open and self.opened is not None and was_renewed(self.opened.details)
 
     @property
     def name(self) -> str:

@@ -10,6 +10,9 @@ SESSION = re.compile(r"[0-9a-f]{32}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PATH = re.compile(r"/[!-~]*")
 CONTROL = "control"
+# More than the portal takes today, so that what it took before still starts; the kernel's own limit
+# for a program's start, of which these are a part, is a few times as much.
+ENV_BYTES = 512 * 1024
 
 
 class SpecError(ValueError):
@@ -257,6 +260,8 @@ def _environment(message: dict[str, object]) -> dict[str, str]:
         # The value is secret, and so it is not named.
         if not VARIABLE.fullmatch(name) or not isinstance(value, str) or "\0" in value:
             raise SpecError("env", "holds a name or a value that cannot be set")
+    if sum(len(f"{name}={value}".encode(errors="replace")) for name, value in variables.items()) > ENV_BYTES:
+        raise SpecError("env", f"has more than {ENV_BYTES} bytes, too many to start programs with")
     return variables
 
 

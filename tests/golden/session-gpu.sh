@@ -22,10 +22,10 @@ fail() { printf 'Slipway: %s\n' "$1"; exit 70; }
 # From here on the secret is only in the open file.
 exec 3< "$session/spec.json"
 rm -f -- "$session/spec.json"
-mkdir -p -m 700 -- "$session/home" "$session/tmp" ||
+# In "ssh" the portal keeps the public key of who may come in by SSH; a private one is in no session.
+keys=$PWD/.slipway/ssh
+mkdir -p -m 700 -- "$session/home" "$session/tmp" "$keys" ||
     fail "its folder could not be made; your home directory may be full."
-# Who holds this key may come in by SSH; the portal has made it before, unless it could not.
-cp -- "$PWD/.slipway/id_container" "$session/home/id_container" 2>/dev/null
 # Where Apptainer is a site's own module, the login environment finds it.
 hash apptainer 2>/dev/null || . /etc/profile
 hash apptainer 2>/dev/null ||
@@ -108,6 +108,7 @@ apptainer --silent exec --containall \
     --home "$session/home":/home/alice \
     --bind "$session/tmp":/tmp \
     --bind /srv/slipway/toolkit.sqsh:/opt/slipway:image-src=/ \
+    --bind "$keys":/opt/slipway-ssh:ro \
     "${share_gpu[@]}" \
     "${binds[@]}" /srv/slipway/images/python/3.13/image.sif \
     /opt/slipway/bin/runner --job-id "$SLURM_JOB_ID" --node "$SLURMD_NODENAME" <&3 3<&- &

@@ -21,10 +21,10 @@ fail() { printf 'Slipway: %s\n' "$1"; exit 70; }
 # From here on the secret is only in the open file.
 exec 3< "$session/spec.json"
 rm -f -- "$session/spec.json"
-mkdir -p -m 700 -- "$session/home" "$session/tmp" ||
+# In "ssh" the portal keeps the public key of who may come in by SSH; a private one is in no session.
+keys=$PWD/.slipway/ssh
+mkdir -p -m 700 -- "$session/home" "$session/tmp" "$keys" ||
     fail "its folder could not be made; your home directory may be full."
-# Who holds this key may come in by SSH; the portal has made it before, unless it could not.
-cp -- "$PWD/.slipway/id_container" "$session/home/id_container" 2>/dev/null
 # Where Apptainer is a site's own module, the login environment finds it.
 hash apptainer 2>/dev/null || . /etc/profile
 hash apptainer 2>/dev/null ||
@@ -100,13 +100,47 @@ fi
 # Each is mounted on an empty folder in the session's own home, and in the container's mount namespace
 # alone: out here that folder stays empty, so deleting the session's home never touches what is mounted.
 mount_folder() {
-    local name=$1 source=$2 mode=$3
-    [[ $source == /* ]] || source=$PWD/$source
+    local name=$1 source=$2 mode=$3 base=$PWD real
+    if [[ $source == /* ]]; then base=${source%/*}; else source=$PWD/$source; fi
     [[ -d $source ]] || fail "the folder \"$name\" is not there any more. Launch without it, or make it again."
     [[ -r $source && -x $source ]] || fail "you may not read the folder \"$name\". Launch without it."
+    real=$(cd -P -- "$source" && pwd -P)
+    [[ $real -ef $source ]] || fail "the folder \"$name\" cannot be found. Launch without it."
+    is_storage "$real" "$base" ||
+        fail "the folder \"$name\" leads to ${real//[^[:print:]]/?}, which is neither yours nor storage. Launch without it."
     mkdir -p -- "$session/home/$name" || fail "its home could not be made; your home directory may be full."
-    bind_folder "$source" "$name" "$mode"
-    [[ -z $mode ]] || freeze_below "$source" "$name"
+    bind_folder "$real" "$name" "$mode"
+    [[ -z $mode ]] || freeze_below "$real" "$name"
+    hide_own "$real" "$name"
+}
+
+# A folder may be a link: to what its user owns or may write to, such as a project's folder, or to
+# another file system, such as shared data. The node's own system and Slipway's folder are no storage.
+is_storage() {
+    local real=$1 base
+    [[ $real/ != "$own"/* && ! $real -ef $own ]] || return 1
+    base=$(cd -P -- "$2" && pwd -P)
+    [[ $real/ != "$base"/* ]] || return 0
+    case ${real%/}/ in
+        / | /bin/* | /boot/* | /dev/* | /etc/* | /lib/* | /lib32/* | /lib64/* | /proc/* | /root/* | /run/* | \
+            /sbin/* | /sys/* | /usr/* | /var/*) return 1 ;;
+    esac
+    # Where everybody may write, as in /tmp, it takes more than that.
+    [[ -O $real || -w $real && ! -k $real || $(stat -c %d -- "$real") != $(stat -c %d /) ]]
+}
+
+# Slipway's own folder, with what is secret in it, is not shown with the folder around it.
+hide_own() {
+    local place
+    if [[ $own == "$1"/* ]]; then
+        place=${own#"$1"/}
+    elif [[ $1/.slipway -ef $own ]]; then
+        place=.slipway
+    else
+        return 0
+    fi
+    mkdir -p -m 500 -- "$session/nothing"
+    bind_folder "$session/nothing" "$2/$place" ,ro
 }
 
 bind_folder() {
@@ -124,6 +158,7 @@ freeze_below() {
     done < /proc/self/mountinfo
 }
 
+own=$(cd -P -- "$PWD/.slipway" && pwd -P)
 mount_folder home . ,ro
 mount_folder data storage/data ""
 mount_folder maps-2.1 /srv/storage/alice/maps-2.1 ,ro
@@ -133,6 +168,7 @@ apptainer --silent exec --containall \
     --home "$session/home":/home/alice \
     --bind "$session/tmp":/tmp \
     --bind /srv/slipway/toolkit.sqsh:/opt/slipway:image-src=/ \
+    --bind "$keys":/opt/slipway-ssh:ro \
     "${binds[@]}" /srv/slipway/images/python/3.13/image.sif \
     /opt/slipway/bin/runner --job-id "$SLURM_JOB_ID" --node "$SLURMD_NODENAME" <&3 3<&- &
 container=$!

@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 from portal.core.access import AppState, AppWish
 from portal.core.reasons import explain
 from portal.core.session import OVER, State
-from portal.core.ssh import KEY_FILE, Door
+from portal.core.ssh import KEY_FILE, KEY_FOLDER, Door
 from portal.errors import FieldError, InvalidRequest
 from portal.web.context import person, services
 from portal.web.pages.blueprint import blueprint
@@ -127,5 +127,6 @@ def _page(door: Door, problem: str = "", wanted: str = "", status: int = 200) ->
         wanted=wanted,
         taken=taken[:5],
         renewed="renewed" in request.args,
+        key_folder=f"{services().settings.sessions.directory}/{KEY_FOLDER}",
     )
     return make_response(page, status)

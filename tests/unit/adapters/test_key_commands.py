@@ -1,9 +1,10 @@
-"""The command that makes and hands out a user's SSH key, run by a real shell in a made-up home."""
+"""The commands that make and hand out a user's SSH key, run by a real shell in a made-up home."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -28,37 +29,131 @@ def ask(home: Path, new: bool = False) -> str:
     return key
 
 
+def make(home: Path) -> None:
+    """What a launch does."""
+    subprocess.run(["sh", "-c", f"umask 077; {make_step('.slipway')}"], cwd=home, check=True)
+
+
+def public(key: str) -> str:
+    """The public half of a private key."""
+    done = subprocess.run(
+        ["ssh-keygen", "-y", "-f", "/dev/stdin"], input=key, capture_output=True, text=True
+    )
+    if done.returncode == 0:
+        return done.stdout
+    raise AssertionError(done.stderr)
+
+
+def accepted(home: Path) -> str:
+    """The key that sessions take; "" while there is none."""
+    file = home / ".slipway" / "ssh" / "authorized_keys"
+    return file.read_text() if file.exists() else ""
+
+
+def old_home(home: Path) -> str:
+    """A home as versions before left it: the key, and a copy in a session's home."""
+    copies = home / ".slipway" / "sessions" / "a" / "home"
+    copies.mkdir(parents=True)
+    old = home / ".slipway" / "id_container"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(old)], check=True)
+    (copies / "id_container").write_text(old.read_text())
+    (home / ".slipway").chmod(0o755)
+    return old.read_text()
+
+
+def left(home: Path) -> dict[str, int]:
+    """All files below the portal's folder, and who may do what with them."""
+    top = home / ".slipway"
+    found = (file for file in top.rglob("*") if file.is_file())
+    return {str(file.relative_to(top)): file.stat().st_mode & 0o777 for file in found}
+
+
 def test_of_many_at_once_all_get_the_same_key(tmp_path: Path) -> None:
     keys = {process.communicate()[0] for process in [start(tmp_path) for _ in range(6)]}
     assert len(keys) == 1
     key = keys.pop()
     assert find_private_key(key) == key
-    file = tmp_path / ".slipway" / "id_container"
-    assert file.read_text() == key
-    assert file.stat().st_mode & 0o777 == 0o600
-    assert [found.name for found in (tmp_path / ".slipway").iterdir()] == ["id_container"]
+    assert (tmp_path / ".slipway" / "key" / "id_container").read_text() == key
+    assert left(tmp_path) == {"key/id_container": 0o600, "ssh/authorized_keys": 0o600}
+    for folder in (".slipway", ".slipway/key", ".slipway/ssh"):
+        assert (tmp_path / folder).stat().st_mode & 0o777 == 0o700
+    assert accepted(tmp_path) == public(key)
 
 
-@pytest.mark.parametrize("new", [False, True])
-def test_every_session_has_the_key_afterwards(tmp_path: Path, new: bool) -> None:
-    homes = [tmp_path / ".slipway" / "sessions" / name / "home" for name in ("a", "b")]
-    for home in homes:
-        home.mkdir(parents=True)
-    (tmp_path / ".slipway" / "sessions" / "begun").mkdir()
-    (homes[0] / "id_container").write_text("an older one")
+def test_many_new_ones_at_once_leave_one_that_fits(tmp_path: Path) -> None:
+    for _ in range(3):
+        processes = [start(tmp_path, new=number % 2 == 0) for number in range(6)]
+        for process in processes:
+            process.communicate()
+        key = (tmp_path / ".slipway" / "key" / "id_container").read_text()
+        assert accepted(tmp_path) == public(key)
+        assert ask(tmp_path) == key
+
+
+def test_no_private_key_reaches_a_session(tmp_path: Path) -> None:
+    home = tmp_path / ".slipway" / "sessions" / "a" / "home"
+    home.mkdir(parents=True)
+    for new in (False, True):
+        make(tmp_path)
+        key = ask(tmp_path, new)
+        assert list(home.iterdir()) == []
+        assert "PRIVATE" not in accepted(tmp_path)
+        assert accepted(tmp_path) == public(key)
+
+
+def test_a_new_key_is_the_only_one(tmp_path: Path) -> None:
     first = ask(tmp_path)
-    key = ask(tmp_path, new)
-    assert (key == first) is not new
-    for home in homes:
-        assert (home / "id_container").read_text() == key
-        assert [found.name for found in home.iterdir()] == ["id_container"]
+    second = ask(tmp_path, new=True)
+    assert second != first
+    assert accepted(tmp_path) == public(second)
+    assert ask(tmp_path) == second
 
 
-def test_a_launch_makes_the_key_once(tmp_path: Path) -> None:
-    (tmp_path / ".slipway").mkdir()
-    for _ in range(2):
-        subprocess.run(["sh", "-c", make_step(".slipway")], cwd=tmp_path, check=True)
-    assert ask(tmp_path) == ask(tmp_path)
+def test_a_key_that_was_in_sessions_is_renewed_once(tmp_path: Path) -> None:
+    old = old_home(tmp_path)
+    make(tmp_path)
+    assert not list(tmp_path.rglob("sessions/*/home/id_container"))
+    assert accepted(tmp_path) not in ("", public(old))
+    # Its owner is told until he has fetched the new one.
+    assert "ssh/renewed" in left(tmp_path)
+    key = ask(tmp_path)
+    assert key != old
+    assert "ssh/renewed" not in left(tmp_path)
+    make(tmp_path)
+    assert ask(tmp_path) == key
+    assert "ssh/renewed" not in left(tmp_path)
+
+
+@pytest.mark.parametrize("step", range(1, 12))
+def test_a_crash_at_any_command_is_made_good_by_the_next_use(tmp_path: Path, step: int) -> None:
+    old = old_home(tmp_path)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    count = tmp_path / "count"
+    count.write_text("")
+    for name in ("mkdir", "chmod", "rm", "ssh-keygen", "ln", "mv", "cat"):
+        text = f"""\
+            #!/bin/sh
+            echo >> {count}
+            [ "$(/usr/bin/wc -l < {count})" -lt {step} ] || kill -9 "$PPID"
+            exec /usr/bin/env PATH=/usr/bin:/bin {name} "$@"
+            """
+        (programs / name).write_text(textwrap.dedent(text))
+        (programs / name).chmod(0o755)
+    for new in (False, True):
+        count.write_text("")
+        subprocess.run(
+            key_argv(".slipway", new),
+            env={"HOME": str(tmp_path), "PATH": f"{programs}:/usr/bin:/bin"},
+            capture_output=True,
+            check=False,
+        )
+        assert accepted(tmp_path) != public(old)
+    make(tmp_path)
+    key = ask(tmp_path)
+    assert key != old
+    assert accepted(tmp_path) == public(key)
+    assert not list(tmp_path.rglob("home/id_container"))
 
 
 def test_a_home_that_cannot_be_written_is_told_of(tmp_path: Path) -> None:

@@ -180,6 +180,11 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
+def nothing(node: Node) -> str:
+    """The empty folder that covers Slipway's own, as the options have it."""
+    return str(node.session / "nothing").replace('"', '""')
+
+
 def test_the_container_gets_the_mounts(node: Node) -> None:
     data = MountPoint("data", "storage/data", False)
     look = f'ls -A "$session/home" > {node.seen}.home'
@@ -187,7 +192,8 @@ def test_the_container_gets_the_mounts(node: Node) -> None:
     quoted = str(node.home).replace('"', '""')
     assert node.binds() == [
         f'type=bind,"src={quoted}/storage/data","dst=/home/alice/data"',
-        f'type=bind,"src={quoted}/.","dst=/home/alice/home",ro',
+        f'type=bind,"src={quoted}","dst=/home/alice/home",ro',
+        f'type=bind,"src={nothing(node)}","dst=/home/alice/home/.slipway",ro',
     ]
     assert Path(f"{node.seen}.home").read_text().split() == ["data", "home"]
     assert not node.session.exists()
@@ -199,6 +205,47 @@ def test_a_link_to_a_folder_is_a_folder(node: Node, tmp_path: Path) -> None:
     (node.home / "storage" / "linked").symlink_to(tmp_path / "far")
     assert node.run((MountPoint("linked", "storage/linked", False),))[0] == 0
     assert len(node.binds()) == 1
+
+
+@pytest.mark.parametrize(
+    "target", ["/", "/etc", "/usr/share", "/proc", "/dev", "../.slipway", "../.slipway/sessions"]
+)
+def test_a_link_into_the_nodes_system_or_slipways_folder_is_refused(
+    node: Node, target: str
+) -> None:
+    (node.home / "storage" / "linked").symlink_to(target)
+    code, log = node.run((MountPoint("linked", "storage/linked", False),))
+    assert code == 70
+    last = log.splitlines()[-1]
+    assert last.startswith('Slipway: the folder "linked" leads to /')
+    assert last.endswith(", which is neither yours nor storage. Launch without it.")
+    assert not node.seen.exists()
+    assert not node.session.exists()
+
+
+def test_the_folder_of_all_storage_folders_may_not_lead_there_either(node: Node) -> None:
+    (node.home / "elsewhere").symlink_to("/usr")
+    code, log = node.run((MountPoint("share", "elsewhere/share", False),))
+    assert (code, 'the folder "share" leads to /usr/share' in log) == (70, True)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_slipways_folder_is_covered_wherever_a_link_shows_it(
+    node: Node, tmp_path: Path, read_only: bool
+) -> None:
+    """The home by a link, and what is above the home."""
+    for name, target, place in (
+        ("again", node.home, "again/.slipway"),
+        ("above", tmp_path, f"above/{node.home.name}/.slipway"),
+    ):
+        (node.session / "spec.json").parent.mkdir(parents=True, exist_ok=True)
+        (node.session / "spec.json").write_text("{}\n")
+        (node.home / "storage" / name).symlink_to(target)
+        assert node.run((MountPoint(name, f"storage/{name}", read_only),))[0] == 0
+        quoted = place.replace('"', '""')
+        assert node.binds()[-1] == (
+            f'type=bind,"src={nothing(node)}","dst=/home/alice/{quoted}",ro'
+        )
 
 
 @pytest.mark.parametrize("what", ["gone", "a file", "a broken link"])
@@ -239,7 +286,8 @@ def test_read_only_reaches_what_is_mounted_below(node: Node) -> None:
     assert node.binds() == [
         f'type=bind,"src={quoted}/storage/data","dst=/home/alice/data",ro',
         f'type=bind,"src={quoted}/storage/data/in ner","dst=/home/alice/data/in ner",ro',
-        f'type=bind,"src={quoted}/.","dst=/home/alice/home"',
+        f'type=bind,"src={quoted}","dst=/home/alice/home"',
+        f'type=bind,"src={nothing(node)}","dst=/home/alice/home/.slipway",ro',
     ]
 
 

@@ -104,6 +104,27 @@ def test_a_session_that_waits_opens_with_ssh(
     assert [key.partition(".")[2] for key in world.routes.map] == ["ssh"]
 
 
+def test_who_has_a_new_key_is_told(alice: Browser, runner: Runner) -> None:
+    page = page_of(runner)
+    words = "Copies of the one before lay in your sessions"
+    alice.post(page)
+    answered(runner)
+    assert words not in alice.get(page).text
+    report = {"state": "ready", "message": "", "log": "", "details": f"{KEY} \nrenewed"}
+    assert runner("apps/ssh", report).status_code == 200
+    text = alice.get(f"{page}/now").text
+    assert words in text
+    assert "download the new one" in text
+    # The host's key is what it was, also for who reads all that the server told.
+    assert KEY.split()[1] in text
+
+
+def test_the_page_says_where_the_private_key_is(alice: Browser, runner: Runner) -> None:
+    text = alice.get(page_of(runner)).text
+    assert "No session has it" in text
+    assert "<code>~/.slipway/key</code>" in text
+
+
 def test_a_port_of_ones_choice(world: World, alice: Browser, runner: Runner) -> None:
     page = page_of(runner)
     for wrong in ("80", "22222", "no", "1" * 5000):

@@ -1,0 +1,115 @@
+"""Jupyter's side of kernels that no neighbour on the node can reach; config/ makes it known.
+
+Whatever other settings say, kernels of this server talk over unix sockets. A Python kernel is
+started through kernel.py, which sees to the rest. Of any other kernel the server looks itself, until
+it first answers, whether it listens on TCP, and ends it then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from pathlib import Path
+
+from jupyter_server.services.kernels.kernelmanager import ServerKernelManager
+
+START = str(Path(__file__).with_name("kernel.py"))
+LAUNCHERS = ("ipykernel_launcher", "ipykernel")
+LISTEN = "0A"
+LOOK_SECONDS = 20.0
+PAUSE = 0.1
+REASON = "it listens on TCP port %s, where everybody on this node could reach it"
+
+
+class KernelManager(ServerKernelManager):
+    """A kernel that is started without a TCP port, or not at all."""
+
+    _guarded = False
+    _watch: asyncio.Task[None] | None = None
+
+    def format_kernel_cmd(self, extra_arguments=None):
+        """The kernel's command, with ours in the place of ipykernel's own start."""
+        if self.transport != "ipc":
+            raise RuntimeError("Slipway: a kernel here talks over unix sockets only")
+        command = super().format_kernel_cmd(extra_arguments)
+        guarded = through_our_start(command)
+        self._guarded = guarded != command
+        return guarded
+
+    def write_connection_file(self, **options):
+        """Where the kernel finds its sockets: in the server's own closed folder, come what may."""
+        self.transport = "ipc"
+        self.ip = os.path.splitext(self.connection_file)[0] + "-ipc"
+        super().write_connection_file(**options)
+
+    async def _async_post_start_kernel(self, **options):
+        await super()._async_post_start_kernel(**options)
+        if not self._guarded:
+            self._watch = asyncio.ensure_future(self._look_until_it_answers())
+
+    async def _look_until_it_answers(self):
+        deadline = time.monotonic() + LOOK_SECONDS
+        while time.monotonic() < deadline and self.provisioner is not None:
+            ports = tcp_ports(getattr(self.provisioner, "pid", None))
+            if ports:
+                await self._refuse(ports)
+                return
+            # Its first word; from then on what it does is its user's wish.
+            if self.execution_state not in (None, "starting"):
+                return
+            await asyncio.sleep(PAUSE)
+
+    async def _refuse(self, ports):
+        self.reason = REASON % ", ".join(map(str, ports))
+        self.log.error("Slipway: the kernel %s is ended: %s", self.kernel_name, self.reason)
+        self.stop_restarter()
+        await self._async_kill_kernel()
+        self.execution_state = "dead"
+
+
+def through_our_start(command: list[str]) -> list[str]:
+    """The same command with kernel.py instead of `-m ipykernel_launcher`; others as they are."""
+    if os.path.basename(command[0]).startswith("python"):
+        for place, (word, module) in enumerate(zip(command, command[1:], strict=False)):
+            if word == "-m" and module in LAUNCHERS:
+                return [*command[:place], START, *command[place + 2 :]]
+    return command
+
+
+def tcp_ports(leader: int | None) -> list[int]:
+    """The TCP ports on which processes of a kernel listen; `leader` is the first of them."""
+    mine = {inode for pid in _session_of(leader) for inode in _sockets_of(pid)}
+    return sorted(port for inode, port in _listening().items() if inode in mine) if mine else []
+
+
+def _session_of(leader: int | None) -> list[int]:
+    found = []
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            # Behind the name, which may have any character in it; the fourth is the session.
+            fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
+            if int(fields[3]) == leader:
+                found.append(int(name))
+    return found
+
+
+def _sockets_of(pid: int) -> list[str]:
+    links = []
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                links.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+    return [link[8:-1] for link in links if link.startswith("socket:[")]
+
+
+def _listening() -> dict[str, int]:
+    found = {}
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == LISTEN:
+                    found[fields[9]] = int(fields[1].rpartition(":")[2], 16)
+    return found

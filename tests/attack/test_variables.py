@@ -1,0 +1,284 @@
+"""Variables and files of settings that would switch a protection off: at a real kernel."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.apps import Kernel
+from tests.client import Api, Json, Visitor
+from tests.cluster import Cluster, wait_for
+
+# What alice's processes listen on by TCP, as root on the node sees it.
+LISTENING = """
+import os
+ports = {}
+for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+    for line in open(table).read().splitlines()[1:]:
+        fields = line.split()
+        if fields[3] == "0A":
+            ports[fields[9]] = int(fields[1].rpartition(":")[2], 16)
+found = set()
+for pid in filter(str.isdecimal, os.listdir("/proc")):
+    try:
+        if os.stat("/proc/" + pid).st_uid != 1001:
+            continue
+        for name in os.listdir("/proc/%s/fd" % pid):
+            link = os.readlink("/proc/%s/fd/%s" % (pid, name))
+            if link[:8] == "socket:[" and link[8:-1] in ports:
+                found.add(ports[link[8:-1]])
+    except OSError:
+        pass
+print(*sorted(found))
+"""
+DEBUGGER = """
+import json, sys
+try:
+    import debugpy
+    there = True
+except ImportError:
+    there = False
+print(json.dumps({"debugpy": there, "supported": get_ipython().kernel.debugger is not None
+    if hasattr(get_ipython().kernel, "debugger") else False}))
+"""
+CHILD = """
+import multiprocessing
+def child():
+    print("said by a child", flush=True)
+process = multiprocessing.get_context("fork").Process(target=child)
+process.start()
+process.join()
+"""
+
+
+def ports_of_alice(cluster: Cluster, node: str) -> list[int]:
+    """The TCP ports on which her processes listen there."""
+    return [int(port) for port in cluster.run(node, "python3", "-c", LISTENING).split()]
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("IPYTHONDIR", "Jupyter's"),
+        ("IPYTHON_ANYTHING", "Jupyter's"),
+        ("JUPYTER_CONFIG_DIR", "Jupyter's"),
+        ("JUPYTER_CONFIG_PATH", "Jupyter's"),
+        ("JUPYTER_NO_CONFIG", "Jupyter's"),
+        ("JUPYTER_TOKEN", "Jupyter's"),
+        ("JUPYTERHUB_API_TOKEN", "Jupyter's"),
+        ("SPANK_X", "Slurm's"),
+        ("PYTHONSTARTUP", "Python's"),
+        ("TMUX_ANYTHING", "terminal's"),
+        ("TTYD_ANYTHING", "terminal's"),
+    ],
+)
+def test_what_could_switch_a_protection_off_is_refused_by_name(
+    alice: Api, name: str, word: str
+) -> None:
+    """B38, 40, 41, 44: answered 201 before."""
+    body = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
+    answer = alice("POST", "/sessions", json=body | {"env": {name: "/nonexistent"}})
+    if answer.status_code == 201:
+        alice.launched += [session["id"] for session in answer.json()["sessions"]]
+    assert answer.status_code == 422
+    assert f"{name} cannot be set" in answer.text
+    assert word in answer.text
+    assert alice.list() == []
+
+
+class Room:
+    """A session of alice's whose JupyterLab can be started anew."""
+
+    def __init__(self, cluster: Cluster, api: Api, session: Json) -> None:
+        self.cluster = cluster
+        self.api = api
+        self.session = session
+        self.home = f"/home/alice/.slipway/sessions/{session['id']}/home"
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file of her session's home, as she could."""
+        folder = f"{self.home}/{path}".rpartition("/")[0]
+        self.cluster.run("login", "mkdir", "-p", folder, user="alice")
+        self.cluster.run("login", "tee", f"{self.home}/{path}", user="alice", stdin=text)
+
+    def remove(self, path: str) -> None:
+        """Remove it again."""
+        self.cluster.run("login", "rm", "-rf", f"{self.home}/{path}", user="alice")
+
+    def lab(self) -> Visitor:
+        """JupyterLab, started now."""
+        self.stop()
+        return self.api.open(self.session["id"], "jupyterlab")
+
+    def stop(self) -> None:
+        """End JupyterLab with all of its kernels, so that the next one reads its files anew."""
+        script = "pkill -u alice -f jupyter-lab; while pgrep -u alice -f jupyter-lab; do sleep 0.1; done"
+        self.cluster.shell(self.session["node"], script, check=False)
+        wait_for("JupyterLab to have ended", lambda: self.state() != "ready")
+
+    def state(self) -> str:
+        """How far JupyterLab is."""
+        apps = self.api.get(self.session["id"])["apps"]
+        return next(str(app.get("state")) for app in apps if app["name"] == "jupyterlab")
+
+    def ports(self) -> list[int]:
+        """All TCP ports of hers but the gateway's."""
+        found = ports_of_alice(self.cluster, self.session["node"])
+        assert found, "not even the gateway listens?"
+        return found[1:] if len(found) == 1 else found
+
+
+@pytest.fixture(scope="module")
+def room(cluster: Cluster, researcher: Api) -> Room:
+    """A session with variables that may be set and come near to Jupyter's own."""
+    env = {
+        "PATH": "/usr/games",
+        "PYTHONPATH": "/nonexistent",
+        "XDG_CONFIG_HOME": "/tmp/config",
+        "PORT": "9",
+        "HOST": "0.0.0.0",
+    }
+    return Room(cluster, researcher, researcher.running(env=env))
+
+
+@pytest.fixture(autouse=True)
+def clean(room: Room) -> Iterator[None]:
+    """Each test finds a home without settings."""
+    yield
+    for path in (".ipython", ".jupyter", ".local"):
+        room.remove(path)
+
+
+def works_and_listens_nowhere(room: Room, kernel: Kernel) -> None:
+    """The kernel is whole, and no neighbour on the node can reach it."""
+    assert "said by a child" in kernel.run(CHILD).text
+    assert kernel.value(DEBUGGER) == {"debugpy": False, "supported": False}
+    assert room.ports() == []
+
+
+def test_variables_that_may_be_set_do_no_harm(room: Room) -> None:
+    """41, 44: PATH stays in front, and everything works."""
+    kernel = Kernel(room.lab())
+    path = kernel.value("import json, os; print(json.dumps(os.environ['PATH']))")
+    assert path.startswith("/usr/games:")
+    works_and_listens_nowhere(room, kernel)
+    kernel.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (
+            ".jupyter/jupyter_server_config.py",
+            "c.KernelManager.transport = 'tcp'\n"
+            "c.AsyncKernelManager.transport = 'tcp'\n"
+            "c.AsyncIOLoopKernelManager.transport = 'tcp'\n"
+            "c.ServerKernelManager.transport = 'tcp'\n"
+            "c.KernelManager.ip = '127.0.0.1'\n"
+            "c.ServerApp.ip = '0.0.0.0'\nc.ServerApp.port = 18888\nc.ServerApp.sock = ''\n"
+            "c.ServerApp.kernel_manager_class = "
+            "'jupyter_server.services.kernels.kernelmanager.MappingKernelManager'\n"
+            "c.MultiKernelManager.kernel_manager_class = 'jupyter_client.ioloop.IOLoopKernelManager'\n"
+            "c.MappingKernelManager.kernel_manager_class = 'jupyter_client.ioloop.IOLoopKernelManager'\n",
+        ),
+        (
+            ".jupyter/jupyter_config.json",
+            '{"KernelManager": {"transport": "tcp", "ip": "0.0.0.0"}}',
+        ),
+        (
+            ".ipython/profile_default/ipython_config.py",
+            "c.IPKernelApp.transport = 'tcp'\nc.IPKernelApp.ip = '0.0.0.0'\n",
+        ),
+        (
+            ".ipython/profile_default/ipython_kernel_config.py",
+            "c.IPKernelApp.transport = 'tcp'\nc.IPKernelApp.ip = '0.0.0.0'\n",
+        ),
+    ],
+)
+def test_settings_in_files_do_not_open_a_port(room: Room, path: str, text: str) -> None:
+    """B38 by files: an honest person's settings switch nothing off by accident."""
+    room.stop()
+    for folder in (".ipython", ".jupyter"):
+        room.remove(folder)
+    room.write(path, text)
+    kernel = Kernel(room.lab())
+    works_and_listens_nowhere(room, kernel)
+    kernel.close()
+
+
+def start(visitor: Visitor, name: str) -> Json:
+    """Start a kernel by the name of its specification."""
+    visitor.get("/lab")
+    answer = visitor.send("POST", "/api/kernels", json={"name": name})
+    assert answer.status_code == 201, answer.text
+    found: Json = answer.json()
+    return found
+
+
+def specification(*argv: str) -> str:
+    """A kernel.json."""
+    words: dict[str, Any] = {"argv": [*argv, "{connection_file}"], "display_name": "Own"}
+    return json.dumps(words | {"language": "python"})
+
+
+PLACE = ".local/share/jupyter/kernels/own"
+BACK = """#!/bin/sh
+exec python -m ipykernel_launcher -f "$1"
+"""
+OPENS = """
+import socket, sys, time
+listener = socket.create_server(("127.0.0.1", 0))
+time.sleep(600)
+"""
+LISTENS = """
+import socket
+listener = socket.create_server(("127.0.0.1", 0))
+"""
+
+
+def own_kernel(room: Room, *argv: str, **files: str) -> Visitor:
+    """JupyterLab with a kernel of one's own."""
+    room.stop()
+    room.write(f"{PLACE}/kernel.json", specification(*argv))
+    for name, text in files.items():
+        room.write(f"{PLACE}/{name}", text)
+    return room.lab()
+
+
+def test_a_wrapped_kernel_listens_nowhere(room: Room) -> None:
+    """As many sites write them: a script that loads modules and becomes ipykernel."""
+    place = f"/home/alice/{PLACE}"
+    visitor = own_kernel(room, "sh", f"{place}/wrap", wrap=BACK)
+    kernel = Kernel(visitor, start(visitor, "own")["id"])
+    works_and_listens_nowhere(room, kernel)
+    kernel.close()
+
+
+def test_a_kernel_that_listens_is_ended_and_says_why(room: Room, researcher: Api) -> None:
+    """B38: what cannot be helped does not start."""
+    place = f"/home/alice/{PLACE}"
+    visitor = own_kernel(room, "python", f"{place}/run.py", **{"run.py": OPENS})
+    start(visitor, "own")
+    ends_with(room, researcher, "the kernel own is ended: it listens on TCP port")
+
+
+def test_a_kernel_that_would_listen_does_not_start_and_says_why(
+    room: Room, researcher: Api
+) -> None:
+    """B38: and that is looked at before the kernel serves anybody."""
+    room.stop()
+    room.write(".ipython/profile_default/ipython_kernel_config.py", LISTENS)
+    start(room.lab(), "python3")
+    words = "this kernel does not start, since it would listen on TCP port"
+    ends_with(room, researcher, words)
+
+
+def ends_with(room: Room, researcher: Api, words: str) -> None:
+    """The session's log says why, and there is no port."""
+    log = f"/sessions/{room.session['id']}/log"
+    wait_for("a reason", lambda: words in researcher.ask("GET", log)["log"])
+    room.remove(".ipython")
+    wait_for("no port", lambda: room.ports() == [], 30)
