@@ -9,11 +9,12 @@ from portal.access import Access
 from portal.adapters.access_store import Doors
 from portal.adapters.catalog import FolderCatalog
 from portal.adapters.certificates import CertificateAuthority
+from portal.adapters.home_files import HomeFiles
 from portal.adapters.preset_store import PresetTable
 from portal.adapters.routes import HaproxyRoutes
 from portal.adapters.rules_store import RulesTable
 from portal.adapters.runners import GatewayRunners, resolve
-from portal.adapters.slurm import HomeFiles, Slurm
+from portal.adapters.slurm import Slurm
 from portal.adapters.store import Store, open_database
 from portal.adapters.transport import PasswordCheck, SshTransport
 from portal.administration import Administration
@@ -36,7 +37,7 @@ def now() -> datetime:
 def wire(settings: Settings) -> Services:
     """Everything, as the settings say."""
     authority = CertificateAuthority(settings.state.ca_file(""))
-    transport = SshTransport(settings.login, authority)
+    transport = SshTransport(settings.login, authority, settings.slurm.operator)
     engine = open_database(settings.state.database_url)
     store, doors = Store(engine), Doors(engine)
     catalog = FolderCatalog(settings.sessions.apps, settings.sessions.images, doors.image_apps)
@@ -81,7 +82,7 @@ def wire(settings: Settings) -> Services:
         sessions=sessions,
         access=access,
         logins=doors,
-        authenticate=PasswordCheck(settings.login),
+        authenticate=PasswordCheck(settings.login, transport.uid),
         clock=now,
         folders=Folders(files, administration.note),
         presets=Presets(PresetTable(engine), now),
