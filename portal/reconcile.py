@@ -7,13 +7,13 @@ it keeps its state, and pages say UNKNOWN when Slurm is silent.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from portal.core.ends import (
     BY_NOBODY_KNOWN,
     LOG_BYTES,
-    LOG_LINES,
     explain_end,
     needs_log,
     start_failure,
@@ -24,13 +24,16 @@ from portal.core.job import JobReport, Node
 from portal.core.queue import places
 from portal.core.session import LIVE, OVER, Cause, Changes, Session, State
 from portal.core.usage import measure
-from portal.errors import InvalidRequest, PortalError, Unavailable
+from portal.errors import Conflict, InvalidRequest, PortalError
 from portal.sessions import Sessions
 
 log = logging.getLogger(__name__)
 
 SUBMISSION_SETTLED = timedelta(seconds=60)
 """After this no sbatch of an earlier attempt can still be under way (it is ended after 20 s)."""
+LOST_SETTLED = timedelta(seconds=60)
+"""How long queue and accounting must not have known a job before it is looked for by its name."""
+SEARCH_AGAIN = timedelta(seconds=30)
 MAX_ATTEMPTS = 3
 CANCEL_AGAIN = timedelta(seconds=6)
 ORDER_AGAIN = timedelta(seconds=5)
@@ -51,6 +54,8 @@ class Reconciler:
         self._scheduler = sessions.scheduler
         self._clock = sessions.clock
         self._nodes: list[Node] = []
+        self._searched: dict[str, datetime] = {}
+        """When lost sessions were last looked for."""
 
     def look(self) -> bool:
         """One look at Slurm's queue; False when Slurm does not answer (noted, nothing changes)."""
@@ -78,7 +83,8 @@ class Reconciler:
         report = jobs.get(session.job_id or "")
         try:
             if session.job_id is None:
-                self._settle(session)
+                if self._clock() - session.submitted >= SUBMISSION_SETTLED:
+                    self._later(session, "settle", self._settle)
             elif report is None or report.user != session.owner or report.state.over:
                 return True
             else:
@@ -121,6 +127,46 @@ class Reconciler:
                 self._end(session, report)
             elif report is None and session.lost is None:
                 self._store.change(session.id, {session.state}, lost=self._clock())
+            elif report is None:
+                self._search_in_time(session)
+
+    def _search_in_time(self, session: Session) -> None:
+        """Have a lost session looked for, once in a while."""
+        now = self._clock()
+        self._searched = {
+            known: when for known, when in self._searched.items() if now - when < SEARCH_AGAIN
+        }
+        if session.id not in self._searched and now - (session.lost or now) > LOST_SETTLED:
+            self._searched[session.id] = now
+            self._later(session, "search", self._search, "/search")
+
+    def _search(self, session: Session) -> None:
+        """Look for the job by its name: its number may be wrong, and then nothing else finds it."""
+        report = self._job_of(session)
+        if report is None:
+            if session.state is State.ENDING:
+                self._finish_unknown(session)
+        elif report.job_id != session.job_id:
+            log.info("session %s: its job is %s, not %s", session.id, report.job_id, session.job_id)
+            self._adopt(session, report)
+
+    def _finish_unknown(self, session: Session) -> None:
+        """End what its owner wants ended and Slurm has never heard of, or has forgotten."""
+        known = {"job_id": session.job_id}
+        text = (
+            f"Ended by {session.stopped_by or session.owner}. Slurm knows no job of this session."
+        )
+        ended = self._store.change_if(
+            session.id,
+            {State.ENDING},
+            known,
+            state=State.FINISHED,
+            ended=self._clock(),
+            cause=Cause.CANCELLED,
+            end_text=text,
+        )
+        if ended is not None:
+            self._sessions.access.close_session(session.id)
 
     def _accounting_may_lag(self, queued: JobReport | None) -> bool:
         """Whether to wait a moment for accounting, which alone knows who cancelled a job."""
@@ -136,7 +182,7 @@ class Reconciler:
 
     def _settle(self, session: Session) -> None:
         """Find out what became of a submission whose answer nobody heard."""
-        if self._clock() - session.submitted < SUBMISSION_SETTLED:
+        if session.job_id is not None or self._clock() - session.submitted < SUBMISSION_SETTLED:
             return
         try:
             report = self._job_of(session)
@@ -151,8 +197,6 @@ class Reconciler:
                 self._sessions.resubmit(session)
         except InvalidRequest as error:
             self._give_up(session, str(error))
-        except Unavailable as error:
-            log.warning("session %s: not settled yet: %s", session.id, error)
 
     def _job_of(self, session: Session) -> JobReport | None:
         found = self._scheduler.find(session.id, session.owner)
@@ -162,9 +206,13 @@ class Reconciler:
 
     def _adopt(self, session: Session, report: JobReport) -> None:
         log.info("session %s: found its job %s", session.id, report.job_id)
-        changed = self._store.change(session.id, LIVE, **observe(session, report, self._clock()))
+        known = {"job_id": session.job_id}
+        news = observe(session, report, self._clock())
+        changed = self._store.change_if(session.id, LIVE, known, **news)
         if changed is not None and changed.state is State.ENDING:
             self._sessions.cancel_again(changed)
+        elif changed is not None and changed.state in OVER:
+            self._sessions.access.close_session(session.id)
 
     def _finish_unsubmitted(self, session: Session) -> None:
         self._store.change(
@@ -198,29 +246,43 @@ class Reconciler:
                 and session.ready
                 and (now - session.ready > ORDER_AGAIN)
             ):
-                self._sessions.access.starts.start_wanted(session)
+                self._later(session, "orders", self._sessions.access.starts.start_wanted, "/apps")
 
     def prepare_requeued(self) -> None:
         """Make ready what sessions need that Slurm has put back into the queue."""
         for session in self._store.live():
             if session.state is State.PENDING and not session.token_hash:
-                try:
-                    self._sessions.prepare_again(session)
-                except PortalError as error:
-                    log.warning("session %s: not prepared yet: %s", session.id, error)
+                self._later(session, "prepare", self._prepare)
+
+    def _prepare(self, session: Session) -> None:
+        if session.state is State.PENDING and not session.token_hash:
+            self._sessions.prepare_again(session)
 
     def clean(self) -> None:
         """Keep the last words of ended sessions, and delete what they left in users' homes."""
         for session in self._store.unclean():
-            try:
-                words = self._last_words(session)
-                if words is None:
-                    continue
-                self._sessions.files.remove_session(session.owner, session.id)
-            except PortalError as error:
-                log.warning("session %s: %s", session.id, error)
-                continue
-            self._store.change(session.id, {session.state}, cleaned=True, **words)
+            self._later(session, "clean", self._clean)
+
+    def _clean(self, session: Session) -> None:
+        words = None if session.cleaned else self._last_words(session)
+        if words is None:
+            return
+        if words:  # told at once: deleting may take its time
+            self._store.change(session.id, {session.state}, **words)
+        self._sessions.files.remove_session(session.owner, session.id)
+        self._store.change(session.id, {session.state}, cleaned=True)
+
+    def _later(
+        self, session: Session, what: str, action: Callable[[Session], object], lane: str = ""
+    ) -> None:
+        """Have something done that may wait for the session's owner, with what is stored then."""
+
+        def act() -> None:
+            fresh = self._store.get(session.id)
+            if fresh is not None:
+                action(fresh)
+
+        self._sessions.later(session.owner + lane, f"{what} {session.id}", act)
 
     def _last_words(self, session: Session) -> Changes | None:
         """What the log adds to the explanation of an end; None while it may still come."""
@@ -228,14 +290,19 @@ class Reconciler:
             return {}
         since = self._clock() - (session.ended or self._clock())
         try:
-            data = self._sessions.files.log_tail(session.owner, session.id, LOG_LINES, LOG_BYTES)
+            data = self._sessions.files.log_tail(session.owner, session.id, LOG_BYTES)
+        except Conflict:  # no file: waiting does not make it one
+            return self._told(session, "")
         except PortalError:
             if since < LOG_GIVEN_UP:
                 raise
-            return {}
+            return self._told(session, "")
         if not data.strip() and since < LOG_LAG:
             return None
-        lines = tail(data)
+        return self._told(session, tail(data))
+
+    @staticmethod
+    def _told(session: Session, lines: str) -> Changes:
         words: Changes = {"end_log": lines}
         if session.cause is Cause.START_FAILED and session.stop_requested is None:
             words["end_text"] = start_failure(session.exit_code, lines)

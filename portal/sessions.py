@@ -20,14 +20,29 @@ from portal.core.job import Estimate, JobReport
 from portal.core.launch import LaunchRequest, parse_launch
 from portal.core.listing import ListQuery, Page, count_tabs
 from portal.core.ports import Certificates, Clock, Resolver, Scheduler, UserFiles
-from portal.core.session import LIVE, NEVER_CALLED, NOT_WAITING, OVER, WAITING, Session, State
+from portal.core.session import (
+    LIVE,
+    NEVER_CALLED,
+    NOT_WAITING,
+    OVER,
+    WAITING,
+    Changes,
+    Session,
+    State,
+)
 from portal.core.stores import SessionStore, StatusStore
 from portal.core.submission import Rules
 from portal.core.template import fill
 from portal.errors import Conflict, Gone, NotFound, Unauthorized
 from portal.estimates import Estimates
 from portal.launches import Launches
+from portal.owners import Later, at_once
 from portal.tending import Tending
+
+MOST_OF_A_LOG = 1 << 20
+"""Bytes of a log that are read at once."""
+MOST_THREADS = 8
+"""Of one core, on any processor that there is."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +110,8 @@ class Sessions:
         self.catalog = catalog
         self.clock = clock
         self.gpus = gpus
+        self.later: Later = at_once
+        """How what waits for owners is done; the worker has a pool for it."""
         self._certificates = certificates
         self._resolve = resolve
         self._administration = administration
@@ -192,27 +209,39 @@ class Sessions:
         The runner's word is not enough for where it is: Slurm must say that this very job of
         this user holds the node. Saying it again (a lost answer) is fine.
         """
-        report = self._job_of(session, message)
-        address = self._address(report.nodes[0])
+        place = self._proven(session, message) or self._prove(session, message)
         certificate = self._certificates.sign_gateway(session.id, message.request)
         changed = self.store.change(
             session.id,
             WAITING | {State.RUNNING},
             state=State.RUNNING,
-            job_id=report.job_id,
-            node=report.nodes[0],
-            address=address,
+            **place,
             port=message.port,
             **NOT_WAITING,
-            started=report.start or self.clock(),
             ready=session.ready or self.clock(),
             last_used=self.clock(),
-            deadline=report.deadline,
             apps=self.access.note_image(session, message.apps),
         )
         if changed is None:
             raise Gone("The session is over.")
         return ReadyAnswer(certificate, self.access.starts.wanted(changed))
+
+    @staticmethod
+    def _proven(session: Session, message: ReadyMessage) -> Changes | None:
+        """{} where Slurm has said before that this job holds this node; a repeated call."""
+        known = session.job_id, session.node
+        same = session.ready is not None and known == (message.job_id, message.node)
+        return {} if same and session.address is not None else None
+
+    def _prove(self, session: Session, message: ReadyMessage) -> Changes:
+        report = self._job_of(session, message)
+        return {
+            "job_id": report.job_id,
+            "node": report.nodes[0],
+            "address": self._address(report.nodes[0]),
+            "started": report.start or self.clock(),
+            "deadline": report.deadline,
+        }
 
     def _job_of(self, session: Session, message: ReadyMessage) -> JobReport:
         for report in self.scheduler.find(session.id, session.owner):
@@ -322,11 +351,12 @@ class Sessions:
             stop_requested=self.clock(),
             stopped_by=NEVER_CALLED,
         )
-        self._launches.cancel(session)
+        self.cancel_again(session)
 
     def cancel_again(self, session: Session) -> None:
-        """Repeat the wish of stop(), for reconcile."""
-        self._launches.cancel(session)
+        """Repeat the wish of stop(), for reconcile: when the owner's turn comes."""
+        name = f"cancel {session.id}"
+        self.later(f"{session.owner}/cancel", name, lambda: self._launches.cancel(session))
 
     # Time and holds
 
@@ -349,12 +379,14 @@ class Sessions:
     def log_size(self, person: Person, session_id: str) -> int:
         """Bytes in a session's log."""
         session = self.visible(person, session_id)
+        self._tending.note_reading(person, session)
         return self.files.log_size(session.owner, session.id)
 
     def read_log(self, person: Person, session_id: str, offset: int, limit: int = 1 << 20) -> bytes:
         """Part of a session's log, from a byte offset on."""
         session = self.visible(person, session_id)
-        return self.files.read_log(session.owner, session.id, offset, limit)
+        self._tending.note_reading(person, session)
+        return self.files.read_log(session.owner, session.id, offset, min(limit, MOST_OF_A_LOG))
 
 
 def _described(person: Person, session: Session) -> str:
@@ -371,4 +403,8 @@ def _cpu_percent(session: Session, cpu_seconds: float, now: datetime) -> float |
         return None
     span = (now - session.usage_at).total_seconds()
     used = cpu_seconds - session.cpu_seconds
-    return round(100 * used / span, 1) if span > 0 and used >= 0 else None
+    if span <= 0 or used < 0:
+        return None
+    # Two reports may come in quick succession, and what they say is the runner's word. Slurm may
+    # round cores up to whole ones with all their threads, and no further.
+    return min(round(100 * used / span, 1), 100.0 * MOST_THREADS * session.cpus)

@@ -12,13 +12,14 @@ from portal.adapters.accounts import LoginNodeAccounts
 from portal.adapters.attempts import AttemptTable
 from portal.adapters.catalog import FolderCatalog
 from portal.adapters.certificates import CertificateAuthority
+from portal.adapters.home_files import HomeFiles
 from portal.adapters.logins import LoginTable
 from portal.adapters.preset_store import PresetTable
 from portal.adapters.routes import HaproxyRoutes
 from portal.adapters.rules_store import RulesTable
 from portal.adapters.runners import GatewayRunners, resolve
 from portal.adapters.sealed import Sealer
-from portal.adapters.slurm import HomeFiles, Slurm
+from portal.adapters.slurm import Slurm
 from portal.adapters.store import Store, open_database
 from portal.adapters.transport import PasswordCheck, SshTransport
 from portal.administration import Administration, caller_address
@@ -43,7 +44,7 @@ def now() -> datetime:
 def wire(settings: Settings) -> Services:
     """Everything, as the settings say."""
     authority = CertificateAuthority(settings.state.ca_file(""))
-    transport = SshTransport(settings.login, authority)
+    transport = SshTransport(settings.login, authority, settings.slurm.operator)
     engine = open_database(settings.state.database_url)
     sealer = Sealer(settings.state.keys)
     store, doors = Store(engine, sealer), Doors(engine)
@@ -100,7 +101,7 @@ def wire(settings: Settings) -> Services:
         access=access,
         logins=logins,
         attempts=Attempts(AttemptTable(engine), terms, now, administration.note, caller_address),
-        authenticate=PasswordCheck(settings.login),
+        authenticate=PasswordCheck(settings.login, transport.uid),
         clock=now,
         folders=Folders(files, administration.note),
         presets=Presets(PresetTable(engine, sealer), now),

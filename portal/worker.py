@@ -17,11 +17,14 @@ from pathlib import Path
 from portal.accounts import LOOK_SECONDS
 from portal.errors import PortalError
 from portal.idleness import Idleness
+from portal.owners import OwnerWork
 from portal.reconcile import Reconciler
 from portal.services import Services
 
 log = logging.getLogger(__name__)
 
+HANGS_AFTER = 300.0
+"""Seconds: whatever is asked of Slurm, of homes and of runners ends long before that."""
 MEASURE_SECONDS = 20.0
 """How often it is looked who uses what."""
 
@@ -36,6 +39,20 @@ class Chore:
     due: float = field(default=0.0)
 
 
+class Lane:
+    """Chores that wait for each other, and since when one of them is being done."""
+
+    def __init__(self, *chores: Chore) -> None:
+        self.chores = chores
+        self.begun: float | None = None
+
+    @property
+    def hangs(self) -> bool:
+        """Whether a chore has been under way for so long that it will never end."""
+        begun = self.begun
+        return begun is not None and time.monotonic() - begun > HANGS_AFTER
+
+
 class Worker:
     """Runs the chores, each kind in a thread of its own so that none holds up another."""
 
@@ -46,16 +63,18 @@ class Worker:
         idleness = Idleness(services.sessions, decided.rules, decided.note)
         self._services = services
         self._stop = threading.Event()
+        self._owners = OwnerWork()
+        services.sessions.later = self._owners
         self._lanes = [
-            [
+            Lane(
                 Chore("partitions", slurm.partitions_seconds, reconciler.read_partitions),
                 Chore("look", slurm.poll_seconds, reconciler.look),
-            ],
-            [Chore("limits", slurm.limits_seconds, reconciler.read_limits)],
-            [Chore("routes", 1.0, services.access.ways.restore)],
-            [Chore("accounts", LOOK_SECONDS, services.accounts.look)],
-            [Chore("idleness", MEASURE_SECONDS, idleness.look)],
-            [
+            ),
+            Lane(Chore("limits", slurm.limits_seconds, reconciler.read_limits)),
+            Lane(Chore("routes", 1.0, services.access.ways.restore)),
+            Lane(Chore("accounts", LOOK_SECONDS, services.accounts.look)),
+            Lane(Chore("idleness", MEASURE_SECONDS, idleness.look)),
+            Lane(
                 Chore("clean", 1.0, reconciler.clean),
                 Chore("requeued", 3.0, reconciler.prepare_requeued),
                 Chore("who", 10.0, reconciler.ask_who),
@@ -65,7 +84,7 @@ class Worker:
                 Chore("attempts", 60.0, services.attempts.conclude),
                 Chore("variables", 3600.0, self._forget_variables),
                 Chore("journal", 3600.0, services.administration.expire),
-            ],
+            ),
         ]
 
     def _forget_variables(self) -> None:
@@ -79,19 +98,28 @@ class Worker:
         threads = [
             threading.Thread(target=self._lane, args=(lane,), daemon=True) for lane in self._lanes
         ]
+        self._owners.start()
         for thread in threads:
             thread.start()
         while not self._stop.wait(1.0):
+            # Whoever supervises us starts us afresh; a worker that half works helps nobody.
             if not all(thread.is_alive() for thread in threads):
-                # Whoever supervises us starts us afresh; a worker that half works helps nobody.
                 raise SystemExit("a lane of the worker ended")
+            for lane in self._lanes:
+                if lane.hangs:
+                    names = ", ".join(chore.name for chore in lane.chores)
+                    raise SystemExit(f"a lane of the worker hangs: {names}")
+            if self._owners.broken(HANGS_AFTER):
+                raise SystemExit("the work for owners of sessions hangs")
 
-    def _lane(self, chores: list[Chore]) -> None:
+    def _lane(self, lane: Lane) -> None:
         while not self._stop.is_set():
-            for chore in chores:
+            for chore in lane.chores:
                 if time.monotonic() >= chore.due:
+                    lane.begun = time.monotonic()
                     self._do(chore)
-            pause = min(chore.due for chore in chores) - time.monotonic()
+                    lane.begun = None
+            pause = min(chore.due for chore in lane.chores) - time.monotonic()
             self._stop.wait(max(pause, 0.05))
 
     @staticmethod

@@ -15,11 +15,12 @@ from portal.access import Access
 from portal.accounts import AccountWatch
 from portal.adapters.access_store import Doors
 from portal.adapters.attempts import AttemptTable
+from portal.adapters.home_files import HomeFiles
 from portal.adapters.logins import LoginTable
 from portal.adapters.preset_store import PresetTable
 from portal.adapters.rules_store import RulesTable
 from portal.adapters.sealed import Sealer, make_key
-from portal.adapters.slurm import HomeFiles, Slurm
+from portal.adapters.slurm import Slurm
 from portal.adapters.store import Store, open_database
 from portal.adapters.tables import SessionRow
 from portal.adapters.transport import Completed
@@ -120,12 +121,19 @@ class FakeSlurm:
     entry: str = "AllowAccounts=ALL AllowQos=ALL QoS=N/A"
 
     def run(
-        self, user: str, argv: Sequence[str], stdin: bytes = b"", seconds: float = 20.0
+        self,
+        user: str,
+        argv: Sequence[str],
+        stdin: bytes = b"",
+        seconds: float = 20.0,
+        most: int = 0,
     ) -> Completed:
         """Act on one command line."""
         words = list(argv)
         if words[0] == "env":
             words = [word for word in words[1:] if not re.match(r"[A-Z_]+=", word)]
+        if words[0] == "timeout":
+            words = words[3:]  # --kill-after=… and the seconds
         line = " ".join(words)
         self.commands.append(f"{user}: {line}")
         if "--test-only" in line:
@@ -151,15 +159,16 @@ class FakeSlurm:
             "scontrol": self._scontrol,
             "scancel": self._scancel,
             "id": lambda _words: Completed(0, b"carol\n", ""),
-            "stat": lambda _words: Completed(0, b"%d\n" % len(self.log), ""),
         }
         return act[words[0]](words)
 
     def _piece(self, line: str) -> bytes:
-        """What the pipe of tail and head prints of the log."""
-        found = re.search(r"tail -c \+(\d+) .* head -c (\d+)", line)
-        start, length = (int(found[1]) - 1, int(found[2])) if found else (0, None)
-        return self.log[start:][:length]
+        """What dd prints of the log, or how many bytes it has."""
+        if line.endswith(".log"):
+            return b"%d\n" % len(self.log)
+        found = re.search(r"start=(\d+);", line)
+        length = int(line.rpartition(" ")[2])
+        return self.log[int(found[1]) :][:length] if found else self.log[-length:]
 
     def _sbatch(self, user: str, line: str, text: str) -> Completed:
         match = re.search(r"mkdir (\S+/sessions/[0-9a-f]{32})", line)

@@ -102,6 +102,8 @@ _SACCT_FIELDS = ("JobIDRaw", "User", "State", "NodeList", "Submit", "Start", "En
 
 def sacct_argv(job_ids: Collection[str]) -> list[str]:
     """What accounting knows of these jobs, whenever they ran."""
+    if strange := [job_id for job_id in job_ids if not is_job_id(job_id)]:
+        raise ValueError(f"no job ids: {strange}")
     return [*_sacct_base(), "--allusers", f"--jobs={','.join(sorted(job_ids))}"]
 
 
@@ -239,12 +241,9 @@ def sbatch_argv() -> list[str]:
     return ["sbatch", "--parsable"]
 
 
-def sbatch_parse(text: str) -> str:
-    """The job id, from "12" or "12;cluster"."""
-    job_id = text.strip().splitlines()[-1].partition(";")[0] if text.strip() else ""
-    if not job_id.isdigit():
-        raise SurpriseError(f"sbatch: no job id in {text!r}")
-    return job_id
+def is_job_id(text: str) -> bool:
+    """Whether Slurm could have given this number to a job: ASCII digits, 10 at most."""
+    return re.fullmatch(r"[0-9]{1,10}", text) is not None
 
 
 def estimate_argv() -> list[str]:
@@ -285,9 +284,9 @@ def extend_argv(job_id: str, minutes: int) -> list[str]:
     return ["scontrol", "update", f"JobId={job_id}", f"TimeLimit={minutes}"]
 
 
-def scancel_argv(*job_ids: str) -> list[str]:
-    """Cancel jobs; silent of those that are over already."""
-    return ["scancel", "--quiet", *job_ids]
+def scancel_argv(*job_ids: str, user: str = "") -> list[str]:
+    """Cancel jobs, of this user's only if one is named; silent of those that are over already."""
+    return ["scancel", "--quiet", *([f"--user={user}"] if user else []), *job_ids]
 
 
 _UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
@@ -351,8 +350,9 @@ def _state(word: str) -> JobState:
 
 
 def _time(text: str) -> datetime | None:
-    if text.isdigit():
-        return datetime.fromtimestamp(int(text), UTC) if int(text) else None
+    # Of any length, it could be a time beyond what a datetime holds.
+    if re.fullmatch(r"[0-9]{1,11}", text) and int(text):
+        return datetime.fromtimestamp(int(text), UTC)
     return None
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from portal.adapters import accounting, commands, folder_commands, key_commands
+from portal.adapters import accounting, commands, key_commands
 from portal.adapters.transport import Completed, Transport
-from portal.core.folders import Folder, storage_of
 from portal.core.job import Estimate, JobReport, Node, Partition
 from portal.core.limits import Limits
-from portal.core.ssh import find_private_key
-from portal.errors import Conflict, FieldError, InvalidRequest, OutcomeUnknown, Unavailable
+from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
+
+log = logging.getLogger(__name__)
 
 # What Slurm's commands say when it is Slurm that fails, not the request (slurm_errno.c).
 _DOWN = (
@@ -97,7 +99,17 @@ class Slurm:
         if done.code != 0:
             self._transport.run(user, ["rm", "-rf", "--", folder], seconds=self._seconds)
             raise _refusal(done)
-        return commands.sbatch_parse(done.stdout.decode(errors="replace"))
+        return self._number(user, session)
+
+    def _number(self, user: str, session: str) -> str:
+        """The job's number, from Slurm: what sbatch printed came through the user's shell."""
+        try:
+            found = self.find(session, user)
+        except Unavailable as error:
+            raise OutcomeUnknown(f"Slurm took the job and does not say which: {error}") from error
+        if not found:
+            raise OutcomeUnknown("Slurm does not know the job that it was said to have taken.")
+        return max(found, key=lambda job: (not job.state.over, int(job.job_id))).job_id
 
     def estimate(self, user: str, script: str) -> Estimate:
         """Slurm's guess when it would start this script's job; nothing is submitted."""
@@ -109,19 +121,35 @@ class Slurm:
         if done.code in (124, 137):
             raise Unavailable("Slurm took too long to estimate a start.")
         if done.code == 0:
-            return commands.estimate_parse(done.stderr)
+            try:
+                return commands.estimate_parse(done.stderr)
+            except commands.SurpriseError as error:
+                raise Unavailable(f"Slurm's guess cannot be read: {error}") from error
         refusal = _refusal(done)
         if not isinstance(refusal, InvalidRequest):
             raise refusal
-        return Estimate(None, "", f"Slurm would not take it: {_words(done)}")
+        return Estimate(None, "", f"Slurm would not take it: {words_of(done)}")
 
     def cancel(self, user: str, *job_ids: str) -> None:
-        """Cancel as the user, all with one command; a job that is over already is fine."""
-        done = self._transport.run(user, commands.scancel_argv(*job_ids), seconds=self._seconds)
+        """Cancel a user's jobs, all with one command; a job that is over already is fine.
+
+        As the operator where there is one: the end of a session does not wait for a user's shell.
+        """
+        known = list(filter(commands.is_job_id, job_ids))
+        if not known:
+            return
+        argv = self._limited(commands.scancel_argv(*known, user=user if self._operator else ""))
+        done = self._transport.run(self._operator or user, argv, seconds=self._seconds + 5)
         said = [line for line in done.stderr.splitlines() if line.strip()]
         wrong = [line for line in said if not any(word in line for word in _OVER_ALREADY)]
+        if done.code in (124, 137):
+            raise Unavailable("Slurm took too long to cancel the job.")
         if done.code != 0 and (wrong or not said):
-            raise Unavailable(f"Slurm did not cancel the job: {_words(done)}")
+            raise Unavailable(f"Slurm did not cancel the job: {words_of(done)}")
+
+    def _limited(self, argv: Sequence[str]) -> list[str]:
+        """A command that ends by itself when Slurm takes too long: that is not the user's doing."""
+        return ["timeout", "--kill-after=2", f"{self._seconds:.0f}", *argv]
 
     def prepare(self, user: str, session: str, spec: str) -> None:
         """Make the session's folder anew, with new instructions, for a job that Slurm has."""
@@ -136,13 +164,14 @@ class Slurm:
         argv = ["/bin/sh", "-c", " && ".join(steps)]
         done = self._transport.run(user, argv, f"{spec}\n".encode(), self._seconds)
         if done.code != 0:
-            raise Unavailable(f"The session's folder could not be made: {_words(done)}")
+            raise Unavailable(f"The session's folder could not be made: {words_of(done)}")
 
     def release(self, user: str, job_id: str) -> None:
         """Take a hold of the user's own away; a job that is not held is fine."""
-        done = self._transport.run(user, commands.release_argv(job_id), seconds=self._seconds)
+        argv = self._limited(commands.release_argv(job_id))
+        done = self._transport.run(user, argv, seconds=self._seconds + 5)
         if done.code != 0:
-            raise Unavailable(f"Slurm did not release the job: {_words(done)}")
+            raise Unavailable(f"Slurm did not release the job: {words_of(done)}")
 
     # As the operator
 
@@ -156,7 +185,7 @@ class Slurm:
         argv = commands.extend_argv(job_id, minutes)
         done = self._transport.run(self._operator, argv, seconds=self._seconds)
         if done.code != 0:
-            raise Unavailable(f"Slurm did not extend the time: {_words(done)}")
+            raise Unavailable(f"Slurm did not extend the time: {words_of(done)}")
 
     # As the reader
 
@@ -171,8 +200,24 @@ class Slurm:
 
     def ended(self, job_ids: Collection[str]) -> dict[str, JobReport]:
         """What accounting knows of these jobs; a job it does not know is left out."""
-        reports = commands.sacct_parse(self._ask(commands.sacct_argv(job_ids)))
-        return {report.job_id: self._named(report) for report in reports}
+        wanted = sorted(filter(commands.is_job_id, job_ids))
+        deadline = time.monotonic() + self._seconds
+        return {report.job_id: self._named(report) for report in self._sacct(wanted, deadline)}
+
+    def _sacct(self, job_ids: Sequence[str], deadline: float) -> list[JobReport]:
+        """Ask for all, and where that is refused for one half and the other: one bad number must
+        not keep accounting from everybody."""
+        if not job_ids:
+            return []
+        try:
+            return commands.sacct_parse(self._ask(commands.sacct_argv(job_ids)))
+        except _RefusedError as error:
+            if len(job_ids) == 1 or time.monotonic() > deadline:
+                log.warning("accounting does not take job %s: %s", ", ".join(job_ids), error)
+                return []
+            middle = len(job_ids) // 2
+            halves = job_ids[:middle], job_ids[middle:]
+            return [report for half in halves for report in self._sacct(half, deadline)]
 
     def ended_named(self, session: str, user: str, since: datetime) -> list[JobReport]:
         """The user's jobs of this name that accounting knows."""
@@ -214,84 +259,18 @@ class Slurm:
         words = ["env", *commands.ENVIRONMENT, *argv]
         done = self._transport.run(self._reader, words, seconds=self._seconds)
         if done.code != 0:
-            raise Unavailable(f"Slurm does not answer: {_words(done)}")
+            down = any(word in done.stderr for word in _DOWN)
+            kind = Unavailable if down or not done.stderr.strip() else _RefusedError
+            raise kind(f"Slurm does not answer: {words_of(done)}")
         return done.stdout.decode(errors="replace")
 
 
-class HomeFiles:
-    """UserFiles over the same transport."""
-
-    def __init__(self, transport: Transport, directory: str, storage: str) -> None:
-        self._transport = transport
-        self._directory = directory
-        self._storage = storage
-
-    def remove_session(self, user: str, session: str) -> None:
-        """Delete all that a session left; nothing there is fine."""
-        folder = f"{self._directory}/sessions/{session}"
-        done = self._transport.run(user, ["rm", "-rf", "--", folder])
-        if done.code != 0:
-            raise Unavailable(f"The session's files could not be deleted: {_words(done)}")
-
-    def read_log(self, user: str, session: str, offset: int, limit: int) -> bytes:
-        """Up to `limit` bytes of the session's log from `offset` on; b"" when there is none."""
-        file = f"{self._directory}/logs/{session}.log"
-        script = f"[ ! -e {file} ] || tail -c +{offset + 1} {file} | head -c {limit}"
-        return self._transport.run(user, ["/bin/sh", "-c", script]).stdout
-
-    def folders(self, user: str) -> list[Folder]:
-        """What could be mounted: the home directory, then storage folders by name."""
-        done = self._ask(user, folder_commands.list_argv(storage_of(user, self._storage)))
-        return folder_commands.list_parse(done.stdout)
-
-    def missing_folders(self, user: str, names: Collection[str]) -> set[str]:
-        """Those of these names of storage folders that the user has none of."""
-        argv = folder_commands.missing_argv(storage_of(user, self._storage), names)
-        return folder_commands.missing_parse(self._ask(user, argv).stdout)
-
-    def make_folder(self, user: str, name: str) -> Folder:
-        """Make a storage folder."""
-        storage = storage_of(user, self._storage)
-        done = self._transport.run(user, folder_commands.make_argv(storage, name))
-        if problem := folder_commands.storage_problem(done, storage):
-            raise Conflict(problem)
-        if refusal := folder_commands.make_refusal(done):
-            raise InvalidRequest([FieldError("folder", refusal)])
-        if done.code != 0:
-            raise Unavailable(f"The folder could not be made: {_words(done)}")
-        return folder_commands.make_parse(done.stdout, name)
-
-    def _ask(self, user: str, argv: Sequence[str]) -> Completed:
-        done = self._transport.run(user, argv)
-        if done.code != 0:
-            raise Unavailable(f"Your folders cannot be looked at right now: {_words(done)}")
-        return done
-
-    def log_tail(self, user: str, session: str, lines: int, limit: int) -> bytes:
-        """The last lines of the session's log; b"" when there is none."""
-        file = f"{self._directory}/logs/{session}.log"
-        script = f"[ ! -e {file} ] || tail -n {lines} {file} | tail -c {limit}"
-        done = self._transport.run(user, ["/bin/sh", "-c", script])
-        if done.code != 0:
-            raise Unavailable(f"The session's log could not be read: {_words(done)}")
-        return done.stdout
-
-    def container_key(self, user: str, new: bool = False) -> str:
-        """The user's private SSH key, which all their sessions take; made if there is none, or anew."""
-        done = self._transport.run(user, key_commands.key_argv(self._directory, new))
-        key = find_private_key(done.stdout.decode(errors="replace"))
-        if done.code != 0 or key is None:
-            raise Unavailable(f"Your SSH key could not be made: {_words(done)}")
-        return key
-
-    def log_size(self, user: str, session: str) -> int:
-        """Bytes in the session's log; 0 when there is none."""
-        file = f"{self._directory}/logs/{session}.log"
-        done = self._transport.run(user, ["stat", "--format=%s", "--", file])
-        return int(done.stdout) if done.code == 0 else 0
+class _RefusedError(Unavailable):
+    """Slurm answers, but not this question."""
 
 
-def _words(done: Completed) -> str:
+def words_of(done: Completed) -> str:
+    """The last line of what a command complained of."""
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     said = lines[-1] if lines else f"exit code {done.code}"
     return said.removeprefix("sbatch: error: ").removeprefix("allocation failure: ")
@@ -312,7 +291,7 @@ def _refusal(done: Completed) -> Exception:
             "Slurm does not answer, so nothing can be launched right now. Running sessions are "
             "not affected. Try again in a few minutes."
         )
-    text = _plugin_words(done) or _words(done).removeprefix("Batch job submission failed: ")
+    text = _plugin_words(done) or words_of(done).removeprefix("Batch job submission failed: ")
     said = done.stderr.lower()
     field = next((name for word, name in _FIELDS if word.lower() in said), "")
     return InvalidRequest([FieldError(field, f"Slurm refused it: {text}")])

@@ -153,10 +153,21 @@ class Store:
 
     def change(self, session: str, when: Collection[State], **changes: object) -> Session | None:
         """Change a session if it is in one of these states; None when it was not."""
+        return self.change_if(session, when, {}, **changes)
+
+    def change_if(
+        self,
+        session: str,
+        when: Collection[State],
+        known: Mapping[str, object],
+        **changes: object,
+    ) -> Session | None:
+        """Change a session if it is in one of these states and these fields are as known."""
+        as_known = [getattr(SessionRow, name) == value for name, value in known.items()]
         with Database(self._engine) as db:
             done = db.exec(
                 update(SessionRow)
-                .where(col(SessionRow.id) == session, col(SessionRow.state).in_(when))
+                .where(col(SessionRow.id) == session, col(SessionRow.state).in_(when), *as_known)
                 .values(**changes)
             )
             row = db.get(SessionRow, session) if done.rowcount else None

@@ -114,6 +114,7 @@ class SessionRow(SQLModel, table=True):
     deadline: datetime | None = _time(default=None)
     restarts: int = 0
     requeued: datetime | None = _time(default=None)
+    extending: datetime | None = _time(default=None)
     stop_requested: datetime | None = _time(default=None)
     stopped_by: str | None = None
     ended: datetime | None = _time(default=None)
@@ -132,6 +133,8 @@ class SessionRow(SQLModel, table=True):
     gpu_kills: int = 0
     apps: tuple[str, ...] = Field(default=(), sa_type=Words)
     last_used: datetime | None = _time(default=None)
+    log_read: datetime | None = _time(default=None)
+    log_read_by: str | None = None
 
 
 class SessionEnvRow(SQLModel, table=True):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-import logging
 import re
-import shlex
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
@@ -17,38 +16,54 @@ from typing import Protocol
 import paramiko
 
 from portal.adapters.certificates import CertificateAuthority
+from portal.adapters.conversation import (
+    Completed,
+    Conversation,
+    NotInTime,
+    Unresponsive,
+    hang_up,
+)
+from portal.adapters.turns import PATIENT, Bounds, Turns
 from portal.config import LoginSettings
 from portal.errors import OutcomeUnknown, Unavailable
 
-log = logging.getLogger(__name__)
-
 USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 CONNECT_SECONDS = 10.0
-MOST_AT_ONCE = 8
-"""Commands at the same time over one connection: sshd refuses the eleventh (MaxSessions), and a
-refusal would cost the others their connection."""
-WAIT_SECONDS = 5.0
-"""How long a command waits for its turn: a launch must be handed over before it counts as lost."""
 IDLE_SECONDS = 600.0
 """How long an unused connection is kept; sshd lets it outlive its certificate."""
-
-
-@dataclass(frozen=True)
-class Completed:
-    """A command that ran to its end."""
-
-    code: int
-    stdout: bytes
-    stderr: str
+PEOPLE = Bounds(at_once=3, waiting=3, seconds=PATIENT)
+"""What one person may have under way in one process: less than gunicorn has threads (8)."""
+OURS = Bounds(at_once=8, waiting=64, seconds=5.0)
+"""The same for the portal's own accounts. sshd refuses the eleventh command of a connection
+(MaxSessions), and a refusal would cost the others their connection."""
+MOST_OUTPUT = 256 * 1024
+"""Bytes that a command prints at most, unless it is one that reads a file or lists things."""
+MOST_OF_OURS = 64 * 1024 * 1024
+"""The same for the portal's own accounts: a large site's queue is megabytes."""
+BUSY = (
+    "Your commands on the login node do not end in time, or there are too many of them at once. "
+    "Try again in {seconds} seconds; if it stays like this, look at your shell's start-up files "
+    "and whether your home directory answers."
+)
+WINDOW = 512 * 1024
+"""Bytes that the login node may send ahead, for each command of a person's."""
 
 
 class Transport(Protocol):
     """Runs commands as somebody, somewhere."""
 
     def run(
-        self, user: str, argv: Sequence[str], stdin: bytes = b"", seconds: float = 20.0
+        self,
+        user: str,
+        argv: Sequence[str],
+        stdin: bytes = b"",
+        seconds: float = 20.0,
+        most: int = MOST_OUTPUT,
     ) -> Completed:
-        """Run to the end. Raises Unavailable when nothing was run, OutcomeUnknown after that."""
+        """Run to the end, which is `seconds` away at most, with `most` bytes of output.
+
+        Raises Unavailable when nothing was run, OutcomeUnknown after that.
+        """
         ...
 
 
@@ -56,95 +71,157 @@ class Transport(Protocol):
 class _Connection:
     transport: paramiko.Transport
     used: float
+    channels: int = 0
+    retired: bool = False
+    """Nothing new is begun over it, and it is closed with its last channel."""
 
 
 class SshTransport:
     """Commands over pooled SSH connections, one for each user."""
 
-    def __init__(self, settings: LoginSettings, authority: CertificateAuthority) -> None:
+    def __init__(
+        self, settings: LoginSettings, authority: CertificateAuthority, operator: str = ""
+    ) -> None:
         self._settings = settings
         self._authority = authority
+        self._our_accounts = {settings.reader, operator}
         self._pool: dict[str, _Connection] = {}
         self._lock = threading.Lock()
         self._user_locks: dict[str, threading.Lock] = {}
-        self._slots: dict[str, threading.BoundedSemaphore] = {}
+        self._people = Turns(PEOPLE, BUSY)
+        self._ours = Turns(OURS, BUSY)
 
     def run(
-        self, user: str, argv: Sequence[str], stdin: bytes = b"", seconds: float = 20.0
+        self,
+        user: str,
+        argv: Sequence[str],
+        stdin: bytes = b"",
+        seconds: float = 20.0,
+        most: int = MOST_OUTPUT,
     ) -> Completed:
-        """Run to the end on the login node as the user; waits while too many others do."""
-        with self._lock:
-            slot = self._slots.setdefault(user, threading.BoundedSemaphore(MOST_AT_ONCE))
-        if not slot.acquire(timeout=WAIT_SECONDS):
-            raise Unavailable(f"Too much is being done as {user} right now. Try again in a minute.")
+        """Run to the end on the login node as the user; waits a little while others do."""
+        if self._is_ours(user):
+            with self._ours.turn(user):
+                return self._run(user, argv, stdin, seconds, MOST_OF_OURS)
+        with self._people.turn(user):
+            try:
+                return self._run(user, argv, stdin, seconds, most)
+            except (Unresponsive, NotInTime):
+                self._people.strike(user)
+                raise
+
+    def _is_ours(self, user: str) -> bool:
+        return user in self._our_accounts
+
+    def _run(
+        self, user: str, argv: Sequence[str], stdin: bytes, seconds: float, most: int
+    ) -> Completed:
+        connection, channel = self._open(user)
+        ended = False
         try:
-            return self._run(user, argv, stdin, seconds)
+            done = Conversation(channel, most).run(argv, stdin, seconds)
+            ended = True
+            return done
+        except Unavailable:
+            raise
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            raise OutcomeUnknown(f"The login node did not finish {argv[0]} in time.") from error
         finally:
-            slot.release()
+            if not ended:
+                # A process that does not end keeps its place in this connection.
+                hang_up(channel)
+            self._close(user, connection, channel, retire=not ended)
 
-    def _run(self, user: str, argv: Sequence[str], stdin: bytes, seconds: float) -> Completed:
-        with self._channel(user) as channel:
-            try:
-                # exec: the user's own shell may be any; it only ever sees quoted words.
-                channel.exec_command("exec " + shlex.join(argv))
-                return _converse(channel, stdin, seconds)
-            except (paramiko.SSHException, OSError, EOFError) as error:
-                self._drop(user)
-                raise OutcomeUnknown(f"The login node did not finish {argv[0]} in time.") from error
-
-    def _channel(self, user: str) -> paramiko.Channel:
+    def _open(self, user: str) -> tuple[_Connection, paramiko.Channel]:
+        window = None if self._is_ours(user) else WINDOW
         for attempt in (1, 2):
-            transport = self._connection(user)
+            connection = self._connection(user)
             try:
-                return transport.open_session(timeout=CONNECT_SECONDS)
+                found = connection.transport.open_session(
+                    window_size=window, timeout=CONNECT_SECONDS
+                )
+                return connection, found
             except (paramiko.SSHException, OSError, EOFError) as error:
                 # A pooled connection may have died unnoticed; nothing was sent, so try afresh.
-                self._drop(user)
+                self._release(user, connection, retire=True)
                 if attempt == 2:
                     raise Unavailable("The login node does not answer.") from error
         raise AssertionError("unreachable")
 
-    def _connection(self, user: str) -> paramiko.Transport:
+    def _connection(self, user: str) -> _Connection:
+        """A connection with one channel more counted."""
         with self._lock:
             self._close_idle()
             lock = self._user_locks.setdefault(user, threading.Lock())
-        with lock:  # one log-in at a time for a user, the others wait for it
+        # One log-in at a time for a user, the others wait for it.
+        if not lock.acquire(timeout=2 * CONNECT_SECONDS):
+            raise Unavailable("The login node does not answer.")
+        try:
             with self._lock:
                 known = self._pool.get(user)
-            if known is None or not known.transport.is_active():
+            if known is None or known.retired or not known.transport.is_active():
                 known = _Connection(self._connect(user), time.monotonic())
                 with self._lock:
                     self._pool[user] = known
-            known.used = time.monotonic()
-            return known.transport
+            with self._lock:
+                known.used = time.monotonic()
+                known.channels += 1
+            return known
+        finally:
+            lock.release()
 
     def _close_idle(self) -> None:
         limit = time.monotonic() - IDLE_SECONDS
-        for user in [user for user, known in self._pool.items() if known.used < limit]:
+        unused = [u for u, known in self._pool.items() if known.used < limit and not known.channels]
+        for user in unused:
             self._pool.pop(user).transport.close()
+            self._user_locks.pop(user, None)
 
-    def _drop(self, user: str) -> None:
+    def _close(
+        self, user: str, connection: _Connection, channel: paramiko.Channel, retire: bool
+    ) -> None:
+        with suppress(paramiko.SSHException, OSError, EOFError):
+            channel.close()
+        self._release(user, connection, retire)
+
+    def _release(self, user: str, connection: _Connection, retire: bool) -> None:
         with self._lock:
-            known = self._pool.pop(user, None)
-        if known is not None:
-            known.transport.close()
+            connection.channels -= 1
+            connection.used = time.monotonic()
+            connection.retired |= retire
+            if connection.retired and self._pool.get(user) is connection:
+                del self._pool[user]
+            over = connection.retired and connection.channels <= 0
+        if over:
+            connection.transport.close()
 
     def _connect(self, user: str) -> paramiko.Transport:
         if not USER.fullmatch(user) or user == "root":
             raise Unavailable(f"The portal does not act as {user!r}.")
+        # A name says little: the account's number says whether it is a person's.
+        if user != self._settings.reader and self.uid(user) < self._settings.minimum_uid:
+            raise Unavailable(f"The login node does not let the portal in as {user}.")
         try:
             transport = open_transport(self._settings)
         except (paramiko.SSHException, OSError, EOFError) as error:
             raise Unavailable("The login node does not answer.") from error
         try:
             transport.auth_publickey(user, self._key(user, transport))
-            # A name says little: the account's number says whether it is a person's.
-            if user != self._settings.reader and _uid(transport) < self._settings.minimum_uid:
-                raise paramiko.SSHException("a system account")
         except (paramiko.SSHException, OSError, EOFError) as error:
             transport.close()
             raise Unavailable(f"The login node does not let the portal in as {user}.") from error
         return transport
+
+    def uid(self, user: str) -> int:
+        """The number of an account, as the login node knows it; -1 for none.
+
+        Asked by the reader: what the user's own shell prints is the user's word.
+        """
+        if not USER.fullmatch(user):
+            return -1
+        done = self.run(self._settings.reader, ["id", "-u", "--", user], seconds=CONNECT_SECONDS)
+        text = done.stdout.decode(errors="replace").strip()
+        return int(text) if done.code == 0 and re.fullmatch(r"[0-9]{1,10}", text) else -1
 
     def _key(self, user: str, transport: paramiko.Transport) -> paramiko.PKey:
         source = self._settings.source_address or _own_address(transport)
@@ -161,42 +238,12 @@ def _own_address(transport: paramiko.Transport) -> str:
     return str(transport.sock.getsockname()[0])
 
 
-def _uid(transport: paramiko.Transport) -> int:
-    """The number of the account that we are logged in as; -1 when it runs no commands."""
-    channel = transport.open_session(timeout=CONNECT_SECONDS)
-    channel.exec_command("exec id -u")
-    words = _converse(channel, b"", CONNECT_SECONDS).stdout.split()
-    return int(words[-1]) if words and words[-1].isdigit() else -1
-
-
-def _converse(channel: paramiko.Channel, stdin: bytes, seconds: float) -> Completed:
-    """Send everything, read everything, wait for the exit status."""
-    channel.settimeout(seconds)
-    sender = threading.Thread(target=_send, args=(channel, stdin), daemon=True)
-    sender.start()
-    stdout = channel.makefile("rb").read()
-    stderr = channel.makefile_stderr("rb").read()
-    if not channel.status_event.wait(seconds):
-        raise TimeoutError
-    code = channel.recv_exit_status()
-    if code < 0:  # ended by a signal or cut off: nobody knows how far it came
-        raise OSError("no exit status")
-    return Completed(code, stdout, stderr.decode(errors="replace"))
-
-
-def _send(channel: paramiko.Channel, stdin: bytes) -> None:
-    try:
-        channel.sendall(stdin)
-        channel.shutdown_write()
-    except OSError:
-        log.debug("the command ended before it read all its input")
-
-
 def open_transport(settings: LoginSettings) -> paramiko.Transport:
     """An encrypted connection to the login node whose host key is the known one."""
     sock = socket.create_connection((settings.host, settings.port), CONNECT_SECONDS)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     transport = paramiko.Transport(sock)
+    transport.banner_timeout = transport.auth_timeout = CONNECT_SECONDS
     try:
         keys = paramiko.HostKeys(settings.known_hosts)
         port = "" if settings.port == 22 else f":{settings.port}"
@@ -220,8 +267,9 @@ def open_transport(settings: LoginSettings) -> paramiko.Transport:
 class PasswordCheck:
     """Authenticator: the login node's sshd decides, so PAM and LDAP there count."""
 
-    def __init__(self, settings: LoginSettings) -> None:
+    def __init__(self, settings: LoginSettings, uid: Callable[[str], int]) -> None:
         self._settings = settings
+        self._uid = uid
 
     def __call__(self, user: str, password: str) -> bool:
         """Whether the login node takes this password for an ordinary account."""
@@ -233,10 +281,10 @@ class PasswordCheck:
             raise Unavailable("The login node does not answer, so nobody can log in.") from error
         try:
             transport.auth_password(user, password)
-            return _uid(transport) >= self._settings.minimum_uid
         except paramiko.AuthenticationException:
             return False
         except (paramiko.SSHException, OSError, EOFError) as error:
             raise Unavailable("The login node does not answer, so nobody can log in.") from error
         finally:
             transport.close()
+        return self._uid(user) >= self._settings.minimum_uid

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
-from portal.core.job import Partition
+from portal.core.job import JobReport, Partition
 from portal.core.limits import (
     Amount,
     Association,
@@ -16,6 +16,7 @@ from portal.core.limits import (
     Standing,
     Total,
     standing,
+    standing_of_job,
 )
 
 PLACE = "{amount}"
@@ -42,6 +43,15 @@ def groups_for(user: str, partitions: Sequence[Partition], limits: Limits | None
         if limits is None or own is not None:
             found.append(_group(partition, _bounds(partition, own)))
     return found
+
+
+def group_of_job(user: str, partition: Partition, job: JobReport, limits: Limits) -> Group | None:
+    """A job's partition with the bounds of the job's own account and QOS, as Slurm has them.
+
+    None where nothing says that this user may use those.
+    """
+    own = standing_of_job(user, partition.name, job.account, job.qos, limits)
+    return _group(partition, _bounds(partition, own)) if own else None
 
 
 def bounds(user: str, partition: Partition, limits: Limits | None) -> Bounds:

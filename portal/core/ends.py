@@ -18,6 +18,8 @@ LEEWAY = timedelta(seconds=2)
 BY_NOBODY_KNOWN = "Cancelled with Slurm's own commands."
 """Accounting alone knows who it was, and may say so later."""
 _FAILED_TO_START = "The session did not start"
+FINDING_OUT = f"{_FAILED_TO_START}; finding out why…"
+"""Until its log has been read."""
 
 
 def explain_end(session: Session, report: JobReport) -> tuple[Cause, str]:
@@ -35,7 +37,8 @@ def explain_end(session: Session, report: JobReport) -> tuple[Cause, str]:
         node = session.node or next(iter(report.nodes), "")
         return cause, text.format(memory=size(session.memory_mb), node=node)
     if session.ready is None:
-        return Cause.START_FAILED, start_failure(report.exit_code, "")
+        # Its log has to be read first (reconcile.py): a guess now might be a wrong one.
+        return Cause.START_FAILED, FINDING_OUT
     if report.state is JobState.COMPLETED:
         return Cause.FINISHED, "The session ended by itself."
     return Cause.FAILED, f"The session failed (exit code {report.exit_code}). Its log may say why."

@@ -38,6 +38,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "session.keep": "Kept an unused session",
         "session.idle": "An unused session was ended",
         "session.release": "Released a held session",
+        "log.read": "Read somebody's log",
         "app.open": "Opened an app",
         "app.close": "Closed an app",
         "ssh.key": "Fetched the SSH key",

@@ -155,8 +155,32 @@ def standing(user: str, partition: str, limits: Limits) -> Standing | None:
     found = _association(user, partition, limits)
     if found is None and limits.shuts_out_strangers:
         return None
+    return _standing(user, entry, found, _job_qos(found), limits)
+
+
+def standing_of_job(
+    user: str, partition: str, account: str, qos: str, limits: Limits
+) -> Standing | None:
+    """The same for a job that Slurm has in this account and with this QOS.
+
+    None where nothing says that they may be used: they need not be those that sbatch takes by
+    itself, since whoever submits can name others.
+    """
+    entry = next((e for e in limits.partitions if e.name == partition), Entry(partition))
+    found = _association(user, partition, limits, account)
+    if "limits" in limits.enforced or limits.shuts_out_strangers:
+        known = {each.name for each in limits.qos}
+        if found is None or qos not in known:
+            return None
+        if qos not in (*found.qos, found.default_qos):
+            return None
+    return _standing(user, entry, found, qos, limits)
+
+
+def _standing(
+    user: str, entry: Entry, found: Association | None, job_qos: str, limits: Limits
+) -> Standing | None:
     account = found.account if found else ""
-    job_qos = _job_qos(found)
     if not _let_in(account, entry.accounts, entry.not_accounts):
         return None
     if not _let_in(job_qos, entry.allowed_qos, entry.not_qos):
@@ -174,13 +198,17 @@ def standing(user: str, partition: str, limits: Limits) -> Standing | None:
     )
 
 
-def _association(user: str, partition: str, limits: Limits) -> Association | None:
-    """The one that sbatch takes without --account: that of the default account."""
-    account = limits.default_accounts.get(user)
+def _association(
+    user: str, partition: str, limits: Limits, named: str | None = None
+) -> Association | None:
+    """The one of the named account, or that sbatch takes without: of the default account."""
+    account = limits.default_accounts.get(user) if named is None else named
     own = [
         a
         for a in limits.associations
-        if a.user == user and a.account == (account or a.account) and a.partition in ("", partition)
+        if a.user == user
+        and a.account == (a.account if account is None else account)
+        and a.partition in ("", partition)
     ]
     return max(own, key=lambda a: a.partition != "", default=None)
 

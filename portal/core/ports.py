@@ -25,7 +25,7 @@ class Scheduler(Protocol):
     """Slurm. Every method raises Unavailable when Slurm does not answer."""
 
     def submit(self, user: str, session: str, spec: str, script: str) -> str:
-        """Submit as the user and return the job id.
+        """Submit as the user and return the job id, as Slurm itself has it.
 
         `spec` is secret: it reaches the job without passing through Slurm. Raises InvalidRequest
         with Slurm's own words when Slurm refuses, OutcomeUnknown when the answer was lost.
@@ -37,7 +37,7 @@ class Scheduler(Protocol):
         ...
 
     def cancel(self, user: str, *job_ids: str) -> None:
-        """Cancel as the user, all with one command; a job that is over already is fine."""
+        """Cancel a user's jobs, all with one command; a job that is over already is fine."""
         ...
 
     def prepare(self, user: str, session: str, spec: str) -> None:
@@ -97,7 +97,10 @@ class UserFiles(Protocol):
         ...
 
     def read_log(self, user: str, session: str, offset: int, limit: int) -> bytes:
-        """Up to `limit` bytes of the session's log from `offset` on; b"" when there is none."""
+        """Up to `limit` bytes of the session's log from `offset` on; b"" when there is none.
+
+        Raises Unavailable, and Conflict when something else is in its place.
+        """
         ...
 
     def folders(self, user: str) -> list[Folder]:
@@ -112,10 +115,10 @@ class UserFiles(Protocol):
         """Make a storage folder; raises InvalidRequest for the field "folder"."""
         ...
 
-    def log_tail(self, user: str, session: str, lines: int, limit: int) -> bytes:
-        """The last lines of the session's log, `limit` bytes at most; b"" when there is none.
+    def log_tail(self, user: str, session: str, limit: int) -> bytes:
+        """The end of the session's log, `limit` bytes at most; b"" when there is none.
 
-        Raises Unavailable.
+        Raises Unavailable, and Conflict when something else is in its place.
         """
         ...
 

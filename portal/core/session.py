@@ -110,6 +110,8 @@ class Session(BaseModel):
     requeued: datetime | None = None
     """When that happened last."""
 
+    extending: datetime | None = None
+    """Since when somebody is giving it more time: one at a time, over all processes."""
     stop_requested: datetime | None = None
     stopped_by: str | None = None
     ended: datetime | None = None
@@ -135,6 +137,9 @@ class Session(BaseModel):
     """Processes ended for taking more of the GPU's memory than the slice has."""
     apps: tuple[str, ...] = ()
     """The apps that its image can run, as the runner found them; () until it has called back."""
+    log_read: datetime | None = None
+    """When an administrator last read its log, and who that was."""
+    log_read_by: str | None = None
     last_used: datetime | None = None
     """When somebody, or a computation, last used one of its apps."""
 

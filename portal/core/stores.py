@@ -66,6 +66,19 @@ class SessionStore(Protocol):
         """Change a session if it is in one of these states; None when it was not."""
         ...
 
+    def change_if(
+        self,
+        session: str,
+        when: Collection[State],
+        known: Mapping[str, object],
+        **changes: object,
+    ) -> Session | None:
+        """Change a session if it is in one of these states and these fields are as known.
+
+        None when something else was stored meanwhile; nothing is changed then.
+        """
+        ...
+
     def change_batch(self, batch: str, when: Collection[State], **changes: object) -> list[Session]:
         """Change those sessions of a launch that are in one of these states, and return them."""
         ...

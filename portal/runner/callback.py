@@ -21,6 +21,7 @@ OVER = frozenset({401, 404, 410})
 READY_PATIENCE = 600.0
 ANSWER_TIMEOUT = 15.0
 LONGEST_PAUSE = 10.0
+MOST_DELAYS = 5
 
 
 class SessionOver(Exception):
@@ -61,10 +62,18 @@ class Callback:
 
     def post(self, what: str, message: dict[str, object]) -> dict[str, object]:
         """Send one report and return the answer; raise SessionOver, Refused or Unreachable."""
-        status, body = self._exchange(f"{self._path}/{what}", json.dumps(message).encode())
+        path, data = f"{self._path}/{what}", json.dumps(message).encode()
+        for _ in range(MOST_DELAYS):
+            try:
+                status, body = self._exchange(path, data)
+                break
+            except wire.TooOften as later:
+                time.sleep(min(later.seconds, LONGEST_PAUSE))
+        else:
+            raise Unreachable("asks to come again later, again and again")
         if status in OVER:
             raise SessionOver
-        if status >= 500 or status == 429:
+        if status >= 500:
             raise Unreachable(f"answered {status}")
         if status >= 400:
             raise Refused(f"answered {status}: {body[:300].decode(errors='replace')}")

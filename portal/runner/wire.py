@@ -15,10 +15,21 @@ class WireError(OSError):
     """The other side spoke something that is not HTTP, or too much of it."""
 
 
+class TooOften(Exception):
+    """The other side wants this again, after so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"not before {seconds:g} seconds")
+        self.seconds = seconds
+
+
 def post(
     stream: socket.socket, host: str, path: str, token: str, body: bytes
 ) -> tuple[int, bytes, bool]:
-    """POST JSON and return status, body, and whether the connection may be used again."""
+    """POST JSON and return status, body, and whether the connection may be used again.
+
+    Raises TooOften where the other side asks to come again later.
+    """
     head = (
         f"POST {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -29,6 +40,9 @@ def post(
         status = _status(_line(reader))
         headers = read_headers(reader)
         answer, complete = _answer_body(reader, headers)
+    if status == 429:
+        later = headers.get("retry-after", "")
+        raise TooOften(float(later) if later.isdecimal() and len(later) < 6 else 1.0)
     return status, answer, complete and headers.get("connection", "").lower() != "close"
 
 

@@ -8,7 +8,7 @@ from flask import Blueprint, request
 from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, Field
 
-from portal.core.access import AppState
+from portal.core.access import AppState, hash_secret
 from portal.core.app import AppName
 from portal.core.launch import STRICT
 from portal.core.session import Session
@@ -17,12 +17,22 @@ from portal.sessions import ReadyMessage, Usage
 from portal.web.auth.bearer import bearer
 from portal.web.body import read_model
 from portal.web.context import services
+from portal.web.pace import Pace, Rate
 from portal.web.security import FROM_RUNNERS, csrf
 
 blueprint = Blueprint("runner", __name__, url_prefix="/runner/v1/sessions/<session_id>")
 csrf.exempt(blueprint)
 
-Count = Annotated[int, Field(ge=0, lt=2**63)]
+NEWS = Rate(per_second=1.0, at_once=3)
+"""An honest runner reports every ten seconds, and what it could not deliver once more."""
+APP_NEWS = Rate(per_second=2.0, at_once=40)
+"""Of all apps of a session together, which may come up in the same moment."""
+pace = Pace()
+
+Count = Annotated[int, Field(ge=0, le=2**53)]
+"""Bytes and the like: as far as JSON's readers count exactly."""
+Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+Percent = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 
 
 class Ready(BaseModel):
@@ -30,7 +40,7 @@ class Ready(BaseModel):
 
     model_config = STRICT
 
-    job_id: Annotated[str, Field(pattern=r"^[0-9]{1,20}$")]
+    job_id: Annotated[str, Field(pattern=r"^[0-9]{1,10}$")]
     node: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]{0,252}$")]
     port: Annotated[int, Field(ge=1, le=65535)]
     csr: Annotated[str, Field(max_length=16_384)]
@@ -43,14 +53,14 @@ class Heartbeat(BaseModel):
 
     model_config = STRICT
 
-    cpu_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    cpu_seconds: Seconds
     memory_bytes: Count
     memory_limit: Count | None = None
     oom_kills: Count = 0
     apps: Annotated[dict[AppName, AppState], Field(max_length=64)] = {}
     busy: Annotated[tuple[AppName, ...], Field(max_length=64)] = ()
     gpu_memory_bytes: Count | None = None
-    gpu_percent: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    gpu_percent: Percent | None = None
     gpu_kills: Annotated[int, Field(ge=0, lt=2**31)] = 0
 
 
@@ -73,8 +83,11 @@ def only_from_the_cluster() -> None:
         raise NotFound("There is nothing here.")
 
 
-def _session(session_id: str) -> Session:
-    return services().sessions.authenticate(session_id, bearer())
+def _session(session_id: str, rate: Rate = NEWS) -> Session:
+    token = bearer()
+    # By the token as well: whoever does not know it cannot use up what its holder may send.
+    pace.take(f"{request.endpoint} {session_id} {hash_secret(token)}", rate)
+    return services().sessions.authenticate(session_id, token)
 
 
 @blueprint.post("/ready")
@@ -109,7 +122,7 @@ def usage(session_id: str) -> ResponseReturnValue:
 @blueprint.post("/apps/<app>")
 def app_report(session_id: str, app: str) -> ResponseReturnValue:
     """Take in what became of an app."""
-    session = _session(session_id)
+    session = _session(session_id, APP_NEWS)
     body = read_model(AppReport)
     state = AppState(body.state)
     services().access.note_app(session, app, state, body.message, body.log, body.details)

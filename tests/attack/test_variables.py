@@ -115,7 +115,9 @@ class Room:
 
     def stop(self) -> None:
         """End JupyterLab with all of its kernels, so that the next one reads its files anew."""
-        script = "pkill -u alice -f jupyter-lab; while pgrep -u alice -f jupyter-lab; do sleep 0.1; done"
+        script = (
+            "pkill -u alice -f jupyter-lab; while pgrep -u alice -f jupyter-lab; do sleep 0.1; done"
+        )
         self.cluster.shell(self.session["node"], script, check=False)
         wait_for("JupyterLab to have ended", lambda: self.state() != "ready")
 

@@ -11,9 +11,10 @@ import pytest
 from portal.adapters.commands import (
     SurpriseError,
     expand_nodes,
+    is_job_id,
     parse_minutes,
+    sacct_argv,
     sacct_parse,
-    sbatch_parse,
     sinfo_parse,
     squeue_argv,
     squeue_parse,
@@ -116,9 +117,8 @@ def test_time_limits(text: str, minutes: int | None) -> None:
     assert parse_minutes(text) == minutes
 
 
-def test_sbatch() -> None:
-    assert sbatch_parse("12\n") == "12"
-    assert sbatch_parse("12;cluster\n") == "12"
-    assert sbatch_parse("welcome to the cluster\n12\n") == "12"  # a chatty .bashrc
-    with pytest.raises(SurpriseError):
-        sbatch_parse("")
+def test_what_could_be_a_jobs_number() -> None:
+    assert all(map(is_job_id, ["1", "67108863", "4294967294"]))
+    assert not any(map(is_job_id, ["", "²", "1 2", "12;cluster", "1\n", "12345678901", "-1", "١"]))
+    with pytest.raises(ValueError, match="no job ids"):
+        sacct_argv(["1", "²"])

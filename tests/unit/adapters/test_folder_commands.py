@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters.slurm import HomeFiles
+from portal.adapters.home_files import HomeFiles
 from portal.adapters.transport import Completed
 from portal.core.folders import Folder
 from portal.errors import Conflict, InvalidRequest, Unavailable

@@ -1,0 +1,210 @@
+"""One command over one SSH channel: a deadline for all of it, and a limit on what it may print.
+
+The command runs through the user's own shell, whose start-up files may print, wait, read what was
+meant for the command, or never end. So a line of our own comes first: it prints a random mark, and
+begins the command only when it hears a word of ours. Whatever comes before the mark is the shell's
+noise; without the mark nothing was begun.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import select
+import shlex
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import paramiko
+
+from portal.errors import OutcomeUnknown, Unavailable
+
+log = logging.getLogger(__name__)
+
+START_SECONDS = 10.0
+"""How long the shell's own start-up may take."""
+NOISE = 64 * 1024
+"""Bytes that it may print meanwhile."""
+MOST_ERRORS = 64 * 1024
+"""Bytes of standard error."""
+PIECE = 64 * 1024
+QUIET_SECONDS = 0.5
+"""How long the output of a command that has ended may still be coming."""
+
+TOO_LOUD = (
+    "Your shell's start-up files on the login node print too much, so nothing was done. Look at "
+    "your ~/.bashrc (or the like): what is printed there belongs into interactive shells only."
+)
+TOO_LATE = (
+    "Your shell's start-up files on the login node take too long, so nothing was done. Look at "
+    "your ~/.bashrc (or the like), or whether your home directory answers."
+)
+
+_BEGIN = 'printf "%s\\n" "$1"; printf "%s\\n" "$1" >&2; read -r go && shift && exec "$@"'
+_GO = b"go\n"
+
+
+class Unresponsive(Unavailable):
+    """A user's shell or home did not let a command begin."""
+
+
+class NotInTime(OutcomeUnknown):
+    """A command began and did not end in time, or printed too much."""
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that ran to its end."""
+
+    code: int
+    stdout: bytes
+    stderr: str
+
+
+class Channel(Protocol):
+    """What is used of paramiko's channels."""
+
+    eof_received: bool
+    closed: bool
+    status_event: threading.Event
+
+    def exec_command(self, command: str) -> None: ...
+    def close(self) -> None: ...
+    def fileno(self) -> int: ...
+    def recv_ready(self) -> bool: ...
+    def recv_stderr_ready(self) -> bool: ...
+    def recv(self, nbytes: int) -> bytes: ...
+    def recv_stderr(self, nbytes: int) -> bytes: ...
+    def recv_exit_status(self) -> int: ...
+    def settimeout(self, timeout: float) -> None: ...
+    def sendall(self, s: bytes) -> None: ...
+    def shutdown_write(self) -> None: ...
+
+
+class Conversation:
+    """Runs one command to its end, or hangs up."""
+
+    def __init__(self, channel: Channel, most: int) -> None:
+        self._channel = channel
+        self._most = most
+        self._out = bytearray()
+        self._err = bytearray()
+        self._begun = False
+        self._mark = secrets.token_hex(16).encode() + b"\n"
+
+    def run(self, argv: Sequence[str], stdin: bytes, seconds: float) -> Completed:
+        """Everything within `seconds`.
+
+        Raises Unresponsive while nothing was begun, NotInTime after that, and paramiko's errors.
+        """
+        deadline = time.monotonic() + seconds
+        try:
+            self._start(argv, deadline)
+            threading.Thread(target=self._send, args=(_GO + stdin, deadline), daemon=True).start()
+            self._read(deadline, until_mark=False)
+            if not self._channel.status_event.wait(max(deadline - time.monotonic(), 0)):
+                raise TimeoutError
+            code = self._channel.recv_exit_status()
+            if code < 0:  # ended by a signal or cut off: nobody knows how far it came
+                raise OSError("no exit status")
+        except (TimeoutError, _TooMuchError) as error:
+            raise self._cut_off(argv, error) from error
+        noise, mark, stderr = bytes(self._err).partition(self._mark)
+        words = stderr if mark else noise
+        return Completed(code, bytes(self._out), words.decode(errors="replace"))
+
+    def _start(self, argv: Sequence[str], deadline: float) -> None:
+        begin = ["/bin/sh", "-c", _BEGIN, "sh", self._mark.decode().strip(), *argv]
+        start = min(deadline, time.monotonic() + START_SECONDS)
+        # paramiko itself waits for sshd's answer without any limit.
+        guard = threading.Timer(max(start - time.monotonic(), 0), self._channel.close)
+        guard.daemon = True
+        guard.start()
+        # exec: the user's own shell may be any; it only ever sees quoted words.
+        self._channel.exec_command("exec " + shlex.join(begin))
+        guard.cancel()
+        self._read(start, until_mark=True)
+        if not self._begun:
+            raise Unresponsive(
+                "Your shell on the login node ended before it began what it was asked to do. Look "
+                "at your ~/.bashrc (or the like)."
+            )
+
+    def _read(self, deadline: float, until_mark: bool) -> None:
+        quiet = False
+        while not (until_mark and self._begun):
+            ended = self._channel.eof_received or self._channel.closed or quiet
+            found = self._take()
+            if not found and ended:
+                return
+            if not found:
+                # A process that was left behind may hold the output open: the command's end counts.
+                over = self._channel.status_event.is_set()
+                quiet = not self._wait(deadline, QUIET_SECONDS if over else None)
+
+    def _wait(self, deadline: float, most: float | None) -> bool:
+        """Wait for output; False when there was none within `most` seconds."""
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        # Now and then by itself, as the end of a command is no output.
+        pause = min(left, QUIET_SECONDS if most is None else most)
+        poll = select.poll()
+        poll.register(self._channel.fileno(), select.POLLIN)
+        return bool(poll.poll(pause * 1000)) or most is None
+
+    def _take(self) -> bool:
+        found = False
+        if self._channel.recv_ready():
+            found = True
+            self._out += self._channel.recv(PIECE)
+            self._find_mark()
+        if self._channel.recv_stderr_ready():
+            found = True
+            self._err += self._channel.recv_stderr(PIECE)
+        if len(self._out) > (self._most if self._begun else NOISE) or len(self._err) > MOST_ERRORS:
+            raise _TooMuchError
+        return found
+
+    def _find_mark(self) -> None:
+        if not self._begun and (place := self._out.find(self._mark)) >= 0:
+            del self._out[: place + len(self._mark)]
+            self._begun = True
+
+    def _send(self, data: bytes, deadline: float) -> None:
+        try:
+            self._channel.settimeout(max(deadline - time.monotonic(), 0.01))
+            self._channel.sendall(data)
+            self._channel.shutdown_write()
+        except OSError:
+            log.debug("the command ended before it read all its input")
+
+    def _cut_off(self, argv: Sequence[str], error: Exception) -> Unavailable:
+        loud = isinstance(error, _TooMuchError)
+        if not self._begun:
+            return Unresponsive(TOO_LOUD if loud else TOO_LATE)
+        if loud:
+            return NotInTime(f"{argv[0]} printed more on the login node than it ever should.")
+        return NotInTime(f"The login node did not finish {argv[0]} in time.")
+
+
+class _TooMuchError(Exception):
+    """More output than there may be."""
+
+
+def hang_up(channel: paramiko.Channel) -> None:
+    """Close a channel whose command has not ended, and end the command as far as sshd does."""
+    try:
+        message = paramiko.Message()
+        message.add_byte(bytes([98]))  # SSH_MSG_CHANNEL_REQUEST, RFC 4254 §6.9
+        message.add_int(channel.remote_chanid)
+        message.add_string("signal")
+        message.add_boolean(False)
+        message.add_string("KILL")
+        channel.get_transport()._send_user_message(message)  # it has no public way
+        channel.close()
+    except (paramiko.SSHException, OSError, EOFError):
+        log.debug("the channel was closed already")

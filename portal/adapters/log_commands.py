@@ -1,0 +1,58 @@
+"""The commands that read a session's log, as its owner, with a POSIX shell and GNU's dd and stat.
+
+The log is a file in the owner's home, where anything may stand in its place: a FIFO that nobody
+writes to, a device without an end, a link. Only a regular file is read, it is opened without
+waiting, and never more than was asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+NO_FILE = 5
+"""The exit code that says: something is there, and it is no regular file."""
+SECONDS = 10
+LEEWAY = 4096
+"""Bytes that may come besides what was asked for."""
+
+_CHECK = (
+    "cd || exit 1",
+    '[ -e "$1" ] || [ -L "$1" ] || exit 0',
+    f'[ -f "$1" ] && [ ! -L "$1" ] || exit {NO_FILE}',
+)
+_SIZE = 'size=$(stat --format=%s -- "$1") || exit 1'
+# Between the check and this, something else may have been put there: opening it waits for nobody,
+# a link is not followed, and dd ends after so many bytes whatever it is.
+_READ = (
+    'exec dd if="$1" iflag=nonblock,nofollow,skip_bytes,count_bytes,fullblock bs=64K '
+    'skip="$start" count="$2" status=none'
+)
+
+
+def read_argv(file: str, offset: int, limit: int) -> list[str]:
+    """Print up to `limit` bytes from `offset` on; nothing where that is past the end."""
+    steps = (_SIZE, f'start={offset:d}; [ "$start" -lt "$size" ] || exit 0')
+    return _shell((*_CHECK, *steps, _READ), file, str(limit))
+
+
+def tail_argv(file: str, limit: int) -> list[str]:
+    """Print the last `limit` bytes."""
+    steps = (_SIZE, "start=$((size > $2 ? size - $2 : 0))")
+    return _shell((*_CHECK, *steps, _READ), file, str(limit))
+
+
+def size_argv(file: str) -> list[str]:
+    """Print the number of bytes."""
+    return _shell((*_CHECK, _SIZE, 'echo "$size"'), file)
+
+
+def size_parse(output: bytes) -> int:
+    """Read what size_argv printed; 0 where there is no file."""
+    text = output.decode(errors="replace").strip()
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else 0
+
+
+def _shell(steps: Sequence[str], *words: str) -> list[str]:
+    command = ["env", "LC_ALL=C", "timeout", "--kill-after=1", str(SECONDS)]
+    return [*command, "/bin/sh", "-c", "\n".join(steps), "sh", *words]

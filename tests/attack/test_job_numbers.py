@@ -1,0 +1,68 @@
+"""A user's shell lies about job numbers: Slurm itself is asked."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.client import OVER, Api
+from tests.cluster import Cluster, wait_for
+from tests.hostile import hostile_command
+
+SMALLEST = {"resources": {"cpus": 1, "memory": "300m"}}
+REAL = "/usr/bin/env PATH=/usr/local/bin:/usr/bin:/bin sbatch"
+
+
+@pytest.mark.parametrize("number", ["²", "999999999999999999", "1 2", "1", ""])
+def test_what_sbatch_seems_to_print_is_not_believed(
+    number: str, bob: Api, cluster: Cluster
+) -> None:
+    """M7: the job is there, the shell names another one."""
+    script = f'{REAL} "$@" > /dev/null && printf "%s\\n" "{number}"'
+    with hostile_command(cluster, "bob", "sbatch", script):
+        session = bob.launch(**SMALLEST)
+    real = wait_for("the job", lambda: cluster.queue("bob").get(session["id"]))
+    assert bob.get(session["id"])["job_id"] == real.id
+    bob.wait_state(session["id"], "RUNNING")
+
+
+@pytest.mark.timeout(200)
+def test_a_job_that_was_never_submitted_spoils_nothing(
+    alice: Api, bob: Api, cluster: Cluster
+) -> None:
+    """M7: "²" made the one question about everybody's jobs fail, and the session stood for ever."""
+    hers = alice.running(**SMALLEST)
+    with hostile_command(cluster, "bob", "sbatch", "echo ²"):
+        his = bob.launch(**SMALLEST)
+    assert bob.get(his["id"])["job_id"] is None
+    begun = time.monotonic()
+    alice.stop(hers["id"])
+    ended = alice.wait_state(hers["id"], *OVER)
+    assert time.monotonic() - begun < 20
+    # Accounting alone knows that, so it was asked and did answer.
+    assert ended["end"]["text"] == "Ended by alice."
+    bob.stop(his["id"])
+    wait_for("its end", lambda: bob.get(his["id"])["state"] in OVER, 120)
+    log = cluster.log_tail("portal", 200)
+    assert "Bad job/step" not in log
+
+
+@pytest.mark.timeout(300)
+def test_a_wrong_number_in_the_database_can_be_ended(bob: Api, cluster: Cluster) -> None:
+    """M7: what an earlier version has stored; the job is found by its name, or ended."""
+    session = bob.running(**SMALLEST)
+    right = session["job_id"]
+    set_number(cluster, session["id"], "²")
+    wait_for("the right number", lambda: bob.get(session["id"])["job_id"] == right or None, 150)
+    cluster.run("login", "scancel", right)
+    bob.wait_state(session["id"], *OVER, seconds=60)
+
+
+def set_number(cluster: Cluster, session: str, number: str) -> None:
+    """Store a job's number as an earlier version did."""
+    code = (
+        "import sqlite3; d = sqlite3.connect('/var/lib/slipway/slipway.db', timeout=20); "
+        f"d.execute('update session set job_id=? where id=?', ('{number}', '{session}')); d.commit()"
+    )
+    cluster.run("portal", "python", "-c", code)

@@ -1,0 +1,90 @@
+"""Logs are read as what they are: regular files of their owner's; and administrators are seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.client import OVER, Api
+from tests.cluster import Cluster, wait_for
+from tests.hostile import took
+
+SMALLEST = {"resources": {"cpus": 1, "memory": "300m"}}
+
+
+@contextmanager
+def swapped(cluster: Cluster, session: str, how: str) -> Iterator[None]:
+    """Something else in the place of bob's log."""
+    log = f".slipway/logs/{session}.log"
+    try:
+        cluster.shell("login", f"cd; mv {log} {log}.kept; {how.format(log=log)}", user="bob")
+        yield
+    finally:
+        cluster.shell("login", f"cd; rm -rf {log}; mv {log}.kept {log}", user="bob", check=False)
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["mkfifo {log}", "ln -s /dev/zero {log}", "ln -s /etc/passwd {log}", "mkdir {log}",
+     "ln -s nowhere {log}"],
+)  # fmt: skip
+def test_only_a_regular_file_is_a_log(how: str, bob: Api, cluster: Cluster) -> None:
+    """B40: a FIFO held a thread for 20 s."""
+    session = bob.running(**SMALLEST)["id"]
+    answers = []
+    with swapped(cluster, session, how):
+        seconds = took(lambda: answers.append(bob("GET", f"/sessions/{session}/log", timeout=60)))
+    assert answers[0].status_code == 409, answers[0].text[:200]
+    assert "not a regular file" in answers[0].json()["detail"]
+    assert seconds < 5
+
+
+@pytest.mark.timeout(200)
+def test_a_fifo_in_place_of_a_log_holds_up_nobody(alice: Api, bob: Api, cluster: Cluster) -> None:
+    """B40: the worker read it, 20 s a time for ten minutes; alice waited for her reason."""
+    his = [bob.running(**SMALLEST)["id"] for _ in range(2)]
+    with swapped(cluster, his[0], "mkfifo {log}"), swapped(cluster, his[1], "mkfifo {log}"):
+        for session in his:
+            kill(cluster, "bob", session)
+        for session in his:
+            bob.wait_state(session, *OVER)
+        hers = alice.running(**SMALLEST)["id"]
+        kill(cluster, "alice", hers)
+        alice.wait_state(hers, *OVER)
+        # Its last lines and its files: what the worker sees to after the end.
+        wait_for("her log's last lines", lambda: alice.get(hers)["end"]["log"], 12)
+        for session in his:
+            wait_for("the end of his cleaning", lambda: is_clean(cluster, session), 30)
+
+
+def kill(cluster: Cluster, user: str, session: str) -> None:
+    """Let a session fail, by its owner."""
+    job = cluster.queue(user)[session].id
+    cluster.run("login", "scancel", "--signal=KILL", "--full", job, user=user)
+
+
+def is_clean(cluster: Cluster, session: str) -> bool:
+    """Whether the portal has done what it does after an end."""
+    code = (
+        "import sqlite3; d = sqlite3.connect('/var/lib/slipway/slipway.db', timeout=20); "
+        f"print(*d.execute('select cleaned from session where id=?', ('{session}',)).fetchone())"
+    )
+    return cluster.run("portal", "python", "-c", code).strip() == "1"
+
+
+def test_an_administrator_who_reads_a_log_is_seen(alice: Api, admin: Api, bob: Api) -> None:
+    """L8: there was no line in the journal, and the owner was not told."""
+    session = alice.running(**SMALLEST)["id"]
+    alice.ask("GET", f"/sessions/{session}/log")
+    assert alice.get(session)["log_read"] is None
+    assert bob("GET", f"/sessions/{session}/log").status_code == 404
+    for _ in range(3):
+        admin.ask("GET", f"/sessions/{session}/log")
+    lines = admin.ask("GET", "/admin/journal", params={"action": "log.read"})["entries"]
+    mine = [line for line in lines if line["target"] == session]
+    assert [line["who"] for line in mine] == ["admin"], mine
+    read = alice.get(session)["log_read"]
+    assert read["by"] == "admin"
+    assert read["at"]

@@ -1,0 +1,86 @@
+"""More time: never more than the job's own QOS and account permit, and nothing is lost or doubled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.client import Api
+from tests.cluster import Cluster, wait_for
+from tests.hostile import asks, hostile_shell
+
+SMALLEST = {"resources": {"cpus": 1, "memory": "300m"}}
+MANAGE = ["sacctmgr", "--immediate"]
+
+
+@pytest.fixture
+def express(cluster: Cluster) -> Iterator[str]:
+    """A QOS of five minutes that bob may use."""
+    run = lambda *words: cluster.run("ctl", *MANAGE, *words, check=False)  # noqa: E731
+    run("add", "qos", "express")
+    run("modify", "qos", "express", "set", "MaxWall=5", "Flags=DenyOnLimit")
+    run("modify", "user", "bob", "set", "qos+=express")
+    known = lambda: (
+        "express"
+        in cluster.run("login", "sacctmgr", "-nP", "show", "assoc", "user=bob", "format=qos")
+    )  # noqa: E731,E501
+    wait_for("the QOS", known)
+    yield "express"
+    run("modify", "user", "bob", "set", "qos-=express")
+    run("delete", "qos", "express")
+
+
+def minutes(cluster: Cluster, job: str) -> int:
+    """A job's time limit in Slurm's words."""
+    text = cluster.run("login", "squeue", "--noheader", f"--jobs={job}", "--format=%l").strip()
+    days, _, rest = text.rpartition("-")
+    parts = [int(part) for part in rest.split(":")]
+    hours, mins = (parts[0], parts[1]) if len(parts) == 3 else (0, parts[0])
+    return int(days or 0) * 1440 + hours * 60 + mins
+
+
+@pytest.mark.timeout(180)
+def test_the_jobs_own_qos_bounds_it(bob: Api, cluster: Cluster, express: str) -> None:
+    """M2: `export SBATCH_QOS=express` put the session there, the portal lengthened it to 5 hours."""
+    with hostile_shell(cluster, "bob", f"export SBATCH_QOS={express}"):
+        session = bob.running(time_limit=3, **SMALLEST)
+    qos = cluster.run("login", "squeue", "-h", f"--jobs={session['job_id']}", "--format=%q").strip()
+    assert qos == express
+    cluster.run("login", "sleep", "12")  # the limits are read every ten seconds
+    answer = bob("POST", f"/sessions/{session['id']}/extend", json={"minutes": 300})
+    assert answer.status_code == 422, answer.text
+    assert "5 minutes at most (QOS express, MaxWall)" in answer.text
+    assert minutes(cluster, session["job_id"]) == 3
+    bob.ask("POST", f"/sessions/{session['id']}/extend", json={"minutes": 2})
+    assert minutes(cluster, session["job_id"]) == 5
+
+
+def test_a_qos_that_is_not_the_owners_any_more(bob: Api, cluster: Cluster, express: str) -> None:
+    """M2: what Slurm is not known to permit is refused in plain words."""
+    with hostile_shell(cluster, "bob", f"export SBATCH_QOS={express}"):
+        session = bob.running(time_limit=3, **SMALLEST)
+    cluster.run("ctl", *MANAGE, "modify", "user", "bob", "set", "qos-=express")
+    cluster.run("login", "sleep", "12")
+    answer = bob("POST", f"/sessions/{session['id']}/extend", json={"minutes": 1})
+    assert answer.status_code == 409, answer.text
+    assert "nothing says that its owner may have more time there" in answer.json()["detail"]
+    assert minutes(cluster, session["job_id"]) == 3
+
+
+@pytest.mark.timeout(180)
+def test_extensions_at_once_all_count(bob: Api, admin: Api, cluster: Cluster) -> None:
+    """B13: four times 100 minutes were answered with 200, and 200 minutes were added."""
+    session = bob.running(time_limit=10, **SMALLEST)
+    send = asks(bob, "POST", f"/sessions/{session['id']}/extend", json={"minutes": 100})
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: send(), range(4)))
+    statuses = Counter(answer.status_code for answer in answers)
+    assert set(statuses) <= {200, 409}, [answer.text for answer in answers]
+    assert statuses[200] >= 1
+    assert minutes(cluster, session["job_id"]) == 10 + 100 * statuses[200]
+    lines = admin.ask("GET", "/admin/journal", params={"action": "session.extend"})["entries"]
+    mine = [line for line in lines if line["target"] == session["id"]]
+    assert len(mine) == statuses[200]

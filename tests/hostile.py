@@ -1,0 +1,161 @@
+"""Hostile shells, homes and runners on a test cluster; whatever is put there is taken away again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+import requests
+
+from tests.client import Api, Json
+from tests.cluster import Cluster, wait_for
+
+# They end by themselves after some minutes, if a test could not take them away.
+FLOOD = "echo $$ >> ~/.hostile; timeout 200 yes 0123456789012345678901234567890123456789"
+DRIP = "echo $$ >> ~/.hostile; for i in $(seq 60); do printf .; sleep 3; done"
+HANG = "echo $$ >> ~/.hostile; sleep 200"
+LEAVE = "echo 'I am leaving'; exit 0"
+FIFO = "fifo"
+SHELLS = {"flood": FLOOD, "drip": DRIP, "hang": HANG, "leave": LEAVE, "fifo": FIFO}
+"""What stands in ~/.bashrc, which sshd's shell reads before every command; "fifo" is no file."""
+
+_RESTORE = """
+cd
+rm -f .bashrc; [ ! -e .bashrc.kept ] || mv .bashrc.kept .bashrc
+for pid in $(cat .hostile 2>/dev/null); do
+  for child in $(pgrep -P "$pid") "$pid"; do kill -KILL "$child" 2>/dev/null; done
+done
+rm -rf .hostile .hostile-bin
+true
+"""
+
+
+@contextmanager
+def hostile_shell(cluster: Cluster, user: str, text: str) -> Iterator[None]:
+    """Somebody's ~/.bashrc, for a while."""
+    home = "cd; [ ! -e .bashrc ] || [ -e .bashrc.kept ] || mv .bashrc .bashrc.kept"
+    put = "rm -f .bashrc; mkfifo .bashrc" if text == FIFO else "cat > .bashrc"
+    try:
+        cluster.run("login", "sh", "-c", f"{home}; {put}", user=user, stdin=text + "\n")
+        yield
+    finally:
+        cluster.run("login", "sh", "-c", _RESTORE, user=user)
+
+
+@contextmanager
+def hostile_command(cluster: Cluster, user: str, name: str, script: str) -> Iterator[None]:
+    """One of Slurm's commands, replaced in somebody's own PATH."""
+    make = f"mkdir -p ~/.hostile-bin; cat > ~/.hostile-bin/{name}; chmod +x ~/.hostile-bin/{name}"
+    with hostile_shell(cluster, user, "export PATH=$HOME/.hostile-bin:$PATH"):
+        cluster.run("login", "sh", "-c", make, user=user, stdin=f"#!/bin/sh\n{script}\n")
+        yield
+
+
+@contextmanager
+def stopped_runner(cluster: Cluster, session: Json) -> Iterator[None]:
+    """A session whose runner was sent SIGSTOP, by its owner."""
+    node, user = session["node"], session["owner"]
+    find = f"pgrep -u {user} -f '[p]ortal.runner|[s]lipway.*runner|[r]unner/__main__|[-]m runner'"
+    pids = cluster.shell(node, find, check=False).split()
+    assert pids, cluster.shell(node, f"ps -u {user} -o pid,args", check=False)
+    try:
+        cluster.run(node, "kill", "-STOP", *pids, user=user)
+        yield
+    finally:
+        cluster.attempt("exec", "--user", user, node, "--", "kill", "-CONT", *pids)
+
+
+@dataclass
+class Storm:
+    """The same request again and again, from many at once, until told to stop."""
+
+    send: Callable[[], requests.Response]
+    many: int = 24
+    statuses: Counter[int] = field(default_factory=Counter)
+    texts: list[str] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._loop, daemon=True) for _ in range(self.many)]
+
+    def __enter__(self) -> Storm:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(120)
+
+    def _loop(self) -> None:
+        while not self._stop.is_set():
+            begun = time.monotonic()
+            with suppress(requests.RequestException):
+                answer = self.send()
+                self.statuses[answer.status_code] += 1
+                self.texts.append(answer.text)
+                self.headers.append(dict(answer.headers))
+            self.seconds.append(time.monotonic() - begun)
+            time.sleep(0.05)
+
+
+def asks(api: Api, method: str, path: str, **options: object) -> Callable[[], requests.Response]:
+    """A request by somebody with a connection of its own for each thread."""
+    header = {"Authorization": str(api.http.headers["Authorization"])}
+
+    def send() -> requests.Response:
+        one = Api(api.cluster, api.user)
+        one.http.headers.update(header)
+        with one.http:
+            return one(method, path, **({"timeout": 90} | options))
+
+    return send
+
+
+def took(action: Callable[[], object]) -> float:
+    """Seconds that something takes."""
+    begun = time.monotonic()
+    action()
+    return time.monotonic() - begun
+
+
+def memory_peak(cluster: Cluster) -> int:
+    """The most memory that a process of the portal's web application had since the last reset, in MiB."""
+    script = "for p in $(pgrep -f portal.wsgi); do grep VmHWM /proc/$p/status; done"
+    lines = cluster.shell("portal", script).splitlines()
+    return max(int(line.split()[1]) for line in lines) // 1024
+
+
+def reset_memory_peak(cluster: Cluster) -> None:
+    """Begin to measure."""
+    cluster.shell(
+        "portal", "for p in $(pgrep -f portal.wsgi); do echo 5 > /proc/$p/clear_refs; done"
+    )
+
+
+def stolen_token(cluster: Cluster, api: Api, **changes: object) -> tuple[Json, str]:
+    """A session, and the token of its runner: its owner's own commands see it."""
+    keep = 'cat .slipway/sessions/*/spec.json >> ~/.stolen; exec /usr/bin/env -u PATH PATH=/usr/local/bin:/usr/bin:/bin sbatch "$@"'
+    try:
+        with hostile_command(cluster, api.user, "sbatch", keep):
+            session = api.launch(**changes)
+        text = cluster.run("login", "sh", "-c", "cat ~/.stolen", user=api.user)
+    finally:
+        cluster.run("login", "sh", "-c", "rm -f ~/.stolen", user=api.user)
+    import json
+
+    specs = [json.loads(line) for line in text.splitlines()]
+    spec = next(spec for spec in specs if session["id"] in json.dumps(spec))
+    return session, str(spec["token"])
+
+
+def until_served(api: Api, seconds: float = 100) -> None:
+    """Wait until somebody's commands are carried out again: what was slow brings a pause."""
+    wait_for(f"{api.user}'s folders", lambda: api("GET", "/folders").status_code == 200, seconds)

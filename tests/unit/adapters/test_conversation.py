@@ -1,0 +1,236 @@
+"""One command over a channel whose other end is a real shell, honest or not."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from portal.adapters import conversation
+from portal.adapters.conversation import Completed, Conversation, NotInTime, Unresponsive
+
+
+class ShellChannel:
+    """paramiko's channel, as far as it is used, over pipes to bash with a start-up file."""
+
+    def __init__(self, startup: Path) -> None:
+        self.eof_received = False
+        self.closed = False
+        self.status_event = threading.Event()
+        self._startup = startup
+        self.process: subprocess.Popen[bytes] | None = None
+        self.timeout = 0.0
+
+    def exec_command(self, command: str) -> None:
+        """Begin, as sshd does."""
+        argv = ["/bin/bash", "-c", f'. "{self._startup}"\n{command}']
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)
+        for stream in (self.process.stdout, self.process.stderr):
+            assert stream is not None
+            os.set_blocking(stream.fileno(), False)
+        threading.Thread(target=self._wait, daemon=True).start()
+        self._open = {self._fd("stdout"), self._fd("stderr")}
+
+    def _fd(self, name: str) -> int:
+        return int(getattr(self.process, name).fileno())
+
+    def _wait(self) -> None:
+        assert self.process is not None
+        self.process.wait()
+        self.status_event.set()
+
+    def fileno(self) -> int:
+        """Readable when either stream is: an epoll descriptor says so."""
+        if not hasattr(self, "_epoll"):
+            self._epoll = select.epoll()
+            for number in self._open:
+                self._epoll.register(number, select.EPOLLIN)
+        return self._epoll.fileno()
+
+    def _ready(self, name: str) -> bool:
+        number = self._fd(name)
+        if number not in self._open:
+            return False
+        poll = select.poll()
+        poll.register(number, select.POLLIN)
+        events = poll.poll(0)
+        return bool(events) and bool(events[0][1] & (select.POLLIN | select.POLLHUP))
+
+    def recv_ready(self) -> bool:
+        """Whether there is output."""
+        return self._ready("stdout")
+
+    def recv_stderr_ready(self) -> bool:
+        """Whether there are complaints."""
+        return self._ready("stderr")
+
+    def _recv(self, name: str, most: int) -> bytes:
+        data = os.read(self._fd(name), most)
+        if not data:
+            self._epoll.unregister(self._fd(name)) if hasattr(self, "_epoll") else None
+            self._open.discard(self._fd(name))
+            self.eof_received = not self._open
+        return data
+
+    def recv(self, nbytes: int) -> bytes:
+        """Output."""
+        return self._recv("stdout", nbytes)
+
+    def recv_stderr(self, nbytes: int) -> bytes:
+        """Complaints."""
+        return self._recv("stderr", nbytes)
+
+    def recv_exit_status(self) -> int:
+        """The exit status."""
+        assert self.process is not None
+        return int(self.process.returncode)
+
+    def settimeout(self, timeout: float) -> None:
+        """Not needed for pipes."""
+        self.timeout = timeout
+
+    def sendall(self, s: bytes) -> None:
+        """Write to standard input."""
+        assert self.process is not None
+        assert self.process.stdin is not None
+        self.process.stdin.write(s)
+
+    def shutdown_write(self) -> None:
+        """End standard input."""
+        assert self.process is not None
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        self.closed = True
+        if self.process is None:
+            return
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream is not None and not stream.closed:
+                stream.close()
+        if hasattr(self, "_epoll"):
+            self._epoll.close()
+
+
+class Talk:
+    """Conversations with a shell."""
+
+    def __init__(self, folder: Path) -> None:
+        self._startup = folder / "bashrc"
+        self._channels: list[ShellChannel] = []
+
+    def __call__(
+        self, startup: str, *argv: str, stdin: bytes = b"", seconds: float = 5, most: int = 100_000
+    ) -> Completed:
+        """Run a command behind this start-up file."""
+        self._startup.write_text(startup + "\n", encoding="utf-8")
+        channel = ShellChannel(self._startup)
+        self._channels.append(channel)
+        return Conversation(channel, most).run(argv, stdin, seconds)
+
+    def end(self) -> None:
+        """Hang up everywhere."""
+        for channel in self._channels:
+            channel.close()
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Iterator[Talk]:
+    found = Talk(tmp_path)
+    yield found
+    found.end()
+
+
+def test_output_errors_input_and_code(talk: Talk) -> None:
+    done = talk("", "sh", "-c", "cat; echo oh >&2; exit 3", stdin=b"one\ntwo")
+    assert done == Completed(3, b"one\ntwo", "oh\n")
+    assert talk("", "printf", "%s|", "a b", "$HOME", "'") == Completed(0, b"a b|$HOME|'|", "")
+
+
+def test_a_greeting_is_told_apart(talk: Talk) -> None:
+    greeting = "echo welcome; echo 12 >&2; printf 'no newline'"
+    assert talk(greeting, "echo", "hello") == Completed(0, b"hello\n", "")
+
+
+def test_start_up_files_do_not_get_what_is_for_the_command(talk: Talk) -> None:
+    done = talk("read -r -t 0.2 stolen; echo $stolen", "cat", stdin=b"secret\n")
+    assert done.stdout == b"secret\n"
+
+
+def test_large_output_arrives_whole(talk: Talk) -> None:
+    done = talk("", "head", "-c", "3000000", "/dev/zero", most=3_000_000)
+    assert len(done.stdout) == 3_000_000
+
+
+def test_large_input_arrives_whole(talk: Talk) -> None:
+    assert talk("", "wc", "-c", stdin=b"x" * 3_000_000).stdout.strip() == b"3000000"
+
+
+@pytest.mark.parametrize(
+    ("startup", "words"),
+    [
+        ("yes", "print too much"),
+        ("yes >&2", "print too much"),
+        ("while :; do printf .; sleep 0.1; done", "take too long"),
+        ("sleep 60", "take too long"),
+        ("cat", "take too long"),
+        ("exit 0", "ended before it began"),
+        ("exec cat /etc/hostname", "ended before it began"),
+    ],
+)
+def test_noise_ends_in_plain_words(
+    talk: Talk, startup: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation, "START_SECONDS", 0.7)
+    begun = time.monotonic()
+    with pytest.raises(Unresponsive, match=words):
+        talk(startup, "echo", "hello", stdin=b"x")
+    assert time.monotonic() - begun < 3
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "while :; do printf .; sleep 0.1; done",
+        "sleep 60",
+        "yes",
+        "yes >&2",
+        "exec >&- 2>&-; sleep 60",
+    ],
+)
+def test_a_command_has_a_deadline_and_a_limit(talk: Talk, script: str) -> None:
+    begun = time.monotonic()
+    with pytest.raises(NotInTime):
+        talk("", "sh", "-c", script, seconds=1)
+    assert time.monotonic() - begun < 2
+
+
+def test_who_holds_the_output_open_holds_up_nobody(talk: Talk) -> None:
+    begun = time.monotonic()
+    assert talk("sleep 30 &", "echo", "hello").stdout == b"hello\n"
+    assert time.monotonic() - begun < 3
+
+
+def test_nothing_is_begun_without_the_mark(talk: Talk, tmp_path: Path) -> None:
+    with pytest.raises(Unresponsive):
+        talk("exit 0", "touch", str(tmp_path / "made"))
+    assert not (tmp_path / "made").exists()
+
+
+def test_the_real_channel_has_what_is_used() -> None:
+    import paramiko
+
+    channel = paramiko.Channel(1)
+    for name in conversation.Channel.__annotations__:
+        assert hasattr(channel, name)
+    assert isinstance(channel.status_event, threading.Event)
