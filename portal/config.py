@@ -90,6 +90,25 @@ class WebSettings(BaseModel):
             per_hour=self.logins_per_account,
         )
 
+    connections: int = Field(
+        8000,
+        ge=1000,
+        description="Connections that HAProxy holds at once; portal, apps and runners have shares.",
+    )
+    connections_per_address: int = Field(
+        2000,
+        ge=10,
+        description="So many at once from one address (IPv6: one /64), at the portal and at apps.",
+    )
+    requests_per_second: int = Field(
+        300,
+        ge=10,
+        description="Requests to the portal that one address may send, as a mean over ten seconds.",
+    )
+    requests_at_once: int = Field(
+        200, ge=10, description="Requests to the portal from one address that are under way."
+    )
+
     @property
     def secure(self) -> bool:
         """Whether browsers reach us by https."""
