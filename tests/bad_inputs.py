@@ -7,8 +7,8 @@ one that it has in the list of what was found.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
 LAUNCH: dict[str, Any] = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
@@ -36,7 +36,7 @@ def cursor(*parts: Any) -> str:
     return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode()
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Row:
     """One request to the API, and its answer: status, field and words."""
 
@@ -48,8 +48,8 @@ class Row:
     words: str
     json: Any = None
     raw: bytes | None = None
-    query: list[tuple[str, str]] = field(default_factory=list)
-    headers: dict[str, str] = field(default_factory=dict)
+    query: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    headers: dict[str, str] = dataclasses.field(default_factory=dict)
     admin: bool = False
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class Row:
         return json.dumps(self.json, separators=(",", ":")).encode()
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class FormRow:
     """One form, and what its page says."""
 

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from werkzeug.test import TestResponse
 
 from portal.core.environment import MAX_TOTAL
 from portal.core.problems import MAX_VALUES
@@ -49,6 +50,12 @@ def state(world: World) -> Any:
     )
 
 
+def told(answer: TestResponse) -> Any:
+    """The answer's JSON."""
+    assert answer.json is not None
+    return answer.json
+
+
 def within(began: float) -> None:
     """It did not take long, and would not on a slower machine either."""
     assert time.thread_time() - began < 0.3
@@ -73,8 +80,8 @@ def test_of_the_api(row: Row, world: World, api: MakeApi, ready: tuple[str, str]
     assert not any(words in answer.text for words in LIBRARY)
     assert len(answer.data) <= MAX_ANSWER
     if row.field:
-        assert row.field in [error["field"] for error in answer.json["errors"]]
-        assert not answer.json["detail"].startswith(":")
+        assert row.field in [error["field"] for error in told(answer)["errors"]]
+        assert not told(answer)["detail"].startswith(":")
     assert state(world) == before
 
 
@@ -103,9 +110,9 @@ def _seen(browser: Browser) -> str:
 def test_ten_wrong_fields_are_named_and_the_others_counted(api: MakeApi) -> None:
     body = {f"f{n}": 0 for n in range(900)}
     answer = api("alice")("POST", "/sessions", json=LAUNCH | body)
-    assert len(answer.json["errors"]) == 10
-    assert answer.json["more_errors"] == 890
-    assert answer.json["detail"].endswith("and 890 more")
+    assert len(told(answer)["errors"]) == 10
+    assert told(answer)["more_errors"] == 890
+    assert told(answer)["detail"].endswith("and 890 more")
     assert MAX_VALUES > 900
 
 
@@ -140,15 +147,15 @@ def test_names_are_of_letters_in_any_script(
     """Row 12; also where the name goes: list, search, log, launching again."""
     made = api("alice")("POST", "/sessions", json={**LAUNCH, "name": sent})
     assert made.status_code == 201, made.text
-    session = made.json["sessions"][0]
+    session = told(made)["sessions"][0]
     assert session["name"] == kept
-    found = api("alice")("GET", "/sessions", query_string={"q": sent}).json["sessions"]
+    found = told(api("alice")("GET", "/sessions", query_string={"q": sent}))["sessions"]
     assert [one["id"] for one in found] == [session["id"]]
     by_name = api("alice")("GET", "/sessions", query_string={"sort": "name", "limit": 1})
-    assert by_name.json["sessions"][0]["name"] == kept
+    assert told(by_name)["sessions"][0]["name"] == kept
     assert kept in alice.get("/sessions").text
     again = api("alice")("POST", f"/sessions/{session['id']}/relaunch")
-    assert again.json["sessions"][0]["name"] == kept
+    assert told(again)["sessions"][0]["name"] == kept
     log = alice.get(f"/sessions/{session['id']}/log/download")
     log.headers["Content-Disposition"].encode("ascii")
     script = world.slurm.jobs[0].script
@@ -164,7 +171,7 @@ def test_all_variables_that_may_be_set_can_be_sent_by_the_wizard(
         env = {f"A{n:02}": filler * size for n in range(16)}
         made = api("alice")("POST", "/sessions", json={**LAUNCH, "env": env})
         assert made.status_code == 201, made.text
-        page = alice.get(f"/sessions/new?from={made.json['sessions'][0]['id']}")
+        page = alice.get(f"/sessions/new?from={told(made)['sessions'][0]['id']}")
         assert page.status_code == 200
         field = page.text.partition('name="env"')[2].partition('value="')[2].partition('"')[0]
         text = html.unescape(field)
@@ -216,10 +223,10 @@ def test_a_new_template_finds_a_place_behind_the_last(api: MakeApi) -> None:
     for name in ("c", "b"):
         made = admin("PUT", f"/admin/templates/{name}", json=small)
         assert made.status_code == 200, made.text
-        shown = admin("GET", f"/admin/templates/{name}").json
+        shown = told(admin("GET", f"/admin/templates/{name}"))
         del shown["name"]
         assert admin("PUT", f"/admin/templates/{name}", json=shown).status_code == 200
-    names = [one["name"] for one in admin("GET", "/templates").json["templates"]]
+    names = [one["name"] for one in told(admin("GET", "/templates"))["templates"]]
     assert names == ["a", "c", "b"]
 
 
@@ -240,8 +247,8 @@ def test_a_storage_folder_in_the_way_is_not_the_names_fault(
     world.slurm.storage_blocked = True
     answer = api("alice")("POST", "/folders", json={"name": "data"})
     assert answer.status_code == 409
-    assert "errors" not in answer.json
-    assert "Your folder for storage" in answer.json["detail"]
+    assert "errors" not in told(answer)
+    assert "Your folder for storage" in told(answer)["detail"]
     assert "Your folder for storage" in alice.post("/folders", {"folder": "data"}).text
 
 
@@ -252,6 +259,6 @@ def test_who_deletes_a_template_says_what_they_saw(api: MakeApi) -> None:
     admin("PUT", "/admin/templates/a", json=small | {"title": "Changed"})
     path = "/admin/templates/a"
     assert admin("DELETE", path, headers={"If-Match": seen}).status_code == 409
-    assert admin("GET", path).json["title"] == "Changed"
+    assert told(admin("GET", path))["title"] == "Changed"
     now = admin("GET", path).headers["ETag"]
     assert admin("DELETE", path, headers={"If-Match": now}).status_code == 204
