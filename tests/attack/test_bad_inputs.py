@@ -41,6 +41,7 @@ def _tidy(people: dict[str, Api]) -> Iterator[None]:
     """Whatever is made by mistake goes again."""
     caps = people["admin"].ask("GET", "/admin/caps")
     there = {one["id"] for one in people["admin"].list()}
+    kept = {user: _presets(api) for user, api in people.items()}
     body = {"title": "Bad input", "resources": {"cpus": 1, "memory": "600m"}}
     people["admin"].ask("PUT", "/admin/templates/badinput", json=body)
     for api in people.values():
@@ -48,16 +49,20 @@ def _tidy(people: dict[str, Api]) -> Iterator[None]:
     yield
     for name in TEMPLATES:
         people["admin"]("DELETE", f"/admin/templates/{name}")
-    for api in people.values():
-        for preset in api.ask("GET", "/presets")["presets"]:
-            api("DELETE", f"/presets/{preset['name']}")
+    for user, api in people.items():
+        for name in _presets(api) - kept[user]:
+            api("DELETE", f"/presets/{name}")
     if people["admin"].ask("GET", "/admin/caps") != caps:
         people["admin"]("PUT", "/admin/caps", json=caps)
     for one in people["admin"].list():
-        if one["id"] not in there:
+        if one["id"] not in there and one["owner"] in people:
             people[one["owner"]].launched.append(one["id"])
     for api in people.values():
         api.clean()
+
+
+def _presets(api: Api) -> set[str]:
+    return {preset["name"] for preset in api.ask("GET", "/presets")["presets"]}
 
 
 def state(people: dict[str, Api]) -> Any:

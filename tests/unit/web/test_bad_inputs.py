@@ -9,13 +9,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from werkzeug.test import TestResponse
 
 from portal.core.environment import MAX_TOTAL
 from portal.core.problems import MAX_VALUES
 from tests.bad_inputs import FORM, FORM_ROWS, LAUNCH, LIBRARY, MAX_ANSWER, ROWS, FormRow, Row
 from tests.fakes import World
 from tests.unit.web.conftest import Api, Browser, Runner
+from tests.unit.web.judge import state, told
 
 MakeApi = Callable[[str], Api]
 Launched = Callable[..., Runner]
@@ -33,27 +33,6 @@ def ready(launched: Launched, api: MakeApi) -> tuple[str, str]:
     body = {"title": "Bad input", "resources": {"cpus": 1, "memory": "1g"}}
     assert api("admin")("PUT", "/admin/templates/badinput", json=body).status_code == 200
     return ids[0], ids[1]
-
-
-def state(world: World) -> Any:
-    """All that a request could change."""
-    rules, presets = world.services.administration, world.services.presets
-    return (
-        sorted((s.id, s.state, s.name) for s in world.store.live()),
-        rules.templates(),
-        rules.rules(),
-        rules._store.image_rules(),
-        presets._store.all("alice"),
-        presets._store.all("admin"),
-        len(world.slurm.jobs),
-        dict(world.slurm.storage),
-    )
-
-
-def told(answer: TestResponse) -> Any:
-    """The answer's JSON."""
-    assert answer.json is not None
-    return answer.json
 
 
 def within(began: float) -> None:
