@@ -93,6 +93,10 @@ class Conflict(PortalError):
     title = "Not possible right now"
 
 
+class KeyReused(Conflict):
+    """The key that makes a launch count once was used for another launch."""
+
+
 class Gone(PortalError):
     """The session is over."""
 

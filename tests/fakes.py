@@ -109,6 +109,8 @@ class FakeSlurm:
     """Names of each user's storage folders."""
     guess: Completed = field(default_factory=lambda: Completed(0, b"", GUESS))
     """What sbatch --test-only says."""
+    storage_blocked: bool = False
+    """Whether something else than a folder is in the place of the storage folders."""
     homes_away: bool = False
     keys: dict[str, int] = field(default_factory=dict)
     """How often each user's SSH key was made."""
@@ -193,6 +195,8 @@ class FakeSlurm:
 
     def _folders(self, mine: set[str], user: str, words: list[str]) -> Completed:
         script = words[-1]
+        if "mkdir" in script and self.storage_blocked:
+            return Completed(3, b"", "mkdir: cannot create directory 'storage': File exists\n")
         if match := re.search(r"mkdir -- storage/(\S+)", script):
             if match[1] in mine:
                 return Completed(4, b"", "mkdir: cannot create directory 'x': File exists\n")

@@ -30,7 +30,7 @@ from portal.core.listing import ListQuery, Page
 from portal.core.session import LIVE, OVER, Session, State
 from portal.core.stores import SlurmStatus
 from portal.core.usage import Use
-from portal.errors import Conflict
+from portal.errors import Conflict, KeyReused
 
 
 def open_database(url: str) -> Engine:
@@ -121,7 +121,7 @@ class Store:
             if known != fingerprint and not (
                 is_sealed(known) and self._sealer.marks(known, fingerprint)
             ):
-                raise Conflict("This Idempotency-Key was used for a different request.")
+                raise KeyReused("This Idempotency-Key was used for a different request.")
             # All of one launch have the same stem: this is name1, name2, … name10.
             return [_session(r) for r in sorted(found, key=lambda r: (len(r.name), r.name))]
 

@@ -145,27 +145,22 @@ def refuse_large(data: object) -> None:
     Lists and objects with too many elements, too many values altogether, too deep: at the field.
     """
     total = 0
-    level: list[tuple[str, object]] = [("", data)]
+    level = [("", data)]
     for _ in range(MAX_DEPTH + 1):
         below: list[tuple[str, object]] = []
-        for place, value in level:
-            pairs = _elements(value)
-            total += len(pairs) if pairs is not None else 0
-            if pairs is None:
+        for field, value in level:
+            if not isinstance(value, Mapping | list | tuple):
                 continue
-            if len(pairs) > MAX_ITEMS or total > MAX_VALUES:
+            total += len(value)
+            if len(value) > MAX_ITEMS or total > MAX_VALUES:
                 text = "these are far more than any request needs"
-                raise InvalidRequest([FieldError(place or BODY, text)])
-            items = pairs.items() if isinstance(pairs, Mapping) else enumerate(pairs)
-            below += [(f"{place}.{_part(key)}".lstrip("."), inner) for key, inner in items]
+                raise InvalidRequest([FieldError(field or BODY, text)])
+            items = value.items() if isinstance(value, Mapping) else enumerate(value)
+            below += [(field or _part(key), inner) for key, inner in items]
         level = below
         if not level:
             return
-    raise TooDeep([FieldError(level[0][0].partition(".")[0], "this is nested too deeply")])
-
-
-def _elements(value: object) -> Mapping[Any, object] | list[object] | tuple[object, ...] | None:
-    return value if isinstance(value, Mapping | list | tuple) else None
+    raise TooDeep([FieldError(level[0][0], "this is nested too deeply")])
 
 
 def check(model: type[Model], data: object) -> Model:

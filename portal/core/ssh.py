@@ -87,7 +87,8 @@ class Door:
     @property
     def name(self) -> str:
         """What people may call the session in their SSH client."""
-        return f"slipway-{self.session.name}"
+        name = self.session.name
+        return f"slipway-{name if name.isascii() else self.session.id[:12]}"
 
     @property
     def alias(self) -> str:

@@ -14,6 +14,8 @@ from portal.web.form import FGPU
 from portal.web.gpus import number
 from portal.web.numbers import decimal, trim, whole
 
+_SHOWN = 16_000
+"""Characters: as many as the longest list of people may have."""
 _NUMBERS = ("resources.cpus", "time_limit")
 
 
@@ -40,7 +42,9 @@ def refused(values: Mapping[str, str], seen: str, error: PortalError) -> AdminFo
         else:
             rest.append(f"{found.field}: {found.message}")
     problem = "; ".join(rest) or ("" if beside else error.text)
-    return AdminForm(values, seen, beside, problem)
+    # What is longer can only be refused, and is not sent back and forth any more.
+    shown = {name: value if len(value) <= _SHOWN else "" for name, value in values.items()}
+    return AdminForm(shown, seen, beside, problem)
 
 
 def template_values(template: Template | None) -> dict[str, str]:
@@ -142,7 +146,11 @@ def caps_request(values: Mapping[str, str]) -> dict[str, Any]:
     entered = {name: trim(values.get(name, "")) for name in CAPS_FIELDS}
     numbers = {name: whole(entered[name]) for name in _CAPS_NUMBERS if entered[name]}
     # Browsers send nothing of a box that is not ticked.
-    boxes = {name: entered[name] == "on" for name in ("public_apps", "preferred_ports")}
+    ticked: dict[str, object] = {"": False, "on": True}
+    boxes = {
+        name: ticked.get(entered[name], entered[name])
+        for name in ("public_apps", "preferred_ports")
+    }
     return {"max_shared_memory": entered["max_shared_memory"] or None, **numbers, **boxes}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from flask import Flask, Response, make_response, render_template, request
 from flask_wtf.csrf import CSRFError
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, NotFound
 
 from portal.errors import FieldError, InvalidRequest, PortalError
 
@@ -27,7 +27,14 @@ _TEXTS = {
 
 
 def install(app: Flask) -> None:
-    """Catch everything that views raise."""
+    """Catch everything that views raise, and what no view could look for."""
+
+    @app.before_request
+    def refuse_unwritable_paths() -> None:
+        # Databases store no NUL, so nothing has it in its name; some fail when they are asked.
+        if "\0" in request.path:
+            raise NotFound
+
     app.register_error_handler(PortalError, on_portal_error)
     app.register_error_handler(CSRFError, _on_stale_form)
     app.register_error_handler(HTTPException, _on_http_error)

@@ -131,6 +131,17 @@ def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
     return made | body
 
 
+def again(form: MultiDict[str, str]) -> list[tuple[str, str]]:
+    """The fields of a form that was found right, to be sent once more; none longer than it must."""
+    written = {ENV: lambda text: json.dumps(_object(text), ensure_ascii=False)}
+    sent = [
+        (name, written.get(name, trim)(value) if value else "")
+        for name, value in form.items(multi=True)
+        if name != "csrf_token"
+    ]
+    return [(name, value) for name, value in sent if len(value) <= _SHOWN.get(name, MAX_SHOWN)]
+
+
 def _value(name: str, text: str) -> object:
     if name == ENV:
         return _object(text)
@@ -189,7 +200,8 @@ def sort_errors(error: PortalError, found: tuple[FieldError, ...]) -> tuple[dict
             beside[e.field] = e.message
         elif name == ENV:
             # A message begins with a word of ours, which pages write large; names stay as sent.
-            said = f"variable {below}: {e.message}" if below else e.message
+            told = e.message if e.message.startswith(f"{below} ") else f"{below}: {e.message}"
+            said = f"variable {told}" if below else e.message
             beside[ENV] = "; ".join(filter(None, [beside.get(ENV), said]))
         elif name == "mounts":
             beside[name] = "; ".join(filter(None, [beside.get(name), e.message]))

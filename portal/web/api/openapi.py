@@ -226,7 +226,7 @@ def _for_administrators() -> dict[str, dict[str, Any]]:
             "put": _operation(
                 "Make or replace a resource template", 200, template, "TemplateRequest", [_SEEN]
             ),
-            "delete": _operation("Delete a resource template", 204, None),
+            "delete": _operation("Delete a resource template", 204, None, None, [_SEEN]),
         },
         "/admin/images": {
             "get": _operation("All images, and who sees each", 200, _list_of("images", "ImageRule"))

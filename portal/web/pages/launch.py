@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 
 from portal.core.launch import LaunchRequest
 from portal.core.session import Session
-from portal.errors import InvalidRequest, PortalError, Unavailable
+from portal.errors import Conflict, InvalidRequest, KeyReused, PortalError, Unavailable
 from portal.web import form as fields
 from portal.web.context import person, services
 from portal.web.keys import key_of_form
@@ -17,6 +17,7 @@ from portal.web.launcher import LaunchForm, folder_list, new_form, with_error
 from portal.web.numbers import trim
 from portal.web.pages.blueprint import blueprint, by_htmx
 
+_SENT = "This page has launched something else already. To launch this as well, press Launch again."
 PANEL = "X-Slipway-Panel"
 """Tells the page's script that this answer belongs into the page, whatever its status."""
 
@@ -78,6 +79,8 @@ def launch() -> ResponseReturnValue:
         if not wanted.mounts and "confirmed" not in request.form:
             return ask_for_folders()
         made = services().sessions.launch_all(person(), wanted, key_of_form())
+    except KeyReused:
+        return wizard(with_error(entered_form(), Conflict(_SENT)), Conflict.status)
     except PortalError as error:
         return wizard(with_error(entered_form(), error), error.status)
     return go_to(made)
@@ -85,7 +88,7 @@ def launch() -> ResponseReturnValue:
 
 def ask_for_folders() -> ResponseReturnValue:
     """Ask, as the page's script would have done before it sent the form."""
-    sent = [item for item in request.form.items(multi=True) if item[0] != "csrf_token"]
+    sent = fields.again(request.form)
     return render_template("launch_ask.html", sent=sent, person=person())
 
 
@@ -175,6 +178,9 @@ def launch_body(body: dict[str, object], about: str) -> ResponseReturnValue:
         key = key_of_form()
         wanted = services().sessions.parse(body)
         made = services().sessions.launch_all(person(), wanted, key and f"{key}-{about}")
+    except KeyReused:
+        form = new_form(person(), fields.from_body(body))
+        return wizard(with_error(form, Conflict(_SENT)), Conflict.status)
     except PortalError as error:
         form = new_form(person(), fields.from_body(body))
         return wizard(with_error(form, error), error.status)

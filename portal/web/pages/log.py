@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from flask import Response, render_template, request
 from flask.typing import ResponseReturnValue
 
@@ -63,5 +65,9 @@ def log_download(session_id: str) -> ResponseReturnValue:
     response = Response(pieces, content_type="text/plain; charset=utf-8")
     response.content_length = size
     name = f"{session.name}-{session.id[:8]}.log"
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    disposition = f'attachment; filename="{name}"'
+    if not name.isascii():  # RFC 6266: one for programs that read ASCII only, one for all others
+        plain = f"{session.id[:8]}.log"
+        disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name)}"
+    response.headers["Content-Disposition"] = disposition
     return response

@@ -1,0 +1,255 @@
+"""Bad input that was once answered badly, and how it is answered now: one table for all tests.
+
+Unit tests send each row to the application, attack tests to the running system. A row's id is the
+one that it has in the list of what was found.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+from typing import Any
+
+LAUNCH: dict[str, Any] = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
+FORM = {
+    "environment": "python",
+    "resources.cpus": "1",
+    "resources.memory": "600 MB",
+    "confirmed": "yes",
+}
+TEMPLATE: dict[str, Any] = {"title": "Small", "resources": {"cpus": 1, "memory": "2g"}}
+NO_CAPS: dict[str, Any] = {"max_shared_memory": None}
+CAPS_FORM = {"idle_cpu_percent": "10", "public_apps": "on", "preferred_ports": "on"}
+LIBRARY = ("Value error", "Input should", "Assertion failed", "should be a valid", "pydantic")
+"""What a library says where we have no words of our own."""
+MAX_ANSWER = 16 * 1024
+
+
+def resources(**changes: Any) -> dict[str, Any]:
+    """A launch with other resources."""
+    return {**LAUNCH, "resources": {**LAUNCH["resources"], **changes}}
+
+
+def cursor(*parts: Any) -> str:
+    """A cursor that somebody made up."""
+    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode()
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One request to the API, and its answer: status, field and words."""
+
+    id: str
+    method: str
+    path: str
+    status: int
+    field: str
+    words: str
+    json: Any = None
+    raw: bytes | None = None
+    query: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    headers: dict[str, str] = dataclasses.field(default_factory=dict)
+    admin: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.id}-{self.field}"
+
+    @property
+    def body(self) -> bytes | None:
+        """What is sent."""
+        if self.json is None:
+            return self.raw
+        return json.dumps(self.json, separators=(",", ":")).encode()
+
+
+@dataclasses.dataclass(frozen=True)
+class FormRow:
+    """One form, and what its page says."""
+
+    id: str
+    path: str
+    words: str
+    data: dict[str, str]
+    status: int = 422
+    admin: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.id}-{self.path}"
+
+
+def _launch(row: str, where: str, words: str, body: Any, status: int = 422) -> Row:
+    return Row(row, "POST", "/sessions", status, where, words, json=body)
+
+
+def _raw(row: str, words: str, raw: bytes, status: int = 400) -> Row:
+    return Row(row, "POST", "/sessions", status, "", words, raw=raw)
+
+
+WORD = "letters, digits, dots, dashes and underscores"
+PLACE = "/admin/templates/badinput"
+LATE, EARLY = "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59"
+NO_OBJECTS = [
+    Row("B48", method, path, 422, "body", "must be an object", raw=body, admin=True)
+    for body in (b"[]", b"null", b'"x"', b"5")
+    for method, path in (
+        ("POST", "/sessions/end"),
+        ("POST", "/folders"),
+        ("PUT", PLACE),
+        ("PUT", "/admin/caps"),
+        ("PUT", "/admin/images/python/3.13"),
+    )
+]
+
+ROWS = [
+    *(
+        _launch("12", "name", "letters and digits of any script", {**LAUNCH, "name": name})
+        for name in ("ab\u200bcd", "ab\u202ecd", "Zoë session", "abc", "\u0301abc", "a" * 65)
+    ),
+    _launch("12", "name", "letters and digits of any script", {**LAUNCH, "name": "\u3164" * 4}),
+    _launch("14", "resources.cpus", "at least 1", resources(cpus=-1)),
+    _launch("15", "resources.cpus", "at most 4096", resources(cpus=10**9)),
+    _launch("15", "resources.cpus", "at most 4096", resources(cpus=10**30)),
+    _raw(
+        "15",
+        "at most 4096",
+        b'{"environment":"python","resources":{"memory":"1g","cpus":' + b"9" * 5000 + b"}}",
+        422,
+    ),
+    *(
+        _launch("18", "resources.memory", "write a size with its unit", resources(memory=size))
+        for size in ("1G\n", "\u20031g\u2028", " 1g", "1g ", "1 g b", "1G\n#SBATCH")
+    ),
+    _launch("45", "env", "there may be 100", {**LAUNCH, "env": {f"A{n}": "" for n in range(101)}}),
+    _launch(
+        "45", "env", "65,536 bytes", {**LAUNCH, "env": {f"A{n}": "x" * 4000 for n in range(17)}}
+    ),
+    _raw("51", "key \\\"name\\\" twice", b'{"name": "a", "name": "b"}'),
+    _raw("51", "key \\\"a\\\" twice", b'{"env": {"a": "1", "a": "2"}}'),
+    *(
+        _raw("51", "nested too deeply", b'{"x": ' + b"[" * n + b"]" * n + b"}")
+        for n in (100, 1000, 5000, 100_000)
+    ),
+    _raw("51", "not valid JSON: line 1, column 2", b"{{{garbage"),
+    _raw("51", "not valid JSON", b'{"x": NaN}'),
+    _raw("51", "not valid UTF-8", b'{"x": "\xff"}'),
+    *(
+        Row("B1", "GET", "/sessions", 422, "cursor", "cursor of an earlier answer", query=query)
+        for query in (
+            [("sort", "name"), ("cursor", cursor("name", False, False, "\ud800", "a"))],
+            [("sort", "name"), ("cursor", cursor("name", False, False, "a", "\ud800"))],
+            [("cursor", cursor("-created", False, True, EARLY, "a"))],
+            [("cursor", cursor("-created", False, True, LATE, "a"))],
+            [("cursor", cursor("-created", False, True, "2026-11-20T12:00:00", "a"))],
+            [("cursor", "[]")],
+        )
+    ),
+    *(
+        Row("B2", "GET", "/journal", 422, name, "1 to 9999", query=[(name, moment)], admin=True)
+        for name, moment in (("since", EARLY), ("until", LATE))
+    ),
+    Row("B2", "GET", "/journal", 422, "since", "offset", query=[("since", "soon")], admin=True),
+    _launch("B5", "mounts", "far more than any", {**LAUNCH, "mounts": [0] * 400_000}),
+    _launch("B5", "mounts", "there may be 20", {**LAUNCH, "mounts": [0] * 21}),
+    _launch("B5", "x", "more than any request needs", {"x": [[0] * 900] * 400}),
+    _launch("B5", "body", "more than any request", {f"f{n}": 0 for n in range(50_000)}),
+    _launch("B5", "env", "there may be 100", {**LAUNCH, "env": {f"é{n}": 0 for n in range(900)}}),
+    Row("B5", "POST", "/sessions/end", 422, "ids", "far more", json={"ids": [0] * 400_000}),
+    Row("B5", "POST", "/sessions/end", 422, "ids", "1 to 500", json={"ids": [0] * 501}),
+    Row("B5", "POST", "/sessions/end", 422, "ids", "1 to 500", json={"ids": []}),
+    Row(
+        "B5",
+        "PUT",
+        "/admin/images/python/3.13",
+        422,
+        "users",
+        "more than any request needs",
+        json={"seen_by": "some", "users": [0] * 400_000},
+        admin=True,
+    ),
+    *(
+        Row("B9", "PUT", f"/presets/{name}", 422, "name", "begin with a letter or a digit", LAUNCH)
+        for name in ("-a", "_a", "%20a", "a%20", "%C3%A9")
+    ),
+    *(
+        Row("B10", "POST", f"/sessions/{{session}}/{what}", status, where, words, json, raw)
+        for what in ("relaunch", "keep", "release")
+        for status, where, words, json, raw in (
+            (422, "count", "there is no such field", {"count": 5}, None),
+            (400, "", "not valid JSON", None, b"{{{garbage"),
+        )
+    ),
+    Row("B10", "POST", "/presets/x/launch", 422, "uid", "no such field", json={"uid": 0}),
+    Row("B10", "DELETE", "/sessions/{session}", 422, "x", "no such field", json={"x": 0}),
+    Row("B24", "PUT", PLACE, 422, "title", "empty", json={**TEMPLATE, "title": "   "}, admin=True),
+    Row("B24", "PUT", PLACE, 422, "title", "up to 60", json={**TEMPLATE, "title": "x" * 61},
+        admin=True),
+    *(
+        Row("B27", "PUT", "/admin/caps", 422, name, words, json=NO_CAPS | {name: value}, admin=True)
+        for name, value, words in (
+            ("max_shared_memory", "1", "write a size with its unit"),
+            ("max_shared_memory", 5, "write a size with its unit"),
+            ("max_shared_memory", "65t", "at most 64t"),
+            ("max_shared_memory", "0m", "at least 1m"),
+            ("idle_minutes", 0, "at least 1"),
+            ("idle_minutes", "60", "whole number"),
+            ("idle_warning", 5, "where no session is ended"),
+            ("public_apps", "on", "true or false"),
+        )
+    ),
+    Row("B28", "GET", "/journal", 422, "who", "printable", query=[("who", "a\0")], admin=True),
+    Row("B28", "GET", "/journal", 422, "limit", "only once", query=[("limit", "1")] * 2,
+        admin=True),
+    Row("B28", "GET", "/journal", 422, "limit", "at most 500", query=[("limit", "9" * 400)],
+        admin=True),
+    Row("B32", "POST", "/sessions", 422, "Idempotency-Key", "255", LAUNCH,
+        headers={"Idempotency-Key": "k" * 256}),
+    _launch("B46", "resources.fgpu", "at most 1024", resources(fgpu=10**9)),
+    _launch("B46", "resources.fgpu", "must be a number", resources(fgpu="0.5")),
+    _launch("B46", "resources.fgpu", "above 0", resources(fgpu=0)),
+    _launch("B46", "resources.memory", "at most 64t", resources(memory="999999999t")),
+    _launch("B46", "resources.memory", "at least 256m", resources(memory="255m")),
+    Row("B47", "POST", "/folders", 422, "name", "must be text", json={"name": 5}),
+    Row("B47", "POST", "/folders", 422, "name", WORD, json={"name": "a b"}),
+    *(
+        Row("B48", "POST", "/sessions", 422, "body", "send an object", raw=body)
+        for body in (b"[]", b"null", b'"x"', b"5")
+    ),
+    *NO_OBJECTS,
+]  # fmt: skip
+
+
+def _form(row: str, words: str, **changes: str) -> FormRow:
+    named = {name.replace("__", "."): value for name, value in changes.items()}
+    return FormRow(row, "/sessions", words, FORM | named)
+
+
+def _caps(row: str, words: str, **changes: str) -> FormRow:
+    return FormRow(row, "/admin/caps", words, CAPS_FORM | changes, admin=True)
+
+
+FORM_ROWS = [
+    _form("14", "This must be at least 1", resources__cpus="-1"),
+    _form("14", "This must be at least 1", time_limit="-5"),
+    _form("14", "This must be a whole number", resources__cpus="1.5"),
+    _caps("14", "This must be at least 1", idle_minutes="-1"),
+    _form("15", "This must be at most 4096", resources__cpus=str(10**9)),
+    _form("15", "This must be at most 4096", resources__cpus="9" * 5000),
+    _caps("15", "This must be at most 525600", idle_minutes="9" * 40),
+    _form("18", "Write a size with its unit", resources__memory="1G\n"),
+    _form("18", "Write a size with its unit", resources__memory="\u20031g\u2028"),
+    _form("45", "65,536 bytes", env=json.dumps({f"A{n}": "x" * 4000 for n in range(17)})),
+    FormRow("B24", "/admin/templates", "This is needed", admin=True,
+            data={"name": "badinput", "title": "   ", "resources.cpus": "1",
+                  "resources.memory": "1 GB"}),
+    FormRow("B24", "/admin/templates/badinput/move", "to: choose up or down", {"to": "garbage"},
+            admin=True),
+    _caps("B27", "Write a size with its unit", max_shared_memory="1"),
+    _caps("B27", "This must be at most 64t", max_shared_memory="65t"),
+    _form("B32", "key: use up to 255 printable characters", key="k\0"),
+    _form("B32", "key: use up to 255 printable characters", key="k" * 200_000),
+    _form("B37", "Variable é: a name is of letters", env='{"é": "x"}'),
+    _form("B37", "Variable a b: a name is of letters", env='{"a b": "x"}'),
+    _form("B46", "This must be at most 1024", gpu=str(10**9)),
+    FormRow("B9", "/presets", "begin with a letter or a digit", FORM | {"preset": "-a"}),
+]  # fmt: skip

@@ -1,0 +1,211 @@
+"""Two who change the same thing at once: one wins, the other is told, and nothing is lost.
+
+Threads race for real, over a database in a file, as gunicorn's processes do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from threading import Barrier
+from typing import TypeVar
+
+import pytest
+
+from portal.core.access import Person
+from portal.core.administration import (
+    CapsRequest,
+    ImageRequest,
+    ImageRule,
+    TemplateRequest,
+    mark,
+    parse,
+)
+from portal.core.journal import JournalFilter
+from portal.core.launch import parse_launch
+from portal.core.preset import MAX_PRESETS
+from portal.errors import PortalError
+from tests.fakes import CATALOG, World, make_world
+from tests.unit.web.conftest import make_settings
+
+ADMIN = Person("admin", True, "a")
+ALICE = Person("alice", False, "b")
+SMALL = {"title": "Small", "resources": {"cpus": 1, "memory": "2g"}}
+REQUEST = parse_launch({"environment": "python", "resources": {"cpus": 1, "memory": "600m"}})
+THREADS = 8
+ROUNDS = 5
+
+Result = TypeVar("Result")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return make_world(make_settings(tmp_path))
+
+
+def at_once(tasks: Sequence[Callable[[], Result]]) -> list[Result | PortalError]:
+    """Start all in the same moment; each one's answer, or the error that it raised."""
+    barrier = Barrier(len(tasks))
+
+    def run(task: Callable[[], Result]) -> Result | PortalError:
+        barrier.wait()
+        try:
+            return task()
+        except PortalError as error:
+            return error
+
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        return list(pool.map(run, tasks))
+
+
+def won(results: Sequence[object]) -> int:
+    return sum(not isinstance(result, PortalError) for result in results)
+
+
+def noted(world: World, action: str) -> int:
+    """How many lines of the journal say so."""
+    wanted = JournalFilter(action=action)
+    lines, _ = world.services.administration.journal(ADMIN, wanted, 500, None)
+    return len(lines)
+
+
+def save(world: World, name: str, seen: str | None = None, **changes: object) -> str:
+    asked = parse(TemplateRequest, SMALL | changes)
+    return mark(world.services.administration.save_template(ADMIN, name, asked, seen))
+
+
+def test_of_those_who_saw_the_same_template_one_changes_it(world: World) -> None:
+    for number in range(ROUNDS):
+        seen = save(world, "small")
+        changed = [
+            partial(save, world, "small", seen, title=f"T{number}-{n}") for n in range(THREADS)
+        ]
+        assert won(at_once(changed)) == 1
+    assert noted(world, "template.change") == ROUNDS + ROUNDS - 1
+
+
+def test_a_new_template_is_made_once(world: World) -> None:
+    for number in range(ROUNDS):
+        makes = [partial(save, world, f"t{number}", "")] * THREADS
+        assert won(at_once(makes)) == 1
+    assert noted(world, "template.make") == ROUNDS
+
+
+def test_new_templates_each_have_a_place(world: World) -> None:
+    names = [f"t{number}" for number in range(THREADS)]
+    results = at_once([partial(save, world, name) for name in names])
+    assert won(results) == THREADS
+    places = [template.place for template in world.services.administration.templates()]
+    assert places == list(range(THREADS))
+
+
+def test_no_move_is_lost(world: World) -> None:
+    names = [f"t{number}" for number in range(10)]
+    for name in names:
+        save(world, name)
+    administration = world.services.administration
+    moves = [partial(administration.move_template, ADMIN, "t0", 1)] * THREADS
+    assert won(at_once(moves)) == THREADS
+    found = [template.name for template in administration.templates()]
+    assert found == [*names[1 : THREADS + 1], "t0", *names[THREADS + 1 :]]
+    assert noted(world, "template.order") == THREADS
+
+
+def test_who_deletes_what_another_changes_is_told_or_first(world: World) -> None:
+    administration = world.services.administration
+    for _ in range(ROUNDS):
+        seen = save(world, "small")
+        tasks: list[Callable[[], object]] = [
+            partial(save, world, "small", seen, title="Changed"),
+            partial(administration.drop_template, ADMIN, "small", seen),
+        ]
+        assert won(at_once(tasks)) == 1
+        for template in administration.templates():
+            administration.drop_template(ADMIN, template.name)
+
+
+def test_of_those_who_saw_the_same_caps_one_changes_them(world: World) -> None:
+    administration = world.services.administration
+    for number in range(ROUNDS):
+        seen = mark(administration.rules())
+        asked = [
+            parse(CapsRequest, {"max_shared_memory": f"{1 + number * THREADS + n}g"})
+            for n in range(THREADS)
+        ]
+        changes = [partial(administration.save_rules, ADMIN, one, seen) for one in asked]
+        assert won(at_once(changes)) == 1
+    assert noted(world, "caps.change") == ROUNDS
+
+
+def test_the_journal_tells_each_change_of_the_caps_from_the_one_before(world: World) -> None:
+    administration = world.services.administration
+    asked = [parse(CapsRequest, {"max_shared_memory": f"{n + 1}g"}) for n in range(THREADS)]
+    at_once([partial(administration.save_rules, ADMIN, one) for one in asked])
+    lines, _ = administration.journal(ADMIN, JournalFilter(action="caps.change"), 500, None)
+    said = [line.detail.split("; before: ") for line in reversed(lines)]
+    assert len(said) == THREADS
+    assert [before for _, before in said[1:]] == [now for now, _ in said[:-1]]
+
+
+def test_of_those_who_saw_the_same_rule_one_changes_it(world: World) -> None:
+    administration = world.services.administration
+    environment, version = "python", "3.13"
+
+    def show(seen: str, users: tuple[str, ...]) -> ImageRule:
+        asked = ImageRequest(seen_by="some", users=users)
+        return administration.show_image(ADMIN, CATALOG, environment, version, asked, seen)
+
+    for number in range(ROUNDS):
+        seen = mark(administration.rule(ADMIN, CATALOG, environment, version)[1])
+        changes = [partial(show, seen, (f"user{number}-{n}",)) for n in range(THREADS)]
+        assert won(at_once(changes)) == 1
+    assert noted(world, "image.show") == ROUNDS
+
+
+def test_nobody_has_more_presets_than_there_may_be(world: World) -> None:
+    presets = world.services.presets
+    for number in range(MAX_PRESETS - 3):
+        presets.save(ALICE, f"p{number}", REQUEST)
+    saves = [partial(presets.save, ALICE, f"new{n}", REQUEST) for n in range(THREADS)]
+    assert won(at_once(saves)) == 3
+    assert len(presets.list(ALICE)) == MAX_PRESETS
+
+
+def test_a_preset_of_a_name_is_kept_once_unless_it_is_to_be_replaced(world: World) -> None:
+    presets = world.services.presets
+    once = [partial(presets.save, ALICE, "one", REQUEST, replace=False)] * THREADS
+    assert won(at_once(once)) == 1
+    again = [partial(presets.save, ALICE, "two", REQUEST, replace=True)] * THREADS
+    assert won(at_once(again)) == THREADS
+    assert [preset.name for preset in presets.list(ALICE)] == ["one", "two"]
+
+
+def test_a_preset_is_renamed_once(world: World) -> None:
+    presets = world.services.presets
+    presets.save(ALICE, "old", REQUEST)
+    renames = [partial(presets.rename, ALICE, "old", f"new{n}") for n in range(THREADS)]
+    assert won(at_once(renames)) == 1
+    assert len(presets.list(ALICE)) == 1
+
+
+def test_a_name_is_given_to_one_preset(world: World) -> None:
+    presets = world.services.presets
+    for number in range(THREADS):
+        presets.save(ALICE, f"old{number}", REQUEST)
+    renames = [partial(presets.rename, ALICE, f"old{n}", "new") for n in range(THREADS)]
+    assert won(at_once(renames)) == 1
+    assert len(presets.list(ALICE)) == THREADS
+
+
+def test_sessions_that_several_end_at_once_end_once(world: World) -> None:
+    for number in range(THREADS):
+        assert world.sessions.launch(ALICE, REQUEST, f"key{number}")
+    made = [session.id for session in world.store.live()]
+    assert won(at_once([partial(world.sessions.stop_all, ALICE, made)] * THREADS)) == THREADS
+    lines, _ = world.services.administration.journal(
+        ADMIN, JournalFilter(action="session.end"), 500, None
+    )
+    assert Counter(line.target for line in lines) == dict.fromkeys(made, 1)

@@ -1,0 +1,62 @@
+"""What is true of every answer, whatever was sent: for the fuzzers and for known bad inputs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from werkzeug.test import TestResponse
+
+from tests.bad_inputs import LIBRARY, MAX_ANSWER
+from tests.fakes import World
+
+PEOPLE = ("alice", "bob", "admin")
+
+
+def state(world: World) -> Any:
+    """All that a request could change; not the journal, which tells of refused ones as well."""
+    rules, presets = world.services.administration, world.services.presets
+    return (
+        sorted((s.id, s.state, s.name) for s in world.store.live()),
+        rules.templates(),
+        rules.rules(),
+        rules._store.image_rules(),
+        [presets._store.all(name) for name in PEOPLE],
+        sorted((job.id, job.state) for job in world.slurm.jobs),
+        {user: sorted(names) for user, names in world.slurm.storage.items() if names},
+    )
+
+
+def told(answer: TestResponse) -> Any:
+    """The answer's JSON."""
+    assert answer.json is not None
+    return answer.json
+
+
+def judge_api(answer: TestResponse, before: Any, world: World) -> None:
+    """No surprise on our side; a refusal is short, names its field and has changed nothing."""
+    assert answer.status_code < 500, answer.text
+    if answer.status_code < 400:
+        return
+    assert len(answer.data) <= MAX_ANSWER
+    assert not any(words in answer.text for words in LIBRARY), answer.text
+    assert state(world) == before, answer.text
+    assert told(answer)["detail"]
+    assert not told(answer)["detail"].startswith((":", " "))
+    if answer.status_code == 422:
+        errors = told(answer)["errors"]
+        assert 1 <= len(errors) <= 10
+        assert all(error["field"] and error["message"] for error in errors), answer.text
+
+
+def judge_page(answer: TestResponse, before: Any, world: World, largest: int) -> None:
+    """The same of a page; `largest` is what it may have in bytes."""
+    assert answer.status_code < 500, answer.text
+    if answer.status_code < 400:
+        return
+    assert len(answer.data) <= largest
+    assert not any(words in answer.text for words in LIBRARY), answer.text
+    assert state(world) == before, answer.text
+    assert re.search(r'id="error-|role="alert"|class="field-error|<h1', answer.text) or (
+        answer.mimetype == "text/plain"
+    )

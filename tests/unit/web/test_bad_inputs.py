@@ -1,0 +1,243 @@
+"""Bad input is refused with the field and our own words, briefly, quickly, and changes nothing."""
+
+from __future__ import annotations
+
+import html
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from portal.core.environment import MAX_TOTAL
+from portal.core.problems import MAX_VALUES
+from tests.bad_inputs import FORM, FORM_ROWS, LAUNCH, LIBRARY, MAX_ANSWER, ROWS, FormRow, Row
+from tests.fakes import World
+from tests.unit.web.conftest import Api, Browser, Runner
+from tests.unit.web.judge import state, told
+
+MakeApi = Callable[[str], Api]
+Launched = Callable[..., Runner]
+
+
+@pytest.fixture
+def ready(launched: Launched, api: MakeApi) -> tuple[str, str]:
+    """A session and a preset of the administrator's, and of alice's; a template."""
+    ids = []
+    for name in ("alice", "admin"):
+        runner = launched(name)
+        assert runner.ready().status_code == 200
+        ids.append(runner.session.id)
+        assert api(name)("PUT", "/presets/x", json=LAUNCH).status_code == 201
+    body = {"title": "Bad input", "resources": {"cpus": 1, "memory": "1g"}}
+    assert api("admin")("PUT", "/admin/templates/badinput", json=body).status_code == 200
+    return ids[0], ids[1]
+
+
+def within(began: float) -> None:
+    """It did not take long, and would not on a slower machine either."""
+    assert time.thread_time() - began < 0.3
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_of_the_api(row: Row, world: World, api: MakeApi, ready: tuple[str, str]) -> None:
+    who = api("admin" if row.admin else "alice")
+    before = state(world)
+    began = time.thread_time()
+    answer = who(
+        row.method,
+        row.path.format(session=ready[row.admin]),
+        data=row.body,
+        content_type="application/json" if row.body is not None else None,
+        query_string=row.query,
+        headers=row.headers,
+    )
+    within(began)
+    assert answer.status_code == row.status, answer.text
+    assert row.words in answer.text
+    assert not any(words in answer.text for words in LIBRARY)
+    assert len(answer.data) <= MAX_ANSWER
+    if row.field:
+        assert row.field in [error["field"] for error in told(answer)["errors"]]
+        assert not told(answer)["detail"].startswith(":")
+    assert state(world) == before
+
+
+@pytest.mark.parametrize("row", FORM_ROWS, ids=str)
+def test_of_the_forms(row: FormRow, world: World, app: Any, ready: tuple[str, str]) -> None:
+    browser = Browser(app).log_in("admin" if row.admin else "alice")
+    empty = len(browser.get("/sessions/new").data)
+    before = state(world)
+    data = dict(row.data)
+    if row.path == "/admin/caps":
+        data["seen"] = _seen(browser)
+    answer = browser.post(row.path, data)
+    assert answer.status_code == row.status, answer.text
+    assert row.words in answer.text
+    assert not any(words in answer.text for words in LIBRARY)
+    typed = 6 * len(row.data.get("env", ""))
+    assert len(answer.data) <= empty + MAX_ANSWER + typed
+    assert state(world) == before
+
+
+def _seen(browser: Browser) -> str:
+    page = browser.get("/admin/limits").text
+    return page.partition('name="seen" value="')[2].partition('"')[0]
+
+
+def test_ten_wrong_fields_are_named_and_the_others_counted(api: MakeApi) -> None:
+    body = {f"f{n}": 0 for n in range(900)}
+    answer = api("alice")("POST", "/sessions", json=LAUNCH | body)
+    assert len(told(answer)["errors"]) == 10
+    assert told(answer)["more_errors"] == 890
+    assert told(answer)["detail"].endswith("and 890 more")
+    assert MAX_VALUES > 900
+
+
+def test_rejected_values_are_not_told_again(api: MakeApi) -> None:
+    secret = "open-sesame"
+    body = {
+        **LAUNCH,
+        "env": {"A": secret * 500, "B B": secret, "HOME": secret},
+        "name": secret * 9,
+        "x" * 100_000: secret,
+    }
+    answer = api("alice")("POST", "/sessions", json=body)
+    assert answer.status_code == 422
+    assert secret not in answer.text
+    assert "x" * 41 not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("Ünïcödé", "Ünïcödé"),
+        ("Zoe\u0308session", "Zoësession"),
+        ("\uff11\uff12\uff13\uff14", "\uff11\uff12\uff13\uff14"),
+        ("नमस्ते", "नमस्ते"),
+        ("会议记录", "会议记录"),
+        ("שלוםעולם", "שלוםעולם"),
+    ],
+)
+def test_names_are_of_letters_in_any_script(
+    sent: str, kept: str, world: World, api: MakeApi, alice: Browser
+) -> None:
+    """Row 12; also where the name goes: list, search, log, launching again."""
+    made = api("alice")("POST", "/sessions", json={**LAUNCH, "name": sent})
+    assert made.status_code == 201, made.text
+    session = told(made)["sessions"][0]
+    assert session["name"] == kept
+    found = told(api("alice")("GET", "/sessions", query_string={"q": sent}))["sessions"]
+    assert [one["id"] for one in found] == [session["id"]]
+    by_name = api("alice")("GET", "/sessions", query_string={"sort": "name", "limit": 1})
+    assert told(by_name)["sessions"][0]["name"] == kept
+    assert kept in alice.get("/sessions").text
+    again = api("alice")("POST", f"/sessions/{session['id']}/relaunch")
+    assert told(again)["sessions"][0]["name"] == kept
+    log = alice.get(f"/sessions/{session['id']}/log/download")
+    log.headers["Content-Disposition"].encode("ascii")
+    script = world.slurm.jobs[0].script
+    assert kept not in script
+
+
+def test_all_variables_that_may_be_set_can_be_sent_by_the_wizard(
+    world: World, api: MakeApi, alice: Browser
+) -> None:
+    """Row 45 and B42: the same bound everywhere, and the form can send what the page shows."""
+    for filler in ("é", "\x01", '"', "x"):
+        size = (MAX_TOTAL - 16 * 3) // 16 // len(filler.encode())
+        env = {f"A{n:02}": filler * size for n in range(16)}
+        made = api("alice")("POST", "/sessions", json={**LAUNCH, "env": env})
+        assert made.status_code == 201, made.text
+        page = alice.get(f"/sessions/new?from={told(made)['sessions'][0]['id']}")
+        assert page.status_code == 200
+        field = page.text.partition('name="env"')[2].partition('value="')[2].partition('"')[0]
+        text = html.unescape(field)
+        answer = alice.post("/sessions", FORM | {"env": text})
+        assert answer.status_code == 303, answer.text[:500]
+        newest = max(world.slurm.jobs, key=lambda job: job.id)
+        assert world.store.env(newest.name) == env
+
+
+def test_a_form_with_too_many_fields_is_not_read(alice: Browser) -> None:
+    """B6."""
+    for fields in (
+        [("mount", f"m{n}") for n in range(40_000)],
+        [(f"x{n}", "") for n in range(9000)],
+    ):
+        token = [("csrf_token", alice.csrf())]
+        began = time.thread_time()
+        answer = alice.client.post(
+            "/sessions", data=_encoded([*token, *fields]), base_url=alice.base,
+            content_type="application/x-www-form-urlencoded",
+        )  # fmt: skip
+        within(began)
+        assert answer.status_code == 413
+        assert len(answer.data) <= MAX_ANSWER
+
+
+def test_a_form_with_many_folders_is_shown_again_in_bounds(alice: Browser) -> None:
+    """B6."""
+    empty = len(alice.get("/sessions/new").data)
+    fields = [*FORM.items(), *(("mount", f"m{n:03}") for n in range(550))]
+    answer = alice.client.post(
+        "/sessions", data=_encoded([("csrf_token", alice.csrf()), *fields]), base_url=alice.base,
+        content_type="application/x-www-form-urlencoded",
+    )  # fmt: skip
+    assert answer.status_code == 422
+    assert "there may be 20" in answer.text
+    assert len(answer.data) <= empty + 3 * MAX_ANSWER
+
+
+def _encoded(fields: list[tuple[str, str]]) -> bytes:
+    return urlencode(fields).encode()
+
+
+def test_a_new_template_finds_a_place_behind_the_last(api: MakeApi) -> None:
+    """B3."""
+    admin = api("admin")
+    small = {"title": "Small", "resources": {"cpus": 1, "memory": "1g"}}
+    assert admin("PUT", "/admin/templates/a", json=small | {"place": 100_000}).status_code == 200
+    for name in ("c", "b"):
+        made = admin("PUT", f"/admin/templates/{name}", json=small)
+        assert made.status_code == 200, made.text
+        shown = told(admin("GET", f"/admin/templates/{name}"))
+        del shown["name"]
+        assert admin("PUT", f"/admin/templates/{name}", json=shown).status_code == 200
+    names = [one["name"] for one in told(admin("GET", "/templates"))["templates"]]
+    assert names == ["a", "c", "b"]
+
+
+def test_a_page_that_has_launched_something_else_says_so(alice: Browser) -> None:
+    """B32."""
+    assert alice.post("/sessions", FORM | {"key": "one"}).status_code == 303
+    second = alice.post("/sessions", FORM | {"key": "one", "name": "another"})
+    assert second.status_code == 409
+    assert "This page has launched something else already" in second.text
+    assert "Idempotency" not in second.text
+    assert 'name="key" value="one"' not in second.text
+
+
+def test_a_storage_folder_in_the_way_is_not_the_names_fault(
+    world: World, api: MakeApi, alice: Browser
+) -> None:
+    """B8."""
+    world.slurm.storage_blocked = True
+    answer = api("alice")("POST", "/folders", json={"name": "data"})
+    assert answer.status_code == 409
+    assert "errors" not in told(answer)
+    assert "Your folder for storage" in told(answer)["detail"]
+    assert "Your folder for storage" in alice.post("/folders", {"folder": "data"}).text
+
+
+def test_who_deletes_a_template_says_what_they_saw(api: MakeApi) -> None:
+    admin = api("admin")
+    small = {"title": "Small", "resources": {"cpus": 1, "memory": "1g"}}
+    seen = admin("PUT", "/admin/templates/a", json=small).headers["ETag"]
+    admin("PUT", "/admin/templates/a", json=small | {"title": "Changed"})
+    path = "/admin/templates/a"
+    assert admin("DELETE", path, headers={"If-Match": seen}).status_code == 409
+    assert told(admin("GET", path))["title"] == "Changed"
+    now = admin("GET", path).headers["ETag"]
+    assert admin("DELETE", path, headers={"If-Match": now}).status_code == 204
