@@ -144,9 +144,9 @@ class Logins:
         return Person(login.user, admin, login.hash)
 
     def keep_alive(self, login: Login) -> None:
-        """Note its use, in the store once a minute at most; a browser's end is pushed back."""
+        """Note its first use, then one a minute at most; a browser's end is pushed back."""
         now = self._clock()
-        if now - login.used < MINUTE:
+        if login.created < login.used and now - login.used < MINUTE:
             return
         expires = login.expires
         if login.kind == BROWSER:

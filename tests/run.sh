@@ -53,7 +53,7 @@ prepare_python() {
         echo "installing Python packages into .venv"
         [ -x .venv/bin/python ] || python3 -m venv .venv
         local pip=(.venv/bin/pip --disable-pip-version-check --quiet --no-input install)
-        "${pip[@]}" --requirement requirements.txt --requirement requirements-dev.txt
+        "${pip[@]}" --require-hashes --requirement requirements.txt --requirement requirements-dev.txt
         "${pip[@]}" --no-deps --no-build-isolation --editable .
         echo "$now" > "$stamp"
     fi

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Writes requirements.txt and requirements-dev.txt anew: today's versions, with their hashes.
+
+The versions are those that the oldest Python we support gets for the ranges of pyproject.toml; the
+hashes are of the wheels for every Python and machine below. pip does the work, with whatever
+package index it is set up for. `pin.py --keep` keeps the versions and only renews the hashes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+import venv
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+PYTHONS = ("3.11", "3.12", "3.13")
+MACHINES = ("x86_64", "aarch64")
+GLIBCS = (17, 24, 27, 28, 31, 34, 35, 39)
+"""Wheels for these versions of glibc 2 are looked at, so that none is missed."""
+RUNTIME = ("requirements.txt", "What the portal image installs")
+DEV = ("requirements-dev.txt", "What the tests need beyond requirements.txt")
+
+Pins = dict[str, str]
+Hashes = dict[str, set[str]]
+Item = dict[str, Any]
+
+
+def report(
+    pip: Path, wanted: Iterable[str], python: str, machine: str, deps: bool = True
+) -> list[Item]:
+    """What pip would install for these requirements, on that Python and machine."""
+    with tempfile.TemporaryDirectory() as folder:
+        found, file = Path(folder, "report.json"), Path(folder, "wanted")
+        file.write_text("\n".join(wanted) + "\n")
+        platforms = [f"manylinux_2_{glibc}_{machine}" for glibc in GLIBCS]
+        platforms += [f"manylinux2014_{machine}", f"linux_{machine}"]
+        command: list[str | Path] = [pip, "install", "--quiet", "--dry-run", "--ignore-installed"]
+        command += ["--only-binary", ":all:", "--python-version", python, "--report", found]
+        command += ["--implementation", "cp", "--target", Path(folder, "none"), "-r", file]
+        command += [word for name in platforms for word in ("--platform", name)]
+        subprocess.run([*command, *([] if deps else ["--no-deps"])], check=True)
+        items: list[Item] = json.loads(found.read_text())["install"]
+        return items
+
+
+def versions(items: Iterable[Item]) -> Pins:
+    """Names and versions of a report."""
+    return {item["metadata"]["name"]: item["metadata"]["version"] for item in items}
+
+
+def hashes(items: Iterable[Item]) -> dict[str, str]:
+    """Names, as pip compares them, and the SHA-256 of the one file that a report has for each."""
+    found = {}
+    for item in items:
+        name = item["metadata"]["name"]
+        digest = item["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256")
+        if not digest:
+            raise SystemExit(f"the package index gives no hash for {name}")
+        found[plain(name)] = digest
+    return found
+
+
+def plain(name: str) -> str:
+    """A package's name as pip compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def read(name: str) -> Pins:
+    """The versions of a file that this script wrote."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^ \\\n]+)", text, re.MULTILINE))
+
+
+def write(name: str, title: str, pins: Pins, known: Hashes) -> None:
+    """Write a file of pins."""
+    lines = [
+        f"# {title}: exact versions for the ranges of pyproject.toml.",
+        "# Made by cluster/pin.py; change pyproject.toml and run it again.",
+    ]
+    for package in sorted(pins, key=str.lower):
+        found = " \\\n".join(
+            f"    --hash=sha256:{digest}" for digest in sorted(known[plain(package)])
+        )
+        lines.append(f"{package}=={pins[package]} \\\n{found}")
+    (ROOT / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def resolve(pip: Path) -> tuple[Pins, Pins]:
+    """Today's versions: what the portal needs, and what the tests need beyond that."""
+    whole = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = whole["project"]
+    wanted = project["dependencies"] + whole["build-system"]["requires"]
+    runtime = versions(report(pip, wanted, PYTHONS[0], MACHINES[0]))
+    fixed = [f"{name}=={version}" for name, version in runtime.items()]
+    dev = versions(
+        report(pip, fixed + project["optional-dependencies"]["dev"], PYTHONS[0], MACHINES[0])
+    )
+    return runtime, {name: version for name, version in dev.items() if name not in runtime}
+
+
+def main() -> None:
+    """Do it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="keep the versions")
+    keep = parser.parse_args().keep
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(folder, with_pip=True)
+        pip = Path(folder, "bin", "pip")
+        runtime, dev = (read(RUNTIME[0]), read(DEV[0])) if keep else resolve(pip)
+        pins = [f"{name}=={version}" for name, version in (runtime | dev).items()]
+        known: Hashes = {}
+        for python in PYTHONS:
+            for machine in MACHINES:
+                print(f"hashes for Python {python} on {machine}", file=sys.stderr)
+                for name, digest in hashes(report(pip, pins, python, machine, False)).items():
+                    known.setdefault(name, set()).add(digest)
+    write(*RUNTIME, runtime, known)
+    write(*DEV, dev, known)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""L6: passwords are guessed slowly, from however many addresses and at whichever process."""
+
+from __future__ import annotations
+
+import json
+import secrets
+
+import pytest
+
+from tests.attack.throwaway import throwaway
+from tests.client import Api
+from tests.cluster import Cluster, wait_for
+from tests.slurm.conftest import MakeApi
+
+MACHINES = ("ctl", "login", "n1", "n2")
+INSIDE = 8080
+"""The portal's port within the cluster (compose.yaml)."""
+PER_ACCOUNT = 20
+"""Tries in an hour: `web.logins_per_account`."""
+
+
+def guess(cluster: Cluster, machine: str, user: str, password: str, times: int) -> list[int]:
+    """Try a password from one machine of the cluster; the status of each answer."""
+    body = json.dumps({"username": user, "password": password})
+    said = cluster.run(
+        machine, "curl", "--insecure", "--silent", "--output", "/dev/null", "--noproxy", "*",
+        "--connect-to", f"::portal:{INSIDE}", "--max-time", "60",
+        "--header", "Content-Type: application/json", "--data", body,
+        "--write-out", "%{http_code}\n", *[f"{cluster.url}/api/v1/tokens"] * times,
+        seconds=300,
+    )  # fmt: skip
+    # One --output is for the first address only; the other answers are in between.
+    return [int(line[-3:]) for line in said.splitlines() if line[-3:].isdigit()]
+
+
+def spread(cluster: Cluster, user: str, each: int) -> list[int]:
+    """Guesses from every machine."""
+    return [
+        status
+        for machine in MACHINES
+        for status in guess(cluster, machine, user, secrets.token_hex(4), each)
+    ]
+
+
+@pytest.mark.timeout(300)
+def test_l6_an_account_is_guessed_slowly_from_however_many_addresses(cluster: Cluster) -> None:
+    """L6: ten a minute for each address and process was all."""
+    found = spread(cluster, f"ghost{secrets.token_hex(3)}", 7)
+    assert found.count(401) == PER_ACCOUNT, found
+    assert found.count(429) == len(MACHINES) * 7 - PER_ACCOUNT
+
+
+@pytest.mark.timeout(300)
+def test_l6_whoever_guesses_keeps_nobody_out(cluster: Cluster) -> None:
+    """L6: from where somebody has logged in before, they still can while others guess."""
+    with throwaway(cluster, "login") as account:
+        assert account.token()
+        wait_for("a quiet minute at each address", lambda: _quiet(cluster, account.name), 90, 5)
+        found = spread(cluster, account.name, 7)
+        assert 429 in found
+        assert guess(cluster, "n1", account.name, account.password, 1) == [429]
+        assert account.token(), "locked out"
+
+
+def _quiet(cluster: Cluster, _user: str) -> bool:
+    statuses = [guess(cluster, m, f"x{secrets.token_hex(3)}", "x", 1)[0] for m in MACHINES]
+    return statuses == [401] * len(MACHINES)
+
+
+def test_l6_refusals_do_not_flood_the_journal(cluster: Cluster, make_api: MakeApi) -> None:
+    """L6: each refusal cost a line for a year."""
+    user = f"ghost{secrets.token_hex(3)}"
+    api = Api(cluster, "")
+    body = {"username": user, "password": "x"}
+    statuses = [api("POST", "/tokens", json=body).status_code for _ in range(4)]
+    assert set(statuses) <= {401, 429}
+    found = make_api("admin").ask("GET", "/journal", params={"who": user})["entries"]
+    assert [entry["action"] for entry in found] == ["login.refused"]
+
+
+def test_l6_known_and_unknown_accounts_are_answered_alike(cluster: Cluster) -> None:
+    """L6: the words do not tell which accounts there are, at whatever the limit says."""
+    answers = set()
+    for user in ("bob", f"ghost{secrets.token_hex(3)}"):
+        body = {"username": user, "password": "wrong"}
+        answer = Api(cluster, "")("POST", "/tokens", json=body)
+        answers.add((answer.status_code, answer.text))
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        assert answer.status_code != 429 or answer.headers["Retry-After"].isdigit()
+    assert len(answers) == 1

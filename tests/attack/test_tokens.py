@@ -1,0 +1,223 @@
+"""M5: tokens and log-ins can be taken back, have a last day, and do not outlive their account."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from tests.attack.throwaway import MACHINES, Account, in_database, throwaway
+from tests.client import Api, Browser, Json, Visitor
+from tests.cluster import Cluster, wait_for
+from tests.slurm.conftest import MakeApi
+
+SECONDS = 60
+"""A removed or locked account is out within that time."""
+TERMINAL: Json = {"environment": "busybox", "resources": {"cpus": 1, "memory": "300m"}}
+
+
+@pytest.fixture
+def more(alice: Api) -> Iterator[Api]:
+    """Alice with a token of her own for this test."""
+    made = alice.ask("POST", "/tokens", 201, json={"name": "for a test", "days": 1})
+    found = Api(alice.cluster, "alice", made["token"])
+    yield found
+    alice("DELETE", f"/tokens/{made['id']}")
+
+
+def mine(api: Api) -> dict[str, Json]:
+    """One's tokens by their names."""
+    return {token["name"]: token for token in api.ask("GET", "/tokens")["tokens"]}
+
+
+def cut(stream: object) -> bool:
+    """Whether an open WebSocket was ended from the other side."""
+    try:
+        stream.recv(timeout=1)  # type: ignore[attr-defined]
+    except TimeoutError:
+        return False
+    except (ConnectionClosed, OSError):
+        return True
+    return False
+
+
+def outside(visitor: Visitor) -> bool:
+    """Whether the app is shut for a browser that was inside."""
+    answer = visitor.get("/", allow_redirects=False)
+    return answer.status_code != 200 or "/.slipway" in answer.text
+
+
+def test_m5_tokens_are_listed_without_their_secrets_and_revoked_alone(
+    alice: Api, more: Api
+) -> None:
+    """M5: GET and DELETE /tokens were 405."""
+    secret = str(more.http.headers["Authorization"]).split()[1]
+    answer = alice("GET", "/tokens")
+    assert answer.status_code == 200
+    assert secret not in answer.text
+    listed = mine(alice)["for a test"]
+    assert (listed["scopes"], listed["current"]) == (["read", "write"], False)
+    assert alice("DELETE", f"/tokens/{listed['id']}").status_code == 204
+    assert alice("DELETE", f"/tokens/{listed['id']}").status_code == 404
+    assert more("GET", "/me").status_code == 401
+    assert alice("GET", "/me").status_code == 200
+
+
+def test_m5_nobody_revokes_or_sees_what_is_anothers(alice: Api, bob: Api, more: Api) -> None:
+    """M5: a token's id is no key to it."""
+    identifier = mine(alice)["for a test"]["id"]
+    assert bob("DELETE", f"/tokens/{identifier}").status_code == 404
+    assert identifier not in bob("GET", "/tokens").text
+    for method, path in (
+        ("GET", "/admin/people"),
+        ("GET", "/admin/people/alice/logins"),
+        ("DELETE", "/admin/people/alice/logins"),
+        ("DELETE", f"/admin/people/alice/logins/{identifier}"),
+    ):
+        assert bob(method, path).status_code == 404
+    assert more("GET", "/me").status_code == 200
+
+
+def test_m5_a_token_gives_no_more_than_it_has(alice: Api, admin: Api) -> None:
+    """M5: a stolen read-only token makes and revokes nothing, a plain one is no administrator's."""
+    made = alice.ask("POST", "/tokens", 201, json={"name": "look", "scopes": ["read"], "days": 1})
+    reader = Api(alice.cluster, "alice", made["token"])
+    try:
+        assert reader("GET", "/tokens").status_code == 200
+        assert reader("POST", "/tokens", json={"name": "x"}).status_code == 403
+        assert reader("DELETE", "/tokens").status_code == 403
+        assert reader("DELETE", f"/tokens/{made['id']}").status_code == 403
+    finally:
+        alice("DELETE", f"/tokens/{made['id']}")
+    body = {"name": "plain", "scopes": ["read", "write"], "days": 1}
+    made = admin.ask("POST", "/tokens", 201, json=body)
+    plain = Api(admin.cluster, "admin", made["token"])
+    try:
+        assert plain("GET", "/journal").status_code == 404
+        wider = plain("POST", "/tokens", json={"name": "x", "scopes": ["read", "admin"]})
+        assert (wider.status_code, wider.json()["errors"][0]["field"]) == (422, "scopes")
+        longer = plain.ask("POST", "/tokens", 201, json={"name": "longer", "days": 90})
+        assert longer["expires"] == made["expires"]
+    finally:
+        for token in mine(admin).values():
+            if token["name"] in ("plain", "longer"):
+                admin("DELETE", f"/tokens/{token['id']}")
+
+
+def test_m5_what_a_token_has_opened_shuts_with_it(alice: Api, more: Api) -> None:
+    """M5: logging out did not touch tokens, and nothing else did."""
+    session = alice.running(**TERMINAL)["id"]
+    kept, shut = alice.open(session, "terminal"), more.open(session, "terminal")
+    streams = [visitor.websocket("/ws", "tty") for visitor in (kept, shut)]
+    alice("DELETE", f"/tokens/{mine(alice)['for a test']['id']}")
+    assert outside(shut)
+    wait_for("the stream is cut", lambda: cut(streams[1]), 10)
+    assert not outside(kept)
+    assert not cut(streams[0])
+    streams[0].close()
+
+
+def test_m5_log_out_everywhere(cluster: Cluster, make_api: MakeApi) -> None:
+    """M5: a browser's log-in could be ended from that browser only."""
+    with throwaway(cluster, "login") as account:
+        browsers = [_browser(cluster, account) for _ in range(2)]
+        token = Api(cluster, account.name, account.token())
+        browsers[0].post("/account/log-out-everywhere")
+        for browser in browsers:
+            assert browser.get("/sessions").url.partition("?")[0].endswith("/login")
+        assert token("GET", "/me").status_code == 200
+        again = _browser(cluster, account)
+        assert (
+            make_api("admin")("DELETE", f"/admin/people/{account.name}/logins").status_code == 204
+        )
+        assert again.get("/sessions").url.partition("?")[0].endswith("/login")
+        assert token("GET", "/me").status_code == 401
+
+
+def _browser(cluster: Cluster, account: Account) -> Browser:
+    browser = Browser.__new__(Browser)
+    browser.cluster, browser.http = cluster, Api(cluster, "").http
+    browser.post("/login", {"username": account.name, "password": account.password})
+    assert browser.get("/sessions").url.endswith("/sessions")
+    return browser
+
+
+def test_m5_a_log_in_has_a_last_day(cluster: Cluster) -> None:
+    """M5: a browser's log-in that was used had no last day."""
+    with throwaway(cluster, "login") as account:
+        browser = _browser(cluster, account)
+        which = f"WHERE user = '{account.name}' AND kind = 'browser'"
+        in_database(
+            cluster,
+            f"UPDATE login SET created = datetime(created, '-13 days', '-23 hours') {which}",
+        )
+        assert browser.get("/sessions").url.endswith("/sessions")
+        in_database(cluster, f"UPDATE login SET created = datetime(created, '-61 minutes') {which}")
+        assert browser.get("/sessions").url.partition("?")[0].endswith("/login")
+
+
+@pytest.fixture(scope="module")
+def ghost(cluster: Cluster) -> Iterator[Account]:
+    """Somebody whose account is changed, with all that a session needs."""
+    with throwaway(cluster, *MACHINES) as account:
+        cluster.run("ctl", "sacctmgr", "-i", "-Q", "add", "user", account.name, "Account=research")
+        yield account
+        account.add(*MACHINES)
+        account.login("usermod", "--unlock", "--expiredate", "")
+        Api(cluster, account.name, account.token())
+        cluster.run("ctl", "scancel", "--user", account.name)
+        api = Api(cluster, account.name, account.token())
+        wait_for("its sessions are over", lambda: not api.list(state="running"), 60)
+        wait_for(
+            "its files are gone",
+            lambda: "[]" in in_database(
+                cluster, f"SELECT id FROM session WHERE owner = '{account.name}' AND NOT cleaned"
+            ),
+            60,
+        )  # fmt: skip
+        cluster.run("ctl", "sacctmgr", "-i", "-Q", "delete", "user", account.name)
+
+
+HOW = {
+    "locked": ("usermod", "--lock"),
+    "expired": ("usermod", "--expiredate", "1"),
+    "no shell": ("usermod", "--shell", "/usr/sbin/nologin"),
+    "removed": ("userdel", "--force"),
+}
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.timeout(240)
+def test_m5_a_closed_account_is_out_within_a_minute(
+    cluster: Cluster, ghost: Account, how: str
+) -> None:
+    """M5: neither a new password nor a removed account ended anything."""
+    ghost.add("login")
+    ghost.login("usermod", "--unlock", "--expiredate", "", "--shell", "/bin/bash")
+    api = Api(cluster, ghost.name, ghost.token())
+    running = api.list(state="running")
+    session = running[0]["id"] if running else api.launch(**TERMINAL)["id"]
+    api.wait_state(session, "RUNNING")
+    visitor = api.open(session, "terminal")
+    stream = visitor.websocket("/ws", "tty")
+    seen = f"SELECT password FROM account WHERE user = '{ghost.name}'"
+    wait_for("the password is seen to be usable", lambda: "P" in in_database(cluster, seen), 60)
+    ghost.login(*HOW[how])
+    begun = time.monotonic()
+    wait_for("the token is out", lambda: api("GET", "/me").status_code == 401, SECONDS, 1)
+    wait_for("the browser is out", lambda: outside(visitor), SECONDS + begun - time.monotonic(), 1)
+    wait_for("the stream is cut", lambda: cut(stream), SECONDS + begun - time.monotonic(), 1)
+    print(f"{how}: out after {time.monotonic() - begun:.0f} s")
+
+
+def test_m5_nobody_is_out_because_the_login_node_is_silent(cluster: Cluster, alice: Api) -> None:
+    """M5: the check must not turn an outage into everybody's."""
+    cluster.daemon("stop", "login", "sshd")
+    try:
+        time.sleep(55)  # two looks
+        assert alice("GET", "/me").status_code == 200
+    finally:
+        cluster.daemon("start", "login", "sshd")
+    wait_for("log-ins again", lambda: alice("GET", "/folders").status_code == 200, 60)

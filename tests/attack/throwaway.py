@@ -1,0 +1,83 @@
+"""An account of the cluster that a test may lock and remove."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tests.client import Api, http_session
+from tests.cluster import Cluster
+
+MACHINES = ("login", "ctl", "n1", "n2")
+
+
+@dataclass
+class Account:
+    """One that nobody else uses; known on these machines."""
+
+    cluster: Cluster
+    name: str
+    password: str
+    uid: int
+
+    def add(self, *machines: str) -> None:
+        """Make it, with its home on the login node."""
+        for machine in machines:
+            self.cluster.shell(
+                machine,
+                f"id {self.name} 2>/dev/null || useradd --uid {self.uid} --user-group "
+                f"--no-create-home --home-dir /home/{self.name} --shell /bin/bash {self.name}",
+            )
+        self.cluster.run("login", "chpasswd", stdin=f"{self.name}:{self.password}\n")
+        self.cluster.shell(
+            "login",
+            f"mkdir -p /home/{self.name} && chown {self.uid}:{self.uid} /home/{self.name} && "
+            f"chmod 700 /home/{self.name}",
+        )
+
+    def login(self, *command: str) -> None:
+        """Run a command of root's on the login node, such as usermod."""
+        self.cluster.run("login", *command, self.name)
+
+    def token(self) -> str:
+        """Log in with the password."""
+        body = {"username": self.name, "password": self.password}
+        token: str = Api(self.cluster, self.name).ask("POST", "/tokens", 201, json=body)["token"]
+        return token
+
+    def remove(self) -> None:
+        """As if it had never been."""
+        for machine in MACHINES:
+            self.cluster.shell(machine, f"pkill -KILL -u {self.uid}; userdel -f {self.name}; true")
+        self.cluster.shell("login", f"rm -rf /home/{self.name}")
+
+
+@contextmanager
+def throwaway(cluster: Cluster, *machines: str) -> Iterator[Account]:
+    """An account for one test, on these machines."""
+    number = secrets.randbelow(900)
+    found = Account(cluster, f"ghost{number}", secrets.token_urlsafe(12), 5000 + number)
+    try:
+        found.add(*machines)
+        yield found
+    finally:
+        found.remove()
+
+
+def in_database(cluster: Cluster, statement: str) -> str:
+    """What a statement gives in the portal's database."""
+    code = (
+        "import sqlite3, sys; db = sqlite3.connect('/var/lib/slipway/slipway.db', timeout=20); "
+        "print(db.execute(sys.argv[1]).fetchall()); db.commit()"
+    )
+    user = ("runuser", "--user", "slipway", "--")
+    return cluster.run("portal", *user, "/opt/venv/bin/python", "-c", code, statement)
+
+
+def anonymous(cluster: Cluster) -> Api:
+    """A program without a token."""
+    api = Api(cluster, "")
+    api.http = http_session()
+    return api

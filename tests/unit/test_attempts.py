@@ -1,0 +1,133 @@
+"""How often passwords may be tried, by address and by account, and what is written down."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from portal.administration import caller_address
+from portal.core.access import Person
+from portal.core.journal import JournalFilter
+from portal.core.logins import network_of
+from tests.fakes import World
+
+
+def tries(world: World, user: str, address: str, right: bool = False) -> int:
+    """One try from an address; how many seconds it has to wait."""
+    before = caller_address.set(address)
+    try:
+        wait = world.services.attempts.take(user)
+        if not wait:
+            done = world.services.attempts
+            done.succeeded(user) if right else done.refused(user)
+        return wait
+    finally:
+        caller_address.reset(before)
+
+
+def journal(world: World) -> list[tuple[str, str, str]]:
+    """What the journal says of wrong passwords, oldest first."""
+    admin, wanted = Person("admin", True, ""), JournalFilter(action="login.refused")
+    entries, _ = world.services.administration.journal(admin, wanted, 100, None)
+    return [(entry.who, entry.detail, entry.address) for entry in reversed(entries)]
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("10.1.2.3", "10.1.2.3"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
+        ("::ffff:10.1.2.3", "10.1.2.3"),
+        ("", ""),
+        ("x" * 100, "x" * 64),
+    ],
+)
+def test_one_place_is_an_ipv4_address_or_a_64(address: str, network: str) -> None:
+    assert network_of(address) == network
+
+
+def test_an_address_has_so_many_tries_a_minute_whatever_it_tries(world: World) -> None:
+    waits = [tries(world, f"user{number}", "10.0.0.1") for number in range(12)]
+    assert waits == [0] * 10 + [6, 6]
+    assert tries(world, "alice", "10.0.0.2") == 0
+    world.clock.pass_(seconds=6)
+    assert [tries(world, "x", "10.0.0.1"), tries(world, "x", "10.0.0.1")] == [0, 6]
+
+
+def test_addresses_of_one_64_count_as_one(world: World) -> None:
+    waits = [tries(world, "", f"2001:db8::{number:x}") for number in range(11)]
+    assert waits == [0] * 10 + [6]
+
+
+def test_an_account_has_so_many_tries_an_hour_from_all_addresses(world: World) -> None:
+    waits = [tries(world, "alice", f"10.0.1.{number}") for number in range(22)]
+    assert waits == [0] * 20 + [180, 180]
+    assert tries(world, "bob", "10.0.1.1") == 0
+    world.clock.pass_(minutes=3)
+    assert [tries(world, "alice", f"10.0.2.{number}") for number in range(2)] == [0, 180]
+
+
+def test_who_guesses_does_not_keep_the_owner_out_where_they_work(world: World) -> None:
+    assert tries(world, "alice", "192.0.2.7", right=True) == 0
+    for number in range(30):
+        tries(world, "alice", f"10.0.1.{number}")
+    assert tries(world, "alice", "10.9.9.9") > 0, "a new place waits like the attacker"
+    assert tries(world, "alice", "192.0.2.7", right=True) == 0
+    # Guessing from there is limited, too.
+    waits = [tries(world, "alice", "192.0.2.7")]
+    for _ in range(24):
+        world.clock.pass_(seconds=6)
+        waits.append(tries(world, "alice", "192.0.2.7"))
+    assert waits[:20] == [0] * 20
+    assert all(waits[21:])
+
+
+def test_right_passwords_use_nothing_up(world: World) -> None:
+    for _ in range(60):
+        world.clock.pass_(seconds=6)
+        assert tries(world, "alice", "10.0.0.1", right=True) == 0
+
+
+def test_of_many_at_once_exactly_as_many_pass_as_there_are_tries(world: World) -> None:
+    waits: list[int] = []
+
+    def go(number: int) -> None:
+        waits.append(tries(world, "alice", f"10.0.1.{number}"))
+
+    threads = [threading.Thread(target=go, args=(number,)) for number in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert waits.count(0) == 20
+
+
+def test_wrong_passwords_are_a_line_an_hour_and_one_with_their_number(world: World) -> None:
+    for _ in range(5):
+        tries(world, "alice", "10.0.0.1")
+        world.clock.pass_(seconds=10)
+    tries(world, "bob", "10.0.0.1")
+    assert journal(world) == [("alice", "", "10.0.0.1"), ("bob", "", "10.0.0.1")]
+    world.services.attempts.conclude()
+    assert len(journal(world)) == 2, "the hour is not over"
+    world.clock.pass_(hours=1)
+    world.services.attempts.conclude()
+    world.services.attempts.conclude()
+    assert journal(world)[2:] == [("alice", "4 more times within that hour", "10.0.0.1")]
+    tries(world, "alice", "10.0.0.1")
+    assert len(journal(world)) == 4
+
+
+def test_many_names_from_one_address_do_not_flood_the_journal(world: World) -> None:
+    for number in range(100):
+        tries(world, f"name{number}", "10.0.0.1")
+        world.clock.pass_(seconds=6)
+    lines = journal(world)
+    assert len(lines) == 11
+    assert lines[-1] == ("", "", "10.0.0.1")
+    world.clock.pass_(hours=1)
+    world.services.attempts.conclude()
+    assert journal(world)[-1] == ("", "89 more times within that hour", "10.0.0.1")

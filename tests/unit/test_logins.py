@@ -1,0 +1,205 @@
+"""Log-ins and tokens: how they come, last, and are taken back."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+import pytest
+
+from portal.core.access import Grant, Person, Ticket
+from portal.core.journal import JournalFilter
+from portal.core.logins import BROWSER, KINDS, TOKEN, Login
+from portal.errors import InvalidRequest, NotFound
+from tests.fakes import World
+
+ALICE = Person("alice", admin=False, login="")
+
+
+def token(world: World, **asked: object) -> tuple[str, Login]:
+    """A token of alice's."""
+    values = {"name": "mine", "scopes": None, "days": None, **asked}
+    return world.services.logins.make_token(ALICE, **values)  # type: ignore[arg-type]
+
+
+def enters(world: World, login: Login, cookie: str) -> None:
+    """A browser with this login is inside an app, and has a ticket for another."""
+    world.doors.add_grant(
+        Grant(
+            cookie_hash=cookie,
+            label="10000",
+            session="s" * 32,
+            app="terminal",
+            user=login.user,
+            login=login.hash,
+            created=world.clock(),
+        )
+    )
+    world.routes.map[f"10000.{cookie}"] = "10.0.0.1@1@x"
+
+
+def test_a_browsers_login_has_a_last_day_however_much_it_is_used(world: World) -> None:
+    logins = world.services.logins
+    secret, made = logins.open_browser("alice")
+    for _ in range(14 * 3 - 1):
+        world.clock.pass_(hours=8)
+        login = logins.find(secret, BROWSER)
+        assert login is not None
+        logins.keep_alive(login)
+    world.clock.pass_(hours=7)
+    login = logins.find(secret, BROWSER)
+    assert login is not None
+    assert login.expires == made.created + timedelta(days=14)
+    world.clock.pass_(hours=1, seconds=1)
+    assert logins.find(secret, BROWSER) is None
+
+
+def test_a_shorter_last_day_holds_for_logins_that_are_there(world: World) -> None:
+    logins = world.services.logins
+    secret, _ = logins.open_browser("alice")
+    logins.terms = type(logins.terms)(**{**vars(logins.terms), "life": timedelta(hours=1)})
+    world.clock.pass_(hours=2)
+    assert logins.find(secret, BROWSER) is None
+
+
+def test_use_is_noted_once_a_minute_and_lengthens_no_token(world: World) -> None:
+    logins = world.services.logins
+    secret, made = token(world, days=2)
+    world.clock.pass_(seconds=5)
+    logins.keep_alive(made)
+    (first,) = logins.of("alice")
+    assert first.used == world.clock()
+    world.clock.pass_(seconds=59)
+    logins.keep_alive(first)
+    assert logins.of("alice") == [first]
+    world.clock.pass_(hours=47)
+    logins.keep_alive(made)
+    (seen,) = logins.of("alice", TOKEN)
+    assert (seen.used, seen.expires) == (world.clock(), made.expires)
+    world.clock.pass_(hours=2)
+    assert logins.find(secret, TOKEN) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": " x"}, "name"),
+        ({"name": "a\nb"}, "name"),
+        ({"name": "x" * 81}, "name"),
+        ({"days": 0}, "days"),
+        ({"days": 91}, "days"),
+        ({"scopes": []}, "scopes"),
+        ({"scopes": ["admin"]}, "scopes"),
+        ({"scopes": ["read", "admin"]}, "scopes"),
+    ],
+)
+def test_a_wrong_wish_for_a_token_names_its_field(
+    world: World, asked: dict[str, object], field: str
+) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        token(world, **asked)
+    assert [error.field for error in refused.value.errors] == [field]
+    assert world.services.logins.of("alice") == []
+
+
+def test_a_token_made_with_a_token_is_no_more_than_that(world: World) -> None:
+    _, first = token(world, scopes=["write"], days=3)
+    world.clock.pass_(days=1)
+    holder = Person("alice", admin=False, login=first.hash)
+    with pytest.raises(InvalidRequest) as refused:
+        world.services.logins.make_token(holder, "more", ("read", "write"), 1)
+    assert refused.value.errors[0].field == "scopes"
+    _, second = world.services.logins.make_token(holder, "same", None, 90)
+    assert (second.scopes, second.expires) == (("write",), first.expires)
+
+
+def test_only_a_token_with_that_scope_is_an_administrators(world: World) -> None:
+    logins, admin = world.services.logins, Person("admin", admin=True, login="")
+    _, whole = logins.make_token(admin, "whole", None, None)
+    _, plain = logins.make_token(admin, "plain", ("read", "write"), None)
+    _, browser = logins.open_browser("admin")
+    assert [logins.person(login).admin for login in (whole, plain, browser)] == [True, False, True]
+    assert not logins.person(token(world)[1]).admin
+
+
+def test_revoking_one_shuts_what_was_opened_with_it_and_nothing_else(world: World) -> None:
+    logins = world.services.logins
+    (secret, one), (other_secret, other) = token(world), token(world)
+    for login, cookie in ((one, "a"), (other, "b")):
+        enters(world, login, cookie)
+    with pytest.raises(NotFound):
+        logins.revoke_one("bob", one.id, "bob")
+    with pytest.raises(NotFound):
+        logins.revoke_one("alice", one.id, "alice", (BROWSER,))
+    logins.revoke_one("alice", one.id, "alice")
+    assert logins.find(secret, TOKEN) is None
+    assert logins.find(other_secret, TOKEN) is not None
+    assert list(world.routes.map) == ["10000.b"]
+    assert [grant.cookie_hash for grant in world.doors.grants()] == ["b"]
+    with pytest.raises(NotFound):
+        logins.revoke_one("alice", one.id, "alice")
+
+
+def test_revoking_all_also_shuts_what_expired_logins_have_opened(world: World) -> None:
+    logins = world.services.logins
+    _, old = token(world, days=1)
+    enters(world, old, "a")
+    world.clock.pass_(days=2)
+    logins.expire()
+    assert list(world.routes.map), "an app goes on when a login ends by itself"
+    assert logins.revoke("alice", "admin") == 0
+    assert world.routes.map == {}
+
+
+def test_what_a_request_makes_of_a_login_that_is_just_taken_back_is_shut(world: World) -> None:
+    logins = world.services.logins
+    _, login = token(world)
+    logins.revoke("alice", "alice")
+    # The request had asked who it is before, and writes now.
+    enters(world, login, "late")
+    ticket = Ticket(
+        hash="t", label="10000", user="alice", login=login.hash,
+        expires=world.clock() + timedelta(minutes=1),
+    )  # fmt: skip
+    world.doors.add_ticket(ticket)
+    logins.shut_left_over()
+    assert world.routes.map == {}
+    assert world.doors.grants() == []
+    assert world.doors.take_ticket("t", "10000", world.clock()) is None
+    logins.shut_left_over()  # nothing to do
+
+
+def test_it_is_written_down_who_took_what_back(world: World) -> None:
+    _, made = token(world, name="cron")
+    world.services.logins.revoke("alice", "admin", why="left the institute")
+    entries, _ = world.services.administration.journal(
+        Person("admin", True, ""), JournalFilter(), 10, None
+    )
+    assert [(e.who, e.action, e.target, e.detail) for e in entries] == [
+        ("admin", "token.revoke", made.id, "token cron of alice: left the institute"),
+        ("alice", "token.make", made.id, "cron: read write"),
+    ]
+
+
+def test_of_many_who_revoke_at_once_one_does(world: World) -> None:
+    token(world)
+    taken: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: taken.append(world.services.logins.revoke("alice", "x")))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(taken) == [0] * 7 + [1]
+
+
+def test_administrators_see_who_is_there(world: World) -> None:
+    token(world)
+    world.services.logins.open_browser("bob")
+    world.services.logins.open_browser("bob")
+    found = [(p.user, p.browsers, p.tokens, p.used) for p in world.services.logins.present()]
+    assert found == [("alice", 0, 1, world.clock()), ("bob", 2, 0, world.clock())]
+    assert set(KINDS) == {BROWSER, TOKEN}
