@@ -35,10 +35,17 @@ def check(
     scontrol = scontrol or _scontrol
     yield from check_config(scontrol("show", "config"))
     yield _check_json(scontrol("show", "partition", "--json"))
-    if watch.is_running(jobs):
-        yield "ok", "the watchdog runs"
-    else:
-        yield "wrong", "the watchdog does not run (slipway-gpu watch)"
+    yield _check_watch(jobs)
+
+
+def _check_watch(jobs: Path) -> Finding:
+    try:
+        running = watch.is_running(jobs)
+    except OSError as error:
+        return "wrong", f"whether the watchdog runs cannot be seen: {error}"
+    if running:
+        return "ok", "the watchdog runs"
+    return "wrong", "the watchdog does not run (slipway-gpu watch)"
 
 
 def _settings_and_gpus(file: Path, connect: Callable[[], Nvml]) -> Iterator[Finding]:

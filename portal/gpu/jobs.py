@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -81,7 +80,7 @@ class Jobs:
         """Remove what is left of jobs that ended without an Epilog, and of a Prolog cut short."""
         for half in self._folder.glob(".*-*"):
             if now - _changed(half, now) > GONE_AFTER:
-                shutil.rmtree(half, ignore_errors=True)
+                slices.clear(half)
         for job, folder in list(self._forgotten(now)):
             try:
                 over = self._ask(job, self._node).over

@@ -31,9 +31,9 @@ def prolog(
     if not gpus:
         return
     job = int(environment["SLURM_JOB_ID"])
-    slices.remove(jobs, job)  # that of an earlier run of this job must not outlive what follows
     found = None
     try:
+        slices.remove(jobs, job)  # that of an earlier run must not outlive what follows
         found = _ask(job, environment["SLURMD_NODENAME"], ask)
         files = _files(found, [int(number) for number in gpus.split(",")], file, connect)
     except (
@@ -41,12 +41,24 @@ def prolog(
         settings.SettingsError,
         slices.Refused,
         NvmlError,
+        OSError,
         ValueError,
     ) as error:
-        print(f"slipway-gpu: job {job} gets no slice: {error}", file=sys.stderr)
-        # Whole GPUs need no fence: jobs that know nothing of Slipway go on without a slice.
-        files = {} if found and slices.only_whole(found.gres) else {"refused": f"{error}\n"}
-    slices.write(jobs, job, (found.uid, found.gid) if found else (0, 0), files)
+        files = _without(job, found, error)
+    owner = (found.uid, found.gid) if found else (0, 0)
+    try:
+        slices.write(jobs, job, owner, files)
+    except OSError as error:
+        # No room, for instance. Where not even the reason can be written, there is no folder, and
+        # the job's tasks do not start either (spank_slipway.c).
+        slices.write(jobs, job, owner, _without(job, found, error))
+
+
+def _without(job: int, found: slurm.NodeJob | None, error: Exception) -> dict[str, str]:
+    """What a job's folder has in it when no slice can be made."""
+    print(f"slipway-gpu: job {job} gets no slice: {error}", file=sys.stderr)
+    # Whole GPUs need no fence: jobs that know nothing of Slipway go on without a slice.
+    return {} if found and slices.only_whole(found.gres) else {"refused": f"{error}\n"}
 
 
 def epilog(environment: Mapping[str, str], jobs: Path = slices.JOBS) -> None:

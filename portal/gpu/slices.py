@@ -1,7 +1,8 @@
 """A job's slice: decided from what Slurm granted, and kept in a folder for the whole job.
 
 JOBS/<job id>/slice       what the job may use (gres/shim/shim.h has the format)
-JOBS/<job id>/counters    the shim's, owned by the job's user
+JOBS/<job id>/counters    the shim's, owned by the job's user: a link into `room`
+JOBS/<job id>/room/       a file system of the counters' size (memory.py), all that a user can fill
 JOBS/<job id>/driver/     the session mounts the real driver's libraries here
 JOBS/<job id>/limits      only where the driver itself can limit a cgroup (limits.py)
 JOBS/<job id>/refused     instead of a slice: why there is none
@@ -10,6 +11,7 @@ JOBS/<job id>/usage.json  the watchdog's (watch.py)
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -17,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from portal.core.fgpu import MIB, GpuKind, percent_of, share_of
+from portal.gpu import memory
 from portal.gpu.nvml import Device
 from portal.gpu.slurm import Gres
 
@@ -141,22 +144,26 @@ def folder_of(job: int, jobs: Path = JOBS) -> Path:
 def write(  # one transaction: the folder appears with all that belongs into it
     jobs: Path, job: int, owner: tuple[int, int], files: dict[str, str]
 ) -> None:
-    """Make a job's folder; what an earlier run of the same job left is replaced."""
+    """Make a job's folder; what an earlier run of the same job left is replaced. Raises OSError."""
     jobs.mkdir(parents=True, exist_ok=True, mode=0o755)
     remove(jobs, job)
     work = jobs / f".new-{job}"
-    shutil.rmtree(work, ignore_errors=True)
+    clear(work)
     (work / "driver").mkdir(parents=True, mode=0o755)
     for name, text in files.items():
         (work / name).write_text(text)
         (work / name).chmod(0o644)
     if "slice" in files:
-        _make_counters(work / "counters", owner)
+        _make_counters(work, owner)
     work.rename(folder_of(job, jobs))
 
 
-def _make_counters(file: Path, owner: tuple[int, int]) -> None:
-    with file.open("wb") as stream:
+def _make_counters(folder: Path, owner: tuple[int, int]) -> None:
+    room = folder / "room"
+    room.mkdir(mode=0o755)
+    memory.mount(room, COUNTERS_SIZE)
+    (folder / "counters").symlink_to("room/counters")
+    with (room / "counters").open("wb") as stream:
         # Really there: a process that writes where the file system has no room is killed.
         os.posix_fallocate(stream.fileno(), 0, COUNTERS_SIZE)
         os.fchown(stream.fileno(), *owner)
@@ -166,12 +173,19 @@ def _make_counters(file: Path, owner: tuple[int, int]) -> None:
 def remove(jobs: Path, job: int) -> None:
     """Remove a job's folder; it is well if there is none. No half of one is ever seen."""
     old = jobs / f".old-{job}"
-    shutil.rmtree(old, ignore_errors=True)
+    clear(old)
     try:
         folder_of(job, jobs).rename(old)
     except FileNotFoundError:
         return
-    shutil.rmtree(old, ignore_errors=True)
+    clear(old)
+
+
+def clear(folder: Path) -> None:
+    """Remove a folder that no job uses, whole or half of one, as far as that goes."""
+    with contextlib.suppress(OSError):
+        memory.unmount(folder / "room")
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def all_jobs(jobs: Path) -> Iterator[int]:

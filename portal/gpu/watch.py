@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from stat import S_IMODE
 from typing import TextIO
 
 from portal.gpu import slices, slurm
@@ -222,19 +223,39 @@ def _kill(pid: int) -> bool:
 
 
 def lock(jobs: Path = slices.JOBS) -> TextIO | None:
-    """Be the only watchdog of this node for as long as the file is open; None when there is one."""
-    jobs.parent.mkdir(parents=True, exist_ok=True)
-    file = (jobs.parent / "watch.lock").open("w")
+    """Be the only watchdog of this node for as long as the file is open; None when there is one.
+
+    A file that users can open they can lock, so this one lies where they cannot even look. Raises
+    OSError.
+    """
+    folder = jobs.parent / "watch"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = folder / "lock"
+    if not _is_ours_alone(folder):
+        # Somebody may have it open, and locked: whatever they hold is no longer the lock.
+        folder.chmod(0o700)
+        file.unlink(missing_ok=True)
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    os.fchmod(descriptor, 0o600)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        file.close()
+        os.close(descriptor)
         return None
-    return file
+    (jobs.parent / "watch.lock").unlink(missing_ok=True)  # that of earlier versions
+    return os.fdopen(descriptor, "w")
+
+
+def _is_ours_alone(folder: Path) -> bool:
+    """Whether nobody else can enter a folder; raises OSError where it is somebody else's."""
+    found = folder.lstat()
+    if found.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "is not root's", str(folder))
+    return S_IMODE(found.st_mode) & 0o077 == 0
 
 
 def is_running(jobs: Path = slices.JOBS) -> bool:
-    """Whether a watchdog holds the lock."""
+    """Whether a watchdog holds the lock; raises OSError for who may not look."""
     found = lock(jobs)
     if found is not None:
         found.close()

@@ -100,7 +100,7 @@ def test_the_slice_is_slurms_word(cluster: Cluster, quarter: str) -> None:
 
 def test_the_folder_is_roots_and_the_counters_the_users(cluster: Cluster, quarter: str) -> None:
     folder = f"{JOBS}/{quarter}"
-    names = f"cd {folder}; stat -c '%n %U %a' slice counters driver .; stat -c %s counters"
+    names = f"cd {folder}; stat -Lc '%n %U %a' slice counters driver .; stat -Lc %s counters"
     assert cluster.shell("n1", names).splitlines() == [
         "slice root 644",
         "counters alice 600",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from portal.gpu import memory
 from portal.gpu import prolog as module
 from portal.gpu.prolog import epilog, prolog
 from portal.gpu.slurm import Gres, NodeJob, SlurmError
@@ -63,6 +64,27 @@ def test_without_settings_or_driver_there_is_a_reason_instead(
         prolog(JOB, jobs=jobs, file=where, ask=ask, connect=nvml.connect)
         assert why in (jobs / "12" / "refused").read_text()
         assert not (jobs / "12" / "slice").exists()
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_no_room_for_a_slice_is_a_reason_and_nobody_elses_matter(
+    jobs: Path, file: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    """L1: an OSError left whatever was there before."""
+
+    def full(place: Path, size: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    ask = answer(Gres("gpu", "", 1) if whole else SHARD)
+    nvml = FakeNvml(gpu(0))
+    prolog(JOB, jobs=jobs, file=file, ask=ask, connect=nvml.connect)
+    monkeypatch.setattr(memory, "mount", full)
+    prolog(JOB, jobs=jobs, file=file, ask=ask, connect=nvml.connect)
+    assert not (jobs / "12" / "slice").exists()
+    assert (jobs / "12" / "refused").exists() is not whole
+    assert [path.name for path in jobs.iterdir()] == ["12"]
+    if not whole:
+        assert "No space left on device" in (jobs / "12" / "refused").read_text()
 
 
 def test_an_earlier_runs_slice_does_not_outlive_a_refusal(jobs: Path, file: Path) -> None:

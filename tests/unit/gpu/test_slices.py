@@ -87,12 +87,16 @@ def _mode(file: Path) -> int:
     return stat.S_IMODE(file.stat().st_mode)
 
 
-def test_the_folder_is_roots_and_the_counters_the_users(tmp_path: Path) -> None:
+def test_the_folder_is_roots_and_the_counters_the_users(
+    tmp_path: Path, mounted: list[tuple[str, int]]
+) -> None:
     jobs = tmp_path / "jobs"
     slices.write(jobs, 12, ME, {"slice": "version=1\n"})
     folder = jobs / "12"
-    assert sorted(path.name for path in folder.iterdir()) == ["counters", "driver", "slice"]
+    assert sorted(path.name for path in folder.iterdir()) == ["counters", "driver", "room", "slice"]
+    assert mounted == [("room", 1 << 20)]
     assert (_mode(folder), _mode(folder / "slice")) == (0o755, 0o644)
+    assert _mode(folder / "room") == 0o755
     counters = folder / "counters"
     assert (_mode(counters), counters.stat().st_size) == (0o600, 1 << 20)
     assert counters.read_bytes().count(0) == 1 << 20

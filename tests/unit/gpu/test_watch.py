@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -278,3 +280,32 @@ def test_there_is_one_watchdog(tmp_path: Path) -> None:
     assert watch.is_running(jobs)
     first.close()
     assert not watch.is_running(jobs)
+
+
+def test_the_lock_is_roots_alone(tmp_path: Path) -> None:
+    """M3: it could be opened by everybody, and what can be opened can be locked."""
+    jobs = tmp_path / "gpu" / "jobs"
+    held = watch.lock(jobs)
+    assert held is not None
+    folder = jobs.parent / "watch"
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (folder, folder / "lock")]
+    assert modes == [0o700, 0o600]
+    held.close()
+
+
+def test_the_watchdog_starts_whatever_users_hold(tmp_path: Path) -> None:
+    """M3: the lock of an earlier version, and one in a folder that was open to all."""
+    jobs = tmp_path / "gpu" / "jobs"
+    folder = jobs.parent / "watch"
+    folder.mkdir(parents=True, mode=0o755)
+    folder.chmod(0o755)
+    for path in (jobs.parent / "watch.lock", folder / "lock"):
+        path.touch(0o644)
+    with (jobs.parent / "watch.lock").open() as one, (folder / "lock").open() as two:
+        fcntl.flock(one, fcntl.LOCK_EX)
+        fcntl.flock(two, fcntl.LOCK_EX)
+        held = watch.lock(jobs)
+        assert held is not None
+        assert watch.is_running(jobs)
+        held.close()
+    assert [path.name for path in jobs.parent.iterdir()] == ["watch"]

@@ -1,0 +1,202 @@
+"""The private SSH key: nowhere in a session, and an old one that was there opens nothing."""
+
+from __future__ import annotations
+
+import html.parser
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+import pytest
+
+from tests.apps import Kernel, Terminal
+from tests.client import Api, Browser, Json, Visitor
+from tests.cluster import Cluster, wait_for
+from tests.slurm.test_ssh import Client, client_of, opened
+
+BARE: Json = {"environment": "busybox", "resources": {"cpus": 1, "memory": "300m"}}
+STORAGE = "/home/alice/storage"
+# What must not be in anything that a session shows: keys of any kind, and Jupyter's own secrets.
+SECRETS = ("id_container", "PRIVATE KEY", "notebook_secret", "cookie_secret", "spec.json", '"token"')
+
+
+@pytest.fixture
+def link(cluster: Cluster) -> Iterator[str]:
+    """A storage folder that is a link to the whole home."""
+    cluster.shell("login", f"mkdir -p {STORAGE}; ln -sfn /home/alice {STORAGE}/around", user="alice")
+    yield "around"
+    cluster.run("login", "rm", "-f", f"{STORAGE}/around", user="alice")
+
+
+def middle_of(key: str) -> str:
+    """A line that only this private key has."""
+    return key.splitlines()[2]
+
+
+@pytest.mark.parametrize(
+    "mounts",
+    [
+        [],
+        ["home"],
+        [{"folder": "home", "read_only": True}],
+        ["around"],
+        [{"folder": "around", "read_only": True}],
+    ],
+)
+def test_no_file_that_a_session_can_read_has_the_private_key(
+    cluster: Cluster, alice: Api, link: str, mounts: list[object]
+) -> None:
+    """H2: it lay in the home of every session."""
+    key = alice.ask("POST", "/me/id_container")["private_key"]
+    session = alice.running(**BARE, mounts=mounts)
+    # A second one that runs, or waits: its folder is in the home, too.
+    alice.launch(**BARE)
+    opened(alice, session["id"])
+    window = Terminal(alice.open(session["id"], "terminal"))
+    # The words are split, so that neither the shell's history nor tmux holds what is looked for.
+    word = middle_of(key)
+    look = f"a={word[:30]}; b={word[30:]}; grep -rlsF \"$a$b\" / --exclude-dir=proc --exclude-dir=sys"
+    look += " --exclude-dir=dev 2>/dev/null | sed 's/^/found:/'; echo looked; "
+    look += "cat /opt/slipway-ssh/* | head -c 11; find / -name id_container 2>/dev/null | sed 's/^/named:/'"
+    said = window.run(look, 60)
+    if mounts:
+        name = "home" if "home" in str(mounts) else "around"
+        hidden = window.run(f"ls -A ~/{name}/.slipway | wc -l; ls -d ~/{name}/storage; rmdir ~/{name}/.slipway")
+        assert hidden.split()[0] == "0", hidden
+        assert f"/{name}/storage" in hidden
+    window.close()
+    assert "looked" in said
+    assert "ssh-ed25519" in said, "the public key must be there"
+    assert "found:" not in said
+    assert "named:" not in said
+    # It is still where it belongs, and whole.
+    assert alice.ask("POST", "/me/id_container")["private_key"] == key
+
+
+class Links(html.parser.HTMLParser):
+    """The links of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        """Take one."""
+        self.found += [value for name, value in attributes if name == "href" and value]
+
+
+def crawl(visitor: Visitor) -> dict[str, str]:
+    """All that an app shows, by path."""
+    pages: dict[str, str] = {}
+    waiting = ["/"]
+    while waiting:
+        path = waiting.pop()
+        if path in pages or len(pages) > 500:
+            continue
+        answer = visitor.get(path)
+        pages[path] = answer.text if answer.status_code == 200 else ""
+        if path.endswith("/"):
+            links = (urljoin(visitor.origin + path, link) for link in Links(answer.text).found)
+            waiting += [urlsplit(link).path for link in links if link.startswith(visitor.origin)]
+    return pages
+
+
+def test_a_public_app_that_serves_the_home_publishes_no_secret(alice: Api) -> None:
+    """H2: whoever knew its address read id_container there, and came in by SSH."""
+    session = alice.running(mounts=["home"], resources={"cpus": 1, "memory": "900m"})
+    opened(alice, session["id"])
+    kernel = Kernel(alice.open(session["id"], "jupyterlab"))
+    assert kernel.run("print(6 * 7)").text == "42\n"
+    kernel.visitor.send("PUT", "/api/contents/a.ipynb", json=NOTEBOOK)
+    body = {"asked": "exec python -m http.server $PORT", "public": True}
+    link = alice.ask("POST", f"/sessions/{session['id']}/apps/webapp", json=body)
+    stranger = Visitor(link["url"].partition("?")[0])
+    wait_for("the app", lambda: "Directory listing" in stranger.get("/").text, 60)
+    pages = crawl(stranger)
+    kernel.close()
+    assert "/a.ipynb" in pages
+    assert "/home/" in pages
+    assert pages.get("/home/.slipway/", "").count("<li>") == 0
+    for path, text in pages.items():
+        for secret in SECRETS:
+            assert secret not in path
+            # The key's name is no secret by itself: people write of it, as in a listing of .ssh.
+            assert secret == "id_container" or secret not in text, (path, secret)
+
+
+NOTEBOOK: Json = {
+    "type": "notebook",
+    "content": {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5},
+}
+
+
+def test_what_is_proposed_publishes_a_folder_and_not_the_home(alice: Api) -> None:
+    """H2: the wizard's own example served the home."""
+    session = alice.running()
+    (app,) = (app for app in alice.get(session["id"])["apps"] if app["name"] == "webapp")
+    page = Browser(alice.cluster, "alice").get("/sessions").text
+    said = str(app) + page
+    assert "http.server $PORT" not in said
+    assert "http.server --directory website $PORT" in said
+
+
+def test_the_key_on_the_cluster_is_its_owners_alone(cluster: Cluster, alice: Api) -> None:
+    """H2: in the real home, closed to others."""
+    alice.ask("POST", "/me/id_container")
+    place = "/home/alice/.slipway"
+    modes = cluster.shell("login", f"cd {place}; stat -c %a . key ssh key/id_container ssh/authorized_keys")
+    assert modes.split() == ["700", "700", "700", "600", "600"]
+    assert not cluster.shell("login", f"cat {place}/*/*", user="bob", check=False)
+
+
+def test_a_key_that_was_in_sessions_opens_nothing_after_its_renewal(
+    cluster: Cluster, alice: Api, tmp_path: Path
+) -> None:
+    """H2: what an earlier version left, with a session that runs meanwhile."""
+    session = alice.running(**BARE)
+    client = client_of(alice, opened(alice, session["id"]), tmp_path / "alice")
+    assert client.ssh("true").returncode == 0
+    old = plant_old_key(cluster, session["id"])
+    new = alice.ask("POST", "/me/id_container")["private_key"]
+    assert new != old, "the key that lay in sessions is still handed out"
+    left = "find /home/alice/.slipway -name id_container"
+    assert cluster.shell("login", left).split() == ["/home/alice/.slipway/key/id_container"]
+    for key, code in ((old, 255), (new, 0)):
+        (client.folder / "id_container").write_text(key)
+        assert client.ssh("true").returncode == code
+    # Once, and not again.
+    assert alice.ask("POST", "/me/id_container")["private_key"] == new
+
+
+def plant_old_key(cluster: Cluster, session: str) -> str:
+    """Make a key as earlier versions did, in the portal's folder and in the session's home."""
+    old = "/home/alice/.slipway/id_container"
+    make = f"rm -f {old} {old}.pub; ssh-keygen -q -t ed25519 -N '' -C id_container -f {old}; "
+    make += f"rm {old}.pub; cp {old} /home/alice/.slipway/sessions/{session}/home/; cat {old}"
+    return cluster.shell("login", make, user="alice")
+
+
+def test_the_page_tells_who_has_a_new_key(cluster: Cluster, alice: Api) -> None:
+    """H2: the user is told, until the new key has been fetched."""
+    words = "Copies of the one before lay in your sessions"
+    session = alice.running(**BARE)
+    plant_old_key(cluster, session["id"])
+    # The next launch renews it.
+    alice.launch(**BARE)
+    opened(alice, session["id"])
+    browser = Browser(alice.cluster, "alice")
+    page = f"/sessions/{session['id']}/ssh"
+    assert words in browser.get(page).text
+    browser.post(f"{page}/key")
+    assert cluster.shell("login", "ls /home/alice/.slipway/ssh").split() == ["authorized_keys"]
+
+
+def test_keys_are_public_by_ssh_too(alice: Api, tmp_path: Path) -> None:
+    """H2: what comes in by SSH reads no more than a terminal."""
+    session = alice.running(**BARE, mounts=["home"])
+    client: Client = client_of(alice, opened(alice, session["id"]), tmp_path / "alice")
+    done: subprocess.CompletedProcess[bytes] = client.ssh("ls -A ~ ~/home/.slipway; cat ~/id_container")
+    assert b"PRIVATE" not in done.stdout
+    assert b"id_container" not in done.stdout

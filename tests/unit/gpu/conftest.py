@@ -1,0 +1,21 @@
+"""What the tests of root's command on the nodes share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from portal.gpu import memory
+
+
+@pytest.fixture(autouse=True)
+def mounted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """What was mounted: name of the folder and bytes. Only root can really; test_memory.py does."""
+    found: list[tuple[str, int]] = []
+
+    def mount(place: Path, size: int) -> None:
+        found.append((place.name, size))
+
+    monkeypatch.setattr(memory, "mount", mount)
+    return found
