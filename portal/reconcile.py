@@ -153,7 +153,9 @@ class Reconciler:
     def _finish_unknown(self, session: Session) -> None:
         """End what its owner wants ended and Slurm has never heard of, or has forgotten."""
         known = {"job_id": session.job_id}
-        text = f"Ended by {session.stopped_by or session.owner}. Slurm knows no job of this session."
+        text = (
+            f"Ended by {session.stopped_by or session.owner}. Slurm knows no job of this session."
+        )
         ended = self._store.change_if(
             session.id,
             {State.ENDING},

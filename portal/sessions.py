@@ -39,7 +39,6 @@ from portal.launches import Launches
 from portal.owners import Later, at_once
 from portal.tending import Tending
 
-
 MOST_OF_A_LOG = 1 << 20
 """Bytes of a log that are read at once."""
 MOST_THREADS = 8

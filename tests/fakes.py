@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 
 from portal.access import Access
 from portal.adapters.access_store import Doors
+from portal.adapters.home_files import HomeFiles
 from portal.adapters.preset_store import PresetTable
 from portal.adapters.rules_store import RulesTable
-from portal.adapters.home_files import HomeFiles
 from portal.adapters.slurm import Slurm
 from portal.adapters.store import Store, open_database
 from portal.adapters.tables import SessionRow

@@ -67,21 +67,24 @@ class Completed:
 class Channel(Protocol):
     """What is used of paramiko's channels."""
 
-    eof_received: bool
-    closed: bool
     status_event: threading.Event
 
-    def exec_command(self, command: str) -> None: ...  # noqa: D102
-    def close(self) -> None: ...  # noqa: D102
-    def fileno(self) -> int: ...  # noqa: D102
-    def recv_ready(self) -> bool: ...  # noqa: D102
-    def recv_stderr_ready(self) -> bool: ...  # noqa: D102
-    def recv(self, nbytes: int) -> bytes: ...  # noqa: D102
-    def recv_stderr(self, nbytes: int) -> bytes: ...  # noqa: D102
-    def recv_exit_status(self) -> int: ...  # noqa: D102
-    def settimeout(self, timeout: float) -> None: ...  # noqa: D102
-    def sendall(self, s: bytes) -> None: ...  # noqa: D102
-    def shutdown_write(self) -> None: ...  # noqa: D102
+    @property
+    def eof_received(self) -> int | bool: ...
+    @property
+    def closed(self) -> bool: ...
+
+    def exec_command(self, command: str) -> None: ...
+    def close(self) -> None: ...
+    def fileno(self) -> int: ...
+    def recv_ready(self) -> bool: ...
+    def recv_stderr_ready(self) -> bool: ...
+    def recv(self, nbytes: int) -> bytes: ...
+    def recv_stderr(self, nbytes: int) -> bytes: ...
+    def recv_exit_status(self) -> int: ...
+    def settimeout(self, timeout: float) -> None: ...
+    def sendall(self, s: bytes) -> None: ...
+    def shutdown_write(self) -> None: ...
 
 
 class Conversation:
@@ -204,7 +207,8 @@ def hang_up(channel: paramiko.Channel) -> None:
         message.add_string("signal")
         message.add_boolean(False)
         message.add_string("KILL")
-        channel.get_transport()._send_user_message(message)  # noqa: SLF001 # it has no public way
+        send = channel.get_transport()._send_user_message  # type: ignore[attr-defined]
+        send(message)  # paramiko has no public way
         channel.close()
     except (paramiko.SSHException, OSError, EOFError):
         log.debug("the channel was closed already")

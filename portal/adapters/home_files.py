@@ -35,7 +35,9 @@ class HomeFiles:
         """
         if limit < 1:
             return b""
-        return self._log(user, log_commands.read_argv(self._log_file(session), offset, limit), limit)
+        return self._log(
+            user, log_commands.read_argv(self._log_file(session), offset, limit), limit
+        )
 
     def log_tail(self, user: str, session: str, limit: int) -> bytes:
         """The end of the session's log; b"" when there is none. Raises as read_log does."""
@@ -71,7 +73,7 @@ class HomeFiles:
     def make_folder(self, user: str, name: str) -> Folder:
         """Make a storage folder."""
         argv = folder_commands.make_argv(storage_of(user, self._storage), name)
-        done = self._transport.run(user, argv)
+        done = self._transport.run(user, argv, seconds=folder_commands.DEADLINE)
         if refusal := folder_commands.make_refusal(done):
             raise InvalidRequest([FieldError("folder", refusal)])
         if done.code != 0:
@@ -79,7 +81,9 @@ class HomeFiles:
         return folder_commands.make_parse(done.stdout, name)
 
     def _ask(self, user: str, argv: Sequence[str]) -> Completed:
-        done = self._transport.run(user, argv)
+        done = self._transport.run(
+            user, argv, seconds=folder_commands.DEADLINE, most=folder_commands.MOST_OUTPUT
+        )
         if done.code != 0:
             raise Unavailable(f"Your folders cannot be looked at right now: {words_of(done)}")
         return done

@@ -8,7 +8,6 @@ waiting, and never more than was asked for.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 
 NO_FILE = 5
@@ -39,7 +38,7 @@ def read_argv(file: str, offset: int, limit: int) -> list[str]:
 
 def tail_argv(file: str, limit: int) -> list[str]:
     """Print the last `limit` bytes."""
-    steps = (_SIZE, 'start=$((size > $2 ? size - $2 : 0))')
+    steps = (_SIZE, "start=$((size > $2 ? size - $2 : 0))")
     return _shell((*_CHECK, *steps, _READ), file, str(limit))
 
 

@@ -197,8 +197,7 @@ def as_json(
         "started": _time(session.started),
         "deadline": _time(session.deadline),
         "last_used": _time(session.last_used),
-        "log_read": session.log_read
-        and {"at": _time(session.log_read), "by": session.log_read_by},
+        "log_read": session.log_read and {"at": _time(session.log_read), "by": session.log_read_by},
         "idle_deadline": _time(idle_deadline(session, rules)),
         "ended": _time(session.ended),
         "restarts": session.restarts,

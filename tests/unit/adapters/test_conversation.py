@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import paramiko
 import pytest
 
 from portal.adapters import conversation
@@ -200,7 +201,13 @@ def test_noise_ends_in_plain_words(
 
 @pytest.mark.parametrize(
     "script",
-    ["while :; do printf .; sleep 0.1; done", "sleep 60", "yes", "yes >&2", "exec >&- 2>&-; sleep 60"],
+    [
+        "while :; do printf .; sleep 0.1; done",
+        "sleep 60",
+        "yes",
+        "yes >&2",
+        "exec >&- 2>&-; sleep 60",
+    ],
 )
 def test_a_command_has_a_deadline_and_a_limit(talk: Talk, script: str) -> None:
     begun = time.monotonic()
@@ -222,8 +229,6 @@ def test_nothing_is_begun_without_the_mark(talk: Talk, tmp_path: Path) -> None:
 
 
 def test_the_real_channel_has_what_is_used() -> None:
-    import paramiko
-
     channel = paramiko.Channel(1)
     for name in conversation.Channel.__annotations__:
         assert hasattr(channel, name)

@@ -23,7 +23,12 @@ class Replay:
         self.asked: list[Sequence[str]] = []
 
     def run(
-        self, user: str, argv: Sequence[str], stdin: bytes = b"", seconds: float = 20.0
+        self,
+        user: str,
+        argv: Sequence[str],
+        stdin: bytes = b"",
+        seconds: float = 20.0,
+        most: int = 0,
     ) -> Completed:
         """Answer."""
         self.asked.append(argv)
