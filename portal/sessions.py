@@ -209,7 +209,7 @@ class Sessions:
         The runner's word is not enough for where it is: Slurm must say that this very job of
         this user holds the node. Saying it again (a lost answer) is fine.
         """
-        place = self._proven(session, message) or self._prove(session, message)
+        place = {} if _proven(session, message) else self._prove(session, message)
         certificate = self._certificates.sign_gateway(session.id, message.request)
         changed = self.store.change(
             session.id,
@@ -225,13 +225,6 @@ class Sessions:
         if changed is None:
             raise Gone("The session is over.")
         return ReadyAnswer(certificate, self.access.starts.wanted(changed))
-
-    @staticmethod
-    def _proven(session: Session, message: ReadyMessage) -> Changes | None:
-        """{} where Slurm has said before that this job holds this node; a repeated call."""
-        known = session.job_id, session.node
-        same = session.ready is not None and known == (message.job_id, message.node)
-        return {} if same and session.address is not None else None
 
     def _prove(self, session: Session, message: ReadyMessage) -> Changes:
         report = self._job_of(session, message)
@@ -387,6 +380,13 @@ class Sessions:
         session = self.visible(person, session_id)
         self._tending.note_reading(person, session)
         return self.files.read_log(session.owner, session.id, offset, min(limit, MOST_OF_A_LOG))
+
+
+def _proven(session: Session, message: ReadyMessage) -> bool:
+    """Whether Slurm has said before that this job holds this node, so that it need not again."""
+    known = session.job_id, session.node
+    same = session.ready is not None and known == (message.job_id, message.node)
+    return same and session.address is not None
 
 
 def _described(person: Person, session: Session) -> str:

@@ -220,7 +220,7 @@ class Tending:
             return
         known = {"log_read": session.log_read, "log_read_by": session.log_read_by}
         wanted = {"log_read": now, "log_read_by": person.name}
-        # Where somebody else's reading was noted in the same moment, this one is noted all the same.
+        # Where somebody else's reading was noted in the same moment, this one is noted, too.
         if not self._store.change_if(session.id, LIVE | OVER, known, **wanted):
             later = self._store.get(session.id)
             if later is None or later.log_read_by == person.name:

@@ -80,6 +80,8 @@ class FakeJob:
     limit: str = "1:00:00"
     restarts: int = 0
     tres: str = "cpu=1,mem=1G,node=1,billing=1"
+    account: str = "research"
+    qos: str = "normal"
 
     @property
     def deadline(self) -> int:
@@ -245,7 +247,7 @@ class FakeSlurm:
                     str,
                     [job.id, job.user, job.state, job.reason, job.node, 1, job.start,
                      job.end or job.deadline, job.code, "main", 4_000_000_000 - job.id,
-                     "research", "normal",
+                     job.account, job.qos,
                      job.tres, job.limit, job.restarts, ""],
                 )
             )

@@ -1,15 +1,19 @@
-"""Hostile shells, homes and runners on a test cluster; whatever is put there is taken away again."""
+"""Hostile shells, homes and runners on a test cluster; all of it is taken away again."""
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import requests
+from requests.structures import CaseInsensitiveDict
 
 from tests.client import Api, Json
 from tests.cluster import Cluster, wait_for
@@ -20,6 +24,7 @@ DRIP = "echo $$ >> ~/.hostile; for i in $(seq 60); do printf .; sleep 3; done"
 HANG = "echo $$ >> ~/.hostile; sleep 200"
 LEAVE = "echo 'I am leaving'; exit 0"
 FIFO = "fifo"
+REAL_SBATCH = "/usr/bin/env PATH=/usr/local/bin:/usr/bin:/bin sbatch"
 SHELLS = {"flood": FLOOD, "drip": DRIP, "hang": HANG, "leave": LEAVE, "fifo": FIFO}
 """What stands in ~/.bashrc, which sshd's shell reads before every command; "fifo" is no file."""
 
@@ -77,7 +82,7 @@ class Storm:
     many: int = 24
     statuses: Counter[int] = field(default_factory=Counter)
     texts: list[str] = field(default_factory=list)
-    headers: list[dict[str, str]] = field(default_factory=list)
+    headers: list[CaseInsensitiveDict[str]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -101,7 +106,7 @@ class Storm:
                 answer = self.send()
                 self.statuses[answer.status_code] += 1
                 self.texts.append(answer.text)
-                self.headers.append(dict(answer.headers))
+                self.headers.append(answer.headers)
             self.seconds.append(time.monotonic() - begun)
             time.sleep(0.05)
 
@@ -127,7 +132,7 @@ def took(action: Callable[[], object]) -> float:
 
 
 def memory_peak(cluster: Cluster) -> int:
-    """The most memory that a process of the portal's web application had since the last reset, in MiB."""
+    """The most MiB that a process of the web application has had since the last reset."""
     script = "for p in $(pgrep -f portal.wsgi); do grep VmHWM /proc/$p/status; done"
     lines = cluster.shell("portal", script).splitlines()
     return max(int(line.split()[1]) for line in lines) // 1024
@@ -140,17 +145,15 @@ def reset_memory_peak(cluster: Cluster) -> None:
     )
 
 
-def stolen_token(cluster: Cluster, api: Api, **changes: object) -> tuple[Json, str]:
+def stolen_token(cluster: Cluster, api: Api, **changes: Any) -> tuple[Json, str]:
     """A session, and the token of its runner: its owner's own commands see it."""
-    keep = 'cat .slipway/sessions/*/spec.json >> ~/.stolen; exec /usr/bin/env -u PATH PATH=/usr/local/bin:/usr/bin:/bin sbatch "$@"'
+    keep = f'cat .slipway/sessions/*/spec.json >> ~/.stolen; exec {REAL_SBATCH} "$@"'
     try:
         with hostile_command(cluster, api.user, "sbatch", keep):
             session = api.launch(**changes)
         text = cluster.run("login", "sh", "-c", "cat ~/.stolen", user=api.user)
     finally:
         cluster.run("login", "sh", "-c", "rm -f ~/.stolen", user=api.user)
-    import json
-
     specs = [json.loads(line) for line in text.splitlines()]
     spec = next(spec for spec in specs if session["id"] in json.dumps(spec))
     return session, str(spec["token"])
@@ -158,4 +161,13 @@ def stolen_token(cluster: Cluster, api: Api, **changes: object) -> tuple[Json, s
 
 def until_served(api: Api, seconds: float = 100) -> None:
     """Wait until somebody's commands are carried out again: what was slow brings a pause."""
-    wait_for(f"{api.user}'s folders", lambda: api("GET", "/folders").status_code == 200, seconds)
+    send = asks(api, "GET", "/folders")
+
+    def served() -> bool:
+        # Each of the portal's processes has a pause of its own.
+        with ThreadPoolExecutor(4) as pool:
+            answers = list(pool.map(lambda _: send(), range(4)))
+        return all(answer.status_code == 200 for answer in answers)
+
+    for _ in range(3):
+        wait_for(f"{api.user}'s folders", served, seconds, 1)

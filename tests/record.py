@@ -13,7 +13,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from portal.adapters import accounting, commands
+from portal.adapters import accounting, commands, estimate_commands
 from tests.cluster import Cluster
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -83,7 +83,7 @@ def record(cluster: Cluster) -> None:
         ("partition", "--partition=nix"),
     ):
         script = f"#!/bin/sh\n#SBATCH --mem=100 {option}\ntrue\n"
-        recorder.keep(f"estimate-{name}", "alice", commands.estimate_argv(), script)
+        recorder.keep(f"estimate-{name}", "alice", estimate_commands.estimate_argv(), script)
     for user in ("alice", "bob"):
         cluster.run("login", "scancel", f"--user={user}", user=user)
     record_silence(recorder)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 
-from portal.core.job import Estimate, JobReport, JobState, Node, NodeGpus, Partition, job_state
+from portal.core.job import JobReport, JobState, Node, NodeGpus, Partition, job_state
 from portal.core.limits import Amount
 
 SEPARATOR = "\x1f"
@@ -79,10 +79,10 @@ def _queue_line(line: str) -> JobReport:
         state=report_state,
         reason=reason or None,
         nodes=expand_nodes(nodes),
-        submitted=_time(submitted),
-        start=_time(start),
-        end=_time(end) if report_state.over else None,
-        deadline=_time(end) if runs else None,
+        submitted=read_time(submitted),
+        start=read_time(start),
+        end=read_time(end) if report_state.over else None,
+        deadline=read_time(end) if runs else None,
         time_limit=parse_minutes(limit),
         restarts=int(restarts) if restarts.isdigit() else 0,
         exit_code=_exit_code(code) if report_state.over else None,
@@ -139,9 +139,9 @@ def _sacct_line(line: str) -> JobReport:
         user=user,
         state=_state(state),
         nodes=expand_nodes(nodes),
-        submitted=_time(submitted),
-        start=_time(start),
-        end=_time(end),
+        submitted=read_time(submitted),
+        start=read_time(start),
+        end=read_time(end),
         exit_code=int(code.partition(":")[0] or 0),
         cancelled_by=state.partition(" by ")[2] or None,
     )
@@ -246,34 +246,6 @@ def is_job_id(text: str) -> bool:
     return re.fullmatch(r"[0-9]{1,10}", text) is not None
 
 
-def estimate_argv() -> list[str]:
-    """Ask when the script on standard input would start, without submitting it."""
-    return ["sbatch", "--test-only"]
-
-
-_ESTIMATE = re.compile(
-    r"^sbatch: Job \d+ to start at (?P<start>\S+) using \d+ processors on (?:nodes )?(?P<node>\S+)",
-    re.MULTILINE,
-)
-
-
-def estimate_parse(text: str) -> Estimate:
-    """Read what sbatch --test-only wrote to standard error."""
-    match = _ESTIMATE.search(text)
-    start = _time(match["start"]) or _written_time(match["start"]) if match else None
-    if match is None or start is None:
-        raise SurpriseError(f"sbatch --test-only: no start in {text!r}")
-    return Estimate(start, match["node"], "")
-
-
-def _written_time(text: str) -> datetime | None:
-    """A time as Slurm writes it by default, in UTC since that is what it runs with."""
-    try:
-        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
-    except ValueError:
-        return None
-
-
 def release_argv(job_id: str) -> list[str]:
     """Take a job's hold away; silent when there is none."""
     return ["scontrol", "release", job_id]
@@ -349,7 +321,8 @@ def _state(word: str) -> JobState:
         raise SurpriseError(f"unknown job state {word!r}") from error
 
 
-def _time(text: str) -> datetime | None:
+def read_time(text: str) -> datetime | None:
+    """Seconds since 1970, as our SLURM_TIME_FORMAT asks for; None for anything else, and for 0."""
     # Of any length, it could be a time beyond what a datetime holds.
     if re.fullmatch(r"[0-9]{1,11}", text) and int(text):
         return datetime.fromtimestamp(int(text), UTC)

@@ -67,9 +67,12 @@ class Completed:
 class Channel(Protocol):
     """What is used of paramiko's channels."""
 
-    eof_received: bool
-    closed: bool
     status_event: threading.Event
+
+    @property
+    def eof_received(self) -> int | bool: ...
+    @property
+    def closed(self) -> bool: ...
 
     def exec_command(self, command: str) -> None: ...
     def close(self) -> None: ...
@@ -204,7 +207,8 @@ def hang_up(channel: paramiko.Channel) -> None:
         message.add_string("signal")
         message.add_boolean(False)
         message.add_string("KILL")
-        channel.get_transport()._send_user_message(message)  # it has no public way
+        send = channel.get_transport()._send_user_message  # type: ignore[attr-defined]
+        send(message)  # paramiko has no public way
         channel.close()
     except (paramiko.SSHException, OSError, EOFError):
         log.debug("the channel was closed already")

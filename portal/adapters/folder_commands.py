@@ -14,8 +14,12 @@ from portal.core.folders import HOME, Folder, storage_folder
 
 MAX_FOLDERS = 500
 _STORAGE_FAILED, _FOLDER_FAILED = 3, 4
-_SECONDS = 15
+_SECONDS = 10
 """A file system that hangs must not hold up a page for longer."""
+DEADLINE = _SECONDS + 5.0
+"""The same for the whole command, the shell's start-up included."""
+MOST_OUTPUT = 1024 * 1024
+"""Bytes of the list: names are 255 bytes long at most."""
 
 
 def _shell(script: str) -> list[str]:

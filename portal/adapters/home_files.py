@@ -73,7 +73,8 @@ class HomeFiles:
     def make_folder(self, user: str, name: str) -> Folder:
         """Make a storage folder."""
         storage = storage_of(user, self._storage)
-        done = self._transport.run(user, folder_commands.make_argv(storage, name))
+        argv = folder_commands.make_argv(storage, name)
+        done = self._transport.run(user, argv, seconds=folder_commands.DEADLINE)
         if problem := folder_commands.storage_problem(done, storage):
             raise Conflict(problem)
         if refusal := folder_commands.make_refusal(done):
@@ -83,7 +84,9 @@ class HomeFiles:
         return folder_commands.make_parse(done.stdout, name)
 
     def _ask(self, user: str, argv: Sequence[str]) -> Completed:
-        done = self._transport.run(user, argv)
+        done = self._transport.run(
+            user, argv, seconds=folder_commands.DEADLINE, most=folder_commands.MOST_OUTPUT
+        )
         if done.code != 0:
             raise Unavailable(f"Your folders cannot be looked at right now: {words_of(done)}")
         return done

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from portal.adapters import accounting, commands, key_commands
+from portal.adapters import accounting, commands, estimate_commands, key_commands
 from portal.adapters.transport import Completed, Transport
 from portal.core.job import Estimate, JobReport, Node, Partition
 from portal.core.limits import Limits
@@ -116,13 +116,13 @@ class Slurm:
         seconds = min(self._seconds, ESTIMATE_SECONDS)
         argv = ["env", *commands.ENVIRONMENT, "timeout", "--kill-after=1", f"{seconds:.0f}"]
         done = self._transport.run(
-            user, [*argv, *commands.estimate_argv()], script.encode(), seconds + 2
+            user, [*argv, *estimate_commands.estimate_argv()], script.encode(), seconds + 2
         )
         if done.code in (124, 137):
             raise Unavailable("Slurm took too long to estimate a start.")
         if done.code == 0:
             try:
-                return commands.estimate_parse(done.stderr)
+                return estimate_commands.estimate_parse(done.stderr)
             except commands.SurpriseError as error:
                 raise Unavailable(f"Slurm's guess cannot be read: {error}") from error
         refusal = _refusal(done)

@@ -27,6 +27,8 @@ from portal.adapters.turns import PATIENT, Bounds, Turns
 from portal.config import LoginSettings
 from portal.errors import OutcomeUnknown, Unavailable
 
+__all__ = ["Completed", "PasswordCheck", "SshTransport", "Transport", "open_transport"]
+
 USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 600.0

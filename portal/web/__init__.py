@@ -26,6 +26,7 @@ from portal.web.auth import browser
 from portal.web.body import MAX_FIELDS, BoundedRequest
 from portal.web.context import EXTENSION
 from portal.web.show import install_filters
+from portal.web.sound_json import SoundJson
 
 STATIC = Path(__file__).parent / "static"
 MAX_BODY = 1 << 20
@@ -49,6 +50,7 @@ def _templates(services: Services) -> str:
 
 def _portal(services: Services) -> Flask:
     app = Flask("portal", template_folder=_templates(services), static_folder=str(STATIC))
+    app.json = SoundJson(app)
     secure = services.settings.web.secure
     app.config.update(
         SECRET_KEY=Path(services.settings.state.directory, "secret_key").read_text().strip(),

@@ -44,11 +44,11 @@ class Alice:
         """Look at the list, compute, launch, end: seconds for each."""
         seconds = {
             "anonymous": took(lambda: requests.get(f"{cluster.url}/login", timeout=90)),
-            "list": took(lambda: self.api.list()),
+            "list": took(self.api.list),
             "kernel": took(lambda: self.kernel.value("print(1 + 1)")),
         }
         found: list[Json] = []
-        launch = {"resources": {"cpus": 1, "memory": "300m"}}
+        launch: Json = {"resources": {"cpus": 1, "memory": "300m"}}
         seconds["launch"] = took(lambda: found.append(self.api.launch(**launch)))
         session = found[0]["id"]
         seconds["end"] = took(lambda: self.api.stop(session))

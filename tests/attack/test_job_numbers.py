@@ -6,12 +6,11 @@ import time
 
 import pytest
 
-from tests.client import OVER, Api
+from tests.client import OVER, Api, Json
 from tests.cluster import Cluster, wait_for
-from tests.hostile import hostile_command
+from tests.hostile import REAL_SBATCH, hostile_command
 
-SMALLEST = {"resources": {"cpus": 1, "memory": "300m"}}
-REAL = "/usr/bin/env PATH=/usr/local/bin:/usr/bin:/bin sbatch"
+SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 
 
 @pytest.mark.parametrize("number", ["²", "999999999999999999", "1 2", "1", ""])
@@ -19,11 +18,11 @@ def test_what_sbatch_seems_to_print_is_not_believed(
     number: str, bob: Api, cluster: Cluster
 ) -> None:
     """M7: the job is there, the shell names another one."""
-    script = f'{REAL} "$@" > /dev/null && printf "%s\\n" "{number}"'
+    script = f'{REAL_SBATCH} "$@" > /dev/null && printf "%s\\n" "{number}"'
     with hostile_command(cluster, "bob", "sbatch", script):
         session = bob.launch(**SMALLEST)
     real = wait_for("the job", lambda: cluster.queue("bob").get(session["id"]))
-    assert bob.get(session["id"])["job_id"] == real.id
+    assert session["job_id"] == real.id
     bob.wait_state(session["id"], "RUNNING")
 
 
@@ -63,6 +62,7 @@ def set_number(cluster: Cluster, session: str, number: str) -> None:
     """Store a job's number as an earlier version did."""
     code = (
         "import sqlite3; d = sqlite3.connect('/var/lib/slipway/slipway.db', timeout=20); "
-        f"d.execute('update session set job_id=? where id=?', ('{number}', '{session}')); d.commit()"
+        f"d.execute('update session set job_id=? where id=?', ('{number}', '{session}')); "
+        "d.commit()"
     )
     cluster.run("portal", "python", "-c", code)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
-from tests.client import OVER, Api
+from tests.client import OVER, Api, Json
 from tests.cluster import Cluster, wait_for
 from tests.hostile import took
 
-SMALLEST = {"resources": {"cpus": 1, "memory": "300m"}}
+SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 
 
 @contextmanager
@@ -56,7 +57,7 @@ def test_a_fifo_in_place_of_a_log_holds_up_nobody(alice: Api, bob: Api, cluster:
         # Its last lines and its files: what the worker sees to after the end.
         wait_for("her log's last lines", lambda: alice.get(hers)["end"]["log"], 12)
         for session in his:
-            wait_for("the end of his cleaning", lambda: is_clean(cluster, session), 30)
+            wait_for("the end of his cleaning", partial(is_clean, cluster, session), 30)
 
 
 def kill(cluster: Cluster, user: str, session: str) -> None:

@@ -1,4 +1,4 @@
-"""More time: never more than the job's own QOS and account permit, and nothing is lost or doubled."""
+"""More time: never more than the job's own QOS and account permit, and none of it is lost."""
 
 from __future__ import annotations
 
@@ -8,29 +8,31 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.client import Api
+from tests.client import Api, Json
 from tests.cluster import Cluster, wait_for
 from tests.hostile import asks, hostile_shell
 
-SMALLEST = {"resources": {"cpus": 1, "memory": "300m"}}
-MANAGE = ["sacctmgr", "--immediate"]
+SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 
 
 @pytest.fixture
 def express(cluster: Cluster) -> Iterator[str]:
     """A QOS of five minutes that bob may use."""
-    run = lambda *words: cluster.run("ctl", *MANAGE, *words, check=False)  # noqa: E731
-    run("add", "qos", "express")
-    run("modify", "qos", "express", "set", "MaxWall=5", "Flags=DenyOnLimit")
-    run("modify", "user", "bob", "set", "qos+=express")
-    known = lambda: (
-        "express"
-        in cluster.run("login", "sacctmgr", "-nP", "show", "assoc", "user=bob", "format=qos")
-    )  # noqa: E731,E501
+
+    def manage(*words: str) -> None:
+        cluster.run("ctl", "sacctmgr", "--immediate", *words, check=False)
+
+    def known() -> bool:
+        argv = ["sacctmgr", "-nP", "show", "assoc", "user=bob", "format=qos"]
+        return "express" in cluster.run("login", *argv)
+
+    manage("add", "qos", "express")
+    manage("modify", "qos", "express", "set", "MaxWall=5", "Flags=DenyOnLimit")
+    manage("modify", "user", "bob", "set", "qos+=express")
     wait_for("the QOS", known)
     yield "express"
-    run("modify", "user", "bob", "set", "qos-=express")
-    run("delete", "qos", "express")
+    manage("modify", "user", "bob", "set", "qos-=express")
+    manage("delete", "qos", "express")
 
 
 def minutes(cluster: Cluster, job: str) -> int:
@@ -44,7 +46,7 @@ def minutes(cluster: Cluster, job: str) -> int:
 
 @pytest.mark.timeout(180)
 def test_the_jobs_own_qos_bounds_it(bob: Api, cluster: Cluster, express: str) -> None:
-    """M2: `export SBATCH_QOS=express` put the session there, the portal lengthened it to 5 hours."""
+    """M2: `export SBATCH_QOS=express` put it there, and the portal lengthened it to 5 hours."""
     with hostile_shell(cluster, "bob", f"export SBATCH_QOS={express}"):
         session = bob.running(time_limit=3, **SMALLEST)
     qos = cluster.run("login", "squeue", "-h", f"--jobs={session['job_id']}", "--format=%q").strip()
@@ -62,7 +64,7 @@ def test_a_qos_that_is_not_the_owners_any_more(bob: Api, cluster: Cluster, expre
     """M2: what Slurm is not known to permit is refused in plain words."""
     with hostile_shell(cluster, "bob", f"export SBATCH_QOS={express}"):
         session = bob.running(time_limit=3, **SMALLEST)
-    cluster.run("ctl", *MANAGE, "modify", "user", "bob", "set", "qos-=express")
+    cluster.run("ctl", "sacctmgr", "--immediate", "modify", "user", "bob", "set", "qos-=express")
     cluster.run("login", "sleep", "12")
     answer = bob("POST", f"/sessions/{session['id']}/extend", json={"minutes": 1})
     assert answer.status_code == 409, answer.text

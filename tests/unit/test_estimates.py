@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters.commands import SurpriseError, estimate_parse
+from portal.adapters.commands import SurpriseError
+from portal.adapters.estimate_commands import estimate_parse
 from portal.adapters.transport import Completed
 from portal.core.launch import LaunchRequest, parse_launch
 from portal.errors import InvalidRequest, OutcomeUnknown
@@ -147,3 +148,20 @@ def test_times_as_slurm_writes_them_by_default() -> None:
     assert found.node == "n[1-2]"
     with pytest.raises(SurpriseError):
         estimate_parse(GUESS.replace("1795186800", "Unknown"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "1795186800 using 1 processors on nodes n1 in partition main",
+        "1795186800.000000 using 1 processors on nodes n1 in partition main",
+        "2026-11-20T15:00:00 using 4 CPUs on n1",
+        "2026-11-20T15:00:00+00:00 using 1 processors on node n1",
+        "1795186800 on nodes n1 in partition main",
+    ],
+)
+def test_every_way_to_write_a_start(words: str) -> None:
+    """26.05 and whatever comes: seconds or a date, with or without what we do not need."""
+    found = estimate_parse(f"sbatch: error: x\nsbatch: Job 7 to start at {words}\n")
+    assert found.start == START
+    assert found.node == "n1"

@@ -289,3 +289,66 @@ def test_a_job_that_turns_up_again_is_known_again(world: World) -> None:
     look(world)
     shown = shown_state(get(world, session), world.store.slurm_status(), world.clock.now)
     assert shown == State.RUNNING
+
+
+def test_a_wrong_number_is_found_by_its_name(world: World) -> None:
+    """M7: as an earlier version stored it; it must not spoil the question for everybody."""
+    wrong = ready(world, world.sessions.launch(ALICE, REQUEST))
+    other = ready(world, world.sessions.launch(ALICE, REQUEST))
+    world.store.change(wrong.id, {State.RUNNING}, job_id="²")
+    world.slurm.finish(world.slurm.jobs[1], "COMPLETED")
+    look(world)
+    assert get(world, other).state is State.FINISHED
+    world.clock.pass_(seconds=61)
+    look(world)
+    assert get(world, wrong).job_id == "1"
+    assert get(world, wrong).lost is None
+
+
+def test_a_session_without_a_job_can_be_ended(world: World) -> None:
+    """M7: it stood for ever, since "not found" is not "ended"."""
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    world.slurm.jobs.clear()
+    look(world)
+    world.clock.pass_(minutes=10)
+    look(world)
+    assert get(world, session).state is State.RUNNING
+    world.sessions.stop(ALICE, session.id)
+    world.clock.pass_(minutes=1)
+    look(world)
+    ended = get(world, session)
+    assert (ended.state, ended.cause) == (State.FINISHED, Cause.CANCELLED)
+    assert ended.end_text == "Ended by alice. Slurm knows no job of this session."
+
+
+def test_a_silent_accounting_ends_nothing(world: World) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    world.slurm.forgotten.add(1)
+    world.sessions.stop(ALICE, session.id)
+    world.slurm.jobs[0].state = "RUNNING"
+    world.slurm.accounting_down = True
+    look(world)
+    world.clock.pass_(minutes=10)
+    look(world)
+    assert get(world, session).state is State.ENDING
+
+
+def test_work_for_owners_is_left_to_the_pool(world: World) -> None:
+    """H3 c: what is done as an owner is never done by whoever looks at the queue."""
+    done: list[tuple[str, str]] = []
+    world.sessions.later = lambda owner, name, _action: done.append((owner, name.split()[0]))
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    lost = world.sessions.launch(ALICE, REQUEST)
+    world.store.change(lost.id, {State.PENDING}, state=State.SUBMITTING, job_id=None)
+    world.sessions.stop(ALICE, session.id)
+    world.slurm.jobs[0].state = "RUNNING"
+    world.clock.pass_(seconds=61)
+    asked = len(world.slurm.commands)
+    reconciler = Reconciler(world.sessions)
+    assert reconciler.look()
+    world.slurm.jobs[0].state = "FAILED"
+    assert reconciler.look()
+    reconciler.clean()
+    assert not [line for line in world.slurm.commands[asked:] if line.startswith("alice:")]
+    assert ("alice/cancel", "cancel") in done
+    assert ("alice", "settle") in done

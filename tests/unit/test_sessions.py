@@ -96,6 +96,33 @@ def test_ready_again_after_a_lost_answer_is_fine(world: World) -> None:
     assert ready(world, session).ready == session.ready
 
 
+def test_a_place_that_was_proven_costs_slurm_nothing(world: World) -> None:
+    """L5: each repeated call was a squeue."""
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    asked = len(world.slurm.commands)
+    again = world.sessions.mark_ready(session, ReadyMessage("1", "n1", 40001, "csr"))
+    assert again.certificate
+    assert world.slurm.commands[asked:] == []
+    assert world.store.get(session.id).port == 40001  # type: ignore[union-attr]
+    with pytest.raises(Unauthorized):
+        world.sessions.mark_ready(session, ReadyMessage("1", "n2", 40001, "csr"))
+    assert len(world.slurm.commands) == asked + 1
+
+
+@pytest.mark.parametrize("seconds", [1.7e308, 9e11])
+def test_no_report_makes_a_figure_that_is_none(world: World, seconds: float) -> None:
+    """L4: Infinity in the owner's and the administrators' JSON."""
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    for used in (0.0, seconds):
+        world.clock.pass_(seconds=0.001)
+        known = world.store.get(session.id)
+        assert known is not None
+        world.sessions.record_usage(known, Usage(used, 1, 0, {}))
+    known = world.store.get(session.id)
+    assert known is not None
+    assert known.cpu_percent == 800
+
+
 def test_ready_needs_the_sessions_own_token(world: World) -> None:
     session = world.sessions.launch(ALICE, REQUEST)
     world.sessions.launch(BOB, REQUEST)

@@ -54,6 +54,9 @@ _END = _object(
     nullable=True,
     optional=["log"],
 )
+_LOG_READ = _object({"at": MAYBE_TIME, "by": TEXT}, nullable=True) | {
+    "description": "when an administrator last read its log, and who that was"
+}
 _USAGE = _object(
     {
         "cpu_percent": {"type": ["number", "null"], "description": "percent of one core"},
@@ -142,6 +145,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "started": MAYBE_TIME,
             "deadline": MAYBE_TIME | {"description": "when its time is up"},
             "last_used": MAYBE_TIME | {"description": "by a person or a computation"},
+            "log_read": _LOG_READ,
             "idle_deadline": MAYBE_TIME | {"description": "when it ends unless it is used"},
             "ended": MAYBE_TIME,
             "restarts": NUMBER | {"description": "how often Slurm has started it anew"},

@@ -8,7 +8,7 @@ from flask import Response, render_template, request
 from flask.typing import ResponseReturnValue
 
 from portal.core.session import OVER, Session
-from portal.errors import Unavailable
+from portal.errors import Conflict, Unavailable
 from portal.web.context import person, services
 from portal.web.logtext import PIECE, TAIL, decode, stream, whole_lines
 from portal.web.pages.blueprint import blueprint
@@ -32,8 +32,8 @@ def log_text(session_id: str) -> ResponseReturnValue:
     session = services().sessions.visible(person(), session_id)
     try:
         data, offset = _piece(session)
-    except Unavailable as error:
-        return error.text, 503, {"Content-Type": "text/plain; charset=utf-8"}
+    except (Conflict, Unavailable) as error:
+        return error.text, error.status, {"Content-Type": "text/plain; charset=utf-8"}
     text, following = decode(data, offset)
     headers = {
         "Content-Type": "text/plain; charset=utf-8",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import redirect
 from flask.typing import ResponseReturnValue
 
-from portal.core.ends import unexpected
+from portal.core.ends import FINDING_OUT, unexpected
 from portal.core.session import OVER
 from portal.errors import PortalError
 from portal.web.context import person, services
@@ -62,6 +62,7 @@ def outcome(session_id: str) -> ResponseReturnValue:
     return {
         "over": over,
         "tell": over and session.owner == person().name and unexpected(session),
+        "explained": session.end_text != FINDING_OUT,
         "name": session.name,
         "text": session.end_text or "",
     }

@@ -94,11 +94,13 @@
     tell(id, `${due} ${what} ${end}`, `${name} ${title} ${Math.max(1, Math.round(left))} min`, body);
   }
 
-  async function ask(id) {
+  async function ask(id, times = 10) {
     try {
       const answer = await fetch(`/sessions/${id}/outcome`);
       const end = answer.ok ? await answer.json() : {};
-      if (end.tell) tell(id, "ended", `${end.name} has ended`, end.text);
+      // Why a session did not start stands in its log, which is read a moment later.
+      if (end.tell && !end.explained && times > 0) setTimeout(ask, 2000, id, times - 1);
+      else if (end.tell) tell(id, "ended", `${end.name} has ended`, end.text);
     } catch {
       // The portal is away; the list says so.
     }

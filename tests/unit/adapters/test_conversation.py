@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import paramiko
 import pytest
 
 from portal.adapters import conversation
@@ -228,8 +229,6 @@ def test_nothing_is_begun_without_the_mark(talk: Talk, tmp_path: Path) -> None:
 
 
 def test_the_real_channel_has_what_is_used() -> None:
-    import paramiko
-
     channel = paramiko.Channel(1)
     for name in conversation.Channel.__annotations__:
         assert hasattr(channel, name)

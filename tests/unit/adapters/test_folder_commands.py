@@ -23,7 +23,12 @@ class Shell:
         self.chat = b""
 
     def run(
-        self, user: str, argv: Sequence[str], stdin: bytes = b"", seconds: float = 20.0
+        self,
+        user: str,
+        argv: Sequence[str],
+        stdin: bytes = b"",
+        seconds: float = 20.0,
+        most: int = 0,
     ) -> Completed:
         """Run to the end."""
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.home)}

@@ -1,0 +1,100 @@
+"""Work for owners: side by side for different ones, never twice, and pauses for who is slow."""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import partial
+
+import pytest
+
+from portal import owners
+from portal.errors import Unavailable
+from portal.owners import OwnerWork, at_once
+from tests.cluster import wait_for
+
+
+@pytest.fixture
+def work() -> OwnerWork:
+    found = OwnerWork(3)
+    found.start()
+    return found
+
+
+def test_a_slow_owner_makes_only_himself_wait(work: OwnerWork) -> None:
+    hold, done = threading.Event(), []
+    for number in range(10):
+        work("bob", f"slow {number}", lambda: hold.wait(10))
+    for number in range(20):
+        work("alice", f"quick {number}", lambda: done.append(threading.get_ident()))
+    wait_for("alice's work", lambda: len(done) == 20, 3, 0.01)
+    hold.set()
+
+
+def test_nothing_is_done_twice_at_once(work: OwnerWork) -> None:
+    hold, begun = threading.Event(), []
+
+    def act() -> None:
+        begun.append(1)
+        hold.wait(10)
+
+    for _ in range(50):
+        work("bob", "clean x", act)
+    wait_for("the beginning", lambda: bool(begun), 3, 0.01)
+    for _ in range(50):
+        work("bob", "clean x", act)
+    hold.set()
+    time.sleep(0.2)
+    assert len(begun) == 1
+    work("bob", "clean x", act)
+    wait_for("once more", lambda: len(begun) == 2, 3, 0.01)
+
+
+def test_failures_bring_a_pause_that_success_ends(
+    work: OwnerWork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owners, "SLOW", 0.0)
+    times: list[float] = []
+    fails = [True, True, False]
+
+    def act() -> None:
+        times.append(time.monotonic())
+        if fails.pop(0):
+            raise Unavailable("it dripped")
+
+    for _ in range(3):
+        work("bob", f"try {len(fails)}", act)
+        before = len(times)
+        wait_for("a try", partial(_more_than, times, before), 10, 0.01)
+    first, second = times[1] - times[0], times[2] - times[1]
+    assert 1.9 < first < 3.5
+    assert 3.9 < second < 6
+    work("bob", "after", lambda: times.append(time.monotonic()))
+    wait_for("no pause", lambda: len(times) == 4, 1, 0.01)
+
+
+def _more_than(times: list[float], number: int) -> bool:
+    return len(times) > number
+
+
+def test_what_is_broken_is_noticed(work: OwnerWork) -> None:
+    hold = threading.Event()
+    work("bob", "hang", lambda: hold.wait(10))
+    time.sleep(0.2)
+    assert not work.broken(60)
+    assert work.broken(0.1)
+    hold.set()
+    wait_for("its end", lambda: not work.broken(0.1), 3, 0.01)
+
+
+def test_without_lanes_it_is_done_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    done: list[int] = []
+    at_once("bob", "act", lambda: done.append(1))
+
+    def fail() -> None:
+        raise Unavailable("no")
+
+    at_once("bob", "act", fail)
+    at_once("bob", "act", lambda: 1 / 0)
+    assert done == [1]
+    assert len(caplog.records) == 2

@@ -1,0 +1,45 @@
+"""The worker's lanes: what hangs is noticed, and everybody's lane waits for nobody."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+
+import pytest
+
+from portal import worker
+from portal.owners import OwnerWork
+from portal.worker import Chore, Lane, Worker
+from tests.fakes import World
+
+
+def test_a_lane_that_hangs_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H3 c: a thread that is alive may still never come back."""
+    monkeypatch.setattr(worker, "HANGS_AFTER", 0.5)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    hold = threading.Event()
+    subject = Worker(world.services)
+    subject._lanes = [
+        Lane(Chore("quick", 0.05, lambda: None)),
+        Lane(Chore("hangs", 0.05, lambda: hold.wait(20))),
+    ]
+    with pytest.raises(SystemExit, match="hangs: hangs"):
+        subject.run()
+    subject._stop.set()
+    hold.set()
+
+
+def test_chores_may_take_long_if_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "HANGS_AFTER", 0.2)
+    lane = Lane(Chore("any", 1, lambda: None))
+    assert not lane.hangs
+    lane.begun = time.monotonic()
+    assert not lane.hangs
+    lane.begun -= 1
+    assert lane.hangs
+
+
+def test_owners_have_a_pool_in_the_worker(world: World) -> None:
+    Worker(world.services)
+    assert isinstance(world.sessions.later, OwnerWork)

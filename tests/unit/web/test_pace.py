@@ -1,0 +1,64 @@
+"""How often the same caller may come."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from flask import Flask
+from werkzeug.exceptions import TooManyRequests
+
+from portal.web import callbacks, pace
+from portal.web.pace import Pace, Rate
+from portal.web.sound_json import SoundJson
+
+RATE = Rate(per_second=1.0, at_once=3)
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        """Now."""
+        return self.now
+
+
+def test_so_many_at_once_then_one_a_second() -> None:
+    clock = Clock()
+    subject = Pace(clock)
+    for _ in range(3):
+        subject.take("a", RATE)
+    with pytest.raises(TooManyRequests) as caught:
+        subject.take("a", RATE)
+    assert caught.value.retry_after == 1
+    subject.take("b", RATE)
+    clock.now += 1
+    subject.take("a", RATE)
+    with pytest.raises(TooManyRequests):
+        subject.take("a", RATE)
+    clock.now += 100
+    for _ in range(3):
+        subject.take("a", RATE)
+
+
+def test_callers_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "MOST_KEYS", 10)
+    subject = Pace(Clock())
+    for number in range(100):
+        subject.take(str(number), RATE)
+    assert len(subject._known) == 10
+
+
+def test_json_is_json() -> None:
+    """L4: a guard where it is made, for what comes in by a way that nobody thought of."""
+    app = Flask("x")
+    subject = SoundJson(app)
+    found = subject.dumps({"a": [float("inf"), (float("nan"), 1.5)], "b": {"c": float("-inf")}})
+    assert json.loads(found) == {"a": [None, [None, 1.5]], "b": {"c": None}}
+
+
+def test_honest_runners_are_within_it() -> None:
+    assert callbacks.NEWS.at_once >= 2
+    assert callbacks.APP_NEWS.at_once >= 20
