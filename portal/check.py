@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from portal.config import Settings
+from portal.config import Settings, WebSettings
 from portal.core.fgpu import GpuKind, to_number
 from portal.core.gpus import Gpus, is_of
 from portal.core.job import Node
@@ -26,6 +26,7 @@ class Finding:
 
 def check(settings: Settings) -> Iterator[Finding]:
     """Look at everything that the portal depends on; each finding as soon as it is known."""
+    yield from _names(settings.web)
     keys = _keys(settings)
     yield keys
     if not keys.ok:
@@ -40,6 +41,22 @@ def check(settings: Settings) -> Iterator[Finding]:
     for problem in catalog.problems:
         yield Finding(False, problem)
     yield from _slurm(services)
+
+
+def _names(web: WebSettings) -> Iterator[Finding]:
+    """Whether portal and apps are kept apart by their names, and from others by https."""
+    if web.shared_domain:
+        text = (
+            f"a domain of their own for the apps: they and the portal are both in "
+            f"{web.shared_domain}, so scripts of any app can set cookies for the portal as well"
+        )
+        yield Finding(False, text)
+    if not (web.secure or web.only_here):
+        text = (
+            "https: passwords can be read on the way, and browsers leave out the headers that keep "
+            "other pages from people's apps (web.plain_http permits it)"
+        )
+        yield Finding(False, text)
 
 
 def _keys(settings: Settings) -> Finding:

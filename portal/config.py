@@ -38,6 +38,11 @@ _PART = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
 Dotfile = Annotated[str, Field(pattern=rf"^\.{_PART}(/{_PART})*$")]
 
 
+def _is_loopback(name: str) -> bool:
+    name = name.lower().strip("[]")
+    return name in ("localhost", "::1") or name.endswith(".localhost") or name.startswith("127.")
+
+
 class WebSettings(BaseModel):
     """Where people find the portal."""
 
@@ -65,6 +70,10 @@ class WebSettings(BaseModel):
     listen: str = Field("0.0.0.0:8080", description="Where HAProxy takes browsers.")
     listen_runners: str = Field("0.0.0.0:8443", description="Where HAProxy takes call-backs.")
     tls_certificate: str = Field("", description="PEM (chain and key) for https; empty: http.")
+    plain_http: bool = Field(
+        False,
+        description="Permit http under names of other machines: passwords can be read on the way.",
+    )
     login_hours: int = Field(12, ge=1, description="How long a login lasts without being used.")
     login_days: int = Field(14, ge=1, description="Last day of a login, however much it is used.")
     token_days: int = Field(90, ge=1, le=3650, description="Longest life of an API token, in days.")
@@ -115,6 +124,24 @@ class WebSettings(BaseModel):
         return urlsplit(self.public_url).scheme == "https"
 
     @property
+    def only_here(self) -> bool:
+        """Whether portal and apps have names of loopback, which browsers trust like https."""
+        apps = self.apps_host if self.apps == "ports" else self.apps_domain
+        return all(map(_is_loopback, (self.host, apps)))
+
+    @property
+    def shared_domain(self) -> str:
+        """The domain that portal and apps have in common; "" where each has one of its own.
+
+        A guess from the last two parts: no list of public suffixes is asked.
+        """
+        apps = self.apps_host if self.apps == "ports" else self.apps_domain
+        if any(map(_is_loopback, (self.host, apps))) or apps.replace(".", "").isdecimal():
+            return ""
+        ours, theirs = (".".join(name.lower().split(".")[-2:]) for name in (self.host, apps))
+        return ours if ours == theirs and "." in ours else ""
+
+    @property
     def host(self) -> str:
         """The portal's own host name."""
         return urlsplit(self.public_url).hostname or "localhost"
@@ -152,6 +179,13 @@ class WebSettings(BaseModel):
     def _keep_apart(self) -> WebSettings:
         """Apps are strangers: neither their host nor their ports may be the portal's."""
         in_ports = self.apps == "ports"
+        if not (self.secure or self.plain_http or self.only_here):
+            raise ValueError(
+                "public_url is plain http, and apps or portal are not on loopback names. Passwords "
+                "and cookies could be read on the way, and over http browsers leave out the headers "
+                "(Sec-Fetch-*) that keep other pages from people's apps. Use https; plain_http = "
+                "true permits this all the same"
+            )
         if in_ports and self.apps_host.lower() == self.host.lower():
             raise ValueError(
                 f"apps_host is the portal's own host, {self.host}. Cookies ignore ports, so any "

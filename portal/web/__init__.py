@@ -25,6 +25,7 @@ from portal.web.api import (
 from portal.web.auth import browser
 from portal.web.body import MAX_FIELDS, BoundedRequest
 from portal.web.context import EXTENSION
+from portal.web.patience import Patience
 from portal.web.show import install_filters
 from portal.web.sound_json import SoundJson
 
@@ -40,7 +41,8 @@ def build(services: Services) -> Flask:
     portal.extensions["slipway_gate"] = origins
     by_host = security.ByHost(services.settings.web, portal.wsgi_app, origins.wsgi_app)
     # Exactly one proxy is in front of us, HAProxy, and it has removed what clients claim.
-    portal.wsgi_app = ProxyFix(by_host, x_for=1, x_proto=1, x_host=0)  # type: ignore[method-assign]
+    proxied = ProxyFix(by_host, x_for=1, x_proto=1, x_host=0)
+    portal.wsgi_app = Patience(proxied)  # type: ignore[method-assign]
     return portal
 
 

@@ -6,15 +6,21 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from flask import Flask, Response, request
+from flask.typing import ResponseReturnValue
+from flask_login import current_user
 from flask_wtf import CSRFProtect
 from werkzeug.exceptions import BadRequest, Forbidden
 from werkzeug.wrappers import Response as PlainResponse
 
 from portal.config import WebSettings
+from portal.web.auth.browser import require_login
 from portal.web.errors import PROGRAMS
 from portal.web.types import Environ, StartResponse, Wsgi
 
 csrf = CSRFProtect()
+
+FOR_STRANGERS = frozenset({"auth.login"})
+"""Forms that may be sent by people who are not logged in."""
 
 FROM_RUNNERS = "HTTP_X_SLIPWAY_FRONTEND"
 """Set by HAProxy on its call-back side only, and removed on the side of browsers."""
@@ -72,10 +78,16 @@ def install(app: Flask, web: WebSettings) -> None:
             raise Forbidden("This request came from another site.")
 
     @app.before_request
-    def refuse_nameless_fields() -> None:
+    def read_wanted_forms_only() -> ResponseReturnValue | None:
+        # Before the check of the form's token, which reads the form, whoever sends it.
+        if not unsafe_page():
+            return None
+        if request.endpoint not in FOR_STRANGERS and not current_user.is_authenticated:
+            return require_login()
         # No browser sends one, and the check of the form's token stumbles over it.
-        if not request.path.startswith(PROGRAMS) and None in request.form:
+        if None in request.form:
             raise BadRequest("A field of this form has no name.")
+        return None
 
     @app.after_request
     def headers(response: Response) -> Response:
@@ -84,6 +96,12 @@ def install(app: Flask, web: WebSettings) -> None:
         if web.secure and not web.host.endswith("localhost"):
             response.headers["Strict-Transport-Security"] = "max-age=31536000"
         return response
+
+
+def unsafe_page() -> bool:
+    """Whether a form of a page of ours is being sent."""
+    known = request.endpoint is not None and not request.path.startswith(PROGRAMS)
+    return known and request.method not in ("GET", "HEAD", "OPTIONS")
 
 
 def harden(response: Response, policy: str) -> None:

@@ -1,0 +1,143 @@
+"""Bytes on a connection to the portal: what no HTTP library would send, and how it is answered."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import select
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.client import LOOPBACK
+from tests.cluster import Cluster
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All that came back, and how long it took."""
+
+    data: bytes
+    seconds: float
+    ended: bool
+    """Whether the other side has hung up."""
+
+    @property
+    def status(self) -> int:
+        """The first answer's status; 0 where nothing was answered."""
+        words = self.data.split(b" ", 2)
+        return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+
+    @property
+    def answers(self) -> int:
+        """How many answers there were."""
+        return self.data.count(b"HTTP/1.1 ")
+
+    @property
+    def problem(self) -> dict[str, Any]:
+        """The problem document (RFC 9457)."""
+        head, _, body = self.data.partition(b"\r\n\r\n")
+        assert b"content-type: application/problem+json" in head.lower(), self.data
+        found: dict[str, Any] = json.loads(body)
+        return found
+
+
+def knock(cluster: Cluster) -> socket.socket:
+    """A fresh connection to the portal, encrypted where the portal's address is https."""
+    parts = urlsplit(cluster.url)
+    plain = socket.create_connection((LOOPBACK, cluster.port), 10)
+    if parts.scheme != "https":
+        return plain
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context.wrap_socket(plain, server_hostname=parts.hostname)
+
+
+def head(cluster: Cluster, line: str, *headers: str) -> bytes:
+    """The head of a request to the portal."""
+    host = f"Host: {urlsplit(cluster.url).netloc}"
+    return "\r\n".join([f"{line} HTTP/1.1", host, *headers, "", ""]).encode()
+
+
+def listen(connection: socket.socket, seconds: float, since: float | None = None) -> Answer:
+    """Read until the other side hangs up, or for so long."""
+    begun = time.monotonic() if since is None else since
+    deadline = time.monotonic() + seconds
+    data, ended = b"", False
+    while (left := deadline - time.monotonic()) > 0 and not ended:
+        connection.settimeout(left)
+        with contextlib.suppress(TimeoutError):
+            try:
+                part = connection.recv(65536)
+            except ConnectionError:
+                part = b""
+            ended = not part
+            data += part
+    return Answer(data, time.monotonic() - begun, ended)
+
+
+def first_answer(connection: socket.socket, seconds: float) -> Answer:
+    """Read until there is a whole answer, as its Content-Length says, or for so long."""
+    begun, data = time.monotonic(), b""
+    while time.monotonic() - begun < seconds:
+        part = listen(connection, 0.3)
+        data += part.data
+        top, found, body = data.partition(b"\r\n\r\n")
+        length = [line for line in top.lower().split(b"\r\n") if line[:15] == b"content-length:"]
+        if part.ended or (found and length and len(body) >= int(length[0][15:])):
+            return Answer(data, time.monotonic() - begun, part.ended)
+    return Answer(data, time.monotonic() - begun, False)
+
+
+def send(cluster: Cluster, *parts: bytes, pause: float = 0.0, seconds: float = 15.0) -> Answer:
+    """Send pieces, with a pause between them, and read what comes back."""
+    with knock(cluster) as connection:
+        begun = time.monotonic()
+        for number, part in enumerate(parts):
+            time.sleep(pause if number else 0)
+            with contextlib.suppress(ConnectionError):  # refused already; the answer says why
+                connection.sendall(part)
+        answer = first_answer(connection, seconds)
+        return Answer(answer.data, time.monotonic() - begun, answer.ended)
+
+
+@contextlib.contextmanager
+def held(cluster: Cluster, count: int, *parts: bytes) -> Iterator[list[socket.socket]]:
+    """So many connections that have all sent this much, and then nothing."""
+    with contextlib.ExitStack() as stack:
+        found = []
+        for _ in range(count):
+            connection = stack.enter_context(knock(cluster))
+            for part in parts:
+                with contextlib.suppress(ConnectionError):
+                    connection.sendall(part)
+            found.append(connection)
+        yield found
+
+
+def alive(connections: list[socket.socket]) -> list[socket.socket]:
+    """Those that the other side has not closed (nor answered)."""
+    open_ones = []
+    for connection in connections:
+        readable, _, _ = select.select([connection], [], [], 0) if connection.fileno() < 1000 else (
+            [connection],
+            [],
+            [],
+        )
+        if not readable:
+            open_ones.append(connection)
+            continue
+        connection.setblocking(False)
+        try:
+            gone = connection.recv(1, socket.MSG_PEEK) == b""
+        except (BlockingIOError, ssl.SSLError):
+            gone = False
+        except OSError:
+            gone = True
+        if not gone:
+            open_ones.append(connection)
+    return open_ones
