@@ -7,7 +7,7 @@ help:
 	@echo "make down   stop it (data stays)"
 	@echo "make logs   follow what all services say"
 	@echo "make shell  a shell on the login node as alice"
-	@echo "make test   all tests, on a cluster of their own"
+	@echo "make test   all tests, on two clusters of their own"
 	@echo "make attack the attacks alone, on two clusters of their own"
 	@echo "make check  the static checks alone: ruff, mypy, import rules, shellcheck"
 	@echo "make assets the browser's libraries, for work on the pages outside the cluster"

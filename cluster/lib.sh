@@ -16,6 +16,12 @@ case ${HTTPS:-} in
     "" | 0 | no | off) export HTTPS='' SCHEME=http TLS_CERTIFICATE='' ;;
     *) export HTTPS=1 SCHEME=https TLS_CERTIFICATE=/var/lib/slipway/tls/site.pem ;;
 esac
+# As browsers write it: without the scheme's own port.
+PUBLIC_URL=$SCHEME://localhost:$PORT
+case $PUBLIC_URL in
+    http:*:80 | https:*:443) PUBLIC_URL=${PUBLIC_URL%:*} ;;
+esac
+export PUBLIC_URL
 # Images are tagged by the clone they were built from, so that two clones do not take them from each other.
 SLIPWAY_CLONE=$(printf %s "$REPO_DIR" | sha256sum | cut -c1-8)
 export SLIPWAY_CLONE SLURM_TAG=$SLURM-$SLIPWAY_CLONE

@@ -172,7 +172,7 @@ wait_for_slurm() {
 portal_answers() {
     # Under its own name, so that the certificate is checked as a browser would check it.
     engine exec "$(container_of portal)" curl -fsS -o /dev/null --cacert /var/lib/slipway/tls/ca.crt \
-        --connect-to "localhost:$PORT:127.0.0.1:8080" "$SCHEME://localhost:$PORT/healthz"
+        --connect-to "localhost:$PORT:127.0.0.1:8080" "$PUBLIC_URL/healthz"
 }
 
 port_is_taken() { (: < "/dev/tcp/127.0.0.1/$PORT") 2>/dev/null; }
@@ -192,7 +192,7 @@ keep_certificate() {
 last_words() { engine logs --tail 20 "$(container_of "$1")" 2>&1; }
 
 print_welcome() {
-    printf '\nSlipway is up: %s://localhost:%s\n' "$SCHEME" "$PORT"
+    printf '\nSlipway is up: %s\n' "$PUBLIC_URL"
     [ -z "$HTTPS" ] || printf 'Browsers trust it once they trust this authority, which is good for *.localhost only:\n    %s\n' \
         "$PROJECT_DIR/ca.crt"
     printf '\nDemo accounts:\n'

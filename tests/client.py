@@ -24,6 +24,12 @@ OVER = ("FINISHED", "FAILED")
 TIMEOUT = 30.0
 
 
+def port_of(url: str) -> int:
+    """The port of an address, which a scheme's own does not name."""
+    parts = urlsplit(url)
+    return parts.port or {"http": 80, "https": 443}[parts.scheme]
+
+
 class ToLoopback(HTTPAdapter):
     """Browsers find every *.localhost on this machine, Python does not: the Host says which."""
 
@@ -194,7 +200,7 @@ class Visitor:
         cookies = get_cookie_header(self.http.cookies, request)  # type: ignore[no-untyped-call]
         opening = connect(
             self.origin.replace("http", "ws", 1) + path,
-            sock=socket.create_connection((LOOPBACK, place.port or 80), TIMEOUT),
+            sock=socket.create_connection((LOOPBACK, port_of(self.origin)), TIMEOUT),
             ssl=tls() if place.scheme == "https" else None,
             origin=Origin(origin or self.origin),
             additional_headers={"Cookie": cookies} if cookies else {},

@@ -13,7 +13,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from tests.apps import Kernel
-from tests.client import LOOPBACK, Api, Browser, Visitor, http_session
+from tests.client import LOOPBACK, Api, Browser, Visitor, http_session, port_of
 from tests.cluster import Cluster, tls
 from tests.site import hostile_app
 
@@ -81,7 +81,7 @@ class Echo:
         extra = {name: value for name, value in headers.items() if value}
         with connect(
             self.origin.replace("http", "ws", 1) + "/echo",
-            sock=socket.create_connection((LOOPBACK, place.port or 80), 10),
+            sock=socket.create_connection((LOOPBACK, port_of(self.origin)), 10),
             ssl=tls() if place.scheme == "https" else None,
             additional_headers=extra,
             proxy=None,

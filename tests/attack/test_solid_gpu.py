@@ -17,6 +17,7 @@ JOBS = "/run/slipway/gpu/jobs"
 MIB = 1 << 20
 OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY"}
 SLICES = {shards: {f"memory={shards * 2048 * MIB}", f"sm={shards * 25}"} for shards in (1, 2, 3, 4)}
+SLICES[-1] = {"memory=0", "sm=100"}  # a whole GPU has no limits to keep
 SLEEP = "#!/bin/sh\nsleep 120\n"
 
 Submit = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -49,14 +50,11 @@ def submit(cluster: Cluster) -> Iterator[Submit]:
 
 
 def _granted(cluster: Cluster, job: str) -> int:
-    """The number of shards that Slurm says the job holds."""
+    """The number of shards that Slurm says the job holds; -1 for a whole GPU."""
     text = cluster.run("login", "scontrol", "show", "job", "--details", job)
     fields = dict(word.split("=", 1) for word in text.split() if "=" in word)
-    for item in fields.get("AllocTRES", "").split(","):
-        name, _, count = item.partition("=")
-        if name.startswith("gres/shard") and ":" not in name:
-            return int(count)
-    return 0
+    held = dict(item.partition("=")[::2] for item in fields.get("AllocTRES", "").split(","))
+    return int(held.get("gres/shard", 0)) or (-1 if "gres/gpu" in held else 0)
 
 
 def _judge(cluster: Cluster, job: str) -> None:
@@ -76,7 +74,16 @@ def _judge(cluster: Cluster, job: str) -> None:
     if state() != "RUNNING":
         return
     shards = _granted(cluster, job)
-    lines = cluster.run("n1", "cat", f"{JOBS}/{job}/slice", check=False).splitlines()
+
+    def slice_of() -> list[str]:
+        return cluster.run("n1", "cat", f"{JOBS}/{job}/slice", check=False).splitlines()
+
+    # Slurm calls a job running while its Prolog still works.
+    if shards:
+        wait_for("the slice, or the job's end", lambda: slice_of() or state() != "RUNNING")
+    lines = slice_of()
+    if state() != "RUNNING":
+        return
     if shards:
         assert set(lines[-2:]) == SLICES[shards], (shards, lines)
         assert len(lines) == 5, lines

@@ -157,7 +157,10 @@ def test_a_cookie_in_crumbs_is_one_cookie(lab: Visitor) -> None:
         [(b"x-cookie", name + b"=" + value)],
         [],
     ):
-        assert _at_the_app(lab, "/api/status", crumbs).statuses == [401], crumbs
+        heard = _at_the_app(lab, "/api/status", crumbs)
+        # Of two the last counts; who has a good one beside it is told to try again.
+        assert heard.statuses in ([401], [409]), (crumbs, heard)
+        assert b"started" not in heard.body
 
 
 def test_an_app_is_reached_under_its_own_name_only(cluster: Cluster, lab: Visitor) -> None:

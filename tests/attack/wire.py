@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from tests.client import LOOPBACK
+from tests.client import LOOPBACK, port_of
 from tests.cluster import tls
 
 SECONDS = 15.0
@@ -25,9 +25,7 @@ def connected(url: str, protocols: list[str] | None = None) -> Iterator[socket.s
     """A connection to an origin, over TLS where it has that."""
     parts = urlsplit(url)
     with contextlib.ExitStack() as stack:
-        stream = stack.enter_context(
-            socket.create_connection((LOOPBACK, parts.port or 80), SECONDS)
-        )
+        stream = stack.enter_context(socket.create_connection((LOOPBACK, port_of(url)), SECONDS))
         if parts.scheme == "https":
             context = tls()
             context.set_alpn_protocols(protocols or ["http/1.1"])

@@ -52,8 +52,8 @@ def _trusted() -> list[str]:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Chromium, without a window."""
+    flags = [*FLAGS, *_trusted()]
     with sync_playwright() as playwright:
-        flags = [*FLAGS, *_trusted()]
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
         yield chromium
         chromium.close()

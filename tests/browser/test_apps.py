@@ -28,7 +28,7 @@ HOUSE = (
     "i.IOLoop.current().start()'"
 )
 TALK = """() => new Promise((done, failed) => {
-    const socket = window.talk = new WebSocket(`ws://${location.host}/ws`);
+    const socket = window.talk = new WebSocket(location.origin.replace("http", "ws") + "/ws");
     socket.onopen = () => socket.send("hello");
     socket.onmessage = (event) => done(event.data);
     socket.onerror = () => failed(new Error("no WebSocket"));

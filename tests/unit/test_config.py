@@ -75,6 +75,16 @@ def test_the_port_can_come_from_outside(tmp_path: Path, monkeypatch: pytest.Monk
         load_settings(write(tmp_path, ""))
 
 
+def test_https_can_come_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLIPWAY_PUBLIC_URL", "https://localhost:9000")
+    monkeypatch.setenv("SLIPWAY_TLS_CERTIFICATE", "/etc/site.pem")
+    web = load_settings(write(tmp_path, "")).web
+    assert (web.secure, web.tls_certificate) == (True, "/etc/site.pem")
+    assert web.app_cookie("abc") == "__Host-slipway_app_abc"
+    monkeypatch.setenv("SLIPWAY_TLS_CERTIFICATE", "")  # as the embedded cluster says "none"
+    assert load_settings(write(tmp_path, "")).web.tls_certificate == ""
+
+
 @pytest.mark.parametrize(
     ("web", "word"),
     [
