@@ -17,19 +17,18 @@ from portal.core.administration import (
     Template,
     TemplateRequest,
     check_people,
-    describe_caps,
-    describe_rule,
-    describe_template,
     name_problems,
     rule_of,
     visible,
 )
 from portal.core.app import Catalog, Image
+from portal.core.changes import describe_caps, describe_rule, describe_template
 from portal.core.journal import MAX_DETAIL, JournalFilter
 from portal.core.limit_list import LimitList, limit_list
 from portal.core.ports import Clock
 from portal.core.problems import names_of
-from portal.core.stores import RulesStore, StatusStore
+from portal.core.rules_store import RulesStore
+from portal.core.stores import StatusStore
 from portal.errors import FieldError, InvalidRequest, NotFound
 
 log = logging.getLogger(__name__)

@@ -238,7 +238,7 @@ def journal() -> ResponseReturnValue:
             person(), _filter(asked), LINES, before
         )
     except InvalidRequest as error:
-        problem, status = error.errors[0].message, error.status
+        problem, status = error.text, error.status
     more = {name: value for name, value in asked.items() if value} | {"cursor": following}
     return _page(
         "admin_journal.html",

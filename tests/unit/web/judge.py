@@ -57,6 +57,6 @@ def judge_page(answer: TestResponse, before: Any, world: World, largest: int) ->
     assert len(answer.data) <= largest
     assert not any(words in answer.text for words in LIBRARY), answer.text
     assert state(world) == before, answer.text
-    assert re.search(r'id="error-|role="alert"|class="field-error|<h1', answer.text) or (
-        answer.mimetype == "text/plain"
-    )
+    assert re.search(
+        r'id="error-|role="alert"|class="field-error|class="problem|<h1', answer.text
+    ) or (answer.mimetype == "text/plain")

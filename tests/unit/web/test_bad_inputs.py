@@ -241,3 +241,10 @@ def test_who_deletes_a_template_says_what_they_saw(api: MakeApi) -> None:
     assert told(admin("GET", path))["title"] == "Changed"
     now = admin("GET", path).headers["ETag"]
     assert admin("DELETE", path, headers={"If-Match": now}).status_code == 204
+
+
+def test_the_journals_page_names_the_wrong_filter(app: Any) -> None:
+    """B28."""
+    answer = Browser(app).log_in("admin").get("/admin/journal?who=a%00")
+    assert answer.status_code == 422
+    assert "who: use up to 200 printable characters" in answer.text

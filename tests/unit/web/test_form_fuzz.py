@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from werkzeug.test import TestResponse
 
 from portal.core.launch import LaunchRequest, Resources
+from portal.core.names import session_name
 from portal.core.session import Session
 from tests.fakes import CATALOG, World
 from tests.unit.web.conftest import PORTAL, Browser
@@ -119,7 +120,7 @@ def _judge(answer: TestResponse, world: World) -> None:
     assert 1 <= len(made) <= 20, "no error, and no session"
     for session in made:
         assert CATALOG.image(session.environment, session.version) is not None
-        assert re.fullmatch("[A-Za-z0-9]{4,64}", session.name)
+        assert session_name(session.name) == session.name
         assert session.owner == "alice"
         assert session.cpus >= 1
         assert session.memory_mb >= 256

@@ -25,7 +25,7 @@ from tests.unit.web.judge import judge_api, judge_page, state
 MakeApi = Callable[[str], Api]
 
 FUZZ = settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -116,7 +116,7 @@ SIZES = st.one_of(
 )
 
 
-@settings(FUZZ, max_examples=300)
+@settings(FUZZ, max_examples=200)
 @given(text=SIZES)
 @example("1G\n")
 @example("64t")
@@ -149,7 +149,7 @@ NAMES = st.one_of(
 )
 
 
-@settings(FUZZ, max_examples=400)
+@settings(FUZZ, max_examples=200)
 @given(name=NAMES)
 def test_names_are_letters_that_can_be_seen(name: str) -> None:
     try:
