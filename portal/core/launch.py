@@ -65,7 +65,8 @@ SharedMemory = Annotated[
 ]
 Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 SessionName = Annotated[str, Field(pattern=r"^[A-Za-z0-9]{4,64}$")]
-STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
+# Inputs may be secrets: an error that gets into a log repeats none.
+STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
 Fgpu = Annotated[
     float,
