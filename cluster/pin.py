@@ -48,7 +48,9 @@ def report(
         command += ["--only-binary", ":all:", "--python-version", python, "--report", found]
         command += ["--implementation", "cp", "--target", Path(folder, "none"), "-r", file]
         command += [word for name in platforms for word in ("--platform", name)]
-        subprocess.run([*command, *([] if deps else ["--no-deps"])], check=True)
+        # Some pips hold a wheel's Requires-Python against the Python that they run in.
+        fixed = [] if deps else ["--no-deps", "--ignore-requires-python"]
+        subprocess.run([*command, *fixed], check=True)
         items: list[Item] = json.loads(found.read_text())["install"]
         return items
 
