@@ -26,6 +26,8 @@ MACHINES = ("x86_64", "aarch64")
 GLIBCS = (17, 24, 27, 28, 31, 34, 35, 39)
 """Wheels for these versions of glibc 2 are looked at, so that none is missed."""
 RUNTIME = ("requirements.txt", "What the portal image installs")
+IMAGES = ("images/python/3.11/requirements.txt", "images/python/3.13/requirements.txt")
+"""What sessions use, for the Python that the folder is named after; versions are chosen by hand."""
 DEV = ("requirements-dev.txt", "What the tests need beyond requirements.txt")
 
 Pins = dict[str, str]
@@ -46,7 +48,9 @@ def report(
         command += ["--only-binary", ":all:", "--python-version", python, "--report", found]
         command += ["--implementation", "cp", "--target", Path(folder, "none"), "-r", file]
         command += [word for name in platforms for word in ("--platform", name)]
-        subprocess.run([*command, *([] if deps else ["--no-deps"])], check=True)
+        # Some pips hold a wheel's Requires-Python against the Python that they run in.
+        fixed = [] if deps else ["--no-deps", "--ignore-requires-python"]
+        subprocess.run([*command, *fixed], check=True)
         items: list[Item] = json.loads(found.read_text())["install"]
         return items
 
@@ -81,16 +85,43 @@ def read(name: str) -> Pins:
 
 def write(name: str, title: str, pins: Pins, known: Hashes) -> None:
     """Write a file of pins."""
-    lines = [
-        f"# {title}: exact versions for the ranges of pyproject.toml.",
-        "# Made by cluster/pin.py; change pyproject.toml and run it again.",
-    ]
+    heading = (
+        f"# {title}: exact versions for the ranges of pyproject.toml.\n"
+        "# Made by cluster/pin.py; change pyproject.toml and run it again.\n"
+    )
+    (ROOT / name).write_text(heading + listed(pins, known), encoding="utf-8")
+
+
+def listed(pins: Pins, known: Hashes) -> str:
+    """The lines of a file of pins."""
+    lines = []
     for package in sorted(pins, key=str.lower):
-        found = " \\\n".join(
-            f"    --hash=sha256:{digest}" for digest in sorted(known[plain(package)])
+        digests = sorted(known[plain(package)])
+        lines.append(
+            f"{package}=={pins[package]}"
+            + "".join(f" \\\n    --hash=sha256:{digest}" for digest in digests)
         )
-        lines.append(f"{package}=={pins[package]} \\\n{found}")
-    (ROOT / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return "\n".join(lines) + "\n"
+
+
+def write_image(pip: Path, name: str) -> None:
+    """Renew the hashes of an image's packages; the text before them stays."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    heading = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
+    known: Hashes = {}
+    pins = read(name)
+    gather(pip, pins, (Path(name).parent.name,), known)
+    (ROOT / name).write_text(heading + listed(pins, known), encoding="utf-8")
+
+
+def gather(pip: Path, pins: Pins, pythons: Iterable[str], known: Hashes) -> None:
+    """Add the hashes of these versions for these Pythons and all machines."""
+    wanted = [f"{name}=={version}" for name, version in pins.items()]
+    for python in pythons:
+        for machine in MACHINES:
+            print(f"hashes for Python {python} on {machine}", file=sys.stderr)
+            for name, digest in hashes(report(pip, wanted, python, machine, False)).items():
+                known.setdefault(name, set()).add(digest)
 
 
 def resolve(pip: Path) -> tuple[Pins, Pins]:
@@ -115,13 +146,10 @@ def main() -> None:
         venv.create(folder, with_pip=True)
         pip = Path(folder, "bin", "pip")
         runtime, dev = (read(RUNTIME[0]), read(DEV[0])) if keep else resolve(pip)
-        pins = [f"{name}=={version}" for name, version in (runtime | dev).items()]
         known: Hashes = {}
-        for python in PYTHONS:
-            for machine in MACHINES:
-                print(f"hashes for Python {python} on {machine}", file=sys.stderr)
-                for name, digest in hashes(report(pip, pins, python, machine, False)).items():
-                    known.setdefault(name, set()).add(digest)
+        gather(pip, runtime | dev, PYTHONS, known)
+        for image in IMAGES:
+            write_image(pip, image)
     write(*RUNTIME, runtime, known)
     write(*DEV, dev, known)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from portal.adapters.sealed import read_keys
 from portal.config import Settings, WebSettings
 from portal.core.fgpu import GpuKind, to_number
 from portal.core.gpus import Gpus, is_of
@@ -31,6 +32,9 @@ def check(settings: Settings) -> Iterator[Finding]:
     yield keys
     if not keys.ok:
         return
+    sealing = len(read_keys(settings.state.keys))
+    advice = "" if sealing else "; run `slipway init`, or put the lost ones back"
+    yield Finding(bool(sealing), f"{sealing} keys for values in {settings.state.keys}{advice}")
     known = Path(settings.login.known_hosts)
     yield Finding(known.exists(), f"{known}: the login node's host key (ssh-keyscan, then compare)")
     services = wire(settings)

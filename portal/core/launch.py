@@ -101,7 +101,8 @@ SessionName = Annotated[
         }
     ),
 ]
-STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
+# Inputs may be secrets: an error that gets into a log repeats none.
+STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
 MAX_FGPU = 1024
 

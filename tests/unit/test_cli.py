@@ -36,6 +36,22 @@ def test_init_makes_everything_once(config: str, tmp_path: Path) -> None:
     assert (tmp_path / "run" / "routes.map").exists()
 
 
+def test_a_new_key_joins_the_old_ones(
+    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--config", config, "init"]) == 0
+    (first,) = (tmp_path / "state" / "keys").iterdir()
+    assert main(["--config", config, "rotate-keys"]) == 0
+    keys = sorted((tmp_path / "state" / "keys").iterdir())
+    assert (keys[0], len(keys)) == (first, 2)
+    assert {file.stat().st_mode & 0o777 for file in keys} == {0o600}
+    for file in keys:
+        file.unlink()
+    capsys.readouterr()
+    main(["--config", config, "check"])
+    assert "MISSING 0 keys for values" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("what", "words"),
     [("haproxy", "routes.map"), ("systemd", "portal.wsgi:app"), ("gpu", '"kinds": []')],

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import inspect
+from sqlalchemy.exc import OperationalError
 from sqlmodel import SQLModel
 
 from portal.adapters.migrate import upgrade
@@ -131,3 +132,13 @@ def test_pages_hold_each_session_once(store: Store) -> None:
     assert sorted(seen) == sorted(f"session{number}" for number in range(25))
     assert seen[0] == "session24"
     assert len(store.listing(ListQuery()).sessions) == 26
+
+
+def test_an_error_of_the_database_repeats_no_value(tmp_path: Path) -> None:
+    """L3: what is logged of it has neither in its words."""
+    store = Store(open_database(f"sqlite:///{tmp_path}/empty.db"))
+    with pytest.raises(OperationalError) as failed:
+        store.add([session(1, end_text="CANARY-4711")], None, "", {})
+    assert "no such table: session" in str(failed.value)
+    assert "CANARY-4711" not in str(failed.value)
+    assert "CANARY-4711" not in repr(failed.value)

@@ -83,8 +83,8 @@ def informed(plain: dict[str, Any]) -> dict[str, Any]:
         "gpu_kind": _known("demo", "other", "", None),
     }
     schemas["TokenRequest"]["properties"] |= {
-        "username": _known(*PASSWORDS, "nobody"),
-        "password": _known(*PASSWORDS.values(), ""),
+        "username": _known(*PASSWORDS, "nobody", None),
+        "password": _known(*PASSWORDS.values(), "", None),
     }
     for path in spec["paths"].values():
         for parameter in path.get("parameters", []):
