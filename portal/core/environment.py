@@ -34,9 +34,7 @@ _PREFIXES = {
 }
 _ALLOWED = frozenset({"LD_LIBRARY_PATH"})  # the toolkit's programs do not look at it
 
-_OURS = (
-    "HOME USER LOGNAME SHELL PWD OLDPWD TERM TERMINFO_DIRS"
-).split()
+_OURS = ("HOME USER LOGNAME SHELL PWD OLDPWD TERM TERMINFO_DIRS").split()
 _NAMES = (
     dict.fromkeys(_OURS, "set by Slipway in every session")
     | dict.fromkeys(

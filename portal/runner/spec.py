@@ -260,7 +260,10 @@ def _environment(message: dict[str, object]) -> dict[str, str]:
         # The value is secret, and so it is not named.
         if not VARIABLE.fullmatch(name) or not isinstance(value, str) or "\0" in value:
             raise SpecError("env", "holds a name or a value that cannot be set")
-    if sum(len(f"{name}={value}".encode(errors="replace")) for name, value in variables.items()) > ENV_BYTES:
+    if (
+        sum(len(f"{name}={value}".encode(errors="replace")) for name, value in variables.items())
+        > ENV_BYTES
+    ):
         raise SpecError("env", f"has more than {ENV_BYTES} bytes, too many to start programs with")
     return variables
 

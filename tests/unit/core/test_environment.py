@@ -34,7 +34,16 @@ def test_each_refusal_names_the_variable_and_the_reason(name: str, why: str) -> 
 
 
 @pytest.mark.parametrize(
-    "name", ["PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "PORT", "XDG_DATA_HOME", "MY_JUPYTER", "OMP_NUM_THREADS"]
+    "name",
+    [
+        "PATH",
+        "PYTHONPATH",
+        "LD_LIBRARY_PATH",
+        "PORT",
+        "XDG_DATA_HOME",
+        "MY_JUPYTER",
+        "OMP_NUM_THREADS",
+    ],
 )
 def test_others_may_be_set(name: str) -> None:
     assert refusal(name) is None
