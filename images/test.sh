@@ -14,5 +14,6 @@ trap 'rm -rf "$home"' EXIT
 echo "Testing $1"
 apptainer --silent exec --containall --home "$home:/home/test" --pwd /home/test \
     --bind "$here/$1/test.sh:/test.sh:ro" --bind "$here/checks:/checks:ro" \
-    --bind "$here/../apps:/apps:ro" --bind "$here/toolkit/jupyter:/opt/slipway/jupyter:ro" "$2/image.sif" sh /test.sh || die "$1 does not work"
+    --bind "$here/../apps:/apps:ro" --bind "$here/toolkit/jupyter:/opt/slipway/jupyter:ro" \
+    "$2/image.sif" sh /test.sh || die "$1 does not work"
 echo "$1 works"

@@ -92,7 +92,7 @@ class HomeFiles:
         return done
 
     def container_key(self, user: str, new: bool = False) -> str:
-        """The user's private SSH key, which all their sessions take; made if there is none, or anew."""
+        """The user's private SSH key, which their sessions take; made if there is none, or anew."""
         done = self._transport.run(user, key_commands.key_argv(self._directory, new))
         key = find_private_key(done.stdout.decode(errors="replace"))
         if done.code != 0 or key is None:

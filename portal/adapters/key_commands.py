@@ -26,7 +26,7 @@ def make_step(directory: str) -> str:
 def key_argv(directory: str, new: bool = False) -> list[str]:
     """Print the private key, made if need be (or anew), once sessions take it."""
     key, renewed = _key(directory), f"{directory}/ssh/renewed"
-    # From the moment when somebody else may have the old key, nobody gets in until the new one counts.
+    # Somebody else may have the old key: nobody gets in until the new one counts.
     shut = f"rm -f {directory}/ssh/authorized_keys"
     anew = f"{_folders(directory)} && {_renew(directory)} && {_make(key)} && {shut}"
     steps = [

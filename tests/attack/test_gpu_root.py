@@ -21,7 +21,13 @@ def submit(cluster: Cluster) -> Iterator[Submit]:
     jobs: list[str] = []
 
     def run(script: str) -> str:
-        argv = ["sbatch", "--parsable", "--chdir=/home/bob", "--output=gpu-%j.out", "--gres=shard:1"]
+        argv = [
+            "sbatch",
+            "--parsable",
+            "--chdir=/home/bob",
+            "--output=gpu-%j.out",
+            "--gres=shard:1",
+        ]
         argv += ["--cpus-per-task=1", "--mem=600M", "--nodelist=n1"]
         job = cluster.run("login", *argv, user="bob", stdin=f"#!/bin/sh\n{script}\n").strip()
         jobs.append(job)

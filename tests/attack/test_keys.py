@@ -18,13 +18,22 @@ from tests.slurm.test_ssh import Client, client_of, opened
 BARE: Json = {"environment": "busybox", "resources": {"cpus": 1, "memory": "300m"}}
 STORAGE = "/home/alice/storage"
 # What must not be in anything that a session shows: keys of any kind, and Jupyter's own secrets.
-SECRETS = ("id_container", "PRIVATE KEY", "notebook_secret", "cookie_secret", "spec.json", '"token"')
+SECRETS = (
+    "id_container",
+    "PRIVATE KEY",
+    "notebook_secret",
+    "cookie_secret",
+    "spec.json",
+    '"token"',
+)
 
 
 @pytest.fixture
 def link(cluster: Cluster) -> Iterator[str]:
     """A storage folder that is a link to the whole home."""
-    cluster.shell("login", f"mkdir -p {STORAGE}; ln -sfn /home/alice {STORAGE}/around", user="alice")
+    cluster.shell(
+        "login", f"mkdir -p {STORAGE}; ln -sfn /home/alice {STORAGE}/around", user="alice"
+    )
     yield "around"
     cluster.run("login", "rm", "-f", f"{STORAGE}/around", user="alice")
 
@@ -56,20 +65,24 @@ def test_no_file_that_a_session_can_read_has_the_private_key(
     window = Terminal(alice.open(session["id"], "terminal"))
     # The words are split, so that neither the shell's history nor tmux holds what is looked for.
     word = middle_of(key)
-    look = f"a={word[:30]}; b={word[30:]}; grep -rlsF \"$a$b\" / --exclude-dir=proc --exclude-dir=sys"
-    look += " --exclude-dir=dev 2>/dev/null | sed 's/^/found:/'; echo looked; "
-    look += "cat /opt/slipway-ssh/* | head -c 11; find / -name id_container 2>/dev/null | sed 's/^/named:/'"
+    files = "find / '(' -path /proc -o -path /sys -o -path /dev ')' -prune -o -type f -print0"
+    look = f"a={word[:30]}; b={word[30:]}; "
+    look += f"{files} 2>/dev/null | xargs -0 grep -lsF \"$a$b\" | sed 's/^/found:/'; echo looked; "
+    look += "find / -name id_container 2>/dev/null | sed 's/^/named:/'; "
+    look += "cat /opt/slipway-ssh/* | head -c 11"
     said = window.run(look, 60)
     if mounts:
         name = "home" if "home" in str(mounts) else "around"
-        hidden = window.run(f"ls -A ~/{name}/.slipway | wc -l; ls -d ~/{name}/storage; rmdir ~/{name}/.slipway")
+        hidden = window.run(
+            f"ls -A ~/{name}/.slipway | wc -l; ls -d ~/{name}/storage; rmdir ~/{name}/.slipway"
+        )
         assert hidden.split()[0] == "0", hidden
         assert f"/{name}/storage" in hidden
     window.close()
     assert "looked" in said
-    assert "ssh-ed25519" in said, "the public key must be there"
     assert "found:" not in said
     assert "named:" not in said
+    assert "ssh-ed25519" in said, "the public key must be there"
     # It is still where it belongs, and whole.
     assert alice.ask("POST", "/me/id_container")["private_key"] == key
 
@@ -135,18 +148,18 @@ NOTEBOOK: Json = {
 def test_what_is_proposed_publishes_a_folder_and_not_the_home(alice: Api) -> None:
     """H2: the wizard's own example served the home."""
     session = alice.running()
-    (app,) = (app for app in alice.get(session["id"])["apps"] if app["name"] == "webapp")
-    page = Browser(alice.cluster, "alice").get("/sessions").text
-    said = str(app) + page
-    assert "http.server $PORT" not in said
-    assert "http.server --directory website $PORT" in said
+    page = Browser(alice.cluster, "alice").get(f"/sessions/{session['id']}/apps").text
+    assert "http.server $PORT" not in page
+    assert "http.server --directory website $PORT" in page
 
 
 def test_the_key_on_the_cluster_is_its_owners_alone(cluster: Cluster, alice: Api) -> None:
     """H2: in the real home, closed to others."""
     alice.ask("POST", "/me/id_container")
     place = "/home/alice/.slipway"
-    modes = cluster.shell("login", f"cd {place}; stat -c %a . key ssh key/id_container ssh/authorized_keys")
+    modes = cluster.shell(
+        "login", f"cd {place}; stat -c %a . key ssh key/id_container ssh/authorized_keys"
+    )
     assert modes.split() == ["700", "700", "700", "600", "600"]
     assert not cluster.shell("login", f"cat {place}/*/*", user="bob", check=False)
 
@@ -197,6 +210,8 @@ def test_keys_are_public_by_ssh_too(alice: Api, tmp_path: Path) -> None:
     """H2: what comes in by SSH reads no more than a terminal."""
     session = alice.running(**BARE, mounts=["home"])
     client: Client = client_of(alice, opened(alice, session["id"]), tmp_path / "alice")
-    done: subprocess.CompletedProcess[bytes] = client.ssh("ls -A ~ ~/home/.slipway; cat ~/id_container")
+    done: subprocess.CompletedProcess[bytes] = client.ssh(
+        "ls -A ~ ~/home/.slipway; cat ~/id_container"
+    )
     assert b"PRIVATE" not in done.stdout
     assert b"id_container" not in done.stdout

@@ -75,7 +75,9 @@ def thief(cluster: Cluster) -> Iterator[Thief]:
     """With the authority on the login node, where there is an ssh-keygen."""
     for machine in ("login", "portal"):
         cluster.shell(machine, f"install -d -m 700 {PLACE}")
-    put(cluster, "login", f"{PLACE}/ca", cluster.run("portal", "cat", "/var/lib/slipway/ca/user_ca"))
+    put(
+        cluster, "login", f"{PLACE}/ca", cluster.run("portal", "cat", "/var/lib/slipway/ca/user_ca")
+    )
     yield Thief(cluster)
     for machine in ("login", "portal"):
         cluster.run(machine, "rm", "-rf", PLACE)

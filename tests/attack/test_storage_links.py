@@ -29,7 +29,8 @@ def link(cluster: Cluster, target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["/etc", "/", "/usr/share", "/proc", "/run", "/var/log", "/tmp", "/dev", "../.slipway"]
+    "target",
+    ["/etc", "/", "/usr/share", "/proc", "/run", "/var/log", "/tmp", "/dev", "../.slipway"],
 )
 def test_a_link_into_the_nodes_system_is_refused_on_the_node(
     cluster: Cluster, alice: Api, target: str
@@ -63,7 +64,9 @@ def test_a_link_to_what_is_ones_own_or_a_projects_or_shared_is_storage(
     link(cluster, target)
     session = alice.running(**BARE, mounts=[mount])
     window = Terminal(alice.open(session["id"], "terminal"))
-    found = window.run("cat ~/try/seen-by-alice; ls -A ~/try/.slipway; cat ~/try/.slipway/key/id_container")
+    found = window.run(
+        "cat ~/try/seen-by-alice; ls -A ~/try/.slipway; cat ~/try/.slipway/key/id_container"
+    )
     window.close()
     cluster.run("login", "rm", "-f", f"{target}/seen-by-alice")
     assert "here" in found

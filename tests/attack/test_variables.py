@@ -183,8 +183,10 @@ def test_variables_that_may_be_set_do_no_harm(room: Room) -> None:
             "c.ServerApp.ip = '0.0.0.0'\nc.ServerApp.port = 18888\nc.ServerApp.sock = ''\n"
             "c.ServerApp.kernel_manager_class = "
             "'jupyter_server.services.kernels.kernelmanager.MappingKernelManager'\n"
-            "c.MultiKernelManager.kernel_manager_class = 'jupyter_client.ioloop.IOLoopKernelManager'\n"
-            "c.MappingKernelManager.kernel_manager_class = 'jupyter_client.ioloop.IOLoopKernelManager'\n",
+            "other = 'jupyter_client.ioloop.IOLoopKernelManager'\n"
+            "c.MultiKernelManager.kernel_manager_class = other\n"
+            "c.MappingKernelManager.kernel_manager_class = other\n"
+            "c.AsyncMappingKernelManager.kernel_manager_class = other\n",
         ),
         (
             ".jupyter/jupyter_config.json",

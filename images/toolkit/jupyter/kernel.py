@@ -1,11 +1,11 @@
 """Starts a Python kernel that listens on no TCP port, or not at all.
 
-`python kernel.py ARGUMENT…` takes the place of `python -m ipykernel_launcher ARGUMENT…` (server.py).
-It runs in whatever Python the user's kernel has, so it is plain Python 3.7 and imports little.
+`python kernel.py ARGUMENT…` takes the place of `python -m ipykernel_launcher ARGUMENT…`: server.py.
+It runs in whatever Python the kernel has, so it is plain Python 3.7 and imports little.
 
 Every TCP port on 127.0.0.1 is open to all neighbours on the node. The channels of a kernel are unix
-sockets already; what is left is ipykernel's pipe for forked children, which becomes one as well, and
-its debugger, which knows TCP only, without any password, and is off.
+sockets already; what is left is ipykernel's pipe for forked children, which becomes one as well,
+and its debugger, which knows TCP only, without any password, and is off.
 """
 
 import atexit
@@ -67,7 +67,7 @@ def pipe_by_unix_socket():
     from ipykernel.iostream import IOPubThread  # noqa: PLC0415
     from zmq.eventloop.zmqstream import ZMQStream  # noqa: PLC0415
 
-    address = "ipc://%s/pipe-%d" % (folder_for_sockets(), os.getpid())
+    address = f"ipc://{folder_for_sockets()}/pipe-{os.getpid()}"
 
     def receive_from_children(self):
         self._pipe_uuid = os.urandom(16)
@@ -77,7 +77,7 @@ def pipe_by_unix_socket():
         self._pipe_in = ZMQStream(receiver, self.io_loop)
         self._pipe_in.on_recv(self._handle_pipe_msg)
 
-    def send_to_parent(self):
+    def send_to_parent(_self):
         context = zmq.Context()
         sender = context.socket(zmq.PUSH)
         sender.linger = 3000
@@ -118,7 +118,9 @@ def guard():
 
 
 if __name__ == "__main__":
-    if sys.path and os.path.realpath(sys.path[0] or ".") == os.path.dirname(os.path.realpath(__file__)):
+    if sys.path and os.path.realpath(sys.path[0] or ".") == os.path.dirname(
+        os.path.realpath(__file__)
+    ):
         del sys.path[0]
     sys.modules.setdefault("debugpy", None)
     guard()

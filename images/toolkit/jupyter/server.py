@@ -1,8 +1,8 @@
 """Jupyter's side of kernels that no neighbour on the node can reach; config/ makes it known.
 
 Whatever other settings say, kernels of this server talk over unix sockets. A Python kernel is
-started through kernel.py, which sees to the rest. Of any other kernel the server looks itself, until
-it first answers, whether it listens on TCP, and ends it then.
+started through kernel.py, which sees to the rest. Of any other kernel the server looks itself,
+until it first answers, whether it listens on TCP, and ends it then.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from jupyter_server.services.kernels.kernelmanager import ServerKernelManager
@@ -72,7 +73,7 @@ class KernelManager(ServerKernelManager):
 def through_our_start(command: list[str]) -> list[str]:
     """The same command with kernel.py instead of `-m ipykernel_launcher`; others as they are."""
     if os.path.basename(command[0]).startswith("python"):
-        for place, (word, module) in enumerate(zip(command, command[1:], strict=False)):
+        for place, (word, module) in enumerate(pairwise(command)):
             if word == "-m" and module in LAUNCHERS:
                 return [*command[:place], START, *command[place + 2 :]]
     return command

@@ -36,12 +36,8 @@ def make(home: Path) -> None:
 
 def public(key: str) -> str:
     """The public half of a private key."""
-    done = subprocess.run(
-        ["ssh-keygen", "-y", "-f", "/dev/stdin"], input=key, capture_output=True, text=True
-    )
-    if done.returncode == 0:
-        return done.stdout
-    raise AssertionError(done.stderr)
+    argv = ["ssh-keygen", "-y", "-f", "/dev/stdin"]
+    return subprocess.run(argv, input=key, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def accepted(home: Path) -> str:
