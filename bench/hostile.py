@@ -119,11 +119,12 @@ def high(values: list[float]) -> float:
 def report(quiet: dict[str, list[float]], fire: dict[str, list[float]]) -> str:
     """The figures as text."""
     lines = ["seconds    quiet: median    p95   under fire: median    p95   ratio of p95"]
-    for name in quiet:
-        before, after = quiet[name], fire[name]
+    for name, before in quiet.items():
+        after = fire[name]
+        ratio = high(after) / high(before)
         lines.append(
             f"{name:10} {statistics.median(before):14.3f} {high(before):6.3f}"
-            f" {statistics.median(after):20.3f} {high(after):6.3f} {high(after) / high(before):14.2f}"
+            f" {statistics.median(after):20.3f} {high(after):6.3f} {ratio:14.2f}"
         )
     return "\n".join(lines)
 
