@@ -9,7 +9,7 @@ import pytest
 
 from tests.client import OVER, Api, Json
 from tests.cluster import Cluster, wait_for
-from tests.hostile import took
+from tests.hostile import runner_pids, took
 
 SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 
@@ -44,23 +44,25 @@ def test_only_a_regular_file_is_a_log(how: str, bob: Api, cluster: Cluster) -> N
 @pytest.mark.timeout(200)
 def test_a_fifo_in_place_of_a_log_holds_up_nobody(alice: Api, bob: Api, cluster: Cluster) -> None:
     """B40: the worker read it, 20 s a time for ten minutes; alice waited for her reason."""
-    his = bob.running(**SMALLEST)["id"]
+    session = bob.running(**SMALLEST)
+    his = session["id"]
     with swapped(cluster, his, "mkfifo {log}"):
-        kill(cluster, "bob", his)
+        kill(cluster, session)
         ended = bob.wait_state(his, *OVER)
         assert ended["state"] == "FAILED", ended["end"]
-        hers = alice.running(**SMALLEST)["id"]
-        kill(cluster, "alice", hers)
+        session = alice.running(**SMALLEST)
+        hers = session["id"]
+        kill(cluster, session)
         alice.wait_state(hers, *OVER)
         # Its last lines and its files: what the worker sees to after the end.
         wait_for("her log's last lines", lambda: alice.get(hers)["end"]["log"], 12)
         wait_for("the end of his cleaning", lambda: is_clean(cluster, his), 30)
 
 
-def kill(cluster: Cluster, user: str, session: str) -> None:
+def kill(cluster: Cluster, session: Json) -> None:
     """Let a session fail, by its owner."""
-    job = cluster.queue(user)[session].id
-    cluster.run("login", "scancel", "--signal=KILL", "--full", job, user=user)
+    pids = runner_pids(cluster, session)
+    cluster.run(session["node"], "kill", "-KILL", *pids, user=session["owner"])
 
 
 def is_clean(cluster: Cluster, session: str) -> bool:
