@@ -60,13 +60,19 @@ def hostile_command(cluster: Cluster, user: str, name: str, script: str) -> Iter
         yield
 
 
-@contextmanager
-def stopped_runner(cluster: Cluster, session: Json) -> Iterator[None]:
-    """A session whose runner was sent SIGSTOP, by its owner."""
+def runner_pids(cluster: Cluster, session: Json) -> list[str]:
+    """The processes of a session's runner, on its node."""
     node, user = session["node"], session["owner"]
     find = f"pgrep -u {user} -f '[p]ortal.runner|[s]lipway.*runner|[r]unner/__main__|[-]m runner'"
     pids = cluster.shell(node, find, check=False).split()
     assert pids, cluster.shell(node, f"ps -u {user} -o pid,args", check=False)
+    return pids
+
+
+@contextmanager
+def stopped_runner(cluster: Cluster, session: Json) -> Iterator[None]:
+    """A session whose runner was sent SIGSTOP, by its owner."""
+    node, user, pids = session["node"], session["owner"], runner_pids(cluster, session)
     try:
         cluster.run(node, "kill", "-STOP", *pids, user=user)
         yield

@@ -115,6 +115,10 @@ class Conversation:
                 raise OSError("no exit status")
         except (TimeoutError, _TooMuchError) as error:
             raise self._cut_off(argv, error) from error
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            if self._begun:
+                raise
+            raise Unavailable("The login node hung up before anything was done.") from error
         noise, mark, stderr = bytes(self._err).partition(self._mark)
         words = stderr if mark else noise
         return Completed(code, bytes(self._out), words.decode(errors="replace"))
@@ -156,8 +160,14 @@ class Conversation:
         # Now and then by itself, as the end of a command is no output.
         pause = min(left, QUIET_SECONDS if most is None else most)
         poll = select.poll()
-        poll.register(self._channel.fileno(), select.POLLIN)
-        return bool(poll.poll(pause * 1000)) or most is None
+        try:
+            poll.register(self._channel.fileno(), select.POLLIN)
+            return bool(poll.poll(pause * 1000)) or most is None
+        except (OSError, ValueError):
+            # It was closed in this moment, and its descriptor with it: that is the end of output.
+            if self._channel.closed:
+                return True
+            raise
 
     def _take(self) -> bool:
         found = False

@@ -52,7 +52,7 @@ class Runner:
         self._cluster = cluster
         self.session = session
         self._token = token
-        self._ca = cluster.run("portal", "cat", "/var/lib/slipway/ca/server_ca.pem")
+        self._ca = cluster.run("portal", "cat", "/var/lib/slipway/ca/gateway_ca.pem")
 
     def __call__(self, what: str, body: Json, seconds: float = 0.01, threads: int = 1) -> Any:
         """Report, for so long and from so many threads; what was answered how often."""

@@ -30,7 +30,7 @@ from tests.slurm.conftest import MakeApi
 USUAL = 8.0
 """Seconds that nothing of alice's may take on a busy machine of two cores; bench/hostile.py
 measures ratios. The attacks took 24 s to minutes."""
-WORDS = re.compile("start-up files|do not end in time|ended before it began")
+WORDS = re.compile("start-up files|do not end in time|ended before it began|hung up before")
 
 
 @dataclass

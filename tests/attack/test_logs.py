@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 
 import pytest
 
 from tests.client import OVER, Api, Json
 from tests.cluster import Cluster, wait_for
-from tests.hostile import took
+from tests.hostile import runner_pids, took
 
 SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 
@@ -45,25 +44,25 @@ def test_only_a_regular_file_is_a_log(how: str, bob: Api, cluster: Cluster) -> N
 @pytest.mark.timeout(200)
 def test_a_fifo_in_place_of_a_log_holds_up_nobody(alice: Api, bob: Api, cluster: Cluster) -> None:
     """B40: the worker read it, 20 s a time for ten minutes; alice waited for her reason."""
-    his = [bob.running(**SMALLEST)["id"] for _ in range(2)]
-    with swapped(cluster, his[0], "mkfifo {log}"), swapped(cluster, his[1], "mkfifo {log}"):
-        for session in his:
-            kill(cluster, "bob", session)
-        for session in his:
-            bob.wait_state(session, *OVER)
-        hers = alice.running(**SMALLEST)["id"]
-        kill(cluster, "alice", hers)
+    session = bob.running(**SMALLEST)
+    his = session["id"]
+    with swapped(cluster, his, "mkfifo {log}"):
+        kill(cluster, session)
+        ended = bob.wait_state(his, *OVER)
+        assert ended["state"] == "FAILED", ended["end"]
+        session = alice.running(**SMALLEST)
+        hers = session["id"]
+        kill(cluster, session)
         alice.wait_state(hers, *OVER)
         # Its last lines and its files: what the worker sees to after the end.
         wait_for("her log's last lines", lambda: alice.get(hers)["end"]["log"], 12)
-        for session in his:
-            wait_for("the end of his cleaning", partial(is_clean, cluster, session), 30)
+        wait_for("the end of his cleaning", lambda: is_clean(cluster, his), 30)
 
 
-def kill(cluster: Cluster, user: str, session: str) -> None:
+def kill(cluster: Cluster, session: Json) -> None:
     """Let a session fail, by its owner."""
-    job = cluster.queue(user)[session].id
-    cluster.run("login", "scancel", "--signal=KILL", "--full", job, user=user)
+    pids = runner_pids(cluster, session)
+    cluster.run(session["node"], "kill", "-KILL", *pids, user=session["owner"])
 
 
 def is_clean(cluster: Cluster, session: str) -> bool:
@@ -83,7 +82,7 @@ def test_an_administrator_who_reads_a_log_is_seen(alice: Api, admin: Api, bob: A
     assert bob("GET", f"/sessions/{session}/log").status_code == 404
     for _ in range(3):
         admin.ask("GET", f"/sessions/{session}/log")
-    lines = admin.ask("GET", "/admin/journal", params={"action": "log.read"})["entries"]
+    lines = admin.ask("GET", "/journal", params={"action": "log.read"})["entries"]
     mine = [line for line in lines if line["target"] == session]
     assert [line["who"] for line in mine] == ["admin"], mine
     read = alice.get(session)["log_read"]

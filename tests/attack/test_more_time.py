@@ -83,6 +83,6 @@ def test_extensions_at_once_all_count(bob: Api, admin: Api, cluster: Cluster) ->
     assert set(statuses) <= {200, 409}, [answer.text for answer in answers]
     assert statuses[200] >= 1
     assert minutes(cluster, session["job_id"]) == 10 + 100 * statuses[200]
-    lines = admin.ask("GET", "/admin/journal", params={"action": "session.extend"})["entries"]
+    lines = admin.ask("GET", "/journal", params={"action": "session.extend"})["entries"]
     mine = [line for line in lines if line["target"] == session["id"]]
     assert len(mine) == statuses[200]

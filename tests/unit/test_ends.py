@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from portal.adapters.transport import Completed
 from portal.core.access import AppState
 from portal.core.follow import START_PATIENCE
 from portal.core.launch import parse_launch
@@ -42,11 +43,26 @@ def not_started(world: World, code: int = 70) -> Session:
 def test_a_failed_start_is_explained_by_its_log(world: World) -> None:
     world.slurm.log = b"hello\nSlipway: its image cannot be read on n1 (/x.sif).\n"
     session = not_started(world)
+    # B41: before the log has been read, no reason is better than a wrong one.
+    assert get(world, session).end_text == "The session did not start; finding out why…"
     Reconciler(world.sessions).clean()
     ended = get(world, session)
     assert ended.end_text == ("The session did not start: its image cannot be read on n1 (/x.sif).")
     assert ended.end_log.startswith("hello\n")
     assert ended.cleaned
+
+
+def test_what_is_no_log_explains_nothing_and_holds_nothing_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B40: a FIFO in the place of the log was read again and again, for ten minutes."""
+    no_file = Completed(5, b"", "")
+    monkeypatch.setattr(world.slurm, "_in_home", lambda *_: no_file)
+    session = not_started(world)
+    Reconciler(world.sessions).clean()
+    ended = get(world, session)
+    assert ended.cleaned
+    assert "which may be full" in (ended.end_text or "")
 
 
 def test_a_log_that_cannot_be_read_holds_nothing_up(world: World) -> None:

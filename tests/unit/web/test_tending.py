@@ -164,7 +164,9 @@ def test_what_the_notifier_is_told(
     path = f"/sessions/{runner.session.id}/outcome"
     runner.ready()
     look(world)
-    assert alice.get(path).json == {"over": False, "tell": False, "name": "mine1", "text": ""}
+    assert alice.get(path).json == {
+        "over": False, "tell": False, "explained": True, "name": "mine1", "text": "",
+    }  # fmt: skip
     assert bob.get(path).status_code == 404
     world.slurm.finish(runner.job, "OUT_OF_MEMORY")
     look(world)
