@@ -181,10 +181,10 @@ class WebSettings(BaseModel):
         in_ports = self.apps == "ports"
         if not (self.secure or self.plain_http or self.only_here):
             raise ValueError(
-                "public_url is plain http, and apps or portal are not on loopback names. Passwords "
-                "and cookies could be read on the way, and over http browsers leave out the headers "
-                "(Sec-Fetch-*) that keep other pages from people's apps. Use https; plain_http = "
-                "true permits this all the same"
+                "public_url is plain http, and portal or apps have names of other machines. "
+                "Passwords and cookies could be read on the way, and over http browsers leave out "
+                "the headers (Sec-Fetch-*) that keep other pages from people's apps. Use https; "
+                "plain_http = true permits this all the same"
             )
         if in_ports and self.apps_host.lower() == self.host.lower():
             raise ValueError(

@@ -26,6 +26,8 @@ global
     nbthread 1
     tune.ssl.cachesize 128
     ssl-default-bind-options ssl-min-ver TLSv1.2
+    ssl-default-bind-ciphersuites TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256:\
+TLS_AES_256_GCM_SHA384
 defaults
     mode tcp
     timeout connect 5s

@@ -123,10 +123,14 @@ def alive(connections: list[socket.socket]) -> list[socket.socket]:
     """Those that the other side has not closed (nor answered)."""
     open_ones = []
     for connection in connections:
-        readable, _, _ = select.select([connection], [], [], 0) if connection.fileno() < 1000 else (
-            [connection],
-            [],
-            [],
+        readable, _, _ = (
+            select.select([connection], [], [], 0)
+            if connection.fileno() < 1000
+            else (
+                [connection],
+                [],
+                [],
+            )
         )
         if not readable:
             open_ones.append(connection)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import statistics
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack

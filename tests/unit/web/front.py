@@ -302,8 +302,8 @@ def make_settings(folder: Path, **web: object) -> Settings:
 
 
 @contextmanager
-def running_front(folder: Path, mode: Mode = "ports") -> Iterator[Front]:
-    """HAProxy between us, a portal and one session."""
+def running_front(folder: Path, mode: Mode = "ports", **web: object) -> Iterator[Front]:
+    """HAProxy between us, a portal and one session; more settings of the web may be given."""
     ca = folder / "ca"
     prepare_authorities(ca, "portal")
     port = _free_ports(2 + 2 * POOL)
@@ -316,6 +316,7 @@ def running_front(folder: Path, mode: Mode = "ports") -> Iterator[Front]:
         apps=mode,
         apps_ports=(first, first + POOL - 1),
         ssh_ports=(first + POOL, first + 2 * POOL - 1),
+        **web,
     )
     for name in ("routes.map", "background.map"):
         (folder / name).touch()
