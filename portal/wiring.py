@@ -20,6 +20,7 @@ from portal.administration import Administration
 from portal.config import Settings
 from portal.core.submission import Rules
 from portal.folders import Folders
+from portal.places import AppPlaces
 from portal.presets import Presets
 from portal.services import Services
 from portal.sessions import Sessions
@@ -47,9 +48,10 @@ def wire(settings: Settings) -> Services:
         store=doors,
         ways=Ways(store, doors, HaproxyRoutes(settings.state.run), catalog),
         starts=Starts(doors, GatewayRunners(settings.state.ca_file("")), catalog, origins.url),
+        places=AppPlaces(doors, origins, administration.rules, settings.web.port_rules, now),
         catalog=catalog,
-        origins=origins,
         rules=administration.rules,
+        is_admin=settings.slurm.admins.__contains__,
         clock=now,
         note=administration.note,
     )

@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 MEASURE_SECONDS = 20.0
 """How often it is looked who uses what."""
+COMPARE_SECONDS = 10.0
+"""How often HAProxy's map is compared with the store."""
 
 
 @dataclass
@@ -49,7 +51,11 @@ class Worker:
                 Chore("look", slurm.poll_seconds, reconciler.look),
             ],
             [Chore("limits", slurm.limits_seconds, reconciler.read_limits)],
-            [Chore("routes", 1.0, services.access.ways.restore)],
+            [
+                Chore("routes", 1.0, services.access.ways.restore),
+                Chore("shutting", 1.0, services.access.ways.shut_again),
+                Chore("compare", COMPARE_SECONDS, services.access.compare),
+            ],
             [Chore("idleness", MEASURE_SECONDS, idleness.look)],
             [
                 Chore("clean", 1.0, reconciler.clean),

@@ -27,6 +27,7 @@ from portal.core.session import Session
 from portal.core.submission import Rules
 from portal.errors import OutcomeUnknown, Unavailable
 from portal.folders import Folders
+from portal.places import AppPlaces
 from portal.presets import Presets
 from portal.services import Services
 from portal.sessions import Sessions
@@ -340,6 +341,10 @@ class FakeRoutes:
         """Whether it was restarted."""
         return not self.alive
 
+    def open_ways(self) -> dict[str, str]:
+        """What is open."""
+        return dict(self.map)
+
     def fill(self, routes: Mapping[str, str]) -> None:
         """Fill after a restart."""
         self.map, self.alive = dict(routes), True
@@ -443,9 +448,10 @@ def make_world(settings: Settings) -> World:
         store=doors,
         ways=Ways(store, doors, routes, lambda: CATALOG),
         starts=Starts(doors, runners, lambda: CATALOG, origins.url),
+        places=AppPlaces(doors, origins, administration.rules, settings.web.port_rules, clock),
         catalog=lambda: CATALOG,
-        origins=origins,
         rules=administration.rules,
+        is_admin=settings.slurm.admins.__contains__,
         clock=clock,
         note=administration.note,
     )
