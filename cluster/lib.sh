@@ -9,8 +9,8 @@ CACHE_DIR=$CLUSTER_DIR/.cache
 export COMPOSE_PROJECT_NAME=${COMPOSE_PROJECT_NAME:-slipway}
 export PORT=${PORT:-8080}
 export SLURM=${SLURM:-24.11}
-# Apps' origins: ports, or subdomains of localhost.
-export APPS=${APPS:-ports}
+# Apps' origins: subdomains of apps.localhost, which browsers find by themselves, or ports.
+export APPS=${APPS:-subdomains}
 # Images are tagged by the clone they were built from, so that two clones do not take them from each other.
 SLIPWAY_CLONE=$(printf %s "$REPO_DIR" | sha256sum | cut -c1-8)
 export SLIPWAY_CLONE SLURM_TAG=$SLURM-$SLIPWAY_CLONE
