@@ -434,10 +434,11 @@ class World:
         return self.services.access
 
 
-def make_world(settings: Settings) -> World:
+def make_world(settings: Settings, routes: FakeRoutes | None = None) -> World:
     """Build one; the database is the real store on SQLite in the settings' state directory."""
     clock = FakeClock()
-    slurm, routes, runners = FakeSlurm(clock), FakeRoutes(), FakeRunners()
+    slurm, runners = FakeSlurm(clock), FakeRunners()
+    routes = routes or FakeRoutes()
     engine = open_database(settings.state.database_url)
     SessionRow.metadata.create_all(engine)
     store, doors = Store(engine), Doors(engine)
