@@ -112,10 +112,12 @@ class Access:
         place = self._places.place(session, spec, wish, apps.get(spec.name))
         self._leave(session, place)
         opened = apps[spec.name] = place.opened
-        self._change(session, spec, opened, wish)
+        agreed = self._change(session, spec, opened, wish)
         if wish.asked is not None:  # it may have been stopped for that
             apps = {known.app: known for known in self._store.apps(session.id)}
         state = self._start(session, spec, apps)
+        if not agreed:
+            raise Conflict("It was given another answer at the same moment. Look at it first.")
         if spec.kind == "ssh" and state is AppState.READY:
             self.ways.open_standing(session, replace(opened, shut=False))
         self._note_use(session)
@@ -151,17 +153,22 @@ class Access:
         if self._server(session, place.opened.app).state is AppState.READY:
             self.ways.open_standing(session, place.opened)
 
-    def _change(self, session: Session, spec: AppSpec, opened: OpenApp, wish: AppWish) -> None:
-        """Carry out what an owner wants of an app that has its place."""
+    def _change(self, session: Session, spec: AppSpec, opened: OpenApp, wish: AppWish) -> bool:
+        """Carry out what an owner wants of an app that has its place.
+
+        False when another request was quicker to answer what the app asks for.
+        """
+        agreed = True
         if wish.asked is not None and wish.asked != opened.asked:
             self._stop(session, spec)
-            self._store.ask_app(session.id, spec.name, wish.asked)
+            agreed = self._store.ask_app(opened, wish.asked)
         if wish.public:
             self._publish(session, spec, opened)
         elif wish.public is False:
             self._make_private(session, spec)
         if opened.shut:
             self._store.reopen_app(opened)
+        return agreed
 
     def _publish(self, session: Session, spec: AppSpec, opened: OpenApp) -> None:
         news = opened.public_since is None

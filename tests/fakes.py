@@ -319,6 +319,7 @@ class FakeRoutes:
         self.alive = False
         self.sent: dict[str, Traffic] = {}
         self.background: list[str] = []
+        self.deaf = False
 
     def traffic(self) -> dict[str, Traffic]:
         """What browsers have sent."""
@@ -334,6 +335,8 @@ class FakeRoutes:
 
     def remove(self, *keys: str) -> None:
         """Shut."""
+        if self.deaf:
+            raise Unavailable("the proxy does not answer")
         for key in keys:
             self.map.pop(key, None)
 

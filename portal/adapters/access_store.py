@@ -103,9 +103,17 @@ class Doors:
         values = {"state": state, "message": message, "log": log}
         self._change_app(session, app, values | ({} if details is None else {"details": details}))
 
-    def ask_app(self, session: str, app: str, asked: str) -> None:
-        """Keep what the owner answered."""
-        self._change_app(session, app, {"asked": asked})
+    def ask_app(self, opened: OpenApp, asked: str) -> bool:
+        """Keep what the owner answered; False when it is not the answer any more that was seen."""
+        with Database(self._engine) as db:
+            where = (
+                col(AppRow.session) == opened.session,
+                col(AppRow.app) == opened.app,
+                col(AppRow.asked) == opened.asked,
+            )
+            done = db.exec(update(AppRow).where(*where).values(asked=asked))
+            db.commit()
+            return bool(done.rowcount)
 
     def reopen_app(self, opened: OpenApp) -> None:
         """Its owner has opened again what they had closed."""

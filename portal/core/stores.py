@@ -152,8 +152,8 @@ class AccessStore(Protocol):
         """
         ...
 
-    def ask_app(self, session: str, app: str, asked: str) -> None:
-        """Keep what the owner answered."""
+    def ask_app(self, opened: OpenApp, asked: str) -> bool:
+        """Keep what the owner answered; False when it is not the answer any more that was seen."""
         ...
 
     def reopen_app(self, opened: OpenApp) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from tests.attack.doors import free_ports, is_in, link, move, port_of, redeem
@@ -41,8 +42,7 @@ def test_of_many_wishes_at_once_one_wins_and_every_link_is_good(bob: Api) -> Non
     his = bob.running()["id"]
     link(bob, his, "terminal")
     ports = free_ports(bob, his, "terminal")[:4]
-    answers = at_once([lambda port=port: link(bob, his, "terminal", preferred_port=port)
-                       for port in ports])  # fmt: skip
+    answers = at_once([partial(link, bob, his, "terminal", preferred_port=port) for port in ports])
     assert len({port_of(answer) for answer in answers}) == 1, [port_of(a) for a in answers]
     for wished, answer in zip(ports, answers, strict=True):
         assert bool(answer["notice"]) is (port_of(answer) != wished), answer
