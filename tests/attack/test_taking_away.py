@@ -61,8 +61,8 @@ def test_what_could_not_be_shut_is_called_open_until_it_is(
     with deaf(cluster):
         for _ in range(2):
             assert take_away() == 503, "it says that it is shut"
-            now = shown(bob, his, "webapp")
-            assert (now["public"], now["still_open"]) == (False, True)
+        now = shown(bob, his, "webapp")
+        assert (now["public"], now["still_open"]) == (False, True)
         assert says(address, word), "the outage was none"
     wait_for("nobody is let in any more", lambda: not says(address, word), SOON)
     wait_for("it is said", lambda: not shown(bob, his, "webapp")["still_open"], SOON)
