@@ -88,7 +88,7 @@ class Doors:
                 db.commit()
                 return Placed(found, choice, tuple(keys))
         except IntegrityError:  # another app has the label: where transactions run side by side
-            return Placed(seen)
+            return Placed(None)
 
     def set_app(
         self,

@@ -39,6 +39,8 @@ pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs h
 APPS = ("terminal", "jupyterlab", "board")
 PEOPLE = ("alice", "bob")
 LOGINS = ("desk", "phone")
+MOST = 3
+"""Sessions at the same time: few, so that what is done meets."""
 
 
 @dataclass
@@ -84,9 +86,10 @@ class TwoUsers(RuleBasedStateMachine):
 
     # What people do
 
-    @rule(target=sessions, owner=st.sampled_from(PEOPLE), version=st.sampled_from(("3.13",)))
-    def launch(self, owner: str, version: str) -> str:
-        """A session that runs at once."""
+    @precondition(lambda self: sum(not self._over(one) for one in self.owners) < MOST)
+    @rule(target=sessions, owner=st.sampled_from(PEOPLE))
+    def launch(self, owner: str) -> str:
+        """A session that runs at once; also the next one after one that is over."""
         request: LaunchRequest = REQUEST
         person = Person(owner, admin=False, login="desk")
         session = self.world.sessions.launch(person, request)
@@ -149,6 +152,21 @@ class TwoUsers(RuleBasedStateMachine):
             value = ours[0].partition(";")[0].partition("=")[2]
             self.cookies.append(Cookie(link.person, link.session, link.app, link.label, value))
 
+    @rule(session=sessions)
+    def click_close_and_enter(self, session: str) -> None:
+        """A link that is overtaken by its owner's second thoughts."""
+        link = self.open(session, "terminal", "desk", None, None)
+        self.close(session, "terminal")
+        self.enter(link)
+
+    @rule(session=sessions, port=st.integers(0, 5))
+    def click_move_and_enter(self, session: str, port: int) -> None:
+        """A link to where the app is no more."""
+        link = self.open(session, "terminal", "desk", None, None)
+        self.time_passes(11)
+        self.open(session, "terminal", "desk", port, None)
+        self.enter(link)
+
     @rule(session=sessions, app=st.sampled_from(APPS))
     def close(self, session: str, app: str) -> None:
         """The owner shuts an app."""
@@ -187,10 +205,10 @@ class TwoUsers(RuleBasedStateMachine):
             if link.person.login == login:
                 link.good = False
 
-    @rule(days=st.sampled_from((0, 0, 0, 1, 40)))
-    def time_passes(self, days: int) -> None:
-        """Half a minute, or so long that a port is anybody's again."""
-        self.world.clock.pass_(seconds=31, days=days)
+    @rule(seconds=st.sampled_from((1, 11, 11, 11, 61, 40 * 24 * 3600)))
+    def time_passes(self, seconds: int) -> None:
+        """An app may move again, a ticket is too old, or a port is anybody's again."""
+        self.world.clock.pass_(seconds=seconds)
 
     @rule()
     def the_worker_looks(self) -> None:
@@ -267,8 +285,8 @@ def test_nobody_is_inside_of_what_is_not_theirs(house: House) -> None:
     run_state_machine_as_test(
         TwoUsers,
         settings=settings(
-            max_examples=25,
-            stateful_step_count=25,
+            max_examples=30,
+            stateful_step_count=30,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
