@@ -21,10 +21,9 @@ def _token(cluster: Cluster, bob: Api) -> tuple[str, Json]:
     caught: list[str] = []
 
     def watch() -> None:
-        loop = "while :; do cat ~/.slipway/sessions/*/spec.json ~/.slipway/*/spec.json 2>/dev/null; done"
-        caught.append(
-            cluster.run("login", "timeout", "6", "sh", "-c", loop, user="bob", check=False)
-        )
+        loop = "while :; do cat ~/.slipway/sessions/*/spec.json 2>/dev/null; sleep 0.01; done"
+        words = ("login", "timeout", "8", "sh", "-c", loop)
+        caught.append(cluster.run(*words, user="bob", check=False))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
