@@ -114,7 +114,7 @@ class AppPlaces:
             return False
         if wish.public and not known.public_since:
             return False  # whether it may be where it is only the store can say
-        if wish.port is None or str(wish.port) == known.label:
+        if wish.port is None:
             return True
         return known.moved is not None and self._clock() - known.moved < MOVE_PAUSE
 
@@ -134,8 +134,9 @@ class AppPlaces:
         seeker, now = self._seeker(session, spec), self._clock()
         usable = self._origins.usable(spec.kind)
         ports = PortChooser(usable, places, seeker, self._port_rules, now)
-        asked = wish.port if wish.port is not None and self._may_move(known, wish, now) else None
-        refused = ports.refusal(asked) if asked is not None else ""
+        asked = wish.port if wish.port is not None and self._may_move(known, now) else None
+        is_there = known is not None and asked is not None and known.label == str(asked)
+        refused = ports.refusal(asked) if asked is not None and not is_there else ""
         if asked is not None and not refused:
             return self._take(places, str(asked), seeker, now, asked=True)
         if known is not None and self._may_stay(places, known, spec, wish):
@@ -162,11 +163,9 @@ class AppPlaces:
         return Choice(origin, refused, asked)
 
     @staticmethod
-    def _may_move(known: OpenApp | None, wish: AppWish, now: datetime) -> bool:
-        if known is None:
-            return True
-        pausing = known.moved is not None and now - known.moved < MOVE_PAUSE
-        return not pausing and str(wish.port) != known.label
+    def _may_move(known: OpenApp | None, now: datetime) -> bool:
+        """Whether the last wish for a port is long enough ago."""
+        return known is None or known.moved is None or now - known.moved >= MOVE_PAUSE
 
     def _may_stay(self, places: Places, known: OpenApp, spec: AppSpec, wish: AppWish) -> bool:
         """Whether the app's present origin is still right for it."""

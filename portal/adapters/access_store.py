@@ -68,20 +68,20 @@ class Doors:
             with Database(self._engine) as db:
                 is_live(db, session)
                 row = db.get(AppRow, (session, app))
-                if (row and row.label) != (seen and seen.label):
-                    return Placed(_app(row) if row else None)
+                there = _app(row) if row else None
+                if not _is_same(there, seen):
+                    return Placed(there)
                 choice = choose(find_places(db, seeker))
                 if choice.origin is None:
-                    return Placed(_app(row) if row else None, choice)
+                    return Placed(there, choice)
                 keys: list[str] = []
-                moved = now if choice.asked else None
                 if row is None:
                     row = AppRow(session=session, app=app, label="", state=AppState.WANTED)
                     db.add(row)
-                else:
+                elif row.label != choice.origin.label:
                     keys = close_apps(db, session, [app], now)
                     leave(db, [row.label], now)
-                row.label, row.moved = choice.origin.label, moved
+                row.label, row.moved = choice.origin.label, now if choice.asked else None
                 keep(db, choice.origin)
                 db.flush()
                 found = _app(row)
@@ -364,6 +364,13 @@ class Doors:
             db.exec(delete(LoginRow).where(col(LoginRow.expires) < now))
             db.exec(delete(TicketRow).where(col(TicketRow.expires) < now))
             db.commit()
+
+
+def _is_same(now: OpenApp | None, seen: OpenApp | None) -> bool:
+    """Whether an app is where it was seen, and nobody has asked for a port since."""
+    if now is None or seen is None:
+        return now is seen
+    return (now.label, now.moved) == (seen.label, seen.moved)
 
 
 def _app(row: AppRow) -> OpenApp:
