@@ -29,8 +29,8 @@ from portal.core.session import Session
 from portal.core.stores import AccessStore, Placed
 from portal.errors import Conflict, FieldError
 
-MOVE_PAUSE = timedelta(seconds=10)
-"""How long an app stays on a port that was asked for: requests at once shall agree on one."""
+MOVE_PAUSE = timedelta(seconds=3)
+"""How long an app stays after a wish for a port: requests at once shall agree on one place."""
 _TRIES = 5
 """How often two who want the same port at the same moment may meet."""
 
@@ -140,7 +140,7 @@ class AppPlaces:
         if asked is not None and not refused:
             return self._take(places, str(asked), seeker, now, asked=True)
         if known is not None and self._may_stay(places, known, spec, wish):
-            return Choice(None, refused)
+            return Choice(None, refused, asked=bool(refused))
         if self._origins.has_name(spec.kind):
             name = choose_name(places, seeker) or secrets.token_hex(10)
             return self._take(places, name, seeker, now, refused)
@@ -185,5 +185,5 @@ class AppPlaces:
         return f"{why or f'Port {wish.port} is taken'}; it is {where}."
 
 
-_AGAIN = f"It went to a port a moment ago and can move again after {MOVE_PAUSE.seconds} seconds"
+_AGAIN = f"A port was asked for a moment ago: ask again in {MOVE_PAUSE.seconds} seconds"
 _MEANWHILE = "Another request moved it at the same moment"

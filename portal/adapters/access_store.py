@@ -73,6 +73,9 @@ class Doors:
                     return Placed(there)
                 choice = choose(find_places(db, seeker))
                 if choice.origin is None:
+                    if row is not None and choice.asked:
+                        row.moved = now
+                        db.commit()
                     return Placed(there, choice)
                 keys: list[str] = []
                 if row is None:

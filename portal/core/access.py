@@ -45,7 +45,7 @@ class OpenApp:
     shut: bool = False
     """Whether its owner has closed it: what needs no cookie stays shut until it is opened again."""
     moved: datetime | None = None
-    """When it went to a port that its owner had asked for."""
+    """When its owner last asked for a port."""
     still_open: bool = False
     """Whether a way into it was taken away that HAProxy has not shut yet."""
 

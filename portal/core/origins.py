@@ -158,7 +158,7 @@ class Choice:
     refused: str = ""
     """Why a port could not be had, in words for whoever wants it."""
     asked: bool = False
-    """Whether it is the port that was asked for."""
+    """Whether a port was asked for: the app stays for a moment, as it is or where it goes."""
 
 
 def occupy(known: Origin | None, label: str, seeker: Seeker, now: datetime, mark: str) -> Origin:

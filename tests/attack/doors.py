@@ -10,8 +10,8 @@ import requests
 from tests.client import TIMEOUT, Api, Json, Visitor
 from tests.cluster import wait_for
 
-PAUSE = 11
-"""Seconds after which an app that went to a port may move again."""
+PAUSE = 4
+"""Seconds after which an app may move that was asked to go to a port."""
 PUBLIC_APP = (
     "mkdir -p site; echo {word} > site/index.html; exec python3 -m http.server -d site $PORT"
 )
