@@ -217,8 +217,8 @@ def door(settings: Settings, app: str) -> Door:
 
 def label(settings: Settings, app: str) -> str:
     """The name of an app's origin."""
-    if settings.web.apps == "ports":
-        return str(settings.web.apps_ports[0] + APPS.index(app))
+    if settings.web.apps == "ports" and settings.web.pool:
+        return str(settings.web.pool[0] + APPS.index(app))
     return app + "0123456789abcdef"
 
 

@@ -9,8 +9,8 @@ CACHE_DIR=$CLUSTER_DIR/.cache
 export COMPOSE_PROJECT_NAME=${COMPOSE_PROJECT_NAME:-slipway}
 export PORT=${PORT:-8080}
 export SLURM=${SLURM:-24.11}
-# Apps' origins: ports, or subdomains of localhost.
-export APPS=${APPS:-ports}
+# Apps' origins: subdomains of apps.localhost, which browsers find by themselves, or ports.
+export APPS=${APPS:-subdomains}
 # HTTPS=1: TLS with a certificate that the portal's container makes itself (bin/make-certificate).
 case ${HTTPS:-} in
     "" | 0 | no | off) export HTTPS='' SCHEME=http TLS_CERTIFICATE='' ;;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import secrets
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,6 @@ from datetime import timedelta
 from portal.core.access import (
     AppState,
     AppWish,
-    Grant,
     OpenApp,
     Person,
     Ticket,
@@ -20,20 +18,24 @@ from portal.core.access import (
 )
 from portal.core.administration import SiteRules
 from portal.core.app import AppSpec, Catalog
-from portal.core.origins import Origins, Range, choose_port, port_of
+from portal.core.origins import Range
 from portal.core.ports import Clock, Note
 from portal.core.session import LIVE, OVER, Session, State
 from portal.core.stores import AccessStore, SessionStore
-from portal.errors import Conflict, FieldError, InvalidRequest, NotFound, Unauthorized
+from portal.entering import Entered, Entering, Gate
+from portal.errors import Conflict, FieldError, InvalidRequest, NotFound
+from portal.places import AppPlaces, Place
 from portal.starts import Starts
 from portal.ways import Ways
 
 TICKET_LIFE = timedelta(seconds=60)
+MOST_TICKETS = 8
+"""So many tickets to one app may wait to be redeemed; the oldest go."""
 NO_WISH = AppWish()
 MAX_ANSWER = 500
 """Characters that an owner may write where an app asks for something."""
-_TRIES = 5
-"""How often two who want the same port at the same moment may meet."""
+USE_NOTED = timedelta(seconds=30)
+"""Clicks within this time count as one use of the session."""
 
 
 @dataclass(frozen=True)
@@ -59,19 +61,6 @@ class Choices:
     """The pool from which a port may be asked for; None where none may."""
 
 
-@dataclass(frozen=True)
-class Gate:
-    """What stands between a browser and its app."""
-
-    session: Session
-    app: AppSpec
-    state: AppState
-    message: str
-    log: str
-    inside: bool
-    """Whether the browser has a cookie of its own; else the app is open to everybody."""
-
-
 class Access:
     """Opens apps, lets browsers in, and shuts the way again."""
 
@@ -82,19 +71,22 @@ class Access:
         store: AccessStore,
         ways: Ways,
         starts: Starts,
+        places: AppPlaces,
         catalog: Callable[[], Catalog],
-        origins: Origins,
         rules: Callable[[], SiteRules],
+        is_admin: Callable[[str], bool],
         clock: Clock,
         note: Note,
     ) -> None:
         self._sessions = sessions
         self._store = store
         self._catalog = catalog
-        self._origins = origins
+        self._places = places
         self._rules = rules
+        self._is_admin = is_admin
         self._clock = clock
         self._note = note
+        self._entering = Entering(sessions, store, ways, catalog, clock)
         self.ways = ways
         self.starts = starts
 
@@ -107,52 +99,43 @@ class Access:
 
         A session that still waits is fine: the app starts with it. Only the owner may enter,
         administrators included: seeing a session is not reading its notebooks. Raises NotFound
-        for what is not there or not theirs, Conflict when the session is over or all ports are
-        taken, InvalidRequest for a wish that cannot be granted.
+        for what is not there or not theirs, Conflict when the session is over or there is no
+        port left, InvalidRequest for a wish that cannot be granted, StillOpen for a way that was
+        taken away and is not shut yet.
         """
         session = self.own(person, session_id)
         spec = self._spec(session, app)
         if session.state in OVER or session.state is State.ENDING:
             raise Conflict("This session is over. Launch it again to use its apps.")
         self._check(spec, wish)
-        opened = self._want(session, spec, wish)
-        if wish.asked is not None and wish.asked != opened.asked:
-            self._stop(session, spec)
-            self._store.ask_app(session.id, spec.name, wish.asked)
-        if wish.public is not None:
-            self._publish(session, spec, opened, wish.public)
-        self._store.shut_app(session.id, spec.name, False)
-        state = self._start(session, spec)
+        apps = {opened.app: opened for opened in self._store.apps(session.id)}
+        place = self._places.place(session, spec, wish, apps.get(spec.name))
+        self._leave(session, place)
+        opened = apps[spec.name] = place.opened
+        agreed = self._change(session, spec, opened, wish)
+        if wish.asked is not None:  # it may have been stopped for that
+            apps = {known.app: known for known in self._store.apps(session.id)}
+        state = self._start(session, spec, apps)
+        if not agreed:
+            raise Conflict("It was given another answer at the same moment. Look at it first.")
         if spec.kind == "ssh" and state is AppState.READY:
             self.ways.open_standing(session, replace(opened, shut=False))
-        self._sessions.change(session.id, LIVE, last_used=self._clock())
-        self._note(person.name, "app.open", session.id, f"{spec.title} of {session.name}")
+        self._note_use(session)
         public = opened.public_since is not None if wish.public is None else wish.public
-        moved = wish.port is not None and opened.label != str(wish.port)
-        told = f"Port {wish.port} is taken; it is on port {opened.label}." if moved else ""
-        ticket = self._ticket(person, opened.label)
-        return AppLink(opened.label, spec.path, ticket, state, public, told)
+        ticket = self._ticket(person, session, opened)
+        return AppLink(opened.label, spec.path, ticket, state, public, place.told)
 
     def choices(self, spec: AppSpec) -> Choices:
         """What the administrators and the app itself leave to its owner."""
-        rules = self._rules()
-        pool = self._origins.pool(spec.kind) if rules.preferred_ports else None
-        return Choices(public=spec.public and rules.public_apps, ports=pool)
+        public = spec.public and self._rules().public_apps
+        return Choices(public=public, ports=self._places.pool(spec))
 
     def _check(self, spec: AppSpec, wish: AppWish) -> None:
-        choices, problems = self.choices(spec), []
-        if wish.public and not choices.public:
+        problems = []
+        if wish.public and not self.choices(spec).public:
             problems.append(FieldError("public", f"{spec.title} cannot be opened to everybody"))
-        if wish.port is not None:
-            pool = choices.ports
-            if pool is None:
-                problems.append(FieldError("preferred_port", "ports cannot be chosen here"))
-            elif not pool[0] <= wish.port <= pool[1]:
-                text = f"choose a port from {pool[0]} to {pool[1]}"
-                problems.append(FieldError("preferred_port", text))
-            elif not self._origins.fits(str(wish.port), spec.kind):
-                text = f"browsers do not open port {wish.port}; choose another one"
-                problems.append(FieldError("preferred_port", text))
+        if wish.port is not None and (wrong := self._places.check(spec, wish.port)):
+            problems.append(wrong)
         if wish.asked and not spec.asks:
             problems.append(FieldError("asked", f"{spec.title} asks for nothing"))
         elif wish.asked and (len(wish.asked) > MAX_ANSWER or not wish.asked.isprintable()):
@@ -161,76 +144,63 @@ class Access:
         if problems:
             raise InvalidRequest(problems)
 
-    def _want(self, session: Session, spec: AppSpec, wish: AppWish = NO_WISH) -> OpenApp:
-        """The app's entry, with an origin that this site serves, the wished-for one if free."""
-        known = next((a for a in self._store.apps(session.id) if a.app == spec.name), None)
-        if known is not None and self._stays(known, spec, wish):
-            return known
-        for _ in range(_TRIES):
-            label = self._label(session, spec, wish)
-            if known is None:
-                opened = self._store.want_app(session.id, spec.name, label)
-                if opened is not None:
-                    self._remember(opened, session)
-                    return opened
-            elif self._store.label_app(session.id, spec.name, label):
-                return self._moved(session, known)
-        raise Conflict("All ports for apps are taken. Try again in a moment.")
-
-    def _stays(self, known: OpenApp, spec: AppSpec, wish: AppWish) -> bool:
-        if not self._origins.fits(known.label, spec.kind):
-            return False
-        other = wish.port is not None and str(wish.port) != known.label
-        return not other or str(wish.port) in self._store.labels()
-
-    def _label(self, session: Session, spec: AppSpec, wish: AppWish) -> str:
-        if self._origins.pool(spec.kind) is None:
-            return secrets.token_hex(10)
-        taken = {port for label in self._store.labels() if (port := port_of(label)) is not None}
-        uses = self._store.port_uses()
-        ports = self._origins.usable(spec.kind)
-        port = choose_port(ports, taken, uses, session.owner, wish.port, random.choice)
-        if port is None:
-            raise Conflict("All ports for apps are taken. End a session that you do not need.")
-        return str(port)
-
-    def _moved(self, session: Session, known: OpenApp) -> OpenApp:
-        """The app has a new label: nobody comes in by the old one any more."""
-        self._drop([g for g in self._store.grants(session=session.id) if g.app == known.app])
-        self.ways.shut(*self.ways.keys_without_cookie(known))
-        opened = next(a for a in self._store.apps(session.id) if a.app == known.app)
-        self._remember(opened, session)
-        if self._server(session, opened.app).state is AppState.READY:
-            self.ways.open_standing(session, opened)
-        return opened
-
-    def _remember(self, opened: OpenApp, session: Session) -> None:
-        port = port_of(opened.label)
-        if port is not None:
-            self._store.note_port(port, session.owner, self._clock())
-
-    def _publish(self, session: Session, spec: AppSpec, opened: OpenApp, public: bool) -> None:
-        if public == (opened.public_since is not None):
+    def _leave(self, session: Session, place: Place) -> None:
+        """Where an app has moved nobody comes in by its old origin any more."""
+        if place.left is None:
             return
-        self._store.publish_app(session.id, spec.name, self._clock() if public else None)
-        if not public:
-            self.ways.shut(public_key(opened.label))
-        elif self._server(session, spec.name).state is AppState.READY:
-            self.ways.open(public_key(opened.label), session, spec.name)
-        action = "app.publish" if public else "app.unpublish"
-        self._note(session.owner, action, session.id, f"{spec.title} of {session.name}")
+        self._note(session.owner, "app.move", session.id, f"{place.opened.app} of {session.name}")
+        self.ways.shut(*place.keys)
+        if self._server(session, place.opened.app).state is AppState.READY:
+            self.ways.open_standing(session, place.opened)
 
-    def _ticket(self, person: Person, label: str) -> str:
+    def _change(self, session: Session, spec: AppSpec, opened: OpenApp, wish: AppWish) -> bool:
+        """Carry out what an owner wants of an app that has its place.
+
+        False when another request was quicker to answer what the app asks for.
+        """
+        agreed = True
+        if wish.asked is not None and wish.asked != opened.asked:
+            self._stop(session, spec)
+            agreed = self._store.ask_app(opened, wish.asked)
+        if wish.public:
+            self._publish(session, spec, opened)
+        elif wish.public is False:
+            self._make_private(session, spec)
+        if opened.shut:
+            self._store.reopen_app(opened)
+        return agreed
+
+    def _publish(self, session: Session, spec: AppSpec, opened: OpenApp) -> None:
+        news = opened.public_since is None
+        if not self._store.publish_app(opened, opened.public_since or self._clock()):
+            raise Conflict("It was moved at the same time. Try again.")
+        if self._server(session, spec.name).state is AppState.READY:
+            self.ways.open(public_key(opened.label), session, spec.name)
+        if news:
+            self._note(session.owner, "app.publish", session.id, f"{spec.title} of {session.name}")
+
+    def _note_use(self, session: Session) -> None:
+        now = self._clock()
+        if session.last_used is None or now - session.last_used > USE_NOTED:
+            self._sessions.change(session.id, LIVE, last_used=now)
+
+    def _ticket(self, person: Person, session: Session, opened: OpenApp) -> str:
         secret = secrets.token_urlsafe(32)
-        self._store.add_ticket(
+        first = self._store.add_ticket(
             Ticket(
                 hash=hash_secret(secret),
-                label=label,
+                label=opened.label,
+                session=session.id,
+                app=opened.app,
                 user=person.name,
                 login=person.login,
                 expires=self._clock() + TICKET_LIFE,
-            )
+            ),
+            MOST_TICKETS,
         )
+        if first:  # a hundred clicks in a minute are one line of the journal
+            title = self._catalog().apps[opened.app].title
+            self._note(person.name, "app.open", session.id, f"{title} of {session.name}")
         return secret
 
     def _spec(self, session: Session, app: str) -> AppSpec:
@@ -243,9 +213,11 @@ class Access:
         """The apps of a session."""
         return self._catalog().apps_of(session.environment, session.version, session.apps)
 
-    def _start(self, session: Session, spec: AppSpec) -> AppState:
+    def _start(self, session: Session, spec: AppSpec, apps: dict[str, OpenApp]) -> AppState:
         server = self._catalog().apps[spec.server]
-        return self.starts.start(session, server, self._want(session, server))
+        place = self._places.place(session, server, NO_WISH, apps.get(server.name))
+        self._leave(session, place)
+        return self.starts.start(session, server, place.opened)
 
     def _stop(self, session: Session, spec: AppSpec) -> None:
         """Stop an app whose process knows only an earlier answer."""
@@ -263,10 +235,14 @@ class Access:
     # What runners say
 
     def note_image(self, session: Session, found: Sequence[str]) -> tuple[str, ...]:
-        """Remember which of the site's apps a session has found in its image, and return them."""
+        """The site's apps among those that a session has found in its image.
+
+        That counts for this session alone. For the image, and so for everybody's launcher, an
+        administrator's session counts: whoever owns a session can say what they like for it.
+        """
         catalog, image = self._catalog(), (session.environment, session.version)
         known = tuple(name for name in dict.fromkeys(found) if name in catalog.apps)
-        if known and known != catalog.found.get(image):
+        if known and known != catalog.found.get(image) and self._is_admin(session.owner):
             self._store.note_image_apps(*image, known)
         return known
 
@@ -292,63 +268,13 @@ class Access:
 
     # Entering
 
-    def enter(self, label: str, ticket: str) -> tuple[str, str]:
-        """Exchange a ticket for (cookie value, path to go to) at the app's own origin.
-
-        Raises Unauthorized for a ticket that is spent, expired or for another origin.
-        """
-        now = self._clock()
-        taken = self._store.take_ticket(hash_secret(ticket), label, now)
-        opened = self._store.app_by_label(label) if taken else None
-        session = self._sessions.get(opened.session) if opened else None
-        if taken is None or opened is None or session is None or session.state not in LIVE:
-            raise Unauthorized("This link has been used already. Open the app again.")
-        cookie = secrets.token_urlsafe(32)
-        grant = Grant(
-            cookie_hash=hash_secret(cookie),
-            label=label,
-            session=session.id,
-            app=opened.app,
-            user=taken.user,
-            login=taken.login,
-            created=now,
-        )
-        self._store.add_grant(grant)
-        spec = self._spec(session, opened.app)
-        if self._server(session, opened.app).state is AppState.READY:
-            self._let_in(session, opened, grant)
-        return cookie, spec.path
-
-    def _let_in(self, session: Session, opened: OpenApp, grant: Grant | None) -> None:
-        """Open the way of a grant, or of everybody, unless it was taken back meanwhile."""
-        key = grant.key if grant else public_key(opened.label)
-        self.ways.open(key, session, opened.app)
-        if grant:
-            stands = self._store.grant(grant.label, grant.cookie_hash) is not None
-        else:
-            now = self._store.app_by_label(opened.label)
-            stands = now is not None and now.public_since is not None
-        if not stands:
-            self.ways.shut(key)
+    def enter(self, label: str, ticket: str, has: str = "") -> Entered:
+        """Exchange a ticket for a cookie at the app's own origin (see Entering)."""
+        return self._entering.enter(label, ticket, has)
 
     def gate(self, label: str, cookie: str) -> Gate:
-        """What a browser that was not let through should be told.
-
-        It also mends a way that HAProxy has lost. Raises NotFound without a good cookie, unless
-        the app is open to everybody.
-        """
-        opened = self._store.app_by_label(label)
-        grant = self._store.grant(label, hash_secret(cookie)) if cookie else None
-        session = self._sessions.get(opened.session) if opened else None
-        if opened is None or session is None or not (grant or opened.public_since):
-            raise NotFound("There is nothing here.")
-        spec = self._spec(session, opened.app)
-        server = self._server(session, opened.app)
-        if server.state is AppState.READY and session.state is State.RUNNING:
-            self._let_in(session, opened, grant)
-        # Strangers learn that it is not there yet, not what its log says.
-        said = (server.message, server.log) if grant else ("", "")
-        return Gate(session, spec, server.state, *said, inside=grant is not None)
+        """What a browser that was not let through should be told (see Entering)."""
+        return self._entering.gate(label, cookie)
 
     def owner_link(self, person: Person, label: str) -> AppLink:
         """A new ticket for somebody who came to an app's address without a cookie."""
@@ -381,36 +307,36 @@ class Access:
     def make_private(self, person: Person, session_id: str, app: str) -> None:
         """Open an app to its owner alone again, and cut everybody else off; again is fine."""
         session = self.own(person, session_id)
-        spec = self._spec(session, app)
-        for opened in self._store.apps(session.id):
-            if opened.app == spec.name:
-                self._publish(session, spec, opened, public=False)
+        self._make_private(session, self._spec(session, app))
+
+    def _make_private(self, session: Session, spec: AppSpec) -> None:
+        known = next((a for a in self._store.apps(session.id) if a.app == spec.name), None)
+        # The way is shut whatever the store says: it may say so since a time when that failed.
+        keys = self._store.make_private(session.id, spec.name, self._clock())
+        if known is not None and known.public_since is not None:
+            said = f"{spec.title} of {session.name}"
+            self._note(session.owner, "app.unpublish", session.id, said)
+        self.ways.shut(*keys)
 
     def close_app(self, person: Person, session_id: str, app: str) -> None:
         """Shut every way into one app of one's own session; the app itself goes on."""
         session = self.own(person, session_id)
         spec = self._spec(session, app)
-        self._drop([g for g in self._store.grants(session=session.id) if g.app == spec.name])
-        for opened in self._store.apps(session.id):
-            if opened.app == spec.name:
-                self._publish(session, spec, opened, public=False)
-                keys = self.ways.keys_without_cookie(opened)
-                self._store.shut_app(session.id, spec.name, True)
-                self.ways.shut(*keys)
+        keys = self._store.close_app(session.id, spec.name, self._clock())
         self._note(person.name, "app.close", session.id, f"{spec.title} of {session.name}")
+        self.ways.shut(*keys)
 
     def close_session(self, session_id: str) -> None:
         """Shut every way into a session and forget its tickets."""
-        grants = self._store.grants(session=session_id)
-        keys = [k for app in self.opened(session_id) for k in self.ways.keys_without_cookie(app)]
-        self._store.close_session(session_id)
-        self.ways.shut(*(grant.key for grant in grants), *keys)
+        # Its job is ended as well, so nobody waits for an HAProxy that does not answer.
+        self.ways.shut_later(*self._store.close_session(session_id, self._clock()))
 
     def close_login(self, login: str) -> None:
-        """Shut every way that was opened from one login."""
-        self._drop(self._store.grants(login=login))
+        """Shut every way that was opened from one login; raises StillOpen when that fails."""
+        self.ways.shut(*self._store.close_login(login, self._clock()))
 
-    def _drop(self, grants: Sequence[Grant]) -> None:
-        self._store.drop_grants(grants)
-        # After the store: HAProxy's map is restored from it, never the other way round.
-        self.ways.shut_grants(grants)
+    def compare(self) -> int:
+        """Close what sessions have left that are over, and mend HAProxy's map (see Ways)."""
+        for session in self._store.abandoned():
+            self.close_session(session)
+        return self.ways.compare()

@@ -16,7 +16,7 @@ from portal.core.fgpu import Compute, GpuKind, Sharing, parse_ratio
 from portal.core.gpus import Gpus
 from portal.core.launch import Memory
 from portal.core.logins import Terms
-from portal.core.origins import Mode, Origins, Range
+from portal.core.origins import Mode, Origins, PortRules, Range
 
 FROZEN = ConfigDict(frozen=True, extra="forbid")
 _FROM_OUTSIDE = {
@@ -29,6 +29,7 @@ _FROM_OUTSIDE = {
 """Web settings that a container learns only at start; ranges as "10000-10039"."""
 
 
+_POOL = (10000, 10199)
 MAX_SHARDS = 64
 SMALLEST = Fraction(1, 100)
 """The smallest step: amounts are told apart by three places."""
@@ -51,20 +52,32 @@ class WebSettings(BaseModel):
     public_url: str = Field("http://localhost:8080", description="Address that browsers use.")
     apps: Mode = Field(
         "ports",
-        description="Apps' own origins: ports of a pool, or subdomains of apps_domain.",
+        description="Apps' own origins: subdomains of apps_domain, which is recommended as none is "
+        "ever somebody else's, or ports of a pool where there is no wildcard name.",
     )
     apps_host: str = Field(
         "127.0.0.1",
         pattern=r"^[A-Za-z0-9.-]+$",
         description="Host name of the pool's ports; not the portal's, as cookies ignore ports.",
     )
-    apps_ports: Range = Field(
-        (10000, 10199),
-        description="First and last port of the pool; those that browsers refuse are left out.",
+    apps_ports: Range | None = Field(
+        None,
+        description="First and last port of the pool, without those that browsers refuse; 10000 "
+        "to 10199 unless set. With subdomains there is a pool only where it is set, for those "
+        "who ask for a port.",
+    )
+    ports_per_person: int = Field(
+        16, ge=1, description="Ports that one person holds at most, those just left included."
+    )
+    port_quarantine_days: int = Field(
+        30,
+        ge=1,
+        description="Days for which a port that was left stays its last user's; longer than any "
+        "login lasts.",
     )
     ssh_ports: Range = Field((10200, 10249), description="First and last port for SSH.")
     apps_domain: str = Field(
-        "localhost",
+        "apps.localhost",
         description="Domain whose subdomains are the apps' origins; must not contain the portal.",
     )
     listen: str = Field("0.0.0.0:8080", description="Where HAProxy takes browsers.")
@@ -153,16 +166,27 @@ class WebSettings(BaseModel):
         return Origins(
             scheme=parts.scheme,
             mode=self.apps,
-            host=self.apps_host if self.apps == "ports" else self.apps_domain,
+            domain=self.apps_domain,
+            pool_host=self.apps_host,
             port=parts.port,
-            ports=self.apps_ports,
+            ports=self.pool,
             ssh_ports=self.ssh_ports,
         )
 
     @property
+    def pool(self) -> Range | None:
+        """The ports that apps may have; None where they have names only."""
+        return self.apps_ports or (_POOL if self.apps == "ports" else None)
+
+    @property
+    def port_rules(self) -> PortRules:
+        """How these are shared out."""
+        return PortRules(self.ports_per_person, timedelta(days=self.port_quarantine_days))
+
+    @property
     def ssh_host(self) -> str:
         """The host of the SSH ports: where the pool of ports is, if there is one."""
-        return self.apps_host if self.apps == "ports" else self.host
+        return self.apps_host if self.pool else self.host
 
     def app_url(self, label: str) -> str:
         """Origin of the app with this label."""
@@ -175,10 +199,14 @@ class WebSettings(BaseModel):
         """
         return ("__Host-" if self.secure else "") + f"slipway_app_{label}"
 
+    def seen_cookie(self, label: str) -> str:
+        """The cookie by which a browser remembers that it was cleared at this origin."""
+        return ("__Secure-" if self.secure else "") + f"slipway_seen_{label}"
+
     @model_validator(mode="after")
     def _keep_apart(self) -> WebSettings:
         """Apps are strangers: neither their host nor their ports may be the portal's."""
-        in_ports = self.apps == "ports"
+        pool = self.pool
         if not (self.secure or self.plain_http or self.only_here):
             raise ValueError(
                 "public_url is plain http, and portal or apps have names of other machines. "
@@ -186,18 +214,34 @@ class WebSettings(BaseModel):
                 "the headers (Sec-Fetch-*) that keep other pages from people's apps. Use https; "
                 "plain_http = true permits this all the same"
             )
-        if in_ports and self.apps_host.lower() == self.host.lower():
+        if pool and self.apps_host.lower() == self.host.lower():
             raise ValueError(
                 f"apps_host is the portal's own host, {self.host}. Cookies ignore ports, so any "
                 "app could overwrite people's logins. Give apps_host another name of this machine."
             )
         self._check_range("ssh_ports", self.ssh_ports)
-        if in_ports:
-            self._check_range("apps_ports", self.apps_ports)
-            low, high = sorted((self.apps_ports, self.ssh_ports))
+        if pool:
+            self._check_range("apps_ports", pool)
+            low, high = sorted((pool, self.ssh_ports))
             if high[0] <= low[1]:
                 raise ValueError("apps_ports and ssh_ports overlap; each needs ports of its own")
+        if self.port_quarantine_days * 24 <= self.login_hours:
+            raise ValueError(
+                f"port_quarantine_days is {self.port_quarantine_days}, which is not longer than a "
+                f"login lasts ({self.login_hours} hours): whoever gets a port meanwhile would get "
+                "what the last user's open windows send there"
+            )
+        if self.apps == "subdomains":
+            self._check_domain()
         return self
+
+    def _check_domain(self) -> None:
+        own, apps = f".{self.host.lower()}", f".{self.apps_domain.lower()}"
+        if own.endswith(apps):
+            raise ValueError(
+                f"apps_domain {self.apps_domain} contains the portal, {self.host}. Apps are "
+                "strangers: give them a domain that the portal is not in."
+            )
 
     def _check_range(self, name: str, ports: Range) -> None:
         if not 1024 <= ports[0] <= ports[1] <= 65535:

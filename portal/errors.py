@@ -9,6 +9,7 @@ The tree (the web layer turns each into one HTTP status, in one place):
      ├─ Conflict                 409  the thing is not in a state that permits this
      ├─ Gone                     410  the session is over
      └─ Unavailable              503  Slurm, the login node or a compute node does not answer
+         ├─ StillOpen            503  the proxy has not shut yet what was taken away
          └─ OutcomeUnknown       503  it was asked, and nobody knows whether it was done
 """
 
@@ -109,6 +110,18 @@ class Unavailable(PortalError):
 
     status = 503
     title = "Temporarily not available"
+
+
+class StillOpen(Unavailable):
+    """A way was taken away, and the proxy has not shut it yet: the worker goes on trying."""
+
+    title = "Still open"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "It is still open: the proxy in front of the apps does not answer. What you asked for "
+            "is noted, and it is shut as soon as the proxy answers again."
+        )
 
 
 class OutcomeUnknown(Unavailable):

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 
-from portal.core.access import Grant, Person, hash_secret
+from portal.core.access import Person, hash_secret
 from portal.core.logins import (
     BROWSER,
     KINDS,
@@ -40,7 +40,7 @@ class Logins:
         admins: Collection[str],
         clock: Clock,
         note: Note,
-        shut: Callable[[Sequence[Grant]], None],
+        shut: Callable[..., None],
         address: Callable[[], str],
     ) -> None:
         self.store = store
@@ -199,11 +199,11 @@ class Logins:
         id: str | None = None,
         kinds: Collection[str] = KINDS,
     ) -> list[Login]:
-        taken, grants = self.store.revoke(user, self._clock(), id=id, kinds=kinds)
+        taken, keys = self.store.revoke(user, self._clock(), id=id, kinds=kinds)
         for login in taken:
             write(login)
         # After the store: HAProxy's map is restored from it, never the other way round.
-        self._shut(grants)
+        self._shut(*keys)
         return taken
 
     def _note_taken(self, login: Login, by: str, why: str = "") -> None:
@@ -215,8 +215,8 @@ class Logins:
 
     def shut_left_over(self) -> None:
         """Shut what a request still made of a login in the moment when it was taken back."""
-        if grants := self.store.left_over():
-            self._shut(grants)
+        if keys := self.store.left_over(self._clock()):
+            self._shut(*keys)
 
     def expire(self) -> None:
         """Forget what is past its time."""

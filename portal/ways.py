@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterator
 
 from portal.core.access import (
     AppState,
-    Grant,
     OpenApp,
     Traffic,
     public_key,
@@ -17,10 +17,18 @@ from portal.core.app import Catalog, split_request
 from portal.core.ports import Routes
 from portal.core.session import Session, State
 from portal.core.stores import AccessStore, SessionStore
+from portal.errors import StillOpen, Unavailable
+
+log = logging.getLogger(__name__)
 
 
 class Ways:
-    """Opens and shuts the ways from browsers, and from SSH clients, to apps."""
+    """Opens and shuts the ways from browsers, and from SSH clients, to apps.
+
+    What is opened is stored before, and looked at once more after HAProxy has heard of it; what is
+    taken away is stored together with the keys that HAProxy must forget (AccessStore). So a crash
+    at any line leaves nothing open for longer than until the worker's next look.
+    """
 
     def __init__(
         self,
@@ -45,14 +53,35 @@ class Ways:
         return spec.kind if spec else "web"
 
     def open(self, key: str, session: Session, app: str) -> None:
-        """Let through whoever has this key, if the session can be reached."""
+        """Let through whoever has this key, if the session can be reached and the key stands."""
         target = route_target(session, self.server_of(app))
-        if target is not None:
-            self._routes.add(key, target)
+        if target is None:
+            return
+        self._routes.add(key, target)
+        if not self._stands(key, session.id, app):  # it was taken away meanwhile
+            self._routes.remove(key)
+
+    def _stands(self, key: str, session: str, app: str) -> bool:
+        label, _, secret = key.partition(".")
+        entry = self._store.entry(label, secret)
+        if entry is None or (entry.opened.session, entry.opened.app) != (session, app):
+            return False
+        return entry.grant is not None or key in self.keys_without_cookie(entry.opened)
 
     def shut(self, *keys: str) -> None:
-        """Let nobody through who has one of these keys, and cut who is inside."""
-        self._routes.remove(*keys)
+        """Shut what was taken away and cut who is inside; raises StillOpen when that fails."""
+        try:
+            self._routes.remove(*keys)
+        except Unavailable as error:
+            raise StillOpen from error
+        self._store.are_shut(keys)
+
+    def shut_later(self, *keys: str) -> None:
+        """The same for keys that nobody waits for: the worker tries again where it fails."""
+        try:
+            self.shut(*keys)
+        except StillOpen as error:
+            log.warning("%d ways: %s", len(keys), error)
 
     def open_standing(self, session: Session, opened: OpenApp) -> None:
         """Open the way that needs no cookie, where the app has one: SSH's, or the public one."""
@@ -76,18 +105,17 @@ class Ways:
             if self.server_of(opened.app) == server:
                 keys += [(key, opened.app) for key in self.keys_without_cookie(opened)]
         if state is not AppState.READY:
-            self.shut(*(key for key, _ in keys))
+            # Nothing is taken away, there is only nobody to answer: the gate does.
+            self._routes.remove(*(key for key, _ in keys))
             return
         for key, app in keys:
             self.open(key, session, app)
 
-    def shut_grants(self, grants: Sequence[Grant]) -> None:
-        """Shut the ways of browsers."""
-        self.shut(*(grant.key for grant in grants))
-
     def traffic(self) -> dict[str, Traffic]:
         """What browsers have sent, by the app's gateway name."""
         return self._routes.traffic()
+
+    # The worker's part
 
     def restore(self) -> bool:
         """Fill HAProxy's map again after it was restarted; True when that was needed."""
@@ -97,12 +125,39 @@ class Ways:
         filled = dict(self._standing())
         self._routes.fill(filled)
         # What was taken away meanwhile must not come back with the filling.
-        self.shut(*(filled.keys() - dict(self._standing()).keys()))
+        self._routes.remove(*(filled.keys() - dict(self._standing()).keys()))
         return True
+
+    def shut_again(self) -> None:
+        """Shut what could not be shut when it was taken away."""
+        self.shut(*self._store.shutting())
+
+    def compare(self) -> int:
+        """Bring HAProxy's map and the store together; returns how many entries were wrong.
+
+        What should not be there is removed and cut, what is missing is filled in: a way that the
+        store and HAProxy disagree about is what a crash or an outage has left.
+        """
+        known = self._routes.open_ways()
+        # Read after the map: what is opened meanwhile is in it.
+        standing = dict(self._standing())
+        wrong = [key for key in known if key not in standing]
+        if wrong:
+            standing = dict(self._standing())
+            wrong = [key for key in wrong if key not in standing]
+            self._routes.remove(*wrong)
+        missing = {key: to for key, to in standing.items() if known.get(key) != to}
+        for key, target in missing.items():
+            self._routes.add(key, target)
+        if missing:
+            self._routes.remove(*(missing.keys() - dict(self._standing()).keys()))
+        if wrong or missing:
+            log.warning("ways: %d shut, %d opened that HAProxy had wrong", len(wrong), len(missing))
+        return len(wrong) + len(missing)
 
     def _background(self) -> list[str]:
         apps = self._catalog().apps.values()
-        found = []
+        found = [f"{app.name}/STATIC" for app in apps if app.static_page]
         for app in apps:
             for method, path in map(split_request, app.background):
                 found.append(f"{app.server}/{method}{path}")

@@ -28,6 +28,7 @@ from portal.config import Settings
 from portal.core.submission import Rules
 from portal.folders import Folders
 from portal.logins import Logins
+from portal.places import AppPlaces
 from portal.presets import Presets
 from portal.services import Services
 from portal.sessions import Sessions
@@ -56,9 +57,10 @@ def wire(settings: Settings) -> Services:
         store=doors,
         ways=Ways(store, doors, HaproxyRoutes(settings.state.run), catalog),
         starts=Starts(doors, GatewayRunners(settings.state.ca_file("")), catalog, origins.url),
+        places=AppPlaces(doors, origins, administration.rules, settings.web.port_rules, now),
         catalog=catalog,
-        origins=origins,
         rules=administration.rules,
+        is_admin=settings.slurm.admins.__contains__,
         clock=now,
         note=administration.note,
     )
@@ -92,7 +94,7 @@ def wire(settings: Settings) -> Services:
         admins=settings.slurm.admins,
         clock=now,
         note=administration.note,
-        shut=access.ways.shut_grants,
+        shut=access.ways.shut,
         address=caller_address.get,
     )
     return Services(

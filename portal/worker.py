@@ -27,6 +27,8 @@ HANGS_AFTER = 300.0
 """Seconds: whatever is asked of Slurm, of homes and of runners ends long before that."""
 MEASURE_SECONDS = 20.0
 """How often it is looked who uses what."""
+COMPARE_SECONDS = 10.0
+"""How often HAProxy's map is compared with the store."""
 
 
 @dataclass
@@ -71,7 +73,11 @@ class Worker:
                 Chore("look", slurm.poll_seconds, reconciler.look),
             ),
             Lane(Chore("limits", slurm.limits_seconds, reconciler.read_limits)),
-            Lane(Chore("routes", 1.0, services.access.ways.restore)),
+            Lane(
+                Chore("routes", 1.0, services.access.ways.restore),
+                Chore("shutting", 1.0, services.access.ways.shut_again),
+                Chore("compare", COMPARE_SECONDS, services.access.compare),
+            ),
             Lane(Chore("accounts", LOOK_SECONDS, services.accounts.look)),
             Lane(Chore("idleness", MEASURE_SECONDS, idleness.look)),
             Lane(

@@ -35,6 +35,7 @@ from portal.core.submission import Rules
 from portal.errors import OutcomeUnknown, Unavailable
 from portal.folders import Folders
 from portal.logins import Logins
+from portal.places import AppPlaces
 from portal.presets import Presets
 from portal.services import Services
 from portal.sessions import Sessions
@@ -340,6 +341,7 @@ class FakeRoutes:
         self.alive = False
         self.sent: dict[str, Traffic] = {}
         self.background: list[str] = []
+        self.deaf = False
 
     def traffic(self) -> dict[str, Traffic]:
         """What browsers have sent."""
@@ -355,12 +357,18 @@ class FakeRoutes:
 
     def remove(self, *keys: str) -> None:
         """Shut."""
+        if self.deaf:
+            raise Unavailable("the proxy does not answer")
         for key in keys:
             self.map.pop(key, None)
 
     def lost(self) -> bool:
         """Whether it was restarted."""
         return not self.alive
+
+    def open_ways(self) -> dict[str, str]:
+        """What is open."""
+        return dict(self.map)
 
     def fill(self, routes: Mapping[str, str]) -> None:
         """Fill after a restart."""
@@ -476,10 +484,11 @@ class World:
         return self.services.access
 
 
-def make_world(settings: Settings) -> World:
+def make_world(settings: Settings, routes: FakeRoutes | None = None) -> World:
     """Build one; the database is the real store on SQLite in the settings' state directory."""
     clock = FakeClock()
-    slurm, routes, runners = FakeSlurm(clock), FakeRoutes(), FakeRunners()
+    slurm, runners = FakeSlurm(clock), FakeRunners()
+    routes = routes or FakeRoutes()
     accounts = FakeAccounts()
     engine = open_database(settings.state.database_url)
     SessionRow.metadata.create_all(engine)
@@ -494,9 +503,10 @@ def make_world(settings: Settings) -> World:
         store=doors,
         ways=Ways(store, doors, routes, lambda: CATALOG),
         starts=Starts(doors, runners, lambda: CATALOG, origins.url),
+        places=AppPlaces(doors, origins, administration.rules, settings.web.port_rules, clock),
         catalog=lambda: CATALOG,
-        origins=origins,
         rules=administration.rules,
+        is_admin=settings.slurm.admins.__contains__,
         clock=clock,
         note=administration.note,
     )
@@ -525,7 +535,7 @@ def make_world(settings: Settings) -> World:
         admins=settings.slurm.admins,
         clock=clock,
         note=administration.note,
-        shut=access.ways.shut_grants,
+        shut=access.ways.shut,
         address=caller_address.get,
     )
     services = Services(

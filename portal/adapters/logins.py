@@ -11,7 +11,7 @@ from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
 from portal.adapters.tables import AccountRow, GrantRow, LoginRow, TicketRow, UtcDateTime
-from portal.core.access import Grant
+from portal.adapters.taking import drop_grants
 from portal.core.logins import BROWSER, KINDS, TOKEN, Login, Presence
 
 KEPT = timedelta(hours=1)
@@ -71,7 +71,7 @@ class LoginTable:
 
     def revoke(
         self, user: str, now: datetime, *, id: str | None = None, kinds: Collection[str] = KINDS
-    ) -> tuple[list[Login], list[Grant]]:
+    ) -> tuple[list[Login], list[str]]:
         """Take back somebody's logins (one, or all of these kinds), their tickets and grants."""
         everything = id is None and set(kinds) == set(KINDS)
         which = [_live(now), col(LoginRow.user) == user, col(LoginRow.kind).in_(kinds)]
@@ -84,14 +84,15 @@ class LoginTable:
                 row.revoked = now
             db.flush()
             if everything:
-                grants = _drop_access(db, col(TicketRow.user) == user, col(GrantRow.user) == user)
+                which_grants = col(GrantRow.user) == user
+                keys = _drop_access(db, col(TicketRow.user) == user, which_grants, now)
             else:
-                grants = _drop_of(db, hashes)
+                keys = _drop_of(db, hashes, now)
             db.commit()
-            return taken, grants
+            return taken, keys
 
-    def left_over(self) -> list[Grant]:
-        """Forget tickets and grants of logins that were taken back, and return the grants."""
+    def left_over(self, now: datetime) -> list[str]:
+        """Forget tickets and grants of logins that were taken back; returns the keys to shut."""
         revoked = select(LoginRow.hash).where(col(LoginRow.revoked).is_not(None))
         with Database(self._readers) as db:
             hashes = list(db.exec(revoked))
@@ -102,9 +103,9 @@ class LoginTable:
             if not hashes or not db.exec(select(made)).one():
                 return []
         with Database(self._engine) as db:
-            grants = _drop_of(db, hashes)
+            keys = _drop_of(db, hashes, now)
             db.commit()
-            return grants
+            return keys
 
     def inside(self, since: datetime, now: datetime) -> set[str]:
         """Who has used a login since then, or has a browser in an app."""
@@ -140,15 +141,13 @@ def _live(now: datetime) -> Any:
     return (col(LoginRow.expires) >= now) & col(LoginRow.revoked).is_(None)
 
 
-def _drop_of(db: Database, hashes: Collection[str]) -> list[Grant]:
-    return _drop_access(db, col(TicketRow.login).in_(hashes), col(GrantRow.login).in_(hashes))
+def _drop_of(db: Database, hashes: Collection[str], now: datetime) -> list[str]:
+    return _drop_access(db, col(TicketRow.login).in_(hashes), col(GrantRow.login).in_(hashes), now)
 
 
-def _drop_access(db: Database, tickets: Any, which: Any) -> list[Grant]:
-    grants = [Grant(**row.model_dump()) for row in db.exec(select(GrantRow).where(which))]
+def _drop_access(db: Database, tickets: Any, grants: Any, now: datetime) -> list[str]:
     db.exec(delete(TicketRow).where(tickets))
-    db.exec(delete(GrantRow).where(which))
-    return grants
+    return drop_grants(db, list(db.exec(select(GrantRow).where(grants))), now)
 
 
 def _login(row: LoginRow) -> Login:

@@ -71,6 +71,19 @@ class HaproxyRoutes:
         """Whether HAProxy has forgotten the map (it was restarted)."""
         return "value=" not in self._haproxy.ask(f"get map {self._map} {CANARY}")
 
+    def open_ways(self) -> dict[str, str]:
+        """The map as it is, and with an empty target each key by which somebody is still inside."""
+        inside = {
+            key
+            for process in self._haproxy.processes()
+            for key, _address in _INSIDE.findall(process.ask("show table live"))
+        }
+        lines = self._haproxy.ask(f"show map {self._map}").splitlines()
+        entries = (line.split() for line in lines)
+        known = {fields[1]: fields[2] for fields in entries if len(fields) == 3}
+        known.pop(CANARY, None)
+        return dict.fromkeys(inside, "") | known
+
     def fill(self, routes: Mapping[str, str]) -> None:
         """Give HAProxy the whole map again."""
         for key, target in routes.items():

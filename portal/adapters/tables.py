@@ -173,16 +173,36 @@ class AppRow(SQLModel, table=True):
     asked: str = ""
     details: str = ""
     shut: bool = False
+    moved: datetime | None = _time(default=None)
 
 
-class PortRow(SQLModel, table=True):
-    """Who had a port of the pool last."""
+class OriginRow(SQLModel, table=True):
+    """An origin that may be used again; the fields are those of core.origins.Origin and Use."""
 
-    __tablename__ = "port"
+    __tablename__ = "origin"
+    __table_args__ = (Index("origin_use", "owner", "environment", "version", "app"),)
 
-    port: int = Field(primary_key=True)
+    label: str = Field(primary_key=True)
+    is_port: bool = Field(index=True)
     owner: str
+    environment: str
+    version: str
+    app: str
+    kept: bool
+    shared: bool
+    mark: str
     used: datetime = _time()
+
+
+class ShuttingRow(SQLModel, table=True):
+    """A key that was taken away and of which HAProxy has not said yet that it is gone."""
+
+    __tablename__ = "shutting"
+
+    key: str = Field(primary_key=True)
+    session: str = Field(index=True)
+    app: str
+    since: datetime = _time()
 
 
 class ImageAppsRow(SQLModel, table=True):
@@ -202,6 +222,8 @@ class TicketRow(SQLModel, table=True):
 
     hash: str = Field(primary_key=True)
     label: str
+    session: str = Field(index=True)
+    app: str
     user: str
     login: str
     expires: datetime = _time()

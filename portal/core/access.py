@@ -44,6 +44,10 @@ class OpenApp:
     """What the app itself wants to be shown, such as its SSH host key."""
     shut: bool = False
     """Whether its owner has closed it: what needs no cookie stays shut until it is opened again."""
+    moved: datetime | None = None
+    """When its owner last asked for a port."""
+    still_open: bool = False
+    """Whether a way into it was taken away that HAProxy has not shut yet."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ class Ticket:
 
     hash: str
     label: str
+    session: str
+    app: str
     user: str
     login: str
     """The login (or token) it came from: logging out takes it back."""
@@ -121,6 +127,30 @@ def route_target(session: Session, server: str) -> str | None:
     if session.address is None or session.port is None:
         return None
     return f"{session.address}@{session.port}@{gateway_name(server, session.id)}"
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """An origin with a cookie, as the store knows both at one moment."""
+
+    opened: OpenApp
+    """The app that is there now."""
+    grant: Grant | None
+    """What the cookie is good for: this very app of this very session, for its owner."""
+
+
+@dataclass(frozen=True)
+class Redeemed:
+    """What a ticket was exchanged for."""
+
+    grant: Grant
+    opened: OpenApp
+    mark: str
+    """The origin's mark: a browser that has not seen it holds what was there before."""
+    new: bool
+    """False where the browser keeps the cookie that it has."""
+    dropped: tuple[str, ...] = ()
+    """Keys of older browsers, which had to make room."""
 
 
 @dataclass(frozen=True)

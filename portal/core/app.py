@@ -90,8 +90,14 @@ class AppSpec(BaseModel):
     """Programs or absolute paths, one of which an image has that can run it; () is any image."""
     public: bool = False
     """Whether its owner may open it to everybody."""
+    keep_origin: bool = False
+    """Whether its owner finds it at the same origin in the next session of the same image, so that
+    the browser's cache and settings are still good; not for what may be opened to everybody."""
     asks: Annotated[str, Field(max_length=200)] = ""
     """What its owner is asked for before it starts; the answer is in $SLIPWAY_ASKED."""
+    static_page: bool = False
+    """Whether its page at "/" is a file, the same for everybody and without secrets, so that it
+    may be compressed; other pages never are, as their length would tell of what is in them."""
     background: tuple[Request, ...] = ()
     """What an open window asks for by itself, which is no use of it: "/path" for GET, else
     "PUT /path"; paths are matched by their beginnings."""
@@ -117,6 +123,8 @@ class AppSpec(BaseModel):
             yield from self._as_sharer()
         elif not self.script:
             yield "command", "this is needed, or a start.sh beside it, or shares"
+        if self.keep_origin and self.public:
+            yield "keep_origin", "what may be public never has the same origin again"
         if bool(self.busy) != bool(self.busy_when):
             yield "busy" if self.busy else "busy_when", "busy and busy_when need each other"
         if self.kind == "ssh":
@@ -137,8 +145,10 @@ class AppSpec(BaseModel):
         return self.shares or self.name
 
 
-_WEB_ONLY = {"shares", "public", "listen", "background", "busy"}
-_SERVERS_OWN = {"listen", "asks", "busy", "busy_when", "noise"}
+_WEB_ONLY = {
+    "shares", "public", "keep_origin", "listen", "static_page", "background", "busy",
+}  # fmt: skip
+_SERVERS_OWN = {"listen", "static_page", "asks", "busy", "busy_when", "noise"}
 
 
 class Image(BaseModel):
@@ -199,7 +209,7 @@ class Catalog(BaseModel):
     apps: dict[str, AppSpec]
     images: tuple[Image, ...]
     found: dict[tuple[str, str], tuple[str, ...]] = {}
-    """The apps that sessions found in an image, by its environment and version."""
+    """The apps that administrators' sessions found in an image, by environment and version."""
     problems: tuple[str, ...] = ()
     """What is wrong with the site's descriptions, for administrators."""
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from portal.core.access import Grant
-
 BROWSER = "browser"
 TOKEN = "token"  # noqa: S105
 KINDS = (BROWSER, TOKEN)
@@ -103,16 +101,16 @@ class LoginStore(Protocol):
 
     def revoke(
         self, user: str, now: datetime, *, id: str | None = None, kinds: Collection[str] = KINDS
-    ) -> tuple[list[Login], list[Grant]]:
+    ) -> tuple[list[Login], list[str]]:
         """Take back somebody's logins (one, or all of these kinds), their tickets and grants.
 
-        One transaction; returns what was taken back. All kinds: the grants of logins that have
-        expired since are among them.
+        One transaction; returns what was taken back, and the keys that HAProxy must forget. All
+        kinds: the grants of logins that have expired since are among them.
         """
         ...
 
-    def left_over(self) -> list[Grant]:
-        """Forget tickets and grants of logins that were taken back, and return the grants."""
+    def left_over(self, now: datetime) -> list[str]:
+        """Forget tickets and grants of logins that were taken back; returns the keys to shut."""
         ...
 
     def inside(self, since: datetime, now: datetime) -> set[str]:

@@ -178,11 +178,18 @@ class Routes(Protocol):
         ...
 
     def know_background(self, paths: Collection[str]) -> None:
-        """Say which requests are no use of an app: "app/METHOD/path", by their beginnings."""
+        """Say which requests are no use of an app: "app/METHOD/path", by their beginnings.
+
+        "app/STATIC" says that the app's page at "/" may be compressed.
+        """
         ...
 
     def lost(self) -> bool:
         """Whether HAProxy has forgotten the map (it was restarted)."""
+        ...
+
+    def open_ways(self) -> dict[str, str]:
+        """The map as it is, and with an empty target each key by which somebody is still inside."""
         ...
 
     def fill(self, routes: Mapping[str, str]) -> None:

@@ -241,6 +241,7 @@ def _app(
         "url": app_address(app, opened, origins),
         "public": since is not None,
         "public_since": _time(since),
+        "still_open": opened is not None and opened.still_open,
     }
 
 

@@ -22,18 +22,19 @@ from flask import (
     request,
 )
 from flask.typing import ResponseReturnValue
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
-from portal.access import Gate
 from portal.core.access import AppState
 from portal.core.ends import app_trouble
 from portal.core.session import OVER, State
 from portal.core.stores import SlurmStatus
 from portal.core.view import shown_reason
+from portal.entering import Gate
 from portal.errors import NotFound, PortalError, Unauthorized
 from portal.services import Services
 from portal.web import errors
 from portal.web.context import EXTENSION, services
+from portal.web.enter import ENTER
 from portal.web.paths import here, local_path, next_query
 from portal.web.security import harden
 
@@ -45,6 +46,8 @@ POLICY = (
 )
 MOST_COOKIES = 8
 """So many of one name are looked at."""
+SEEN_SECONDS = 400 * 24 * 3600
+"""For how long a browser remembers that it was cleared; browsers keep no cookie for longer."""
 ANY = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -133,43 +136,62 @@ def _cookie_name() -> str:
 
 
 def _gate() -> Gate | None:
+    return _find()[0]
+
+
+def _find() -> tuple[Gate | None, str]:
+    """What the browser is told, and the good one of its cookies ("" without one)."""
     # Another origin may have planted cookies of this name: any good one counts.
     found = None
     for cookie in request.cookies.getlist(_cookie_name())[:MOST_COOKIES] or [""]:
         with suppress(NotFound):
             found = services().access.gate(_label(), cookie)
             if found.inside:
-                break
-    return found
+                return found, cookie
+    return found, ""
 
 
-@blueprint.get("/.slipway/enter")
+@blueprint.get(ENTER)
 def enter() -> ResponseReturnValue:
     """Exchange the ticket for the cookie, and go on to the app."""
-    web = services().settings.web
+    if request.method == "HEAD":
+        # Whoever only looks at an address, as chats do, must not spend its ticket.
+        raise MethodNotAllowed(["GET"])
     target = local_path(request.args.get("next"))
-    earlier = _gate()
+    earlier, has = _find()
     try:
-        cookie, path = services().access.enter(_label(), request.args.get("ticket", ""))
+        entered = services().access.enter(_label(), request.args.get("ticket", ""), has)
     except Unauthorized:
         if earlier is None or not earlier.inside:
             raise
         # The same link again, in a browser that is inside already.
         return redirect(target or earlier.app.path, 303)
-    response = make_response(redirect(target or path, 303))
-    if web.apps == "ports" and not (earlier and earlier.inside):
-        # What the port's last app left in this browser. Not cookies: those of this host's other
-        # ports would go with them.
-        response.headers["Clear-Site-Data"] = '"cache", "storage"'
-    response.set_cookie(
-        _cookie_name(),
-        cookie,
-        httponly=True,
-        samesite="Lax",
-        secure=web.secure,
-        path="/",
-    )
+    response = make_response(redirect(target or entered.path, 303))
+    _clear(response, entered.mark)
+    if entered.cookie is not None:
+        _set_cookie(response, _cookie_name(), entered.cookie, "/")
     return response
+
+
+def _clear(response: Response, mark: str) -> None:
+    """Have the browser forget what somebody else's app, or another image's, left at this origin.
+
+    Once for each browser: it remembers the origin's mark, which nobody else knows. Not cookies:
+    those of this host's other ports would go with them.
+    """
+    name = services().settings.web.seen_cookie(_label())
+    if mark and mark not in request.cookies.getlist(name):
+        response.headers["Clear-Site-Data"] = '"cache", "storage"'
+        _set_cookie(response, name, mark, ENTER, max_age=SEEN_SECONDS)
+
+
+def _set_cookie(
+    response: Response, name: str, value: str, path: str, max_age: int | None = None
+) -> None:
+    secure = services().settings.web.secure
+    response.set_cookie(
+        name, value, max_age, path=path, secure=secure, httponly=True, samesite="Lax"
+    )
 
 
 @blueprint.get("/.slipway/status")

@@ -62,7 +62,7 @@ def origin_of(url: str) -> str:
 def install(app: Flask, web: WebSettings) -> None:
     """Add the portal's rules for browsers to every answer."""
     own = origin_of(web.public_url)
-    apps = origin_of(web.app_url("*"))  # any port, or any subdomain
+    apps = " ".join(web.origins.patterns())  # any subdomain, any port of the pool
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; "
         "img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; "

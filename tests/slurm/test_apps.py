@@ -59,25 +59,26 @@ def enter(api: Api, session: str, app: str, asked: str) -> Visitor:
 
 @pytest.mark.parametrize(("environment", "version", "special"), SYSTEMS)
 def test_a_session_offers_what_its_image_can_run(
-    alice: Api, environment: str, version: str, special: set[str]
+    admin: Api, environment: str, version: str, special: set[str]
 ) -> None:
-    running = alice.running(environment=environment, version=version, resources=TINY)
+    running = admin.running(environment=environment, version=version, resources=TINY)
     apps = {app["name"] for app in running["apps"]}
     assert apps & SPECIAL == special
     assert apps >= EVERYWHERE
 
-    # From then on the launch form knows, too; each of the portal's processes within ten seconds.
+    # An administrator's session is believed for everybody: from then on the launch form knows, too;
+    # each of the portal's processes within ten seconds.
     def known() -> bool:
         found = {
             (one["name"], image["version"]): {app["name"] for app in image["apps"]}
-            for one in alice.ask("GET", "/environments")["environments"]
+            for one in admin.ask("GET", "/environments")["environments"]
             for image in one["versions"]
         }
         return found[environment, version] == apps
 
     wait_for("the form knows the apps", known)
     missing = next(iter({*SPECIAL} - special))
-    assert alice("POST", f"/sessions/{running['id']}/apps/{missing}").status_code == 404
+    assert admin("POST", f"/sessions/{running['id']}/apps/{missing}").status_code == 404
 
 
 def test_tensorboard_shows_a_curve(researcher: Api, session: Json) -> None:

@@ -15,8 +15,9 @@ from tests.unit.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready, token_of
 def enter(world: World, person: Person, session: str, app: str) -> str:
     """Click and exchange the ticket; returns the key in HAProxy's map."""
     link = world.access.open_app(person, session, app)
-    cookie, _path = world.access.enter(link.label, link.ticket)
-    return f"{link.label}.{hash_secret(cookie)}"
+    entered = world.access.enter(link.label, link.ticket)
+    assert entered.cookie is not None
+    return f"{link.label}.{hash_secret(entered.cookie)}"
 
 
 def test_ticket_cookie_route(world: World) -> None:
@@ -41,8 +42,7 @@ def test_notebook_shares_the_server_and_has_its_own_origin(world: World) -> None
     book = world.access.open_app(ALICE, session.id, "notebook")
     assert lab.label != book.label
     assert [order["name"] for _, order in world.runners.orders] == ["jupyterlab"]
-    _cookie, path = world.access.enter(book.label, book.ticket)
-    assert path == "/tree"
+    assert world.access.enter(book.label, book.ticket).path == "/tree"
     world.access.note_app(session, "jupyterlab", AppState.READY)
     assert [value.split("@")[2] for value in world.routes.map.values()] == [
         f"jupyterlab.{session.id}.slipway"
@@ -129,7 +129,7 @@ def test_a_restarted_haproxy_gets_its_routes_back(world: World) -> None:
 def test_the_gate_tells_the_owner_how_far_the_app_is_and_mends_the_route(world: World) -> None:
     session = ready(world, world.sessions.launch(ALICE, REQUEST))
     link = world.access.open_app(ALICE, session.id, "terminal")
-    cookie, _ = world.access.enter(link.label, link.ticket)
+    cookie = world.access.enter(link.label, link.ticket).cookie or ""
     assert world.access.gate(link.label, cookie).state is AppState.STARTING
     world.access.note_app(session, "terminal", AppState.READY)
     world.routes.map.clear()

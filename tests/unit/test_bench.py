@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import ways
+from bench import browser, ways
 from portal.runner import gateway
 from tests.cluster import ROOT
 
@@ -45,3 +45,14 @@ def test_gateway_is_what_the_runner_renders(tmp_path: Path) -> None:
     assert file
     connections = gateway.affordable_connections()
     assert written == gateway.render(str(run), ways.SESSION, ways.APPS, int(file[1]), connections)
+
+
+def test_the_browsers_figures_are_medians() -> None:
+    first = [browser.Load(1, 5_000_000), browser.Load(2, 1_000_000), browser.Load(3, 100_000)]
+    second = [browser.Load(3, 5_000_000), browser.Load(2, 1_000_000), browser.Load(1, 300_000)]
+    third = [browser.Load(2, 6_000_000), browser.Load(9, 1_000_000), browser.Load(8, 200_000)]
+    rounds = [first, second, third]
+    lines = browser.report(rounds).splitlines()
+    assert [line.split()[2:4] for line in lines[1:]] == [
+        ["2.00", "5.00"], ["2.00", "1.00"], ["3.00", "0.20"],
+    ]  # fmt: skip

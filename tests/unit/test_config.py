@@ -69,7 +69,7 @@ def test_the_port_can_come_from_outside(tmp_path: Path, monkeypatch: pytest.Monk
     assert web.app_url("11000") == "http://127.0.0.1:11000"
     monkeypatch.setenv("SLIPWAY_APPS", "subdomains")
     web = load_settings(write(tmp_path, "")).web
-    assert web.app_url("abc") == "http://abc.localhost:9000"
+    assert web.app_url("abc") == "http://abc.apps.localhost:9000"
     monkeypatch.setenv("SLIPWAY_APPS_PORTS", "many")
     with pytest.raises(SettingsError, match=r"web\.apps_ports"):
         load_settings(write(tmp_path, ""))
@@ -107,8 +107,35 @@ def test_apps_are_kept_apart_from_the_portal(tmp_path: Path, web: str, word: str
 
 
 def test_names_need_no_ports(tmp_path: Path) -> None:
-    text = "[web]\napps = 'subdomains'\napps_host = 'localhost'\napps_ports = [8000, 8100]"
-    assert load_settings(write(tmp_path, text)).web.apps == "subdomains"
+    text = "[web]\napps = 'subdomains'\napps_host = 'localhost'"
+    web = load_settings(write(tmp_path, text)).web
+    assert (web.apps, web.pool, web.ssh_host) == ("subdomains", None, "localhost")
+    with pytest.raises(SettingsError, match="Cookies ignore ports"):
+        load_settings(write(tmp_path, text + "\napps_ports = [9000, 9100]"))
+
+
+def test_names_and_ports_side_by_side(tmp_path: Path) -> None:
+    web = load_settings(
+        write(tmp_path, "[web]\napps = 'subdomains'\napps_ports = [9000, 9001]")
+    ).web
+    assert web.app_url("9000") == "http://127.0.0.1:9000"
+    assert web.app_url("abc") == "http://abc.apps.localhost:8080"
+
+
+@pytest.mark.parametrize("domain", ["localhost", "LocalHost", "portal.example.org", "example.org"])
+def test_the_apps_domain_never_has_the_portal_in_it(tmp_path: Path, domain: str) -> None:
+    host = domain if domain.lower() == "localhost" else "portal.example.org"
+    text = f"[web]\napps = 'subdomains'\napps_domain = '{domain}'\npublic_url = 'http://{host}'"
+    with pytest.raises(SettingsError, match="contains the portal"):
+        load_settings(write(tmp_path, text))
+
+
+def test_a_ports_quarantine_outlasts_every_login(tmp_path: Path) -> None:
+    """H1: nobody gets a port to which an open window still sends."""
+    text = "[web]\nlogin_hours = {}\nport_quarantine_days = 2"
+    assert load_settings(write(tmp_path, text.format(47))).web.login_hours == 47
+    with pytest.raises(SettingsError, match="port_quarantine_days is 2"):
+        load_settings(write(tmp_path, text.format(48)))
 
 
 def test_the_clusters_own_settings_are_good() -> None:

@@ -163,6 +163,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                         "public": YES_NO
                         | {"description": "whether everybody who knows the address may use it"},
                         "public_since": MAYBE_TIME,
+                        "still_open": YES_NO
+                        | {"description": "a way was taken away that is not shut yet"},
                     }
                 )
             ),

@@ -49,7 +49,7 @@ def test_the_database_has_no_value_in_clear(tmp_path: Path, keys: Path, url: str
     engine, sealer = open_database(url), Sealer(keys)
     store, presets = Store(engine, sealer), PresetTable(engine, sealer)
     store.add([session(1)], "key", "fingerprint-4711", ENV)
-    presets.save("alice", Preset("mine", {"environment": "python", "env": ENV}, NOON), False)
+    presets.save("alice", Preset("mine", {"environment": "python", "env": ENV}, NOON), False, 100)
     for secret in (CANARY.encode(), b"fingerprint-4711"):
         assert secret not in dump(tmp_path)
     assert store.env(session(1).id) == ENV
@@ -168,7 +168,7 @@ def test_without_its_key_nothing_but_the_values_is_lost(keys: Path, url: str) ->
     engine = open_database(url)
     store, presets = Store(engine, Sealer(keys)), PresetTable(engine, Sealer(keys))
     store.add([session(1)], None, "", ENV)
-    presets.save("alice", Preset("mine", {"env": ENV}, NOON), False)
+    presets.save("alice", Preset("mine", {"env": ENV}, NOON), False, 100)
     shutil.move(keys, keys.with_name("away"))
     store, presets = Store(engine, Sealer(keys)), PresetTable(engine, Sealer(keys))
     for act in (

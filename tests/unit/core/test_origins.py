@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from portal.core.origins import BAD_PORTS, Origins, PortUse, choose_port
+from portal.core.origins import (
+    BAD_PORTS,
+    Origin,
+    Origins,
+    Places,
+    PortChooser,
+    PortRules,
+    Seeker,
+    Use,
+    choose_name,
+    occupy,
+)
 
-SITE = Origins("http", "ports", "127.0.0.1", 8080, (10078, 10082), (10083, 10085))
+SITE = Origins("http", "ports", "apps.localhost", "127.0.0.1", 8080, (10078, 10082), (10083, 10085))
 
 
 def test_ports_that_browsers_refuse_are_left_out() -> None:
@@ -25,8 +36,27 @@ def test_ssh_is_no_browser() -> None:
     assert site.fits("10080", "ssh")
 
 
-def test_names_have_no_ports() -> None:
-    assert replace(SITE, mode="subdomains").usable("web") == []
+def test_names_and_ports_side_by_side() -> None:
+    both = replace(SITE, mode="subdomains")
+    name = "0a" * 10
+    assert both.url("10079") == "http://127.0.0.1:10079"
+    assert both.url(name) == f"http://{name}.apps.localhost:8080"
+    for label in ("10079", name):
+        assert both.label_at(both.url(label).removeprefix("http://")) == label
+        assert both.fits(label, "web")
+    assert both.label_at("127.0.0.1:8080") is None
+    alone = replace(both, ports=None)
+    assert alone.usable("web") == []
+    assert not alone.fits("10079", "web")
+    assert alone.label_at("127.0.0.1:10079") is None
+    assert not SITE.fits(name, "web")
+    assert SITE.label_at(f"{name}.apps.localhost:8080") is None
+
+
+def test_a_number_in_other_digits_is_no_port() -> None:
+    for odd in ("010079", "\u0661\u0660\u0660\u0667\u0669", "+10079", "10079 "):
+        assert SITE.label_at(f"127.0.0.1:{odd}") is None
+        assert not SITE.fits(odd, "web")
 
 
 def test_the_list_is_the_standards() -> None:
@@ -37,25 +67,99 @@ def test_the_list_is_the_standards() -> None:
     assert not {8080, 8443, 8888, 10000, 10079, 10081} & BAD_PORTS
 
 
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+RULES = PortRules(per_person=2, quarantine=timedelta(days=30))
+LAB = Use("alice", "python", "3.13", "jupyterlab")
+ALICE = Seeker(LAB, "web", keep=True, open=False)
+PUBLIC = Seeker(replace(LAB, app="webapp"), "web", keep=False, open=True)
+
+
+def had(port: int, use: Use, days: int = 1, *, kept: bool = False, shared: bool = False) -> Origin:
+    """A port that was left so many days ago."""
+    return Origin(str(port), use, kept, shared, "m", NOW - timedelta(days=days))
+
+
+def chooser(*known: Origin, taken: tuple[int, ...] = (), seeker: Seeker = ALICE) -> PortChooser:
+    """Of the ports 1 to 3."""
+    places = Places({str(port) for port in taken}, {origin.label: origin for origin in known})
+    return PortChooser([1, 2, 3], places, seeker, RULES, NOW)
+
+
+BOBS = replace(LAB, owner="bob")
+OTHER = replace(LAB, app="terminal")
+
+
 @pytest.mark.parametrize(
-    ("taken", "memory", "preferred", "port"),
+    ("known", "taken", "port"),
     [
-        ([], {}, None, 1),
-        ([], {}, 3, 3),
-        ([3], {}, 3, 1),
-        ([], {}, 9, 1),
-        ([1], {2: "bob"}, None, 3),
-        ([], {1: "bob", 2: "alice"}, None, 2),
-        ([], {1: "bob", 2: "bob"}, 1, 1),
-        ([2], {1: "bob", 3: "carol"}, None, 3),
-        ([1, 2, 3], {}, 1, None),
+        ([], (), 1),
+        ([], (1,), 2),
+        ([had(3, LAB)], (), 3),
+        ([had(3, LAB)], (3,), 1),
+        ([had(2, OTHER)], (), 2),
+        ([had(2, OTHER, kept=True)], (), 1),
+        ([had(2, OTHER, kept=True), had(1, BOBS), had(3, BOBS)], (), 2),
+        ([had(1, BOBS)], (), 2),
+        ([had(1, BOBS), had(2, BOBS), had(3, BOBS)], (), None),
+        ([had(1, BOBS, 31), had(2, BOBS, 40), had(3, BOBS)], (), 2),
+        ([had(1, BOBS, 31), had(2, BOBS, 40)], (), 3),
+        ([had(1, LAB), had(2, OTHER)], (1, 2), None),
+        ([had(1, LAB, 31), had(2, OTHER, 31)], (), 1),
+    ],
+)  # fmt: skip
+def test_ones_own_port_then_a_new_one_then_one_that_was_long_left(
+    known: list[Origin], taken: tuple[int, ...], port: int | None
+) -> None:
+    """H1, C1: a port that was left stays its owner's, and nobody holds more than so many."""
+    assert chooser(*known, taken=taken).choose(min) == port
+
+
+@pytest.mark.parametrize(
+    ("known", "taken", "seeker", "words"),
+    [
+        ([], (), ALICE, ""),
+        ([], (2,), ALICE, "Port 2 is taken"),
+        ([had(2, BOBS)], (), ALICE, "Port 2 was somebody else's until lately"),
+        ([had(2, BOBS, 30)], (), ALICE, ""),
+        ([had(2, BOBS, 30)], (), PUBLIC, "Port 2 was somebody else's once"),
+        ([had(2, LAB, shared=True)], (), ALICE, ""),
+        ([had(2, LAB, shared=True)], (), PUBLIC, "Port 2 was somebody else's once"),
+        ([had(1, LAB), had(3, LAB)], (), ALICE, "You hold 2 ports"),
+        ([had(1, LAB), had(3, LAB, 31)], (), ALICE, ""),
+        ([had(1, LAB), had(2, LAB)], (), ALICE, ""),
     ],
 )
-def test_the_preferred_port_then_ones_own_then_the_one_unused_for_longest(
-    taken: list[int], memory: dict[int, str], preferred: int | None, port: int | None
+def test_a_wish_gets_no_further(
+    known: list[Origin], taken: tuple[int, ...], seeker: Seeker, words: str
 ) -> None:
-    uses = {
-        number: PortUse(owner, datetime(2026, 11, 20 - number, tzinfo=UTC))
-        for number, owner in memory.items()
-    }
-    assert choose_port([1, 2, 3], taken, uses, "alice", preferred, min) == port
+    """H1: naming a port gives nobody what they would not get otherwise."""
+    assert chooser(*known, taken=taken, seeker=seeker).refusal(2).startswith(words)
+    assert bool(chooser(*known, taken=taken, seeker=seeker).refusal(2)) == bool(words)
+
+
+def test_ssh_needs_no_quarantine() -> None:
+    seeker = replace(ALICE, kind="ssh")
+    assert not chooser(had(2, BOBS), seeker=seeker).refusal(2)
+
+
+def test_an_origin_is_marked_when_its_use_changes() -> None:
+    first = occupy(None, "2", ALICE, NOW, "new")
+    assert (first.mark, first.shared) == ("", False)
+    assert occupy(first, "2", ALICE, NOW, "new").mark == ""
+    image = replace(ALICE, use=replace(LAB, version="3.14"))
+    second = occupy(first, "2", image, NOW, "new")
+    assert (second.mark, second.shared) == ("new", False)
+    third = occupy(second, "2", replace(ALICE, use=BOBS), NOW, "newer")
+    assert (third.mark, third.shared) == ("newer", True)
+    assert occupy(third, "2", ALICE, NOW, "newest").shared
+
+
+def test_the_same_name_for_the_same_use_unless_somebody_is_there() -> None:
+    name = Origin("ab" * 10, LAB, kept=True, shared=False, mark="", used=NOW)
+    known = {name.label: name}
+    assert choose_name(Places(set(), known), ALICE) == name.label
+    assert choose_name(Places({name.label}, known), ALICE) is None
+    assert choose_name(Places(set(), known), replace(ALICE, keep=False)) is None
+    assert choose_name(Places(set(), known), replace(ALICE, use=BOBS)) is None
+    port = {"2": had(2, LAB, kept=True)}
+    assert choose_name(Places(set(), port), ALICE) is None

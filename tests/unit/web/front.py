@@ -245,7 +245,7 @@ def read(connection: http.client.HTTPConnection) -> Answer:
     return answer
 
 
-def _free_ports(count: int) -> int:
+def free_ports(count: int) -> int:
     """The first of so many free ports in a row, from those that are this process's own.
 
     Below the ports that the kernel gives to connections, and apart from those of the processes that
@@ -306,7 +306,7 @@ def running_front(folder: Path, mode: Mode = "ports", **web: object) -> Iterator
     """HAProxy between us, a portal and one session; more settings of the web may be given."""
     ca = folder / "ca"
     prepare_authorities(ca, "portal")
-    port = _free_ports(2 + 2 * POOL)
+    port = free_ports(2 + 2 * POOL)
     runners_port, first = port + 1, port + 2
     settings = make_settings(
         folder,
@@ -329,7 +329,7 @@ def running_front(folder: Path, mode: Mode = "ports", **web: object) -> Iterator
     process = subprocess.Popen([*argv, "-f", str(folder / "haproxy.cfg")])
     try:
         routes = HaproxyRoutes(str(folder))
-        _wait_for(routes, process)
+        wait_for_haproxy(routes, process)
         routes.fill({})
         label = str(first) if mode == "ports" else "a1b2c3d4e5f6a7b8c9d0"
         app_port = first if mode == "ports" else port
@@ -344,7 +344,7 @@ def running_front(folder: Path, mode: Mode = "ports", **web: object) -> Iterator
             server.server_close()
 
 
-def _wait_for(routes: HaproxyRoutes, process: subprocess.Popen[bytes]) -> None:
+def wait_for_haproxy(routes: HaproxyRoutes, process: subprocess.Popen[bytes]) -> None:
     # Not by its port, on which the HAProxy of another test could answer.
     for _ in range(200):
         assert process.poll() is None, "HAProxy did not start"

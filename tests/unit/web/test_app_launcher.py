@@ -169,7 +169,7 @@ def test_public_visibly_and_until_taken_back(
         for line in world.services.administration.journal(ADMIN, JournalFilter(), 100, None)[0]
     ]
     assert [word for word in words if word.startswith("app.")] == [
-        "app.unpublish", "app.open", "app.open", "app.publish",
+        "app.unpublish", "app.open", "app.publish",
     ]  # fmt: skip
 
 

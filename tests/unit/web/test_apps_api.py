@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from portal.core.access import AppWish, public_key
+from portal.core.origins import Choice, Seeker, Use, occupy
 from portal.errors import Conflict, InvalidRequest
 from tests.fakes import World, make_world
 from tests.unit.test_sessions import ALICE, REQUEST
@@ -100,7 +101,9 @@ def test_a_port_that_browsers_refuse_goes_to_nobody(tmp_path: Path) -> None:
 def test_an_app_on_such_a_port_moves_when_it_is_opened_again(tmp_path: Path) -> None:
     world = make_world(make_settings(tmp_path, apps="ports", apps_ports=[10079, 10080]))
     session = world.sessions.launch(ALICE, REQUEST)
-    assert world.doors.want_app(session.id, "board", "10080")
+    board = Seeker(Use("alice", "python", "3.13", "board"), "web", keep=False, open=True)
+    bad = occupy(None, "10080", board, world.clock(), "")
+    world.doors.place(session.id, None, board, lambda _places: Choice(bad), world.clock())
     assert world.access.open_app(ALICE, session.id, "board").label == "10079"
 
 

@@ -86,7 +86,7 @@ def test_the_same_browser_may_use_its_link_again(inside: Browser, link: str) -> 
 def test_a_ticket_is_good_at_its_origin_only(app: Flask, link: str) -> None:
     origin, path = _split(link)
     another = {"127.0.0.1": "http://127.0.0.1:10199"}.get(urlsplit(origin).hostname or "")
-    answer = Browser(app, another or "http://another.localhost:8080").get(path)
+    answer = Browser(app, another or "http://another.apps.localhost:8080").get(path)
     assert answer.status_code == 401
 
 
@@ -193,6 +193,8 @@ def test_other_names_are_refused(app: Flask) -> None:
     for host in (
         "http://evil.example.org",
         "http://a.b.localhost:8080",
+        "http://a.b.apps.localhost:8080",
+        "http://apps.localhost:8080",
         "http://localhost.evil.org",
         "http://127.0.0.1",
         "http://127.0.0.1:9999",
@@ -216,14 +218,56 @@ def test_a_planted_cookie_does_no_harm(inside: Browser, app: Flask) -> None:
     assert answer.json["step"] == "queued"
 
 
-def test_what_a_ports_last_app_left_is_cleared_once(
-    world: World, app: Flask, alice: Browser, runner: Runner, link: str
+def test_what_another_app_left_at_a_port_is_cleared_once(
+    app: Flask, alice: Browser, runner: Runner, link: str
 ) -> None:
+    """H1: storage of an origin's last use is not the next one's; what is still good stays."""
+    port = _label(link)
     origin, path = _split(link)
     browser = Browser(app, origin)
-    first = browser.get(path).headers.get("Clear-Site-Data")
-    assert first == ('"cache", "storage"' if world.services.settings.web.apps == "ports" else None)
-    again = alice.post(f"/sessions/{runner.session.id}/apps/jupyterlab/open").headers["Location"]
+    assert "Clear-Site-Data" not in browser.get(path).headers
+    if not port.isdigit():  # a name is never anything else's
+        return
+    place = f"/sessions/{runner.session.id}/apps/jupyterlab/open"
+    free = "10009" if port != "10009" else "10007"
+    moved = alice.post(place, {"preferred_port": free}, follow_redirects=False)
+    assert free in moved.headers["Location"]
+    board = f"/sessions/{runner.session.id}/apps/board/open"
+    another = alice.post(board, {"preferred_port": port}).headers["Location"]
+    answer = browser.get(_split(another)[1])
+    assert answer.headers["Clear-Site-Data"] == '"cache", "storage"'
+    seen = next(one for one in answer.headers.getlist("Set-Cookie") if "_seen_" in one)
+    assert "HttpOnly" in seen
+    assert "Path=/.slipway/enter" in seen
+    again = alice.post(board).headers["Location"]
     answer = browser.get(_split(again)[1])
     assert answer.status_code == 303
     assert "Clear-Site-Data" not in answer.headers
+
+
+def test_looking_at_a_link_does_not_spend_its_ticket(app: Flask, link: str) -> None:
+    """B36: HEAD, as chats and mail programs send it."""
+    origin, path = _split(link)
+    browser = Browser(app, origin)
+    looked = browser.client.head(path, base_url=origin)
+    assert (looked.status_code, looked.headers.getlist("Set-Cookie")) == (405, [])
+    assert browser.get(path).status_code == 303
+
+
+def test_a_missing_ticket_is_called_missing(app: Flask, link: str) -> None:
+    """B36."""
+    origin, _ = _split(link)
+    for query in ("", "?ticket="):
+        answer = Browser(app, origin).get(f"/.slipway/enter{query}", headers=HTML)
+        assert answer.status_code == 401
+        assert "The ticket is missing" in answer.text
+
+
+def test_a_browser_that_is_inside_keeps_its_cookie(
+    inside: Browser, alice: Browser, runner: Runner
+) -> None:
+    """L10: clicking again and again makes no more grants."""
+    again = alice.post(f"/sessions/{runner.session.id}/apps/jupyterlab/open").headers["Location"]
+    answer = inside.get(_split(again)[1], headers=HTML)
+    assert (answer.status_code, answer.headers.getlist("Set-Cookie")) == (303, [])
+    assert inside.get("/.slipway/status").status_code == 200

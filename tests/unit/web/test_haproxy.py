@@ -55,7 +55,9 @@ def test_the_portals_host_leads_to_the_portal(front: Front) -> None:
     assert answer.sent("x-forwarded-for") == ["127.0.0.1"]
 
 
-@pytest.mark.parametrize("host", ["evil.example.org", "localhost.evil.org", "a.b.localhost", ""])
+@pytest.mark.parametrize(
+    "host", ["evil.example.org", "localhost.evil.org", "a.b.apps.localhost", "a.localhost", ""]
+)
 def test_other_hosts_lead_nowhere(front: Front, host: str) -> None:
     assert front.ask(host).status in (400, 404)
 
@@ -151,7 +153,7 @@ def test_a_cookie_is_good_at_one_origin_only(front: Front, route: str) -> None:
         port = front.app_port + 1
         host = f"127.0.0.1:{port}"
     else:
-        port, host = front.port, f"other.localhost:{front.port}"
+        port, host = front.port, f"other.apps.localhost:{front.port}"
     name = front.web.app_cookie(host.split(".", maxsplit=1)[0] if port == front.port else str(port))
     for cookie in (front.cookie, f"{name}={COOKIE}"):
         answer = front.raw(host, "/", "GET", "", [("Cookie", cookie)], port)

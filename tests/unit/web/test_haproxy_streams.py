@@ -65,6 +65,19 @@ def test_taking_a_key_away_cuts_who_is_inside_by_it_and_nobody_else(
         assert all(other.echoes() for other in alive)
 
 
+def test_the_map_can_be_read_with_who_is_still_inside(front: Front, keys: list[str]) -> None:
+    """M1: an entry that is gone does not mean that nobody is inside any more."""
+    assert front.routes.open_ways() == dict.fromkeys(keys, front.target)
+    with closing(Stream(front)) as stream:
+        assert stream.opened
+        run = front.ca.parent
+        Haproxy(str(run)).ask(f"del map {run}/routes.map {front.key}")
+        left = front.routes.open_ways()
+        assert left == dict.fromkeys(keys[1:], front.target) | {front.key: ""}
+        front.routes.remove(front.key)
+        assert stream.ended()
+
+
 def test_after_a_reload_streams_live_on_and_can_still_be_cut(front: Front, keys: list[str]) -> None:
     streams = open_all(front)
     front.process.send_signal(signal.SIGUSR2)

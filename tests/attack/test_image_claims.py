@@ -1,0 +1,77 @@
+"""An attack on what everybody's launcher shows: one session lies about what its image can run."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+
+from tests.client import Api, Json
+from tests.cluster import Cluster, wait_for
+
+REQUEST = (
+    "openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=x "
+    "-keyout /dev/null 2>/dev/null"
+)
+
+
+def _token(cluster: Cluster, bob: Api) -> tuple[str, Json]:
+    """The token of a new session of bob's, which he reads before his job has taken it away."""
+    caught: list[str] = []
+
+    def watch() -> None:
+        loop = "while :; do cat ~/.slipway/sessions/*/spec.json 2>/dev/null; sleep 0.01; done"
+        words = ("login", "timeout", "8", "sh", "-c", loop)
+        caught.append(cluster.run(*words, user="bob", check=False))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    time.sleep(1)
+    session = bob.launch()
+    watcher.join()
+    found = re.findall(r'"token": ?"([^"]+)"', "".join(caught))
+    assert found, "he was not quick enough"
+    return found[-1], bob.wait_state(session["id"], "RUNNING")
+
+
+def _say(cluster: Cluster, session: Json, token: str, port: int) -> str:
+    """Bob calls back in the name of his own runner."""
+    request = cluster.run("login", "sh", "-c", REQUEST, user="bob")
+    body = json.dumps(
+        {
+            "job_id": session["job_id"],
+            "node": session["node"],
+            "port": port,
+            "csr": request,
+            "apps": ["webapp"],
+        }
+    )
+    words = ["curl", "-sk", "-w", "%{http_code}", "-o", "/dev/null", "-X", "POST", "--data", "@-"]
+    words += ["-H", f"Authorization: Bearer {token}", "-H", "Content-Type: application/json"]
+    address = f"https://portal:8443/runner/v1/sessions/{session['id']}/ready"
+    return cluster.run("login", *words, address, user="bob", stdin=body)
+
+
+def _offered(api: Api) -> set[str]:
+    """The apps of python 3.13, as the launch form knows them."""
+    for environment in api.ask("GET", "/environments")["environments"]:
+        for version in environment["versions"]:
+            if (environment["name"], version["version"]) == ("python", "3.13"):
+                return {app["name"] for app in version["apps"]}
+    raise AssertionError("no such image")
+
+
+def test_one_user_does_not_decide_which_apps_others_see(
+    cluster: Cluster, alice: Api, bob: Api
+) -> None:
+    """M4: his session says that the image has nothing but a web app of one's own."""
+    before = _offered(alice)
+    assert "jupyterlab" in before
+    token, session = _token(cluster, bob)
+    assert _say(cluster, session, token, 1) == "200"
+    told = wait_for("his own session", lambda: {a["name"] for a in bob.get(session["id"])["apps"]})
+    assert told == {"webapp"}
+    for _ in range(5):  # each of the portal's processes reads it again after ten seconds
+        time.sleep(3)
+        assert _offered(alice) == before

@@ -1,0 +1,132 @@
+"""Attacks with tickets: a link is good once, for the app it was made for, and for nobody else."""
+
+from __future__ import annotations
+
+import http.client
+from urllib.parse import urlsplit
+
+from tests.attack.doors import free_ports, is_in, link, move, port_of, redeem
+from tests.client import OVER, Api, Json, Visitor
+
+HTML = {"Accept": "text/html", "Sec-Fetch-Dest": "document"}
+
+
+def test_bobs_ticket_never_opens_what_is_alices(alice: Api, bob: Api) -> None:
+    """C1: he has a ticket for a port, leaves it, and she opens JupyterLab there."""
+    his, hers = bob.running()["id"], alice.running()["id"]
+    ports = free_ports(bob, his, "terminal")
+    wished = next(port for port in ports if port_of(move(bob, his, "terminal", port)) == port)
+    kept = link(bob, his, "terminal")
+    assert port_of(kept) == wished
+    other = next(
+        port for port in ports if port_of(move(bob, his, "terminal", port)) not in (wished,)
+    )
+    assert other != wished
+    opened = move(alice, hers, "jupyterlab", wished)
+    status, visitor = redeem(kept["url"])
+    assert not is_in(visitor), f"bob is at {opened['url']}: {status}"
+    assert not visitor.cookie
+    Visitor(opened["url"]).enter()
+
+
+def test_a_ticket_is_good_for_its_own_app_alone(researcher: Api, session: Json) -> None:
+    """C1: another app of the same owner's, at the port that the first one has left."""
+    ports = free_ports(researcher, session["id"], "terminal")
+    first = next(
+        port for port in ports if port_of(move(researcher, session["id"], "terminal", port)) == port
+    )
+    old = link(researcher, session["id"], "terminal")
+    inside = redeem(link(researcher, session["id"], "terminal")["url"])[1]
+    assert is_in(inside)
+    second = next(
+        port
+        for port in ports
+        if port != first and port_of(move(researcher, session["id"], "terminal", port)) == port
+    )
+    assert second != first
+    now = move(researcher, session["id"], "webapp", first)
+    assert port_of(now) == first
+    status, visitor = redeem(old["url"])
+    assert status == 401, "a ticket for the terminal opened another app"
+    assert not is_in(visitor)
+    assert not is_in(inside), "a cookie for the terminal opened another app"
+
+
+def test_closing_ends_the_tickets(researcher: Api, session: Json) -> None:
+    """L10: a link that was not used yet."""
+    old = link(researcher, session["id"], "terminal")
+    path = f"/sessions/{session['id']}/apps/terminal"
+    assert researcher("DELETE", path).status_code == 204
+    assert redeem(old["url"])[0] == 401
+    assert redeem(link(researcher, session["id"], "terminal")["url"])[0] == 303
+
+
+def test_making_private_ends_the_tickets(researcher: Api, session: Json) -> None:
+    """L10: a link to what was open to everybody."""
+    old = link(researcher, session["id"], "webapp", public=True, asked="sleep 60")
+    link(researcher, session["id"], "webapp", public=False)
+    assert redeem(old["url"])[0] == 401
+
+
+def test_the_last_sessions_ticket_and_cookie_are_worth_nothing_in_the_next(alice: Api) -> None:
+    """C1: JupyterLab finds its origin again; who was let in before does not."""
+    first = alice.running()["id"]
+    lab = alice.open(first, "jupyterlab")
+    old = link(alice, first, "jupyterlab")
+    alice.stop(first)
+    alice.wait_state(first, *OVER)
+    again = link(alice, alice.running()["id"], "jupyterlab")
+    assert again["url"].startswith(lab.origin + "/"), "another origin: the browser's cache is lost"
+    assert redeem(old["url"])[0] == 401
+    assert not is_in(lab)
+    assert redeem(again["url"])[0] == 303
+
+
+def test_tickets_and_browsers_are_a_few(researcher: Api, session: Json) -> None:
+    """L10: the newest ones are good, the oldest are not."""
+    links = [link(researcher, session["id"], "terminal")["url"] for _ in range(12)]
+    assert [redeem(url)[0] for url in links] == [401] * 4 + [303] * 8
+    inside = [redeem(link(researcher, session["id"], "terminal")["url"])[1] for _ in range(20)]
+    good = [is_in(visitor) for visitor in inside]
+    assert good == [False] * 4 + [True] * 16
+
+
+def test_looking_does_not_spend_a_ticket_and_a_missing_one_is_called_so(
+    researcher: Api, session: Json
+) -> None:
+    """B36: HEAD, and no ticket at all."""
+    url = link(researcher, session["id"], "terminal")["url"]
+    visitor = Visitor(url)
+    looked = visitor.http.head(url, timeout=10, allow_redirects=False)
+    assert looked.status_code == 405
+    assert not visitor.cookie
+    assert redeem(url)[0] == 303
+    empty = Visitor(url).get("/.slipway/enter?ticket=", headers=HTML)
+    assert empty.status_code == 401
+    assert "The ticket is missing" in empty.text
+
+
+def test_two_origins_are_refused(researcher: Api, session: Json) -> None:
+    """B36: one of another site, one of its own; in both orders."""
+    visitor = researcher.open(session["id"], "terminal")
+    place = urlsplit(visitor.origin)
+    for origins in (["http://evil.example.org", visitor.origin], [visitor.origin] * 2):
+        answer = _raw(visitor, place.netloc, origins)
+        assert answer in (400, 403), origins
+
+
+def _raw(visitor: Visitor, host: str, origins: list[str]) -> int:
+    place = urlsplit(visitor.origin)
+    secure = place.scheme == "https"
+    kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+    connection = kind("127.0.0.1", place.port or (443 if secure else 80), timeout=10)
+    connection.putrequest("GET", "/ws", skip_host=True)
+    lines = [("Host", host), ("Cookie", f"{visitor.cookie_name}={visitor.cookie}")]
+    lines += [("Upgrade", "websocket"), ("Connection", "Upgrade")]
+    lines += [("Sec-WebSocket-Version", "13"), ("Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==")]
+    for name, value in lines + [("Origin", origin) for origin in origins]:
+        connection.putheader(name, value)
+    connection.endheaders()
+    status = connection.getresponse().status
+    connection.close()
+    return status

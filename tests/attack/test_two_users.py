@@ -1,0 +1,115 @@
+"""Two people do what they like on the real cluster: nobody is inside of what is not theirs.
+
+Short; the same with many steps is tests/unit/web/test_two_users.py.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from tests.attack.doors import PUBLIC_APP, free_ports, link
+from tests.client import TIMEOUT, Api, Visitor
+
+APP = "webapp"
+PEOPLE = st.sampled_from(("alice", "bob"))
+
+
+class TwoUsers(RuleBasedStateMachine):
+    """Each has one session with a web app that says whose it is."""
+
+    people: ClassVar[dict[str, Api]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session: dict[str, str] = {}
+        self.word: dict[str, str] = {}
+        self.links: list[tuple[str, str]] = []
+        self.visitors: list[tuple[str, Visitor]] = []
+        self.public = {"alice": False, "bob": False}
+        for name in self.people:
+            self._launch(name)
+        self.ports = free_ports(self.people["bob"], self.session["bob"], APP)[:3]
+
+    def _launch(self, name: str) -> None:
+        self.session[name] = self.people[name].running(resources={"cpus": 1, "memory": "300m"})[
+            "id"
+        ]
+        self.word[name] = f"{name}-{uuid.uuid4().hex}"
+        self.public[name] = False
+        command = PUBLIC_APP.format(word=self.word[name])
+        link(self.people[name], self.session[name], APP, asked=command)
+
+    @rule(
+        name=PEOPLE,
+        port=st.none() | st.integers(0, 2),
+        public=st.sampled_from((None, True, False)),
+    )
+    def click(self, name: str, port: int | None, public: bool | None) -> None:
+        """With a wish for a port, or for everybody, or without."""
+        wish = {} if port is None else {"preferred_port": self.ports[port]}
+        more = {} if public is None else {"public": public}
+        answer = link(self.people[name], self.session[name], APP, **wish, **more)
+        self.public[name] = answer["public"]
+        self.links.append((name, answer["url"]))
+
+    @precondition(lambda self: self.links)
+    @rule(data=st.data())
+    def enter(self, data: st.DataObject) -> None:
+        """By any link of before."""
+        name, url = data.draw(st.sampled_from(self.links))
+        visitor = Visitor(url)
+        visitor.http.get(url, timeout=TIMEOUT, allow_redirects=False)
+        self.visitors.append((name, visitor))
+
+    @rule(name=PEOPLE)
+    def close(self, name: str) -> None:
+        """Its owner shuts the app."""
+        answer = self.people[name]("DELETE", f"/sessions/{self.session[name]}/apps/{APP}")
+        assert answer.status_code == 204
+        self.public[name] = False
+
+    @rule(name=PEOPLE)
+    def end_and_relaunch(self, name: str) -> None:
+        """The next session of the same image."""
+        self.people[name].clean()
+        self._launch(name)
+
+    @invariant()
+    def nobody_is_inside_of_what_is_not_theirs(self) -> None:
+        """Every cookie ever given, at its origin, through the real HAProxy."""
+        for name, visitor in self.visitors:
+            text = visitor.get("/", allow_redirects=False).text
+            for owner, word in self.word.items():
+                if word in text:
+                    assert owner == name or self.public[owner], (owner, name)
+
+    def teardown(self) -> None:
+        """Nobody's sessions stay."""
+        for api in self.people.values():
+            api.clean()
+
+
+def test_nobody_is_inside_of_what_is_not_theirs(alice: Api, bob: Api) -> None:
+    """C1, H1: any order of open, wish, publish, close, enter, end, relaunch."""
+    TwoUsers.people = {"alice": alice, "bob": bob}
+    run_state_machine_as_test(
+        TwoUsers,
+        settings=settings(
+            max_examples=3,
+            stateful_step_count=12,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -1,0 +1,47 @@
+"""What the portal says while a way that was taken away is not shut yet."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+
+import pytest
+
+from tests.fakes import World
+from tests.unit.web.conftest import Api, Browser, Runner
+
+
+@pytest.fixture
+def runner(launched: Callable[..., Runner]) -> Runner:
+    """Alice's session, with a board that is open to everybody."""
+    found = launched("alice")
+    found.ready()
+    return found
+
+
+def test_page_and_api_say_still_open(
+    world: World, runner: Runner, alice: Browser, api: Callable[[str], Api]
+) -> None:
+    """M1: 503 each time, in the app's state and on its card; until it is shut."""
+    place = f"/sessions/{runner.session.id}"
+    alice.post(f"{place}/apps/board/open", {"public": "yes"})
+    runner("apps/board", {"state": "ready"})
+    world.routes.deaf = True
+    program = api("alice")
+    for _ in range(2):
+        answer = program("DELETE", f"{place}/apps/board")
+        assert (answer.status_code, (answer.json or {})["title"]) == (503, "Still open")
+        page = alice.post(f"{place}/apps/board/private")
+        assert page.status_code == 503
+        assert "still open" in page.text
+    board = next(a for a in (program("GET", place).json or {})["apps"] if a["name"] == "board")
+    assert (board["public"], board["still_open"]) == (False, True)
+    assert "Still open." in _said(alice.get(f"{place}/apps").text)
+    world.routes.deaf = False
+    world.access.ways.shut_again()
+    assert "Still open." not in _said(alice.get(f"{place}/apps").text)
+
+
+def _said(text: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
