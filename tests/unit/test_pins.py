@@ -1,4 +1,4 @@
-"""What is installed is what was tested: each package has its version and the hashes of its files."""
+"""What is installed is what was tested: each package has a version and the hashes of its files."""
 
 from __future__ import annotations
 
