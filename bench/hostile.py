@@ -37,6 +37,9 @@ SLOW_FORM = (
     b"Content-Type: application/x-www-form-urlencoded\r\n\r\n"
 )
 TURNS = 4
+PAUSE = 0.5
+"""Seconds between an answer and the next request: what is measured is who holds threads, and not
+how many requests a second a machine can refuse."""
 SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 
 
@@ -100,7 +103,10 @@ def slow_forms(cluster: Cluster) -> Iterator[None]:
 def under_fire(cluster: Cluster, bob: Api, his: Json, forms: bool) -> Iterator[list[Storm]]:
     """All attacks at once; on request without the slow forms, which are the front door's matter."""
     opening = asks(bob, "POST", f"/sessions/{his['id']}/apps/terminal")
-    storms = [Storm(asks(bob, "GET", "/folders")), Storm(opening, many=8)]
+    storms = [
+        Storm(asks(bob, "GET", "/folders"), pause=PAUSE),
+        Storm(opening, many=8, pause=PAUSE),
+    ]
     with ExitStack() as stack:
         stack.enter_context(stopped_runner(cluster, his))
         stack.enter_context(hostile_shell(cluster, "bob", DRIP))

@@ -86,6 +86,8 @@ class Storm:
 
     send: Callable[[], requests.Response]
     many: int = 24
+    pause: float = 0.05
+    """Seconds between an answer and the next request of the same thread."""
     statuses: Counter[int] = field(default_factory=Counter)
     texts: list[str] = field(default_factory=list)
     headers: list[CaseInsensitiveDict[str]] = field(default_factory=list)
@@ -114,7 +116,7 @@ class Storm:
                 self.texts.append(answer.text)
                 self.headers.append(answer.headers)
             self.seconds.append(time.monotonic() - begun)
-            time.sleep(0.05)
+            time.sleep(self.pause)
 
 
 def asks(api: Api, method: str, path: str, **options: object) -> Callable[[], requests.Response]:
