@@ -125,7 +125,7 @@ def test_names_and_ports_side_by_side(tmp_path: Path) -> None:
 @pytest.mark.parametrize("domain", ["localhost", "LocalHost", "portal.example.org", "example.org"])
 def test_the_apps_domain_never_has_the_portal_in_it(tmp_path: Path, domain: str) -> None:
     host = domain if domain.lower() == "localhost" else "portal.example.org"
-    text = f"[web]\napps = 'subdomains'\napps_domain = '{domain}'\npublic_url = 'http://{host}'"
+    text = f"[web]\napps = 'subdomains'\napps_domain = '{domain}'\npublic_url = 'https://{host}'"
     with pytest.raises(SettingsError, match="contains the portal"):
         load_settings(write(tmp_path, text))
 

@@ -6,8 +6,11 @@ import threading
 from datetime import timedelta
 
 import pytest
+from sqlmodel import Session as Database
+from sqlmodel import select
 
-from portal.core.access import Grant, Person, Ticket
+from portal.adapters.tables import GrantRow, TicketRow
+from portal.core.access import Person
 from portal.core.journal import JournalFilter
 from portal.core.logins import BROWSER, KINDS, TOKEN, Login
 from portal.errors import InvalidRequest, NotFound
@@ -22,19 +25,31 @@ def token(world: World, **asked: object) -> tuple[str, Login]:
     return world.services.logins.make_token(ALICE, **values)  # type: ignore[arg-type]
 
 
+def add(world: World, row: GrantRow | TicketRow) -> None:
+    """Put a row into the database, as a request does in the very moment of a revocation."""
+    with Database(world.doors._engine) as db:
+        db.add(row)
+        db.commit()
+
+
+def cookies(world: World) -> list[str]:
+    """The hashes of all cookies of apps, by which somebody may be inside."""
+    with Database(world.doors._engine) as db:
+        return list(db.exec(select(GrantRow.cookie_hash)))
+
+
 def enters(world: World, login: Login, cookie: str) -> None:
     """A browser with this login is inside an app, and has a ticket for another."""
-    world.doors.add_grant(
-        Grant(
-            cookie_hash=cookie,
-            label="10000",
-            session="s" * 32,
-            app="terminal",
-            user=login.user,
-            login=login.hash,
-            created=world.clock(),
-        )
+    grant = GrantRow(
+        cookie_hash=cookie,
+        label="10000",
+        session="s" * 32,
+        app="terminal",
+        user=login.user,
+        login=login.hash,
+        created=world.clock(),
     )
+    add(world, grant)
     world.routes.map[f"10000.{cookie}"] = "10.0.0.1@1@x"
 
 
@@ -136,7 +151,7 @@ def test_revoking_one_shuts_what_was_opened_with_it_and_nothing_else(world: Worl
     assert logins.find(secret, TOKEN) is None
     assert logins.find(other_secret, TOKEN) is not None
     assert list(world.routes.map) == ["10000.b"]
-    assert [grant.cookie_hash for grant in world.doors.grants()] == ["b"]
+    assert cookies(world) == ["b"]
     with pytest.raises(NotFound):
         logins.revoke_one("alice", one.id, "alice")
 
@@ -158,15 +173,20 @@ def test_what_a_request_makes_of_a_login_that_is_just_taken_back_is_shut(world: 
     logins.revoke("alice", "alice")
     # The request had asked who it is before, and writes now.
     enters(world, login, "late")
-    ticket = Ticket(
-        hash="t", label="10000", user="alice", login=login.hash,
+    ticket = TicketRow(
+        hash="t",
+        label="10000",
+        session="s" * 32,
+        app="terminal",
+        user="alice",
+        login=login.hash,
         expires=world.clock() + timedelta(minutes=1),
-    )  # fmt: skip
-    world.doors.add_ticket(ticket)
+    )
+    add(world, ticket)
     logins.shut_left_over()
     assert world.routes.map == {}
-    assert world.doors.grants() == []
-    assert world.doors.take_ticket("t", "10000", world.clock()) is None
+    assert cookies(world) == []
+    assert world.doors.redeem("t", "10000", "c", "", world.clock(), 8) is None
     logins.shut_left_over()  # nothing to do
 
 
