@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import shutil
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -121,3 +124,45 @@ def test_the_portals_port_has_no_apps(front: Front) -> None:
     for host in (front.origin.removeprefix("http://"), f"127.0.0.1:{front.port}"):
         answer = front.ask(host, "/lab", cookie=front.cookie)
         assert answer.status in (301, 404)
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "squeezed"),
+    [
+        ("/static/lab/main.0a1b.js", "text/javascript", True),
+        ("/lab/extensions/x/static/a.css", "text/css", True),
+        ("/static/lab/main.0a1b.js", "text/html", False),
+        ("/api/contents/static/a.js", "application/json", False),
+        ("/files/a.js", "text/javascript", False),
+        ("/lab", "text/html", False),
+        ("/", "text/html", False),
+    ],
+)
+def test_only_a_programs_own_files_are_compressed(
+    front: Front, path: str, kind: str, squeezed: bool
+) -> None:
+    """The length of a compressed page would tell of the secrets in it."""
+    assert _is_compressed(front, path, kind) is squeezed
+
+
+def test_a_page_that_is_a_file_is_compressed(front: Front) -> None:
+    front.routes.know_background(["jupyterlab/STATIC"])
+    assert _is_compressed(front, "/", "text/html")
+    assert not _is_compressed(front, "/lab", "text/html")
+    front.routes.know_background([])
+    assert not _is_compressed(front, "/", "text/html")
+
+
+def _is_compressed(front: Front, path: str, kind: str) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", front.app_port, timeout=10)
+    headers = {
+        "Host": urlsplit(front.origin).netloc,
+        "Cookie": front.cookie,
+        "Accept-Encoding": "gzip",
+        "X-Answer": json.dumps({"Content-Type": kind}),
+    }
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    assert answer.status == 200
+    connection.close()
+    return answer.headers.get("Content-Encoding") == "gzip"
