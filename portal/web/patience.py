@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from portal.web.types import Environ, StartResponse, Wsgi
 
-WHOLE = 24576
+WHOLE = 49152
 """Bytes: a body up to here is complete when HAProxy hands it over (`held` in portal.cfg.j2)."""
 SECONDS = 30.0
 """For all of a longer one. However slowly it drips, the thread is free again after that."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from portal.check import check
 from portal.config import Settings, SettingsError, load_settings
 
 ROOT = Path(__file__).parents[2]
@@ -104,6 +105,49 @@ def test_https_can_come_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_apps_are_kept_apart_from_the_portal(tmp_path: Path, web: str, word: str) -> None:
     with pytest.raises(SettingsError, match=word):
         load_settings(write(tmp_path, f"[web]\n{web}"))
+
+
+@pytest.mark.parametrize(
+    ("web", "refused"),
+    [
+        ("public_url = 'http://slipway.example.org'", True),
+        ("public_url = 'http://localhost:8080'\napps_host = 'apps.example.org'", True),
+        ("apps = 'subdomains'\napps_domain = 'apps.example.org'", True),
+        ("public_url = 'http://slipway.example.org'\nplain_http = true", False),
+        ("public_url = 'http://portal.localhost:8080'\napps_host = '127.0.0.2'", False),
+        ("public_url = 'https://slipway.example.org'\napps_host = 'apps.example.net'", False),
+    ],
+)
+def test_plain_http_is_for_this_machine_only(tmp_path: Path, web: str, refused: bool) -> None:
+    text = f"[web]\n{web}"
+    if refused:
+        with pytest.raises(SettingsError, match="Sec-Fetch"):
+            load_settings(write(tmp_path, text))
+    else:
+        assert load_settings(write(tmp_path, text)).web.host
+
+
+@pytest.mark.parametrize(
+    ("web", "shared"),
+    [
+        ("apps_host = 'apps.example.org'", "example.org"),
+        ("apps = 'subdomains'\napps_domain = 'apps.Example.org'", "example.org"),
+        ("apps_host = 'slipway-apps.example.net'", ""),
+        ("apps_host = '192.0.2.7'", ""),
+    ],
+)
+def test_apps_should_have_a_domain_of_their_own(tmp_path: Path, web: str, shared: str) -> None:
+    text = f"[web]\npublic_url = 'https://slipway.example.org'\n{web}"
+    settings = load_settings(write(tmp_path, text))
+    assert settings.web.shared_domain == shared
+    said = [finding.text for finding in check(settings) if not finding.ok]
+    assert any("a domain of their own" in text for text in said) is bool(shared)
+
+
+def test_check_names_plain_http(tmp_path: Path) -> None:
+    text = "[web]\npublic_url = 'http://slipway.example.org'\nplain_http = true"
+    said = [finding.text for finding in check(load_settings(write(tmp_path, text)))]
+    assert any("https: passwords" in text for text in said)
 
 
 def test_names_need_no_ports(tmp_path: Path) -> None:

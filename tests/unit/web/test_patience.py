@@ -1,0 +1,76 @@
+"""A thread is not held by a body that drips."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+from portal.web.patience import WHOLE, Patience
+from portal.web.types import Environ, StartResponse
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Both ends of a connection."""
+    ours, theirs = socket.socketpair()
+    with contextlib.closing(ours), contextlib.closing(theirs):
+        yield ours, theirs
+
+
+def _read_all(environ: Environ, _start: StartResponse) -> Iterable[bytes]:
+    """An application that reads its body, as far as it comes."""
+    connection = environ["gunicorn.socket"]
+    assert isinstance(connection, socket.socket)
+    missing, got = int(str(environ["CONTENT_LENGTH"])), b""
+    while missing > len(got) and (part := connection.recv(4096)):
+        got += part
+    connection.sendall(b"%d" % len(got))
+    return [got]
+
+
+def _answer(it: tuple[socket.socket, socket.socket], length: int, seconds: float) -> bytes:
+    environ: Environ = {"gunicorn.socket": it[0], "CONTENT_LENGTH": str(length)}
+    app = Patience(_read_all, seconds)
+    return b"".join(app(environ, lambda *_words: lambda _data: None))
+
+
+def test_a_long_body_that_drips_comes_to_an_end(pair: tuple[socket.socket, socket.socket]) -> None:
+    over = threading.Event()
+
+    def drip() -> None:
+        while not over.wait(0.05):
+            with contextlib.suppress(OSError):
+                pair[1].sendall(b"x")
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    begun = time.monotonic()
+    got = _answer(pair, WHOLE + 1, 0.4)
+    over.set()
+    thread.join()
+    assert 0.3 < time.monotonic() - begun < 5
+    assert 0 < len(got) < WHOLE
+    assert pair[1].recv(100) == b"%d" % len(got), "it can still be answered"
+
+
+def test_a_body_that_comes_is_read_as_a_whole(pair: tuple[socket.socket, socket.socket]) -> None:
+    pair[1].sendall(b"x" * (WHOLE + 1))
+    assert len(_answer(pair, WHOLE + 1, 5)) == WHOLE + 1
+    # Nothing of it lives on: the connection may be used again.
+    timers = [one for one in threading.enumerate() if isinstance(one, threading.Timer)]
+    assert all(timer.finished.is_set() for timer in timers)
+
+
+def test_short_ones_and_other_servers_need_no_watch(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    pair[1].sendall(b"12345")
+    assert _answer(pair, 5, 0) == b"12345"
+    app = Patience(lambda _environ, _start: [b"here"], 0)
+    assert list(app({"CONTENT_LENGTH": "99999999"}, lambda *_w: lambda _d: None)) == [b"here"]
+    assert list(app({"CONTENT_LENGTH": "none"}, lambda *_w: lambda _d: None)) == [b"here"]
