@@ -14,10 +14,9 @@ def estimate_argv() -> list[str]:
     return ["sbatch", "--test-only"]
 
 
-# The number of processors and the partition are left out by some versions.
+# What stands between start and nodes depends on the version: 26.05.5 writes a stray letter there.
 _ESTIMATE = re.compile(
-    r"^sbatch: .*?\bto start at (?P<start>\S+)(?: using \d+ \w+)?"
-    r"(?: on (?:nodes? )?(?P<node>\S+))?",
+    r"^sbatch: .*?\bto start at (?P<start>\S+)(?:.*? on (?:nodes? )?(?P<node>\S+))?",
     re.MULTILINE,
 )
 

@@ -134,8 +134,10 @@ def test_slurm_does_not_look_at_limits_so_we_do(world: World) -> None:
     assert found.start == START
 
 
-def test_recorded_words() -> None:
-    found = estimate_parse((RECORDED / "estimate-start.txt").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("version", ["24.11", "26.05"])
+def test_recorded_words(version: str) -> None:
+    text = (RECORDED.parent / version / "estimate-start.txt").read_text(encoding="utf-8")
+    found = estimate_parse(text)
     assert found.start is not None
     assert found.node in ("n1", "n2")
     assert estimate_parse("sbatch: Welcome\n" + GUESS).node == "n1"
