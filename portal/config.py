@@ -225,10 +225,10 @@ class WebSettings(BaseModel):
             low, high = sorted((pool, self.ssh_ports))
             if high[0] <= low[1]:
                 raise ValueError("apps_ports and ssh_ports overlap; each needs ports of its own")
-        if self.port_quarantine_days * 24 <= self.login_hours:
+        if self.port_quarantine_days <= self.login_days:
             raise ValueError(
                 f"port_quarantine_days is {self.port_quarantine_days}, which is not longer than a "
-                f"login lasts ({self.login_hours} hours): whoever gets a port meanwhile would get "
+                f"login lasts ({self.login_days} days): whoever gets a port meanwhile would get "
                 "what the last user's open windows send there"
             )
         if self.apps == "subdomains":

@@ -176,10 +176,10 @@ def test_the_apps_domain_never_has_the_portal_in_it(tmp_path: Path, domain: str)
 
 def test_a_ports_quarantine_outlasts_every_login(tmp_path: Path) -> None:
     """H1: nobody gets a port to which an open window still sends."""
-    text = "[web]\nlogin_hours = {}\nport_quarantine_days = 2"
-    assert load_settings(write(tmp_path, text.format(47))).web.login_hours == 47
+    text = "[web]\nlogin_days = {}\nport_quarantine_days = 2"
+    assert load_settings(write(tmp_path, text.format(1))).web.login_days == 1
     with pytest.raises(SettingsError, match="port_quarantine_days is 2"):
-        load_settings(write(tmp_path, text.format(48)))
+        load_settings(write(tmp_path, text.format(2)))
 
 
 def test_the_clusters_own_settings_are_good() -> None:
