@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -36,8 +37,13 @@ def ready(launched: Launched, api: MakeApi) -> tuple[str, str]:
 
 
 def within(began: float) -> None:
-    """It did not take long, and would not on a slower machine either."""
-    assert time.thread_time() - began < 0.3
+    """It took little more than reading so much, on whatever machine."""
+    taken, floor = time.thread_time() - began, []
+    for _ in range(3):
+        began = time.thread_time()
+        json.loads(b"[" + b"0," * 400_000 + b"0]")
+        floor.append(time.thread_time() - began)
+    assert taken < 40 * min(floor), (taken, floor)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)

@@ -134,7 +134,9 @@ def test_with_https_the_cookies_are_bound_to_the_host(tmp_path: Path) -> None:
     ],
 )
 def test_browsers_are_told_to_stay_with_https(tmp_path: Path, url: str, pinned: bool) -> None:
-    settings = make_settings(tmp_path, public_url=url, apps_host="apps.example.org")
+    settings = make_settings(
+        tmp_path, public_url=url, apps_host="apps.example.org", plain_http=True
+    )
     answer = create_app(make_world(settings).services).test_client().get("/login", base_url=url)
     assert answer.status_code == 200
     assert ("Strict-Transport-Security" in answer.headers) is pinned
