@@ -113,5 +113,5 @@ def _websocket(stream: socket.socket, key: str) -> None:
     lines = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade"]
     stream.sendall("\r\n".join([*lines, f"Sec-WebSocket-Accept: {accept}", "", ""]).encode())
     stream.sendall(b"\x81\x05hello")
-    while stream.recv(65536):
+    while (data := stream.recv(65536)) and data[0] & 0x0F != 0x08:  # until the client closes
         pass

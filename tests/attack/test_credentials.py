@@ -147,7 +147,7 @@ def test_what_clients_claim_about_themselves_is_dropped(echo: Echo, way: str) ->
         for line in send({"Cookie": echo.key}).splitlines()[1:]
     }
     assert told["host"] == urlsplit(echo.origin).netloc
-    assert told["x-forwarded-host"] == urlsplit(echo.origin).netloc
+    assert "x-forwarded-host" not in told, "Host says it already"
     assert told["x-forwarded-proto"] == urlsplit(echo.origin).scheme
 
 
