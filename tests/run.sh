@@ -5,7 +5,8 @@
 #
 # slurm and browser mostly wait for Slurm, so they run side by side: each of CLUSTERS (2) clusters
 # takes one file of tests after the other. The first gives apps subdomains and speaks https, the second
-# ports and http (and so on in turns); attack runs as a whole on each of them.
+# ports and http (and so on in turns). Attacks on what depends on neither (ATTACKS_ONCE) are dealt out like
+# these; all others run on each of the clusters.
 # SLIPWAY_PROJECT (and PORT) name clusters that run already, for example SLIPWAY_PROJECT=slipway for the
 # one of `make up`, or SLIPWAY_PROJECT="one two" PORT="8081 8082". PYTEST_ADDOPTS is heard, too.
 # shellcheck source-path=SCRIPTDIR/..
@@ -15,6 +16,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PREFIX=slipway-test-
 RESULTS=build/test-results
 CLUSTERS=${CLUSTERS:-2}
+# Attacks on shells, nodes, Slurm and files: how apps are addressed makes no difference to them.
+ATTACKS_ONCE=(gpu_root hostile_runner hostile_shell job_numbers keys login_limits login_node logs more_time
+    neighbour secrets sockets solid_gpu solid_neighbour storage_links variables)
 started=$SECONDS
 passed=0 failed=0
 wrong=()
@@ -179,18 +183,19 @@ prepare_browser() {
     fi
 }
 
-# run_on_clusters slurm|browser…: a file's tests share sessions, so a file stays on one cluster.
+# run_on_clusters PATH…: a file's tests share sessions, so a file stays on one cluster.
 run_on_clusters() {
     local clusters
     clusters=$(wc -w <<< "$SLIPWAY_PROJECT")
     title "Tests on $clusters real cluster(s), in a real browser: $*"
-    pytest_on clusters "${@/#/tests/}" --timeout 240 --durations 30 \
+    pytest_on clusters "$@" --timeout 240 --durations 30 \
         -n "$clusters" --dist loadfile --max-worker-restart 0
 }
 
-# All attacks on each cluster, side by side; what each says is shown when it is over.
+# The other attacks on each cluster, side by side; what each says is shown when it is over.
 run_attack() {
     local projects ports number name status
+    local once=("${ATTACKS_ONCE[@]/#/--ignore=tests/attack/test_}")
     read -ra projects <<< "$SLIPWAY_PROJECT"
     read -ra ports <<< "$PORT"
     title "Attacks on each of ${#projects[@]} real cluster(s): $SLIPWAY_PROJECT"
@@ -198,7 +203,7 @@ run_attack() {
         name=attack-$((number + 1))
         rm -f "$RESULTS/$name.xml"
         SLIPWAY_PROJECT=${projects[number]} PORT=${ports[number]} .venv/bin/python -m pytest tests/attack \
-            --timeout 240 --durations 15 --junit-xml="$RESULTS/$name.xml" --override-ini "cache_dir=.pytest_cache/$name" \
+            "${once[@]/%/.py}" --timeout 240 --durations 15 --junit-xml="$RESULTS/$name.xml" --override-ini "cache_dir=.pytest_cache/$name" \
             > "$RESULTS/$name.log" 2>&1 &
         running+=($!)
     done
@@ -295,7 +300,7 @@ main() {
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
     [ $# -gt 0 ] || set -- check unit slurm browser attack
-    local part live=() attack=
+    local part live=() attack='' paths name
     for part in "$@"; do
         [[ $part =~ ^(check|unit|slurm|browser|attack)$ ]] || {
             sed -n '2,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2
@@ -316,7 +321,14 @@ main() {
         [[ " ${live[*]} " != *" browser "* && -z $attack ]] || prepare_browser
         prepare_clusters
     fi
-    [ ${#live[@]} -eq 0 ] || timed "${live[*]}" run_on_clusters "${live[@]}"
+    paths=("${live[@]/#/tests/}")
+    if [ -n "$attack" ]; then
+        live+=("attacks once")
+        for name in "${ATTACKS_ONCE[@]}"; do
+            paths+=("tests/attack/test_$name.py")
+        done
+    fi
+    [ ${#paths[@]} -eq 0 ] || timed "${live[*]}" run_on_clusters "${paths[@]}"
     [ -z "$attack" ] || timed attack run_attack
 }
 

@@ -7,10 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-import requests
 
 from tests.apps import Kernel
-from tests.client import OVER, Api, Json
+from tests.client import OVER, Api, Json, http_session
 from tests.cluster import Cluster
 from tests.hostile import Storm, asks, stolen_token, stopped_runner, took
 from tests.slurm.conftest import MakeApi
@@ -150,7 +149,7 @@ def test_a_runner_that_drips_holds_no_threads(alice: Api, bob: Api, cluster: Clu
     opening = asks(bob, "POST", f"/sessions/{session['id']}/apps/terminal")
     with Storm(opening) as storm:
         seconds = [took(alice.list) for _ in range(6)]
-        seconds.append(took(lambda: requests.get(f"{cluster.url}/login", timeout=60)))
+        seconds.append(took(lambda: http_session().get(f"{cluster.url}/login", timeout=60)))
     kernel.close()
     assert max(seconds) < USUAL, seconds
     assert max(storm.seconds) < 15, max(storm.seconds)

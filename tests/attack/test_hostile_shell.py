@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-import requests
 
 from tests.apps import Kernel
-from tests.client import OVER, Api, Json
+from tests.client import OVER, Api, Json, http_session
 from tests.cluster import Cluster
 from tests.hostile import (
     DRIP,
@@ -43,7 +42,7 @@ class Alice:
     def works(self, cluster: Cluster) -> dict[str, float]:
         """Look at the list, compute, launch, end: seconds for each."""
         seconds = {
-            "anonymous": took(lambda: requests.get(f"{cluster.url}/login", timeout=90)),
+            "anonymous": took(lambda: http_session().get(f"{cluster.url}/login", timeout=90)),
             "list": took(self.api.list),
             "kernel": took(lambda: self.kernel.value("print(1 + 1)")),
         }

@@ -30,6 +30,8 @@ class Account:
                 f"id {self.name} 2>/dev/null || useradd --uid {self.uid} --user-group "
                 f"--no-create-home --home-dir /home/{self.name} --shell /bin/bash {self.name}",
             )
+        # The login node lets nobody else in (AllowGroups).
+        self.cluster.run("login", "usermod", "--append", "--groups", "people", self.name)
         self.cluster.run("login", "chpasswd", stdin=f"{self.name}:{self.password}\n")
         self.cluster.shell(
             "login",

@@ -103,7 +103,7 @@ def test_the_journal_tells_who_did_what(admin: Api, alice: Api, cluster: Cluster
     admin.stop(session["id"])
     alice.wait_state(session["id"], *OVER)
     body = {"username": "bob", "password": "not-the-password"}
-    assert alice("POST", "/tokens", json=body).status_code == 401
+    assert Api(cluster, "")("POST", "/tokens", json=body).status_code == 401
     entries = admin.ask("GET", "/journal", params={"limit": 50})["entries"]
     about = [e for e in entries if e["target"] == session["id"]]
     told = [(e["who"], e["action"]) for e in about]

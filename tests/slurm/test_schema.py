@@ -65,7 +65,12 @@ def test_the_running_portal_answers_as_its_document_says(alice: Api, cluster: Cl
     def try_it(data: st.DataObject, operation: Any, mode: GenerationMode) -> None:
         if time.monotonic() < until:
             case = data.draw(operation.as_strategy(generation_mode=mode))
-            answer = case.call(base_url=f"{cluster.url}/api/v1", session=alice.http, timeout=60)
+            answer = case.call(
+                base_url=f"{cluster.url}/api/v1",
+                session=alice.http,
+                timeout=60,
+                verify=alice.http.verify,
+            )
             statuses[answer.status_code] += 1
             case.validate_response(answer, checks=CHECKS)
 
