@@ -74,7 +74,11 @@ def authority() -> str:
 
 def tls() -> ssl.SSLContext:
     """Believes what a browser would believe that was told of the cluster's authority."""
-    return ssl.create_default_context(cafile=authority() or None)
+    context = ssl.create_default_context(cafile=authority() or None)
+    # A WebSocket's client reads in one thread and writes in another, which OpenSSL does not expect:
+    # with TLS 1.3 a request was lost while the tickets behind the handshake were read.
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    return context
 
 
 def gives_shares(cluster: Cluster) -> bool:
