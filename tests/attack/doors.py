@@ -7,6 +7,7 @@ from typing import Any
 
 import requests
 
+from portal.core.origins import BAD_PORTS
 from tests.client import TIMEOUT, Api, Json, Visitor
 from tests.cluster import wait_for
 
@@ -55,7 +56,7 @@ def free_ports(api: Api, session: str, app: str) -> list[int]:
     answer = api("POST", f"/sessions/{session}/apps/{app}", json={"preferred_port": 1})
     assert answer.status_code == 422, answer.text
     words = answer.json()["errors"][0]["message"].split()
-    return list(range(int(words[-3]), int(words[-1]) + 1))
+    return [port for port in range(int(words[-3]), int(words[-1]) + 1) if port not in BAD_PORTS]
 
 
 def serves(api: Api, session: str, word: str) -> Json:
