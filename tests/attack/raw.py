@@ -105,15 +105,16 @@ def send(cluster: Cluster, *parts: bytes, pause: float = 0.0, seconds: float = 1
 
 
 @contextlib.contextmanager
-def held(cluster: Cluster, count: int, *parts: bytes) -> Iterator[list[socket.socket]]:
-    """So many connections that have all sent this much, and then nothing."""
+def held(
+    cluster: Cluster, count: int, *parts: bytes, bare: bool = False
+) -> Iterator[list[socket.socket]]:
+    """So many connections that have all sent this much, and then nothing; `bare`: no TLS either."""
     with contextlib.ExitStack() as stack:
         found = []
         for _ in range(count):
-            try:
-                connection = stack.enter_context(knock(cluster))
-            except OSError:  # refused before anything of TLS was said
-                continue
+            place = (LOOPBACK, cluster.port)
+            new = socket.create_connection(place, 10) if bare else knock(cluster)
+            connection = stack.enter_context(new)
             for part in parts:
                 with contextlib.suppress(ConnectionError):
                     connection.sendall(part)
