@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from tests.attack.doors import free_ports, is_in, link, move, port_of, redeem
 from tests.client import OVER, Api, Json, Visitor
+from tests.cluster import tls
 
 HTML = {"Accept": "text/html", "Sec-Fetch-Dest": "document"}
 
@@ -117,9 +118,12 @@ def test_two_origins_are_refused(researcher: Api, session: Json) -> None:
 
 def _raw(visitor: Visitor, host: str, origins: list[str]) -> int:
     place = urlsplit(visitor.origin)
-    secure = place.scheme == "https"
-    kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-    connection = kind("127.0.0.1", place.port or (443 if secure else 80), timeout=10)
+    connection: http.client.HTTPConnection
+    if place.scheme == "https":
+        port, context = place.port or 443, tls()
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=context)
+    else:
+        connection = http.client.HTTPConnection("127.0.0.1", place.port or 80, timeout=10)
     connection.putrequest("GET", "/ws", skip_host=True)
     lines = [("Host", host), ("Cookie", f"{visitor.cookie_name}={visitor.cookie}")]
     lines += [("Upgrade", "websocket"), ("Connection", "Upgrade")]
