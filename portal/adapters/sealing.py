@@ -107,7 +107,11 @@ def _seal_keys(engine: Engine, sealer: Sealer) -> tuple[int, int]:
     for row in _rows(engine, select(LaunchKeyRow)):
         if is_sealed(row.fingerprint):  # it cannot be made anew, and needs the key that it has
             continue
-        which = (col(LaunchKeyRow.owner) == row.owner) & (col(LaunchKeyRow.key) == row.key)
+        which = (
+            (col(LaunchKeyRow.owner) == row.owner)
+            & (col(LaunchKeyRow.key) == row.key)
+            & (col(LaunchKeyRow.fingerprint) == row.fingerprint)
+        )
         values = {"fingerprint": sealer.mark(row.fingerprint)}
         done += _change(engine, update(LaunchKeyRow).where(which).values(**values))
     return done, lost
