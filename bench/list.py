@@ -32,9 +32,9 @@ PORTAL = "/opt/venv/bin/python3"
 FILL = """
 import sys
 from datetime import timedelta
-from portal.adapters.store import Store, open_database
+from portal.adapters.db.sessions import Store, open_database
 from portal.config import load_settings
-from portal.core.session import Cause, Session, State
+from portal.core.session.session import Cause, Session, State
 from portal.wiring import now
 
 store = Store(open_database(load_settings().state.database_url))
@@ -54,7 +54,7 @@ for start in range(0, int(sys.argv[1]), 500):
 """
 EMPTY = """
 import sqlalchemy
-from portal.adapters.store import open_database
+from portal.adapters.db.sessions import open_database
 from portal.config import load_settings
 
 with open_database(load_settings().state.database_url).begin() as database:
@@ -65,8 +65,8 @@ import json
 import time
 from portal.adapters import commands
 from portal.config import load_settings
-from portal.core.queue import places
-from portal.core.usage import measure
+from portal.core.cluster.queue import places
+from portal.core.cluster.usage import measure
 from portal.wiring import wire
 
 def took(what):

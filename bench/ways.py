@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from portal.adapters.certificates import CertificateAuthority
-from portal.adapters.routes import HaproxyRoutes
-from portal.cli import main as slipway
+from portal.adapters.haproxy.routes import HaproxyRoutes
+from portal.cli.main import main as slipway
 from portal.config import Settings, load_settings
-from portal.core.access import gateway_name, hash_secret
+from portal.core.apps.access import gateway_name, hash_secret
 from portal.runner import gateway
 
 ROOT = Path(__file__).parents[1]

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from flask import Flask
 
-    from portal.services import Services
+    from portal.services.container import Services
 
 
 def create_app(services: Services) -> Flask:
     """Build the web application on services that an entry point has wired."""
     # Imported here: the worker, the runner and the core are in this package too and need no Flask.
-    from portal.web import build  # noqa: PLC0415
+    from portal.web.app import build  # noqa: PLC0415
 
     return build(services)

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from portal.core.fgpu import Compute, GpuKind, Sharing, parse_ratio
-from portal.core.gpus import Gpus
-from portal.core.launch import Memory
-from portal.core.logins import Terms
-from portal.core.origins import Mode, Origins, PortRules, Range
+from portal.core.apps.origins import Mode, Origins, PortRules, Range
+from portal.core.auth.logins import Terms
+from portal.core.cluster.fgpu import Compute, GpuKind, Sharing, parse_ratio
+from portal.core.cluster.gpu_offers import Gpus
+from portal.core.launch.request import Memory
 
 FROZEN = ConfigDict(frozen=True, extra="forbid")
 _FROM_OUTSIDE = {

@@ -5,36 +5,36 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from portal.access import Access
-from portal.accounts import AccountWatch
-from portal.adapters.access_store import Doors
-from portal.adapters.accounts import LoginNodeAccounts
-from portal.adapters.attempts import AttemptTable
 from portal.adapters.catalog import FolderCatalog
 from portal.adapters.certificates import CertificateAuthority
-from portal.adapters.home_files import HomeFiles
-from portal.adapters.logins import LoginTable
-from portal.adapters.preset_store import PresetTable
-from portal.adapters.routes import HaproxyRoutes
-from portal.adapters.rules_store import RulesTable
-from portal.adapters.runners import GatewayRunners, resolve
-from portal.adapters.sealed import Sealer
-from portal.adapters.slurm import Slurm
-from portal.adapters.store import Store, open_database
-from portal.adapters.transport import PasswordCheck, SshTransport
-from portal.administration import Administration, caller_address
-from portal.attempts import Attempts
+from portal.adapters.db.access import Doors
+from portal.adapters.db.administration import RulesTable
+from portal.adapters.db.attempts import AttemptTable
+from portal.adapters.db.logins import LoginTable
+from portal.adapters.db.presets import PresetTable
+from portal.adapters.db.sessions import Store, open_database
+from portal.adapters.encryption import Sealer
+from portal.adapters.haproxy.routes import HaproxyRoutes
+from portal.adapters.runner_client import GatewayRunners, resolve
+from portal.adapters.slurm.client import Slurm
+from portal.adapters.ssh.accounts import LoginNodeAccounts
+from portal.adapters.ssh.home_files import HomeFiles
+from portal.adapters.ssh.transport import PasswordCheck, SshTransport
 from portal.config import Settings
-from portal.core.submission import Rules
-from portal.folders import Folders
-from portal.logins import Logins
-from portal.places import AppPlaces
-from portal.presets import Presets
-from portal.services import Services
-from portal.sessions import Sessions
-from portal.ssh import Ssh
-from portal.starts import Starts
-from portal.ways import Ways
+from portal.core.job.description import Rules
+from portal.services.admin.administration import Administration, caller_address
+from portal.services.apps.apps import Access
+from portal.services.apps.origins import AppPlaces
+from portal.services.apps.proxy import Ways
+from portal.services.apps.ssh import Ssh
+from portal.services.apps.starter import Starts
+from portal.services.auth.accounts import AccountWatch
+from portal.services.auth.attempts import Attempts
+from portal.services.auth.logins import Logins
+from portal.services.container import Services
+from portal.services.launch.presets import Presets
+from portal.services.session.sessions import Sessions
+from portal.services.storage import Folders
 
 
 def now() -> datetime:

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from portal.accounts import LOOK_SECONDS
 from portal.errors import PortalError
-from portal.idleness import Idleness
-from portal.owners import OwnerWork
-from portal.reconcile import Reconciler
-from portal.services import Services
+from portal.services.auth.accounts import LOOK_SECONDS
+from portal.services.container import Services
+from portal.services.owner_queue import OwnerWork
+from portal.services.session.idle_culler import Idleness
+from portal.services.session.reconciler import Reconciler
 
 log = logging.getLogger(__name__)
 

@@ -11,37 +11,37 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from portal.access import Access
-from portal.accounts import AccountWatch
-from portal.adapters.access_store import Doors
-from portal.adapters.attempts import AttemptTable
-from portal.adapters.home_files import HomeFiles
-from portal.adapters.logins import LoginTable
-from portal.adapters.preset_store import PresetTable
-from portal.adapters.rules_store import RulesTable
-from portal.adapters.sealed import Sealer, make_key
-from portal.adapters.slurm import Slurm
-from portal.adapters.store import Store, open_database
-from portal.adapters.tables import SessionRow
-from portal.adapters.transport import Completed
-from portal.administration import Administration, caller_address
-from portal.attempts import Attempts
+from portal.adapters.db.access import Doors
+from portal.adapters.db.administration import RulesTable
+from portal.adapters.db.attempts import AttemptTable
+from portal.adapters.db.logins import LoginTable
+from portal.adapters.db.presets import PresetTable
+from portal.adapters.db.sessions import Store, open_database
+from portal.adapters.db.tables import SessionRow
+from portal.adapters.encryption import Sealer, make_key
+from portal.adapters.slurm.client import Slurm
+from portal.adapters.ssh.home_files import HomeFiles
+from portal.adapters.ssh.transport import Completed
 from portal.config import Settings
-from portal.core.access import Traffic
-from portal.core.accounts import Standing
-from portal.core.app import AppSpec, Catalog, Image
-from portal.core.session import Session
-from portal.core.submission import Rules
+from portal.core.apps.access import Traffic
+from portal.core.apps.catalog import AppSpec, Catalog, Image
+from portal.core.auth.accounts import Standing
+from portal.core.job.description import Rules
+from portal.core.session.session import Session
 from portal.errors import OutcomeUnknown, Unavailable
-from portal.folders import Folders
-from portal.logins import Logins
-from portal.places import AppPlaces
-from portal.presets import Presets
-from portal.services import Services
-from portal.sessions import Sessions
-from portal.ssh import Ssh
-from portal.starts import Starts
-from portal.ways import Ways
+from portal.services.admin.administration import Administration, caller_address
+from portal.services.apps.apps import Access
+from portal.services.apps.origins import AppPlaces
+from portal.services.apps.proxy import Ways
+from portal.services.apps.ssh import Ssh
+from portal.services.apps.starter import Starts
+from portal.services.auth.accounts import AccountWatch
+from portal.services.auth.attempts import Attempts
+from portal.services.auth.logins import Logins
+from portal.services.container import Services
+from portal.services.launch.presets import Presets
+from portal.services.session.sessions import Sessions
+from portal.services.storage import Folders
 
 US = "\x1f"
 GUESS = "sbatch: Job 7 to start at 1795186800 using 1 processors on nodes n1 in partition main\n"

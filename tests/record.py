@@ -13,7 +13,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from portal.adapters import accounting, commands, estimate_commands
+from portal.adapters.slurm import commands, estimate, sacctmgr
 from tests.cluster import Cluster
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -83,7 +83,7 @@ def record(cluster: Cluster) -> None:
         ("partition", "--partition=nix"),
     ):
         script = f"#!/bin/sh\n#SBATCH --mem=100 {option}\ntrue\n"
-        recorder.keep(f"estimate-{name}", "alice", estimate_commands.estimate_argv(), script)
+        recorder.keep(f"estimate-{name}", "alice", estimate.estimate_argv(), script)
     for user in ("alice", "bob"):
         cluster.run("login", "scancel", f"--user={user}", user=user)
     record_silence(recorder)
@@ -91,11 +91,11 @@ def record(cluster: Cluster) -> None:
 
 
 LIMITS = {
-    "assoc": accounting.associations_argv(),
-    "qos": accounting.qos_argv(),
-    "users": accounting.users_argv(),
-    "partition": accounting.entries_argv(),
-    "config": accounting.config_argv(),
+    "assoc": sacctmgr.associations_argv(),
+    "qos": sacctmgr.qos_argv(),
+    "users": sacctmgr.users_argv(),
+    "partition": sacctmgr.entries_argv(),
+    "config": sacctmgr.config_argv(),
 }
 # Set while the limits are recorded, and taken back: every kind that is read.
 SET = (

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from portal.core.app import AppSpec, Catalog, Image, misfits, problems_of
+from portal.core.apps.catalog import AppSpec, Catalog, Image, misfits, problems_of
 
 log = logging.getLogger(__name__)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from portal.core.administration import SiteRules
-from portal.core.app import Catalog, Image
-from portal.core.bounds import size
-from portal.core.fgpu import Slice
-from portal.core.gpus import Gpus
-from portal.core.job import Partition
-from portal.core.launch import LaunchRequest
+from portal.core.admin.administration import SiteRules
+from portal.core.apps.catalog import Catalog, Image
+from portal.core.cluster.effective_limits import size
+from portal.core.cluster.fgpu import Slice
+from portal.core.cluster.gpu_offers import Gpus
+from portal.core.cluster.jobs import Partition
+from portal.core.launch.request import LaunchRequest
 from portal.errors import FieldError, InvalidRequest
 
 
@@ -35,7 +35,7 @@ def decide(
 ) -> Decision:
     """Return what will run, or raise InvalidRequest naming all that cannot be.
 
-    `partitions` are those open to whoever asks, with that person's bounds (core/bounds.py). Only
+    `partitions` are those open to whoever asks, with that person's bounds (core/cluster/effective_limits.py). Only
     what can never be granted is refused here: a request that fits an empty cluster goes to Slurm,
     which decides when. None means that nothing is known yet, so nothing is bounded. The catalog
     is what this person may see: an image hidden from them is like one that does not exist.

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from portal.core.fgpu import MIB
+from portal.core.cluster.fgpu import MIB
 from portal.gpu import limits, settings, watch
 from portal.gpu.gres import find_kind
 from portal.gpu.nvml import Device, Nvml, NvmlError

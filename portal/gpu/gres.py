@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from portal.core.fgpu import GpuKind
+from portal.core.cluster.fgpu import GpuKind
 from portal.gpu.nvml import Device
 from portal.gpu.slices import is_like
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from portal.core.fgpu import MIB
+from portal.core.cluster.fgpu import MIB
 from portal.gpu import limits, settings, slices, slurm
 from portal.gpu.nvml import Nvml, NvmlError
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from portal.core.fgpu import MIB, GpuKind, kind_from_json
+from portal.core.cluster.fgpu import MIB, GpuKind, kind_from_json
 
 FILE = Path("/etc/slipway/gpu.json")
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from portal.core.fgpu import MIB, GpuKind, percent_of, share_of
+from portal.core.cluster.fgpu import MIB, GpuKind, percent_of, share_of
 from portal.gpu import memory
 from portal.gpu.nvml import Device
 from portal.gpu.slurm import Gres

@@ -27,7 +27,7 @@ class SpecError(ValueError):
 class AppStart:
     """How to start one app; `timeout` in seconds until it must have answered `ready`.
 
-    What the fields mean is in core/app.py, whose descriptions they come from. `origin` is where
+    What the fields mean is in core/apps/catalog.py, whose descriptions they come from. `origin` is where
     browsers find the app, `asked` what its owner answered when asked.
     """
 

@@ -6,10 +6,10 @@ from typing import cast
 
 from flask import Flask, current_app, g, request
 
-from portal.administration import caller_address
-from portal.core.access import Person
+from portal.core.apps.access import Person
 from portal.errors import Unauthorized
-from portal.services import Services
+from portal.services.admin.administration import caller_address
+from portal.services.container import Services
 
 EXTENSION = "slipway"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import requests
 
-from portal.core.origins import BAD_PORTS
+from portal.core.apps.origins import BAD_PORTS
 from tests.client import TIMEOUT, Api, Json, Visitor
 from tests.cluster import wait_for
 

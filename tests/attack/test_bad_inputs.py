@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import pytest
 import requests
 
-from portal.core.environment import MAX_TOTAL
+from portal.core.launch.environment import MAX_TOTAL
 from tests.bad_inputs import FORM, FORM_ROWS, LAUNCH, LIBRARY, MAX_ANSWER, ROWS, FormRow, Row
 from tests.client import Api, Browser, Json
 from tests.cluster import Cluster

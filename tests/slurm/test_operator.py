@@ -9,7 +9,7 @@ OPERATOR = "slipway-operator"
 AS_SOMEBODY = """
 import sys
 from portal.adapters.certificates import CertificateAuthority
-from portal.adapters.transport import SshTransport
+from portal.adapters.ssh.transport import SshTransport
 from portal.config import load_settings
 
 settings = load_settings()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from portal.core.access import AppState, Person, hash_secret
-from portal.core.origins import port_of
+from portal.core.apps.access import AppState, Person, hash_secret
+from portal.core.apps.origins import port_of
 from portal.errors import Conflict, NotFound, Unauthorized
-from portal.sessions import ReadyMessage
+from portal.services.session.sessions import ReadyMessage
 from tests.fakes import World
 from tests.unit.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready, token_of
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from portal.accounts import GONE, PASSWORD, REFUSED
-from portal.adapters.accounts import LoginNodeAccounts
-from portal.core.access import Person
-from portal.core.accounts import read_missing, read_password_status
-from portal.core.journal import JournalFilter
-from portal.core.logins import BROWSER
+from portal.adapters.ssh.accounts import LoginNodeAccounts
+from portal.core.admin.audit import JournalFilter
+from portal.core.apps.access import Person
+from portal.core.auth.accounts import read_missing, read_password_status
+from portal.core.auth.logins import BROWSER
 from portal.errors import Unavailable
+from portal.services.auth.accounts import GONE, PASSWORD, REFUSED
 from tests.fakes import World
 from tests.unit.test_logins import enters
 

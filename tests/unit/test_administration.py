@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.administration import caller_address
-from portal.core.access import Person
-from portal.core.administration import (
+from portal.core.admin.administration import (
     CapsRequest,
     Entry,
     ImageRequest,
@@ -20,11 +18,13 @@ from portal.core.administration import (
     mark,
     parse,
 )
-from portal.core.journal import WORDS, JournalFilter, of_day, read_cursor
-from portal.core.launch import parse_launch
-from portal.core.session import State
+from portal.core.admin.audit import WORDS, JournalFilter, of_day, read_cursor
+from portal.core.apps.access import Person
+from portal.core.launch.request import parse_launch
+from portal.core.session.session import State
 from portal.errors import Conflict, InvalidRequest, NotFound
-from portal.reconcile import Reconciler
+from portal.services.admin.administration import caller_address
+from portal.services.session.reconciler import Reconciler
 from tests.fakes import CATALOG, World, make_world
 from tests.unit.web.conftest import make_settings
 
@@ -333,7 +333,7 @@ def test_a_rule_and_its_line_are_stored_together_or_not_at_all(
 
     save(world, "small")
     with monkeypatch.context() as patch:
-        patch.setattr("portal.adapters.rules_store._line", crash)
+        patch.setattr("portal.adapters.db.administration._line", crash)
         for act in (
             lambda: save(world, "big"),
             lambda: hide(world, "nobody"),

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from portal.administration import caller_address
-from portal.core.access import Person
-from portal.core.journal import JournalFilter
-from portal.core.logins import network_of
+from portal.core.admin.audit import JournalFilter
+from portal.core.apps.access import Person
+from portal.core.auth.logins import network_of
+from portal.services.admin.administration import caller_address
 from tests.fakes import World
 
 

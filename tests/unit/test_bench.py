@@ -20,7 +20,7 @@ def test_front_is_what_the_command_renders(tmp_path: Path) -> None:
     ways.prepare_site(tmp_path)
     config = ["--config", str(tmp_path / "slipway.toml")]
     rendered = subprocess.run(
-        [sys.executable, "-m", "portal.cli", *config, "render", "haproxy"],
+        [sys.executable, "-m", "portal.cli.main", *config, "render", "haproxy"],
         check=True,
         capture_output=True,
         text=True,

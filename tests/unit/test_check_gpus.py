@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters.slurm import Slurm
-from portal.check import Finding, compare_gpus
-from portal.cli import main
-from portal.core.fgpu import GpuKind
-from portal.core.gpus import Gpus
+from portal.adapters.slurm.client import Slurm
+from portal.cli.check import Finding, compare_gpus
+from portal.cli.main import main
+from portal.core.cluster.fgpu import GpuKind
+from portal.core.cluster.gpu_offers import Gpus
 from tests.fakes import FakeClock, FakeSlurm
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.cli import main
+from portal.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from portal.check import check
+from portal.cli.check import check
 from portal.config import Settings, SettingsError, load_settings
 
 ROOT = Path(__file__).parents[2]

@@ -6,17 +6,17 @@ import json
 
 import pytest
 
-from portal.adapters.transport import Completed
-from portal.core.access import AppState
-from portal.core.follow import START_PATIENCE
-from portal.core.launch import parse_launch
-from portal.core.reasons import Reason
-from portal.core.session import Cause, Session, State
-from portal.core.stores import SlurmStatus
-from portal.core.view import as_json, shown_reason
+from portal.adapters.ssh.transport import Completed
+from portal.core.apps.access import AppState
+from portal.core.interfaces.stores import SlurmStatus
+from portal.core.launch.request import parse_launch
+from portal.core.session.pending_reasons import Reason
+from portal.core.session.session import Cause, Session, State
+from portal.core.session.status import as_json, shown_reason
+from portal.core.session.transitions import START_PATIENCE
 from portal.errors import Unauthorized
-from portal.reconcile import Reconciler
-from portal.sessions import Usage
+from portal.services.session.reconciler import Reconciler
+from portal.services.session.sessions import Usage
 from tests.fakes import APPS, World
 from tests.unit.test_reconcile import get, look
 from tests.unit.test_sessions import ALICE, REQUEST, ready, token_of

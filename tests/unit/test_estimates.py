@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters.commands import SurpriseError
-from portal.adapters.estimate_commands import estimate_parse
-from portal.adapters.transport import Completed
-from portal.core.launch import LaunchRequest, parse_launch
+from portal.adapters.slurm.commands import SurpriseError
+from portal.adapters.slurm.estimate import estimate_parse
+from portal.adapters.ssh.transport import Completed
+from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.errors import InvalidRequest, OutcomeUnknown
-from portal.reconcile import Reconciler
+from portal.services.session.reconciler import Reconciler
 from tests.fakes import GUESS, World
 from tests.unit.test_sessions import ALICE, BOB
 

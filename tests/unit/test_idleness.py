@@ -7,16 +7,16 @@ from datetime import datetime, timedelta
 import pytest
 from pydantic import ValidationError
 
-from portal.core.access import AppState, Traffic, gateway_name
-from portal.core.administration import CapsRequest, SiteRules
-from portal.core.app import AppSpec
-from portal.core.journal import JournalFilter
-from portal.core.session import UNUSED, Cause, Session, State
+from portal.core.admin.administration import CapsRequest, SiteRules
+from portal.core.admin.audit import JournalFilter
+from portal.core.apps.access import AppState, Traffic, gateway_name
+from portal.core.apps.catalog import AppSpec
+from portal.core.session.session import UNUSED, Cause, Session, State
 from portal.errors import Conflict, NotFound, Unavailable
-from portal.idleness import Idleness
-from portal.reconcile import Reconciler
-from portal.sessions import Usage
-from portal.ways import Ways
+from portal.services.apps.proxy import Ways
+from portal.services.session.idle_culler import Idleness
+from portal.services.session.reconciler import Reconciler
+from portal.services.session.sessions import Usage
 from tests.fakes import APPS, CATALOG, World
 from tests.unit.test_reconcile import get, look
 from tests.unit.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready

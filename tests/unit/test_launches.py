@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from portal.adapters.transport import Completed
-from portal.core.launch import LaunchRequest, parse_launch
-from portal.core.listing import ListQuery, Page
-from portal.core.session import Session, State
-from portal.core.view import as_json
+from portal.adapters.ssh.transport import Completed
+from portal.core.launch.request import LaunchRequest, parse_launch
+from portal.core.session.query import ListQuery, Page
+from portal.core.session.session import Session, State
+from portal.core.session.status import as_json
 from portal.errors import Conflict, InvalidRequest, OutcomeUnknown, Unavailable
-from portal.reconcile import Reconciler
+from portal.services.session.reconciler import Reconciler
 from tests.fakes import CONTACT, World
 from tests.unit.test_sessions import ALICE
 

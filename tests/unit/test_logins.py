@@ -9,10 +9,10 @@ import pytest
 from sqlmodel import Session as Database
 from sqlmodel import select
 
-from portal.adapters.tables import GrantRow, TicketRow
-from portal.core.access import Person
-from portal.core.journal import JournalFilter
-from portal.core.logins import BROWSER, KINDS, TOKEN, Login
+from portal.adapters.db.tables import GrantRow, TicketRow
+from portal.core.admin.audit import JournalFilter
+from portal.core.apps.access import Person
+from portal.core.auth.logins import BROWSER, KINDS, TOKEN, Login
 from portal.errors import InvalidRequest, NotFound
 from tests.fakes import World
 

@@ -8,9 +8,9 @@ from functools import partial
 
 import pytest
 
-from portal import owners
 from portal.errors import Unavailable
-from portal.owners import OwnerWork, at_once
+from portal.services import owner_queue
+from portal.services.owner_queue import OwnerWork, at_once
 from tests.cluster import wait_for
 
 
@@ -53,7 +53,7 @@ def test_nothing_is_done_twice_at_once(work: OwnerWork) -> None:
 def test_failures_bring_a_pause_that_success_ends(
     work: OwnerWork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(owners, "SLOW", 0.0)
+    monkeypatch.setattr(owner_queue, "SLOW", 0.0)
     times: list[float] = []
     fails = [True, True, False]
 

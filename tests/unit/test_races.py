@@ -15,8 +15,7 @@ from typing import TypeVar
 
 import pytest
 
-from portal.core.access import Person
-from portal.core.administration import (
+from portal.core.admin.administration import (
     CapsRequest,
     ImageRequest,
     ImageRule,
@@ -24,9 +23,10 @@ from portal.core.administration import (
     mark,
     parse,
 )
-from portal.core.journal import JournalFilter
-from portal.core.launch import parse_launch
-from portal.core.preset import MAX_PRESETS
+from portal.core.admin.audit import JournalFilter
+from portal.core.apps.access import Person
+from portal.core.launch.presets import MAX_PRESETS
+from portal.core.launch.request import parse_launch
 from portal.errors import PortalError
 from tests.fakes import CATALOG, World, make_world
 from tests.unit.web.conftest import make_settings

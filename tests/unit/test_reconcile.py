@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from portal.adapters.transport import Completed
-from portal.core.session import Cause, Session, State
-from portal.core.view import UNKNOWN, shown_reason, shown_state
+from portal.adapters.ssh.transport import Completed
+from portal.core.session.session import Cause, Session, State
+from portal.core.session.status import UNKNOWN, shown_reason, shown_state
 from portal.errors import Unavailable
-from portal.reconcile import Reconciler
+from portal.services.session.reconciler import Reconciler
 from tests.fakes import FakeJob, FakeSlurm, World
 from tests.unit.test_sessions import ALICE, REQUEST, ready
 

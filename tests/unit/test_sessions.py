@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from portal.core.access import AppState, Person
-from portal.core.launch import parse_launch
-from portal.core.session import Session, State
+from portal.core.apps.access import AppState, Person
+from portal.core.launch.request import parse_launch
+from portal.core.session.session import Session, State
 from portal.errors import Conflict, Gone, InvalidRequest, NotFound, Unauthorized, Unavailable
-from portal.sessions import ReadyMessage, Usage
+from portal.services.session.sessions import ReadyMessage, Usage
 from tests.fakes import World
 
 ALICE = Person("alice", admin=False, login="a")

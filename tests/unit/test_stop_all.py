@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters.transport import Completed
-from portal.core.access import Person
-from portal.core.launch import parse_launch
-from portal.core.listing import ListQuery
-from portal.core.session import Session, State
+from portal.adapters.ssh.transport import Completed
+from portal.core.apps.access import Person
+from portal.core.launch.request import parse_launch
+from portal.core.session.query import ListQuery
+from portal.core.session.session import Session, State
 from portal.errors import NotFound
-from portal.reconcile import Reconciler
+from portal.services.session.reconciler import Reconciler
 from tests.fakes import World, make_world
 from tests.unit.web.conftest import make_settings
 

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from portal.core.access import AppState, AppWish, Person, hash_secret, public_key
-from portal.core.journal import JournalFilter
-from portal.core.session import Session, State
+from portal.core.admin.audit import JournalFilter
+from portal.core.apps.access import AppState, AppWish, Person, hash_secret, public_key
+from portal.core.session.session import Session, State
 from portal.errors import Conflict, NotFound, StillOpen, Unauthorized
 from tests.fakes import World
 from tests.unit.test_access import enter

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from portal.config import Settings
-from portal.core.job import JobReport
-from portal.core.journal import JournalFilter
-from portal.core.session import Session, State
-from portal.core.view import ENDS_SOON, ends_soon, shown_limit
+from portal.core.admin.audit import JournalFilter
+from portal.core.cluster.jobs import JobReport
+from portal.core.session.session import Session, State
+from portal.core.session.status import ENDS_SOON, ends_soon, shown_limit
 from portal.errors import Conflict, InvalidRequest, NotFound, OutcomeUnknown, Unavailable
-from portal.reconcile import Reconciler
-from portal.tending import IN_TIME, LEASE, MOST_WAITING
+from portal.services.session.lifecycle import IN_TIME, LEASE, MOST_WAITING
+from portal.services.session.reconciler import Reconciler
 from tests.fakes import World, make_world
 from tests.unit.test_reconcile import get, look
 from tests.unit.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from portal import worker
-from portal.owners import OwnerWork
+from portal.services.owner_queue import OwnerWork
 from portal.worker import Chore, Lane, Worker
 from tests.fakes import World
 

@@ -14,7 +14,7 @@ from flask import Response, jsonify, request
 from flask.typing import ResponseReturnValue
 from pydantic import BaseModel
 
-from portal.core.administration import (
+from portal.core.admin.administration import (
     CapsRequest,
     ImageRequest,
     ImageRule,
@@ -22,9 +22,9 @@ from portal.core.administration import (
     TemplateRequest,
     mark,
 )
-from portal.core.app import Image
-from portal.core.journal import JournalQuery, read_cursor
-from portal.core.limit_list import Limited
+from portal.core.admin.audit import JournalQuery, read_cursor
+from portal.core.apps.catalog import Image
+from portal.core.cluster.limit_report import Limited
 from portal.errors import Unavailable
 from portal.web.api import guarded
 from portal.web.body import read_model, read_nothing, read_query

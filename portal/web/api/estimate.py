@@ -6,11 +6,11 @@ from typing import Any
 
 from flask.typing import ResponseReturnValue
 
-from portal.core.launch import LaunchRequest, format_size
-from portal.core.offer import use_of
-from portal.core.session import Session
-from portal.core.usage import GroupUse
-from portal.core.view import gpu_of
+from portal.core.cluster.usage import GroupUse
+from portal.core.launch.request import LaunchRequest, format_size
+from portal.core.session.session import Session
+from portal.core.session.status import gpu_of
+from portal.services.cluster import use_of
 from portal.web.api import guarded
 from portal.web.body import read_json
 from portal.web.context import person, services

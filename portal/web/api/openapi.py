@@ -8,17 +8,17 @@ from apispec import APISpec
 from flask.typing import ResponseReturnValue
 from pydantic import BaseModel
 
-from portal.core.administration import CapsRequest, ImageRequest, TemplateRequest
-from portal.core.journal import JournalQuery
-from portal.core.launch import LaunchRequest
-from portal.core.listing import ListQuery
+from portal.core.admin.administration import CapsRequest, ImageRequest, TemplateRequest
+from portal.core.admin.audit import JournalQuery
+from portal.core.launch.request import LaunchRequest
+from portal.core.session.query import ListQuery
 from portal.web.api import PREFIX, open_to_all
-from portal.web.api.folders import FolderRequest
+from portal.web.api.lifecycle import ExtendRequest
 from portal.web.api.schemas import SCHEMAS
 from portal.web.api.sessions import AppRequest, EndRequest, LogQuery
 from portal.web.api.site import UseQuery
 from portal.web.api.ssh import KeyRequest
-from portal.web.api.tending import ExtendRequest
+from portal.web.api.storage import FolderRequest
 from portal.web.api.tokens import TokenRequest
 from portal.web.context import services
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from flask.typing import ResponseReturnValue
 
-from portal.core.preset import Preset
+from portal.core.launch.presets import Preset
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
 from portal.web.api.sessions import launched
 from portal.web.body import read_json, read_nothing
 from portal.web.context import person, services
-from portal.web.keys import key_of_request
+from portal.web.idempotency import key_of_request
 
 blueprint = guarded("presets")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from portal.core.access import AppState
-from portal.core.logins import SCOPES
-from portal.core.session import Cause
+from portal.core.apps.access import AppState
+from portal.core.auth.logins import SCOPES
+from portal.core.session.session import Cause
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}

@@ -8,19 +8,19 @@ from urllib.parse import urlsplit
 from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from portal.access import MAX_ANSWER
-from portal.core.access import AppWish
-from portal.core.launch import STRICT
-from portal.core.listing import MAX_AT_ONCE, ListQuery
-from portal.core.problems import Matching, wrong
-from portal.core.session import Session
+from portal.core.apps.access import AppWish
+from portal.core.launch.request import STRICT
+from portal.core.session.query import MAX_AT_ONCE, ListQuery
+from portal.core.session.session import Session
+from portal.core.validation import Matching, wrong
+from portal.services.apps.apps import MAX_ANSWER
 from portal.web.api import guarded
+from portal.web.api.serialize import all_in_full, in_full
 from portal.web.body import read_json, read_model, read_nothing, read_query
 from portal.web.context import person, services
-from portal.web.enter import enter_url, open_url
-from portal.web.keys import key_of_request
-from portal.web.listing import all_in_full, in_full
-from portal.web.logtext import decode
+from portal.web.gate.links import enter_url, open_url
+from portal.web.idempotency import key_of_request
+from portal.web.pages.sessions.log_text import decode
 
 blueprint = guarded("sessions")
 

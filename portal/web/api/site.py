@@ -8,15 +8,15 @@ from typing import Any
 from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, ConfigDict
 
-from portal.core.administration import Template
-from portal.core.app import Catalog, Image
-from portal.core.fgpu import Slice, to_number
-from portal.core.gpus import GpuOffer
-from portal.core.launch import Word, format_size
-from portal.core.offer import groups_of, use_of
-from portal.core.template import misfit
-from portal.core.usage import Meter, Number
+from portal.core.admin.administration import Template
+from portal.core.apps.catalog import Catalog, Image
+from portal.core.cluster.fgpu import Slice, to_number
+from portal.core.cluster.gpu_offers import GpuOffer
+from portal.core.cluster.usage import Meter, Number
+from portal.core.launch.request import Word, format_size
+from portal.core.launch.templates import misfit
 from portal.errors import FieldError, InvalidRequest
+from portal.services.cluster import groups_of, use_of
 from portal.web.api import guarded
 from portal.web.body import read_query
 from portal.web.context import person, services

@@ -8,13 +8,13 @@ from flask import request
 from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, Field
 
-from portal.core.access import Person
-from portal.core.launch import STRICT
-from portal.core.logins import MAX_NAME, PLAIN_SCOPES, SCOPES, TOKEN, Login
+from portal.core.apps.access import Person
+from portal.core.auth.logins import MAX_NAME, PLAIN_SCOPES, SCOPES, TOKEN, Login
+from portal.core.launch.request import STRICT
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import open_to_all
 from portal.web.auth.bearer import require_token
-from portal.web.auth.logins import check_password
+from portal.web.auth.login_session import check_password
 from portal.web.body import read_model
 from portal.web.context import be, person, services
 

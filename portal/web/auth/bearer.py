@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import request
 
-from portal.core.logins import TOKEN, Login
+from portal.core.auth.logins import TOKEN, Login
 from portal.errors import PortalError, Unauthorized
 from portal.web.context import be, services
 

@@ -1,23 +1,21 @@
-"""The pages: what people see and press. One file for each page; all hang on one blueprint."""
+"""The pages: what people see and press. One folder for each page; all hang on one blueprint."""
 
 from __future__ import annotations
 
-from portal.web.pages import (
-    account,
-    admin,
-    apps,
-    launch,
-    log,
-    people,
-    presets,
-    sessions,
-    ssh,
-    tending,
-)
+from portal.web.pages.account import views as account
+from portal.web.pages.admin import people
+from portal.web.pages.admin import views as admin
+from portal.web.pages.apps import ssh
+from portal.web.pages.apps import views as apps
 from portal.web.pages.blueprint import blueprint
+from portal.web.pages.launch import presets
+from portal.web.pages.launch import views as launch
+from portal.web.pages.sessions import actions, log
+from portal.web.pages.sessions import views as sessions
 
 __all__ = [
     "account",
+    "actions",
     "admin",
     "apps",
     "blueprint",
@@ -27,5 +25,4 @@ __all__ = [
     "presets",
     "sessions",
     "ssh",
-    "tending",
 ]

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from portal.adapters.accounting import Printed, limits
-from portal.adapters.commands import SurpriseError, amount, nodes_parse, squeue_parse
-from portal.core.bounds import bounds
-from portal.core.job import JobState, Partition
-from portal.core.limits import Amount, Association, Entry, Limits
+from portal.adapters.slurm.commands import SurpriseError, amount, nodes_parse, squeue_parse
+from portal.adapters.slurm.sacctmgr import Printed, limits
+from portal.core.cluster.effective_limits import bounds
+from portal.core.cluster.jobs import JobState, Partition
+from portal.core.cluster.limits import Amount, Association, Entry, Limits
 from tests.unit.adapters.test_commands import VERSIONS, recorded, roles
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from portal.adapters.catalog import CatalogError, FolderCatalog, Found, read_app, read_image
-from portal.core.app import split_request
+from portal.core.apps.catalog import split_request
 
 ROOT = Path(__file__).parents[3]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters.commands import (
+from portal.adapters.slurm.commands import (
     SurpriseError,
     expand_nodes,
     is_job_id,
@@ -19,7 +19,7 @@ from portal.adapters.commands import (
     squeue_argv,
     squeue_parse,
 )
-from portal.core.job import JobState
+from portal.core.cluster.jobs import JobState
 
 RECORDED = Path(__file__).parents[2] / "recorded"
 VERSIONS = sorted(folder.name for folder in RECORDED.iterdir() if folder.is_dir())

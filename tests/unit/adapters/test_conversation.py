@@ -13,8 +13,8 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from portal.adapters import conversation
-from portal.adapters.conversation import Completed, Conversation, NotInTime, Unresponsive
+from portal.adapters.ssh import command
+from portal.adapters.ssh.command import Completed, Conversation, NotInTime, Unresponsive
 
 
 class ShellChannel:
@@ -192,7 +192,7 @@ def test_large_input_arrives_whole(talk: Talk) -> None:
 def test_noise_ends_in_plain_words(
     talk: Talk, startup: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversation, "START_SECONDS", 0.7)
+    monkeypatch.setattr(command, "START_SECONDS", 0.7)
     begun = time.monotonic()
     with pytest.raises(Unresponsive, match=words):
         talk(startup, "echo", "hello", stdin=b"x")
@@ -230,6 +230,6 @@ def test_nothing_is_begun_without_the_mark(talk: Talk, tmp_path: Path) -> None:
 
 def test_the_real_channel_has_what_is_used() -> None:
     channel = paramiko.Channel(1)
-    for name in conversation.Channel.__annotations__:
+    for name in command.Channel.__annotations__:
         assert hasattr(channel, name)
     assert isinstance(channel.status_event, threading.Event)

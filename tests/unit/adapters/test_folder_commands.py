@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters.home_files import HomeFiles
-from portal.adapters.transport import Completed
-from portal.core.folders import Folder
+from portal.adapters.ssh.home_files import HomeFiles
+from portal.adapters.ssh.transport import Completed
+from portal.core.launch.mounts import Folder
 from portal.errors import Conflict, InvalidRequest, Unavailable
 
 

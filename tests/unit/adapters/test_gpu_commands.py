@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters.commands import amount, node_gpus, nodes_parse, sinfo_parse, squeue_parse
-from portal.core.job import JobReport, NodeGpus
-from portal.core.limits import Amount
+from portal.adapters.slurm.commands import amount, node_gpus, nodes_parse, sinfo_parse, squeue_parse
+from portal.core.cluster.jobs import JobReport, NodeGpus
+from portal.core.cluster.limits import Amount
 
 RECORDED = Path(__file__).parents[2] / "recorded"
 VERSIONS = ("24.11", "26.05")

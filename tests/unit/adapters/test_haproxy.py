@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters import haproxy
-from portal.adapters.haproxy import Haproxy
+from portal.adapters.haproxy import runtime_api
+from portal.adapters.haproxy.runtime_api import Haproxy
 from portal.errors import Unavailable
 
 LIST = b"#<PID> <type>\n1 master 0\n# workers\n42 worker 1 0d 2.6\n# old workers\n41 worker 2\n\n"
@@ -67,7 +67,7 @@ def test_a_master_that_starts_anew_is_waited_for(
         if len(pauses) == 3:
             master.listen([b"", LIST, ECHO, b"", ECHO])
 
-    monkeypatch.setattr("portal.adapters.haproxy.time.sleep", pause)
+    monkeypatch.setattr("portal.adapters.haproxy.runtime_api.time.sleep", pause)
     new, old = Haproxy(str(tmp_path)).processes()
     assert new.ask("show sess") == "@!42 show sess\n"
     assert old.ask("show sess", "show table x") == "@!41 show sess;@!41 show table x\n"
@@ -78,7 +78,7 @@ def test_a_master_that_starts_anew_is_waited_for(
 def test_a_master_that_stays_away_is_told(
     tmp_path: Path, master: Socket, monkeypatch: pytest.MonkeyPatch, listens: bool
 ) -> None:
-    monkeypatch.setattr(haproxy, "_PATIENCE", 0.1)
+    monkeypatch.setattr(runtime_api, "_PATIENCE", 0.1)
     if listens:
         master.listen(itertools.repeat(b""))
     with pytest.raises(Unavailable):

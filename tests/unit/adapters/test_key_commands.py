@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters.key_commands import key_argv, make_step
-from portal.core.ssh import find_private_key
+from portal.adapters.ssh.key_commands import key_argv, make_step
+from portal.core.apps.ssh import find_private_key
 
 
 def start(home: Path, new: bool = False) -> subprocess.Popen[str]:

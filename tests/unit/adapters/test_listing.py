@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from sqlalchemy import event
 from sqlmodel import delete
 
-from portal.adapters.migrate import upgrade
-from portal.adapters.store import Store, open_database
-from portal.adapters.tables import SessionRow
-from portal.core.listing import ListQuery, Page, Sort
-from portal.core.session import Session, State
+from portal.adapters.db.migrate import upgrade
+from portal.adapters.db.sessions import Store, open_database
+from portal.adapters.db.tables import SessionRow
+from portal.core.session.query import ListQuery, Page, Sort
+from portal.core.session.session import Session, State
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

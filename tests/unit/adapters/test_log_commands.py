@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters.home_files import HomeFiles
+from portal.adapters.ssh.home_files import HomeFiles
 from portal.errors import Conflict
 from tests.unit.adapters.test_folder_commands import Shell
 

@@ -11,9 +11,9 @@ from sqlalchemy import create_engine, text
 from sqlmodel import Session as Database
 from sqlmodel import select
 
-from portal.adapters.migrate import MIGRATIONS, upgrade
-from portal.adapters.store import open_database
-from portal.adapters.tables import OriginRow, TicketRow
+from portal.adapters.db.migrate import MIGRATIONS, upgrade
+from portal.adapters.db.sessions import open_database
+from portal.adapters.db.tables import OriginRow, TicketRow
 
 
 def test_ports_of_before_count_as_shared(tmp_path: Path) -> None:

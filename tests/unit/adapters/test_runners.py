@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters import runners
+from portal.adapters import runner_client
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
-from portal.adapters.runners import GatewayRunners
-from portal.core.session import Session, State
+from portal.adapters.runner_client import GatewayRunners
+from portal.core.session.session import Session, State
 from portal.errors import Unavailable
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -134,7 +134,7 @@ def test_honest_answers(make: MakeGateway) -> None:
 def test_all_of_a_call_has_one_deadline(
     make: MakeGateway, answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runners, "SECONDS", 0.6)
+    monkeypatch.setattr(runner_client, "SECONDS", 0.6)
     gateway, calls = make(answer)
     begun = time.monotonic()
     with pytest.raises(Unavailable):
@@ -145,7 +145,7 @@ def test_all_of_a_call_has_one_deadline(
 def test_a_session_that_does_not_answer_holds_few_threads(
     make: MakeGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runners, "SECONDS", 3.0)
+    monkeypatch.setattr(runner_client, "SECONDS", 3.0)
     gateway, calls = make(lambda _: time.sleep(8))
     begun = time.monotonic()
 

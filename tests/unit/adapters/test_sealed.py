@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters.migrate import upgrade
-from portal.adapters.preset_store import PresetTable
-from portal.adapters.sealed import Sealer, Unreadable, make_key, read_keys
-from portal.adapters.sealing import seal_all
-from portal.adapters.store import Store, open_database
-from portal.core.preset import Preset
-from portal.core.session import State
+from portal.adapters.db.migrate import upgrade
+from portal.adapters.db.presets import PresetTable
+from portal.adapters.db.reencrypt import seal_all
+from portal.adapters.db.sessions import Store, open_database
+from portal.adapters.encryption import Sealer, Unreadable, make_key, read_keys
+from portal.core.launch.presets import Preset
+from portal.core.session.session import State
 from portal.errors import Conflict
 from tests.unit.adapters.test_store import NOON, session
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters.slurm import Slurm
-from portal.adapters.transport import Completed
+from portal.adapters.slurm.client import Slurm
+from portal.adapters.ssh.transport import Completed
 from portal.errors import InvalidRequest, OutcomeUnknown, Unavailable
 
 RECORDED = Path(__file__).parents[2] / "recorded"

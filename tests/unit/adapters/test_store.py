@@ -11,11 +11,11 @@ from sqlalchemy import inspect
 from sqlalchemy.exc import OperationalError
 from sqlmodel import SQLModel
 
-from portal.adapters.migrate import upgrade
-from portal.adapters.store import Store, open_database
-from portal.adapters.tables import SessionRow
-from portal.core.listing import ListQuery
-from portal.core.session import LIVE, Session, State
+from portal.adapters.db.migrate import upgrade
+from portal.adapters.db.sessions import Store, open_database
+from portal.adapters.db.tables import SessionRow
+from portal.core.session.query import ListQuery
+from portal.core.session.session import LIVE, Session, State
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

@@ -9,8 +9,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from portal.adapters.conversation import NotInTime
-from portal.adapters.transport import OURS, PEOPLE, Completed, SshTransport
+from portal.adapters.ssh.command import NotInTime
+from portal.adapters.ssh.transport import OURS, PEOPLE, Completed, SshTransport
 from portal.config import LoginSettings
 from portal.errors import Unavailable
 

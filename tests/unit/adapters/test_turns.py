@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from portal.adapters.turns import LONGEST_PAUSE, PATIENT, SLOW, Bounds, Turns
+from portal.adapters.ssh.per_user import LONGEST_PAUSE, PATIENT, SLOW, Bounds, Turns
 from portal.errors import Unavailable
 
 BOUNDS = Bounds(at_once=2, waiting=1, seconds=0.2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.core.administration import (
+from portal.core.admin.administration import (
     ImageRequest,
     ImageRule,
     SiteRules,
@@ -16,11 +16,11 @@ from portal.core.administration import (
     parse,
     visible,
 )
-from portal.core.gpus import NO_GPUS
-from portal.core.launch import parse_launch
-from portal.core.limits import Association, Limits
+from portal.core.cluster.gpu_offers import NO_GPUS
+from portal.core.cluster.limits import Association, Limits
+from portal.core.launch.request import parse_launch
 from portal.core.policy import decide
-from portal.core.session import usual_shm
+from portal.core.session.session import usual_shm
 from portal.errors import InvalidRequest
 from tests.fakes import CATALOG
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from portal.core.administration import SiteRules
-from portal.core.bounds import Group, bounds, groups_for
-from portal.core.gpus import NO_GPUS
-from portal.core.job import Partition
-from portal.core.launch import parse_launch
-from portal.core.limits import Amount, Association, Entry, Limits, Qos
+from portal.core.admin.administration import SiteRules
+from portal.core.cluster.effective_limits import Group, bounds, groups_for
+from portal.core.cluster.gpu_offers import NO_GPUS
+from portal.core.cluster.jobs import Partition
+from portal.core.cluster.limits import Amount, Association, Entry, Limits, Qos
+from portal.core.launch.request import parse_launch
 from portal.core.policy import decide
 from portal.errors import InvalidRequest
 from tests.fakes import CATALOG

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.script import render
+from portal.core.job.batch_script import render
 from tests.unit.core.test_script import PLAIN, TEMPLATE
 
 NAMES = (".tmux.conf", ".config/tmux/tmux.conf", ".vimrc", ".inputrc", ".nanorc", ".gitconfig")

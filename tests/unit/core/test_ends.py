@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from portal.core.ends import (
+from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.session.end_reasons import (
     LOG_BYTES,
     LOG_LINES,
     app_trouble,
@@ -17,8 +18,7 @@ from portal.core.ends import (
     tail,
     unexpected,
 )
-from portal.core.job import JobReport, JobState
-from portal.core.session import NEVER_CALLED, Cause, Session, State
+from portal.core.session.session import NEVER_CALLED, Cause, Session, State
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.core.environment import refusal
+from portal.core.launch.environment import refusal
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portal.core.fgpu import (
+from portal.core.cluster.fgpu import (
     MIB,
     GpuKind,
     Slice,

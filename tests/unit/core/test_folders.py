@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.core.folders import HOME, Mount, MountPoint, mount_points, storage_folder
-from portal.core.launch import parse_launch
-from portal.core.script import render
+from portal.core.job.batch_script import render
+from portal.core.launch.mounts import HOME, Mount, MountPoint, mount_points, storage_folder
+from portal.core.launch.request import parse_launch
 from portal.errors import InvalidRequest
 from tests.unit.core.test_launch import GOOD
 from tests.unit.core.test_script import GOLDEN, PLAIN, TEMPLATE

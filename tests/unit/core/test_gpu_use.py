@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import pytest
 
-from portal.core.fgpu import GpuKind, of_gres
-from portal.core.gpus import Gpus
-from portal.core.job import JobReport, JobState, Node, NodeGpus
-from portal.core.limits import Amount, Association, Entry, Limits, Qos
-from portal.core.usage import Holding, Meter, Use, held_back, measure, meters
+from portal.core.cluster.fgpu import GpuKind, of_gres
+from portal.core.cluster.gpu_offers import Gpus
+from portal.core.cluster.jobs import JobReport, JobState, Node, NodeGpus
+from portal.core.cluster.limits import Amount, Association, Entry, Limits, Qos
+from portal.core.cluster.usage import Holding, Meter, Use, held_back, measure, meters
 
 HALF = Fraction(1, 2)
 A100 = GpuKind("a100", "A100", 40_960, Fraction(1), Fraction(1, 4))

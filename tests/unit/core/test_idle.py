@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from portal.core.access import Traffic, gateway_name
-from portal.core.administration import SiteRules
-from portal.core.idle import (
+from portal.core.admin.administration import SiteRules
+from portal.core.apps.access import Traffic, gateway_name
+from portal.core.session.idle import (
     TOLD_AFTER,
     UNWATCHED,
     Measured,
@@ -22,7 +22,7 @@ from portal.core.idle import (
     works,
     worth_noting,
 )
-from portal.core.session import Session, State
+from portal.core.session.session import Session, State
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ONE, TWO = "1" * 32, "2" * 32

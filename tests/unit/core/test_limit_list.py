@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from portal.core.job import Partition
-from portal.core.limit_list import Limit, Limited, limit_list
-from portal.core.limits import Amount, Association, Entry, Limits, Qos
+from portal.core.cluster.jobs import Partition
+from portal.core.cluster.limit_report import Limit, Limited, limit_list
+from portal.core.cluster.limits import Amount, Association, Entry, Limits, Qos
 
 MAIN = Partition("main", True, True, 4, 3500, 480)
 GPU = Partition("gpu", False, False, 64, 512 * 1024, None)

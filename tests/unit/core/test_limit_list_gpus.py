@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from portal.core.job import NodeGpus, Partition
-from portal.core.limit_list import limit_list
-from portal.core.limits import Amount, Limits, Qos
+from portal.core.cluster.jobs import NodeGpus, Partition
+from portal.core.cluster.limit_report import limit_list
+from portal.core.cluster.limits import Amount, Limits, Qos
 
 GPUS = (NodeGpus("a100", 2, 8), NodeGpus("", 1), NodeGpus("l40s", 0))
 GPU = Partition("gpu", False, True, 64, 512 * 1024, None, gpus=GPUS)

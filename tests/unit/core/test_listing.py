@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from portal.core.listing import Cursor, ListQuery, Sort, count_tabs, read_leniently
-from portal.core.session import State
+from portal.core.session.query import Cursor, ListQuery, Sort, count_tabs, read_leniently
+from portal.core.session.session import State
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, 5, tzinfo=UTC)
 KEYS = {"created": NOON, "started": NOON, "cpus": 3, "memory": 600}

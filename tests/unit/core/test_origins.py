@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from portal.core.origins import (
+from portal.core.apps.origins import (
     BAD_PORTS,
     Origin,
     Origins,

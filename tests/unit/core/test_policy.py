@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from portal.core.administration import SiteRules
-from portal.core.gpus import NO_GPUS
-from portal.core.job import Partition
-from portal.core.launch import parse_launch
+from portal.core.admin.administration import SiteRules
+from portal.core.cluster.gpu_offers import NO_GPUS
+from portal.core.cluster.jobs import Partition
+from portal.core.launch.request import parse_launch
 from portal.core.policy import decide
 from portal.errors import InvalidRequest
 from tests.fakes import CATALOG

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
 
-from portal.core.job import JobReport, JobState
-from portal.core.queue import places
+from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.queue import places
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

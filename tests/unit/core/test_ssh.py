@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.access import AppState, OpenApp
-from portal.core.app import AppSpec
-from portal.core.session import Session, State
-from portal.core.ssh import Door, find_private_key, read_host_key
+from portal.core.apps.access import AppState, OpenApp
+from portal.core.apps.catalog import AppSpec
+from portal.core.apps.ssh import Door, find_private_key, read_host_key
+from portal.core.session.session import Session, State
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ID = "0123456789abcdef0123456789abcdef"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from portal.core.app import Image
-from portal.core.folders import Mount, MountPoint
-from portal.core.session import Session, State
-from portal.core.submission import Rules, build_job
+from portal.core.apps.catalog import Image
+from portal.core.job.description import Rules, build_job
+from portal.core.launch.mounts import Mount, MountPoint
+from portal.core.session.session import Session, State
 
 RULES = Rules("", "/t.sqsh", ".slipway", "https://portal", (0, 0), 10, "/lustre/{user}/storage")
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from portal.core.administration import SiteRules, Template
-from portal.core.gpus import NO_GPUS
-from portal.core.job import Partition
-from portal.core.launch import parse_launch
-from portal.core.template import fill, misfit
+from portal.core.admin.administration import SiteRules, Template
+from portal.core.cluster.gpu_offers import NO_GPUS
+from portal.core.cluster.jobs import Partition
+from portal.core.launch.request import parse_launch
+from portal.core.launch.templates import fill, misfit
 from portal.errors import InvalidRequest
 
 SMALL = Template(name="small", title="Small", cpus=1, memory_mb=1536)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.core.job import JobReport, JobState, Node, Partition
-from portal.core.limits import Amount, Association, Entry, Limits, Qos
-from portal.core.usage import Use, group_use, measure, meters
+from portal.core.cluster.jobs import JobReport, JobState, Node, Partition
+from portal.core.cluster.limits import Amount, Association, Entry, Limits, Qos
+from portal.core.cluster.usage import Use, group_use, measure, meters
 
 NODES = [
     Node("n1", "main", 4, 8000, True),

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.access import Person
-from portal.core.reasons import explain
-from portal.core.session import State
-from portal.core.view import as_json, elapsed, shown_reason, shown_state
+from portal.core.apps.access import Person
+from portal.core.session.pending_reasons import explain
+from portal.core.session.session import State
+from portal.core.session.status import as_json, elapsed, shown_reason, shown_state
 from tests.fakes import APPS, World
 from tests.unit.test_sessions import REQUEST, ready
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import cast
 
-from portal.core.fgpu import MIB, GpuKind, kinds_as_json
+from portal.core.cluster.fgpu import MIB, GpuKind, kinds_as_json
 from portal.gpu.nvml import Device, Nvml, NvmlError
 from portal.gpu.slurm import Gres, NodeJob
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
-from portal.core.fgpu import MIB, GpuKind
+from portal.core.cluster.fgpu import MIB, GpuKind
 from portal.gpu import check, gres, settings, watch
 from portal.gpu.nvml import Device, mig_files
 from tests.unit.gpu.node import A100, DEMO, MIG, FakeNvml, gpu, settings_file

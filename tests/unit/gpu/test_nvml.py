@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.fgpu import MIB
+from portal.core.cluster.fgpu import MIB
 from portal.gpu import nvml
 from portal.gpu.nvml import Nvml, NvmlError
 

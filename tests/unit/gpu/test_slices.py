@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.fgpu import MIB, GpuKind
+from portal.core.cluster.fgpu import MIB, GpuKind
 from portal.gpu import slices
 from portal.gpu.nvml import Device
 from portal.gpu.slices import JobSlice, Part, Refused, decide

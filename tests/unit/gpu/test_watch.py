@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from portal.core.fgpu import MIB
+from portal.core.cluster.fgpu import MIB
 from portal.gpu import slices, watch
 from portal.gpu.jobs import GONE_AFTER
 from portal.gpu.slices import JobSlice, Part

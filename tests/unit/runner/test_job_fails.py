@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.ends import SCRIPT_FAILED, start_failure
-from portal.core.script import render
+from portal.core.job.batch_script import render
+from portal.core.session.end_reasons import SCRIPT_FAILED, start_failure
 from tests.unit.runner.test_job_script import JOB, TEMPLATE
 
 

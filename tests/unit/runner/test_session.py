@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.ends import start_failure
+from portal.core.session.end_reasons import start_failure
 from portal.runner import apps
 from tests.unit.runner.fake_portal import SESSION, TOKEN, FakePortal, spec_text
 from tests.unit.runner.test_apps import script, wait_until

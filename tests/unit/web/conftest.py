@@ -15,7 +15,7 @@ from werkzeug.test import TestResponse
 
 from portal import create_app
 from portal.config import GpuKindSettings, GpuSettings, Settings
-from portal.core.session import Session
+from portal.core.session.session import Session
 from tests.fakes import PASSWORDS, World, make_world
 
 TEMPLATES = Path(__file__).parents[3] / "templates"

@@ -27,10 +27,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from jinja2 import Environment, StrictUndefined
 
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
-from portal.adapters.routes import HaproxyRoutes
+from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.config import Settings, WebSettings
-from portal.core.access import hash_secret
-from portal.core.origins import Mode
+from portal.core.apps.access import hash_secret
+from portal.core.apps.origins import Mode
 from portal.errors import Unavailable
 from tests.unit.web.conftest import TEMPLATES
 

@@ -23,9 +23,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from portal import create_app
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
-from portal.adapters.routes import HaproxyRoutes
+from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.config import Settings
-from portal.core.origins import Mode
+from portal.core.apps.origins import Mode
 from tests.fakes import FakeRoutes, World, make_world
 from tests.unit.web.conftest import TEMPLATES
 from tests.unit.web.front import free_ports, render, wait_for_haproxy

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from flask import Flask
 
-from portal.reconcile import Reconciler
+from portal.services.session.reconciler import Reconciler
 from tests.fakes import World
 from tests.unit.web.conftest import Browser, Runner
 

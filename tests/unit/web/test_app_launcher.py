@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 from flask import Flask
 
-from portal.core.access import AppState, AppWish, public_key
-from portal.core.administration import CapsRequest
-from portal.core.journal import JournalFilter
+from portal.core.admin.administration import CapsRequest
+from portal.core.admin.audit import JournalFilter
+from portal.core.apps.access import AppState, AppWish, public_key
 from portal.errors import InvalidRequest
 from tests.fakes import APPS, World, make_world
 from tests.unit.test_sessions import ADMIN, ALICE, REQUEST

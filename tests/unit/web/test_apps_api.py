@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from portal.core.access import AppWish, public_key
-from portal.core.origins import Choice, Seeker, Use, occupy
+from portal.core.apps.access import AppWish, public_key
+from portal.core.apps.origins import Choice, Seeker, Use, occupy
 from portal.errors import Conflict, InvalidRequest
 from tests.fakes import World, make_world
 from tests.unit.test_sessions import ALICE, REQUEST

@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from portal.core.environment import MAX_TOTAL
-from portal.core.problems import MAX_VALUES
+from portal.core.launch.environment import MAX_TOTAL
+from portal.core.validation import MAX_VALUES
 from tests.bad_inputs import FORM, FORM_ROWS, LAUNCH, LIBRARY, MAX_ANSWER, ROWS, FormRow, Row
 from tests.fakes import World
 from tests.unit.web.conftest import Api, Browser, Runner

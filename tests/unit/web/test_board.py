@@ -12,9 +12,9 @@ import pytest
 from flask import Flask
 from sqlalchemy import event
 
-from portal.core.listing import Sort
-from portal.core.session import Session, State
-from portal.web.board import SORTS
+from portal.core.session.query import Sort
+from portal.core.session.session import Session, State
+from portal.web.pages.sessions.list_view import SORTS
 from tests.fakes import World
 from tests.unit.web.conftest import Api, Browser, Runner
 

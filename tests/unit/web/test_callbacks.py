@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from portal.core.access import AppState, Person
-from portal.core.session import State
+from portal.core.apps.access import AppState, Person
+from portal.core.session.session import State
 from portal.errors import NotFound
 from tests.fakes import APPS, World
 from tests.unit.web.conftest import Runner

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from portal.core.administration import Template
-from portal.core.folders import Mount
+from portal.core.admin.administration import Template
+from portal.core.launch.mounts import Mount
 from portal.errors import Unavailable
-from portal.reconcile import Reconciler
+from portal.services.session.reconciler import Reconciler
 from tests.fakes import World
 from tests.unit.web.conftest import LAUNCH, PORTAL, Api
 

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from werkzeug.test import TestResponse
 
-from portal.core.launch import LaunchRequest, Resources
-from portal.core.names import session_name
-from portal.core.session import Session
+from portal.core.launch.names import session_name
+from portal.core.launch.request import LaunchRequest, Resources
+from portal.core.session.session import Session
 from tests.fakes import CATALOG, World
 from tests.unit.web.conftest import PORTAL, Browser
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from portal.adapters.transport import Completed
-from portal.core.access import Person
-from portal.core.journal import JournalFilter
-from portal.core.session import Session
-from portal.reconcile import Reconciler
+from portal.adapters.ssh.transport import Completed
+from portal.core.admin.audit import JournalFilter
+from portal.core.apps.access import Person
+from portal.core.session.session import Session
+from portal.services.session.reconciler import Reconciler
 from tests.fakes import FakeJob, World, make_world
 from tests.unit.web.conftest import LAUNCH, Runner, make_settings, with_gpus
 

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from werkzeug.datastructures import MultiDict
 
 from portal import create_app
-from portal.core.administration import Template
-from portal.core.fgpu import GpuKind
-from portal.core.gpus import GpuOffer
-from portal.core.job import NodeGpus
-from portal.core.session import State
-from portal.web.form import FIELDS, from_body, to_body
-from portal.web.gpus import Menu, menu, number, share, unit_words
+from portal.core.admin.administration import Template
+from portal.core.cluster.fgpu import GpuKind
+from portal.core.cluster.gpu_offers import GpuOffer
+from portal.core.cluster.jobs import NodeGpus
+from portal.core.session.session import State
+from portal.web.pages.launch.form import FIELDS, from_body, to_body
+from portal.web.pages.launch.gpu_menu import Menu, menu, number, share, unit_words
 from tests.fakes import World, make_world
 from tests.unit.web.conftest import Browser, make_settings
 

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from portal.core.access import public_key
-from portal.core.origins import Mode
+from portal.core.apps.access import public_key
+from portal.core.apps.origins import Mode
 from tests.unit.web.front import Front, Stream, running_front
 
 pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from portal.core.access import public_key
+from portal.core.apps.access import public_key
 from tests.unit.web.front import Front, running_front
 
 pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")

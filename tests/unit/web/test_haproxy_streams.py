@@ -10,8 +10,8 @@ from contextlib import closing
 
 import pytest
 
-from portal.adapters.haproxy import Haproxy
-from portal.core.access import hash_secret, public_key, ssh_key
+from portal.adapters.haproxy.runtime_api import Haproxy
+from portal.core.apps.access import hash_secret, public_key, ssh_key
 from tests.unit.web.front import SESSION, Front, Stream, running_front
 
 pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from portal.core.session import State
+from portal.core.session.session import State
 from tests.fakes import World
 from tests.unit.test_idleness import pass_, rule
 from tests.unit.web.conftest import Api, Browser, Runner

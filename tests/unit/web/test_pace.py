@@ -8,9 +8,9 @@ import pytest
 from flask import Flask
 from werkzeug.exceptions import TooManyRequests
 
-from portal.web import callbacks, pace
-from portal.web.pace import Pace, Rate
-from portal.web.sound_json import SoundJson
+from portal.web import rate_limit, runner
+from portal.web.json import SoundJson
+from portal.web.rate_limit import Pace, Rate
 
 RATE = Rate(per_second=1.0, at_once=3)
 
@@ -44,7 +44,7 @@ def test_so_many_at_once_then_one_a_second() -> None:
 
 
 def test_callers_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "MOST_KEYS", 10)
+    monkeypatch.setattr(rate_limit, "MOST_KEYS", 10)
     subject = Pace(Clock())
     for number in range(100):
         subject.take(str(number), RATE)
@@ -60,5 +60,5 @@ def test_json_is_json() -> None:
 
 
 def test_honest_runners_are_within_it() -> None:
-    assert callbacks.NEWS.at_once >= 2
-    assert callbacks.APP_NEWS.at_once >= 20
+    assert runner.NEWS.at_once >= 2
+    assert runner.APP_NEWS.at_once >= 20

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from portal.web.patience import WHOLE, Patience
-from portal.web.types import Environ, StartResponse
+from portal.web.body_timeout import WHOLE, Patience
+from portal.web.wsgi_types import Environ, StartResponse
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from portal.core.preset import MAX_PRESETS
+from portal.core.launch.presets import MAX_PRESETS
 from tests.fakes import World
 from tests.unit.web.conftest import LAUNCH, Api, Browser
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from portal.core.app import Catalog, Image
-from portal.web.form import first_values
+from portal.core.apps.catalog import Catalog, Image
+from portal.web.pages.launch.form import first_values
 
 
 def image(environment: str, version: str, *, default: bool = False) -> Image:

@@ -26,8 +26,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from portal.core.session import OVER, Cause, Session, State
-from portal.reconcile import Reconciler
+from portal.core.session.session import OVER, Cause, Session, State
+from portal.services.session.reconciler import Reconciler
 from portal.web.api.openapi import document
 from portal.web.api.schemas import SCHEMAS
 from tests.fakes import PASSWORDS, World, make_world

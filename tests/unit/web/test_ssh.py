@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from flask import Flask
 
-from portal.core.access import AppState
-from portal.core.app import AppSpec, Catalog, Image
+from portal.core.apps.access import AppState
+from portal.core.apps.catalog import AppSpec, Catalog, Image
 from tests.fakes import CATALOG, PRIVATE_KEY, World
 from tests.unit.test_sessions import ALICE
 from tests.unit.web.conftest import Api, Browser, Runner

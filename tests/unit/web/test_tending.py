@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from portal.config import Settings
-from portal.core.access import AppState
-from portal.core.session import Session
-from portal.reconcile import Reconciler
+from portal.core.apps.access import AppState
+from portal.core.session.session import Session
+from portal.services.session.reconciler import Reconciler
 from tests.fakes import World, make_world
 from tests.unit.web.conftest import Api, Browser, Runner, make_settings
 

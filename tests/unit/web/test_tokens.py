@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from portal.core.logins import BROWSER
-from portal.core.session import State
+from portal.core.auth.logins import BROWSER
+from portal.core.session.session import State
 from tests.fakes import World
 from tests.unit.web.conftest import LAUNCH, PORTAL, Api, Browser
 

@@ -24,12 +24,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from portal.core.access import AppState, AppWish, Person
-from portal.core.launch import LaunchRequest
-from portal.core.origins import Mode
-from portal.core.session import Session, State
+from portal.core.apps.access import AppState, AppWish, Person
+from portal.core.apps.origins import Mode
+from portal.core.launch.request import LaunchRequest
+from portal.core.session.session import Session, State
 from portal.errors import Conflict
-from portal.sessions import ReadyMessage
+from portal.services.session.sessions import ReadyMessage
 from tests.fakes import World
 from tests.unit.test_sessions import REQUEST, token_of
 from tests.unit.web.house import House, running_house

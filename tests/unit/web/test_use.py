@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from portal.errors import Unavailable
-from portal.reconcile import Reconciler
+from portal.services.session.reconciler import Reconciler
 from tests.fakes import World
 from tests.unit.web.conftest import Api, Browser
 

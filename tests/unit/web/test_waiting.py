@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from flask import Flask
 
-from portal.reconcile import Reconciler
+from portal.services.session.reconciler import Reconciler
 from tests.fakes import World
 from tests.unit.web.conftest import PORTAL, Browser, Runner
 

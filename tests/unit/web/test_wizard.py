@@ -11,10 +11,10 @@ import pytest
 from werkzeug.datastructures import MultiDict
 from werkzeug.test import TestResponse
 
-from portal.core.access import Person
-from portal.core.administration import Template
-from portal.core.folders import Folder
-from portal.core.job import Estimate
+from portal.core.admin.administration import Template
+from portal.core.apps.access import Person
+from portal.core.cluster.jobs import Estimate
+from portal.core.launch.mounts import Folder
 from portal.errors import FieldError, InvalidRequest, Unavailable
 from tests.fakes import World
 from tests.unit.web.conftest import PORTAL, Browser, Runner
@@ -61,8 +61,8 @@ def folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(name)
         return Folder(name, f"/s/{name}")
 
-    monkeypatch.setattr("portal.folders.Folders.list", found)
-    monkeypatch.setattr("portal.folders.Folders.make", make, raising=False)
+    monkeypatch.setattr("portal.services.storage.Folders.list", found)
+    monkeypatch.setattr("portal.services.storage.Folders.make", make, raising=False)
     return names
 
 
@@ -70,7 +70,7 @@ def folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def templates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two templates, of which one is too large for anybody."""
     monkeypatch.setattr(
-        "portal.administration.Administration.templates", lambda _self: [SMALL, HUGE]
+        "portal.services.admin.administration.Administration.templates", lambda _self: [SMALL, HUGE]
     )
 
 
@@ -270,7 +270,7 @@ def test_the_estimate_is_called_one_and_never_in_the_way(
                 raise answer
             return answer
 
-        monkeypatch.setattr("portal.sessions.Sessions.estimate", estimate)
+        monkeypatch.setattr("portal.services.session.sessions.Sessions.estimate", estimate)
         return alice.post("/sessions/new/estimate", FORM, headers=HTMX).text
 
     assert "It is an estimate" in say(Estimate(world.clock(), "n1", ""))

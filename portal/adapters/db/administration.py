@@ -1,0 +1,243 @@
+"""What administrators decide, and the journal, in the database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import Engine, or_
+from sqlalchemy.exc import IntegrityError
+from sqlmodel import Session as Database
+from sqlmodel import col, delete, select
+
+from portal.adapters.db.tables import ImageRuleRow, JournalRow, SiteRuleRow, TemplateRow
+from portal.core.admin.administration import (
+    MAX_PLACE,
+    Entry,
+    ImageRule,
+    SiteRules,
+    Template,
+    mark,
+)
+from portal.core.admin.audit import JournalFilter
+from portal.errors import Conflict
+
+OVERTAKEN = (
+    "Somebody else has changed this while you were editing. Look at what it says now, "
+    "then make your change again."
+)
+
+
+Changed = TypeVar("Changed")
+
+
+class RulesTable:
+    """RulesStore over SQLModel."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._readers = engine.execution_options(read_only=True)
+
+    # Templates
+
+    def templates(self) -> list[Template]:
+        """All templates in their order."""
+        with Database(self._readers) as db:
+            return [Template.model_validate(row) for row in db.exec(_in_order())]
+
+    def save_template(
+        self,
+        name: str,
+        seen: str | None,
+        change: Callable[[Template | None, int], tuple[Template, Entry]],
+    ) -> Template:
+        """Make or replace a template; the change also gets the place behind all others."""
+
+        def save(db: Database) -> Template:
+            # All of them are locked: places are relative to one another.
+            rows = db.exec(_in_order().with_for_update()).all()
+            row = next((row for row in rows if row.name == name), None)
+            before = Template.model_validate(row) if row else None
+            template, entry = change(before, _last_place(rows))
+            _compare(seen, before)
+            _put(db, row, TemplateRow, template.model_dump(), entry)
+            return template
+
+        return self._change(seen, save)
+
+    def drop_template(
+        self, name: str, seen: str | None, line: Callable[[Template], Entry]
+    ) -> Template | None:
+        """Delete a template and return it; None when there is none."""
+        with Database(self._engine) as db:
+            row = db.get(TemplateRow, name, with_for_update=True)
+            if row is None:
+                return None
+            template = Template.model_validate(row)
+            _compare(seen, template)
+            db.delete(row)
+            db.add(_line(line(template)))
+            db.commit()
+            return template
+
+    def move_template(self, name: str, by: int, line: Callable[[int], Entry]) -> bool:
+        """Move a template by one place; `line` gets the new one (from 0). False: no template."""
+        with Database(self._engine) as db:
+            rows = list(db.exec(_in_order().with_for_update()).all())
+            place = next((at for at, row in enumerate(rows) if row.name == name), None)
+            if place is None:
+                return False
+            rows.insert(max(place + by, 0), rows.pop(place))
+            to = next(at for at, row in enumerate(rows) if row.name == name)
+            if to != place:
+                _number(rows)
+                db.add(_line(line(to)))
+                db.commit()
+            return True
+
+    # Images and caps
+
+    def image_rules(self) -> list[ImageRule]:
+        """All rules about images."""
+        with Database(self._readers) as db:
+            return [ImageRule.model_validate(row) for row in db.exec(select(ImageRuleRow))]
+
+    def save_image_rule(
+        self,
+        environment: str,
+        version: str,
+        seen: str | None,
+        change: Callable[[ImageRule], tuple[ImageRule, Entry]],
+    ) -> ImageRule:
+        """Make or replace the rule about an image."""
+
+        def save(db: Database) -> ImageRule:
+            row = db.get(ImageRuleRow, (environment, version), with_for_update=True)
+            none = ImageRule(environment=environment, version=version)
+            before = ImageRule.model_validate(row) if row else none
+            _compare(seen, before)
+            rule, entry = change(before)
+            _put(db, row, ImageRuleRow, rule.model_dump(), entry)
+            return rule
+
+        return self._change(seen, save)
+
+    def site_rules(self) -> SiteRules:
+        """The caps."""
+        with Database(self._readers) as db:
+            return _site_rules(db.exec(select(SiteRuleRow)))
+
+    def save_site_rules(
+        self, seen: str | None, change: Callable[[SiteRules], tuple[SiteRules, Entry]]
+    ) -> SiteRules:
+        """Replace the caps."""
+
+        def save(db: Database) -> SiteRules:
+            rows = {row.name: row for row in db.exec(select(SiteRuleRow).with_for_update())}
+            before = _site_rules(rows.values())
+            _compare(seen, before)
+            rules, entry = change(before)
+            for name, value in rules.model_dump(mode="json").items():
+                row = rows.get(name) or SiteRuleRow(name=name, value="")
+                row.value = json.dumps(value)
+                db.add(row)
+            db.add(_line(entry))
+            return rules
+
+        return self._change(seen, save)
+
+    def _change(self, seen: str | None, change: Callable[[Database], Changed]) -> Changed:
+        """Make a change in a transaction of its own.
+
+        Where two make the same thing in the same moment, each seeing none, the second one is told
+        when it has said what it saw; otherwise it is the last one, which wins.
+        """
+        for again in (seen is None, False):
+            try:
+                with Database(self._engine) as db:
+                    changed = change(db)
+                    db.commit()
+                    return changed
+            except IntegrityError:
+                if not again:
+                    break
+        raise Conflict(OVERTAKEN)
+
+    # The journal
+
+    def note(self, entries: Sequence[Entry]) -> None:
+        """Add lines to the journal."""
+        with Database(self._engine) as db:
+            db.add_all([_line(entry) for entry in entries])
+            db.commit()
+
+    def journal(self, wanted: JournalFilter, limit: int, before: int | None) -> list[Entry]:
+        """Lines, newest first, from those on whose id is below `before`."""
+        query = select(JournalRow).where(*_conditions(wanted))
+        if before is not None:
+            query = query.where(col(JournalRow.id) < before)
+        with Database(self._readers) as db:
+            rows = db.exec(query.order_by(col(JournalRow.id).desc()).limit(limit))
+            return [Entry.model_validate(row) for row in rows]
+
+    def forget_journal(self, before: datetime) -> None:
+        """Drop the lines of before a time."""
+        with Database(self._engine) as db:
+            db.exec(delete(JournalRow).where(col(JournalRow.time) < before))
+            db.commit()
+
+
+def _compare(seen: str | None, now: Template | ImageRule | SiteRules | None) -> None:
+    if seen is not None and seen != mark(now):
+        raise Conflict(OVERTAKEN)
+
+
+def _put(db: Database, row: Any, table: Any, values: dict[str, Any], entry: Entry) -> None:
+    if row is None:
+        db.add(table(**values))
+    else:
+        row.sqlmodel_update(values)
+    db.add(_line(entry))
+
+
+def _in_order() -> Any:
+    return select(TemplateRow).order_by(col(TemplateRow.place), col(TemplateRow.name))
+
+
+def _number(rows: Iterable[TemplateRow]) -> None:
+    for place, row in enumerate(rows):
+        row.place = place
+
+
+def _last_place(rows: Sequence[TemplateRow]) -> int:
+    """The place behind all others; where there is none, they move together."""
+    if rows and rows[-1].place >= MAX_PLACE:
+        _number(rows)
+    return rows[-1].place + 1 if rows else 0
+
+
+def _line(entry: Entry) -> JournalRow:
+    return JournalRow(**entry.model_dump(exclude={"id"}))
+
+
+def _site_rules(rows: Iterable[SiteRuleRow]) -> SiteRules:
+    known = {row.name: json.loads(row.value) for row in rows}
+    return SiteRules(**{name: known[name] for name in SiteRules.model_fields if name in known})
+
+
+def _conditions(wanted: JournalFilter) -> list[Any]:
+    found: list[Any] = []
+    if wanted.who is not None:
+        found.append(col(JournalRow.who) == wanted.who)
+    if wanted.action is not None:
+        found.append(col(JournalRow.action) == wanted.action)
+    if wanted.text is not None:
+        columns = (JournalRow.target, JournalRow.detail, JournalRow.address)
+        found.append(or_(*(col(c).icontains(wanted.text, autoescape=True) for c in columns)))
+    if wanted.since is not None:
+        found.append(col(JournalRow.time) >= wanted.since)
+    if wanted.until is not None:
+        found.append(col(JournalRow.time) < wanted.until)
+    return found

@@ -1,0 +1,115 @@
+"""Counts of tries at passwords, in the database, so that all processes and hosts count as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Engine, text
+from sqlmodel import Session as Database
+from sqlmodel import col, delete, func, select
+
+from portal.adapters.db.tables import AttemptRow, KnownNetworkRow, RefusalRow
+from portal.core.auth.logins import Refusals
+
+# One statement, so that of many at once exactly as many pass as there are tries. What it says is
+# the same in SQLite and PostgreSQL.
+_TAKE = text(
+    "INSERT INTO attempt (key, until) VALUES (:key, :now + :interval) "
+    "ON CONFLICT (key) DO UPDATE SET until = :interval + "
+    "CASE WHEN attempt.until > :now THEN attempt.until ELSE :now END "
+    "WHERE attempt.until <= :latest RETURNING until"
+)
+_REMEMBER = text(
+    'INSERT INTO known_network ("user", network, seen) VALUES (:user, :network, :now) '
+    'ON CONFLICT ("user", network) DO UPDATE SET seen = excluded.seen'
+)
+_COUNT = text(
+    'INSERT INTO refusal (network, hour, "user", count) VALUES (:network, :hour, :user, 1) '
+    'ON CONFLICT (network, hour, "user") DO UPDATE SET count = refusal.count + 1 RETURNING count'
+)
+
+
+class AttemptTable:
+    """AttemptStore over SQL."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._readers = engine.execution_options(read_only=True)
+
+    def take(self, key: str, now: int, interval: int, burst: int) -> int:
+        """Use up one of `burst` tries, of which one comes back each `interval`; times in ms.
+
+        Returns 0, or for how long there is none.
+        """
+        latest = now + interval * (burst - 1)
+        # A flood of refused tries must not wait for the database's one writer.
+        if (wait := self._until(key) - latest) > 0:
+            return wait
+        values = {"key": key, "now": now, "interval": interval, "latest": latest}
+        with self._engine.begin() as connection:
+            if connection.execute(_TAKE, values).first() is not None:
+                return 0
+        return max(self._until(key) - latest, 1)
+
+    def _until(self, key: str) -> int:
+        with Database(self._readers) as db:
+            row = db.get(AttemptRow, key)
+            return row.until if row else 0
+
+    def give_back(self, key: str, interval: int) -> None:
+        """The try that was taken last does not count."""
+        with self._engine.begin() as connection:
+            back = text("UPDATE attempt SET until = until - :interval WHERE key = :key")
+            connection.execute(back, {"key": key, "interval": interval})
+
+    def forgive(self, key: str) -> None:
+        """All tries are there again."""
+        with Database(self._engine) as db:
+            db.exec(delete(AttemptRow).where(col(AttemptRow.key) == key))
+            db.commit()
+
+    def knows(self, user: str, network: str) -> bool:
+        """Whether this account has logged in from this network."""
+        with Database(self._readers) as db:
+            return db.get(KnownNetworkRow, (user, network)) is not None
+
+    def remember(self, user: str, network: str, now: int) -> None:
+        """This account has logged in from this network."""
+        with self._engine.begin() as connection:
+            connection.execute(_REMEMBER, {"user": user, "network": network, "now": now})
+
+    def refused(self, user: str, network: str, hour: int, names: int) -> Refusals:
+        """Count a wrong password; beyond so many names from one network they share one count."""
+        here = (col(RefusalRow.network) == network, col(RefusalRow.hour) == hour)
+        with Database(self._readers) as db:
+            known = db.get(RefusalRow, (network, hour, user)) is not None
+            if not known and db.exec(select(func.count()).where(*here)).one() >= names:
+                user = ""
+        with self._engine.begin() as connection:
+            values = {"network": network, "hour": hour, "user": user}
+            count = connection.execute(_COUNT, values).scalar_one()
+        return Refusals(user, network, hour, count)
+
+    def refusals_before(self, hour: int) -> Sequence[Refusals]:
+        """The counts of hours that are over."""
+        with Database(self._readers) as db:
+            rows = db.exec(select(RefusalRow).where(col(RefusalRow.hour) < hour))
+            return [Refusals(**row.model_dump()) for row in rows]
+
+    def drop_refusals(self, done: Refusals) -> None:
+        """Forget a count."""
+        which = (
+            col(RefusalRow.network) == done.network,
+            col(RefusalRow.hour) == done.hour,
+            col(RefusalRow.user) == done.user,
+        )
+        with Database(self._engine) as db:
+            db.exec(delete(RefusalRow).where(*which))
+            db.commit()
+
+    def expire(self, now: int, known_before: int) -> None:
+        """Forget what does not matter any more."""
+        with Database(self._engine) as db:
+            db.exec(delete(AttemptRow).where(col(AttemptRow.until) < now))
+            db.exec(delete(KnownNetworkRow).where(col(KnownNetworkRow.seen) < known_before))
+            db.commit()

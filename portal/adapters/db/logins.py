@@ -1,0 +1,154 @@
+"""The store of log-ins and API tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Engine, case, func, or_
+from sqlmodel import Session as Database
+from sqlmodel import col, delete, select, update
+
+from portal.adapters.db.grants import drop_grants
+from portal.adapters.db.tables import AccountRow, GrantRow, LoginRow, TicketRow, UtcDateTime
+from portal.core.auth.logins import BROWSER, KINDS, TOKEN, Login, Presence
+
+KEPT = timedelta(hours=1)
+"""How long a login that was taken back is remembered: longer than a request or a ticket lives."""
+
+
+class LoginTable:
+    """LoginStore over SQLModel."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._readers = engine.execution_options(read_only=True)
+
+    def add_login(self, login: Login, most: int) -> bool:
+        """Remember a login; False when its user has `most` live ones of this kind already."""
+        count = select(func.count()).where(
+            _live(login.created), col(LoginRow.user) == login.user, col(LoginRow.kind) == login.kind
+        )
+        with Database(self._engine) as db:
+            if db.exec(count).one() >= most:
+                return False
+            db.add(LoginRow(**vars(login)))
+            db.commit()
+            return True
+
+    def login(self, hash: str, now: datetime) -> Login | None:
+        """The login with this hash, unless it has expired or was taken back."""
+        with Database(self._readers) as db:
+            row = db.get(LoginRow, hash)
+            if row is None or row.revoked is not None or row.expires < now:
+                return None
+            return _login(row)
+
+    def logins(self, user: str, now: datetime) -> list[Login]:
+        """All of somebody's live logins and tokens, newest first."""
+        query = select(LoginRow).where(_live(now), col(LoginRow.user) == user)
+        query = query.order_by(col(LoginRow.created).desc(), col(LoginRow.id))
+        with Database(self._readers) as db:
+            return [_login(row) for row in db.exec(query)]
+
+    def present(self, now: datetime) -> list[Presence]:
+        """Everybody who has a live login or token, by name."""
+        user, used = col(LoginRow.user), func.max(col(LoginRow.used), type_=UtcDateTime)
+        browsers, tokens = (
+            func.sum(case((col(LoginRow.kind) == kind, 1), else_=0)) for kind in (BROWSER, TOKEN)
+        )
+        query = select(user, browsers, tokens, used).where(_live(now)).group_by(user).order_by(user)
+        with Database(self._readers) as db:
+            return [Presence(*row) for row in db.exec(query)]
+
+    def use_login(self, hash: str, used: datetime, expires: datetime) -> None:
+        """Note the use of a login, and until when it lasts now."""
+        with Database(self._engine) as db:
+            which = col(LoginRow.hash) == hash
+            db.exec(update(LoginRow).where(which).values(used=used, expires=expires))
+            db.commit()
+
+    def revoke(
+        self, user: str, now: datetime, *, id: str | None = None, kinds: Collection[str] = KINDS
+    ) -> tuple[list[Login], list[str]]:
+        """Take back somebody's logins (one, or all of these kinds), their tickets and grants."""
+        everything = id is None and set(kinds) == set(KINDS)
+        which = [_live(now), col(LoginRow.user) == user, col(LoginRow.kind).in_(kinds)]
+        which += [] if id is None else [col(LoginRow.id) == id]
+        with Database(self._engine) as db:
+            rows = db.exec(select(LoginRow).where(*which).with_for_update()).all()
+            taken = [_login(row) for row in rows]
+            hashes = [login.hash for login in taken]
+            for row in rows:
+                row.revoked = now
+            db.flush()
+            if everything:
+                which_grants = col(GrantRow.user) == user
+                keys = _drop_access(db, col(TicketRow.user) == user, which_grants, now)
+            else:
+                keys = _drop_of(db, hashes, now)
+            db.commit()
+            return taken, keys
+
+    def left_over(self, now: datetime) -> list[str]:
+        """Forget tickets and grants of logins that were taken back; returns the keys to shut."""
+        revoked = select(LoginRow.hash).where(col(LoginRow.revoked).is_not(None))
+        with Database(self._readers) as db:
+            hashes = list(db.exec(revoked))
+            made = or_(
+                select(TicketRow.hash).where(col(TicketRow.login).in_(hashes)).exists(),
+                select(GrantRow.cookie_hash).where(col(GrantRow.login).in_(hashes)).exists(),
+            )
+            if not hashes or not db.exec(select(made)).one():
+                return []
+        with Database(self._engine) as db:
+            keys = _drop_of(db, hashes, now)
+            db.commit()
+            return keys
+
+    def inside(self, since: datetime, now: datetime) -> set[str]:
+        """Who has used a login since then, or has a browser in an app."""
+        used = select(LoginRow.user).where(_live(now), col(LoginRow.used) >= since).distinct()
+        with Database(self._readers) as db:
+            return {*db.exec(used), *db.exec(select(GrantRow.user).distinct())}
+
+    def password_seen(self, user: str) -> str:
+        """What was last seen of an account's password: "P" (usable), "L" (locked) or ""."""
+        with Database(self._readers) as db:
+            row = db.get(AccountRow, user)
+            return row.password if row else ""
+
+    def note_password(self, user: str, status: str) -> None:
+        """Keep what was seen of an account's password."""
+        with Database(self._engine) as db:
+            db.merge(AccountRow(user=user, password=status))
+            db.commit()
+
+    def expire(self, now: datetime) -> None:
+        """Forget logins and tickets that are past their time."""
+        over = or_(
+            (col(LoginRow.expires) < now) & col(LoginRow.revoked).is_(None),
+            col(LoginRow.revoked) < now - KEPT,
+        )
+        with Database(self._engine) as db:
+            db.exec(delete(LoginRow).where(over))
+            db.exec(delete(TicketRow).where(col(TicketRow.expires) < now))
+            db.commit()
+
+
+def _live(now: datetime) -> Any:
+    return (col(LoginRow.expires) >= now) & col(LoginRow.revoked).is_(None)
+
+
+def _drop_of(db: Database, hashes: Collection[str], now: datetime) -> list[str]:
+    return _drop_access(db, col(TicketRow.login).in_(hashes), col(GrantRow.login).in_(hashes), now)
+
+
+def _drop_access(db: Database, tickets: Any, grants: Any, now: datetime) -> list[str]:
+    db.exec(delete(TicketRow).where(tickets))
+    return drop_grants(db, list(db.exec(select(GrantRow).where(grants))), now)
+
+
+def _login(row: LoginRow) -> Login:
+    return Login(**row.model_dump(exclude={"revoked"}))

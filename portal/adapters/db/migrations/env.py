@@ -1,0 +1,19 @@
+"""Alembic's entry: runs the migrations over the engine that the store uses too."""
+
+from alembic import context
+from sqlmodel import SQLModel
+
+from portal.adapters.db import tables
+from portal.adapters.db.sessions import open_database
+
+assert tables.SessionRow.metadata is SQLModel.metadata  # noqa: S101  # importing it filled it
+
+engine = open_database(context.config.get_main_option("sqlalchemy.url") or "")
+with engine.connect() as connection:
+    context.configure(
+        connection=connection, target_metadata=SQLModel.metadata, render_as_batch=True
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+    connection.commit()
+engine.dispose()

@@ -1,0 +1,61 @@
+"""Origins in the database, as parts of a transaction: who has one, who had it, who gets it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+from sqlalchemy import or_
+from sqlmodel import Session as Database
+from sqlmodel import col, select, update
+
+from portal.adapters.db.tables import AppRow, OriginRow, SessionRow, ShuttingRow
+from portal.core.apps.origins import Origin, Places, Seeker, Use, port_of
+from portal.core.session.session import LIVE, State
+from portal.errors import Conflict
+
+
+def is_live(db: Database, session: str) -> None:
+    """Raise Conflict for a session that is over: nothing may be opened after it was closed."""
+    state = db.exec(select(SessionRow.state).where(col(SessionRow.id) == session)).first()
+    if state not in LIVE - {State.ENDING}:
+        raise Conflict("This session is over. Launch it again to use its apps.")
+
+
+def find_places(db: Database, seeker: Seeker) -> Places:
+    """The labels in use, the ports that anybody had, and the names of this very use."""
+    use = seeker.use
+    rows = db.exec(
+        select(OriginRow).where(
+            or_(
+                col(OriginRow.is_port),
+                (col(OriginRow.owner) == use.owner)
+                & (col(OriginRow.environment) == use.environment)
+                & (col(OriginRow.version) == use.version)
+                & (col(OriginRow.app) == use.app),
+            )
+        )
+    )
+    taken = set(db.exec(select(AppRow.label)))
+    # Where a way is not shut yet nobody else comes in.
+    taken |= {key.partition(".")[0] for key in db.exec(select(ShuttingRow.key))}
+    return Places(taken, {row.label: _origin(row) for row in rows})
+
+
+def keep(db: Database, origin: Origin) -> None:
+    """Remember an origin that may be used again; a name that is for once is not."""
+    is_port = port_of(origin.label) is not None
+    if is_port or origin.kept:
+        fields = {**vars(origin), **vars(origin.use)}
+        fields.pop("use")
+        db.merge(OriginRow(is_port=is_port, **fields))
+
+
+def leave(db: Database, labels: Collection[str], now: datetime) -> None:
+    """These origins are free from now on."""
+    db.exec(update(OriginRow).where(col(OriginRow.label).in_(labels)).values(used=now))
+
+
+def _origin(row: OriginRow) -> Origin:
+    use = Use(row.owner, row.environment, row.version, row.app)
+    return Origin(row.label, use, row.kept, row.shared, row.mark, row.used)

@@ -1,0 +1,142 @@
+"""Brings what the database holds in clear, or sealed with an older key, under the newest key.
+
+Every row is changed by itself and only if nobody else changed it meanwhile, so that this may be
+stopped at any line and run again, also beside a portal that works.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from typing import Any
+
+from sqlalchemy import Engine
+from sqlmodel import Session as Database
+from sqlmodel import col, select, update
+
+from portal.adapters.db.tables import LaunchKeyRow, PresetRow, SessionEnvRow
+from portal.adapters.encryption import Sealer, Unreadable, is_sealed
+
+log = logging.getLogger(__name__)
+
+SESSION = "session_env"
+PRESET = "preset"
+
+
+def place_of(session: str) -> str:
+    """What a session's variables are bound to."""
+    return f"{SESSION} {session}"
+
+
+def place_in_preset(owner: str, variable: str) -> str:
+    """What a value in a preset is bound to: presets are renamed, so not to the preset's name."""
+    return f"{PRESET} {owner} {variable}"
+
+
+def seal_preset(sealer: Sealer, owner: str, body: dict[str, Any]) -> str:
+    """A preset's body as JSON with each variable's value sealed; names stay readable."""
+    env = {k: sealer.seal(v, place_in_preset(owner, k)) for k, v in body.get("env", {}).items()}
+    return json.dumps(body | ({"env": env} if env else {}))
+
+
+def seal_all(engine: Engine, sealer: Sealer) -> tuple[int, int]:
+    """Seal all that is not sealed with the newest key.
+
+    Returns how many rows were changed, and how many no key opens: those stay as they are.
+    """
+    parts = (_seal_sessions, _seal_presets, _seal_keys)
+    done = [part(engine, sealer) for part in parts]
+    changed, lost = sum(d[0] for d in done), sum(d[1] for d in done)
+    if changed and engine.dialect.name == "sqlite":
+        _wipe(engine)
+    return changed, lost
+
+
+def _seal_sessions(engine: Engine, sealer: Sealer) -> tuple[int, int]:
+    done = lost = 0
+    for row in _rows(engine, select(SessionEnvRow)):
+        place = place_of(row.session)
+        if sealer.is_current(row.variables):
+            continue
+        try:
+            clear = row.variables if row.variables[:1] == "{" else sealer.open(row.variables, place)
+        except Unreadable:
+            lost += 1
+            continue
+        which = (col(SessionEnvRow.session) == row.session) & (
+            col(SessionEnvRow.variables) == row.variables
+        )
+        values = {"variables": sealer.seal(clear, place)}
+        done += _change(engine, update(SessionEnvRow).where(which).values(**values))
+    return done, lost
+
+
+def _seal_presets(engine: Engine, sealer: Sealer) -> tuple[int, int]:
+    done = lost = 0
+    for row in _rows(engine, select(PresetRow)):
+        body = json.loads(row.request)
+        env: dict[str, str] = body.get("env", {})
+        if all(sealer.is_current(value) for value in env.values()):
+            continue
+        try:
+            body["env"] = open_values(sealer, row.owner, env)
+        except Unreadable:
+            lost += 1
+            continue
+        which = (
+            (col(PresetRow.owner) == row.owner)
+            & (col(PresetRow.name) == row.name)
+            & (col(PresetRow.request) == row.request)
+        )
+        values = {"request": seal_preset(sealer, row.owner, body)}
+        done += _change(engine, update(PresetRow).where(which).values(**values))
+    return done, lost
+
+
+def open_values(sealer: Sealer, owner: str, env: dict[str, str]) -> dict[str, str]:
+    """The values of a preset's variables; raises Unreadable."""
+    return {
+        name: sealer.open(value, place_in_preset(owner, name)) if is_sealed(value) else value
+        for name, value in env.items()
+    }
+
+
+def _seal_keys(engine: Engine, sealer: Sealer) -> tuple[int, int]:
+    done = lost = 0
+    for row in _rows(engine, select(LaunchKeyRow)):
+        if is_sealed(row.fingerprint):  # it cannot be made anew, and needs the key that it has
+            continue
+        which = (
+            (col(LaunchKeyRow.owner) == row.owner)
+            & (col(LaunchKeyRow.key) == row.key)
+            & (col(LaunchKeyRow.fingerprint) == row.fingerprint)
+        )
+        values = {"fingerprint": sealer.mark(row.fingerprint)}
+        done += _change(engine, update(LaunchKeyRow).where(which).values(**values))
+    return done, lost
+
+
+def _rows(engine: Engine, query: Any) -> list[Any]:
+    with Database(engine.execution_options(read_only=True)) as db:
+        return list(db.exec(query))
+
+
+def _change(engine: Engine, statement: Any) -> int:
+    with Database(engine) as db:
+        done = db.exec(statement)
+        db.commit()
+        return int(done.rowcount)
+
+
+def _wipe(engine: Engine) -> None:
+    """Leave nothing of the earlier texts in free pages of the file, or in its log."""
+    raw = engine.raw_connection()
+    try:
+        for command in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+            raw.cursor().execute(command)
+    except sqlite3.OperationalError as error:
+        # In use by a portal of before: pages with what was deleted are overwritten when used again.
+        log.warning("free pages of the database were not cleaned: %s", error)
+    finally:
+        raw.close()

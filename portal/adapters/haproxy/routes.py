@@ -1,0 +1,108 @@
+"""HAProxy's map of routes, changed through its runtime socket without any reload."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
+
+from portal.adapters.haproxy.runtime_api import Haproxy, Process
+from portal.core.apps.access import Traffic
+
+CANARY = "slipway"
+"""An entry that is there as long as HAProxy has not forgotten the map."""
+_KEY = re.compile(r"[a-z0-9]+\.([0-9a-f]{64}|public|ssh)")
+_TARGET = re.compile(r"[0-9a-fA-F.:]+@[0-9]+@[a-z0-9.-]+")
+_PATH = re.compile(r"[A-Za-z0-9_./~%+@=-]+")
+_INSIDE = re.compile(r"key=([^|\s]+)\|(\S+) use=[1-9]")
+_STREAM = re.compile(r"^(0x[0-9a-f]+): proto=\S+ src=(\S+) ", re.MULTILINE)
+_SENT = re.compile(r"key=(\S+) .*http_req_cnt=(\d+) bytes_in_cnt=(\d+)")
+_AT_ONCE = 50
+"""Commands in one message: HAProxy reads a line of 16 KB at most."""
+
+
+class HaproxyRoutes:
+    """Routes over HAProxy's runtime API (management guide, section 9.3)."""
+
+    def __init__(self, run_directory: str) -> None:
+        self._haproxy = Haproxy(run_directory)
+        self._map = f"{run_directory}/routes.map"
+        self._background = f"{run_directory}/background.map"
+
+    def add(self, key: str, target: str) -> None:
+        """Let requests with this key through to the target; again replaces."""
+        if not _KEY.fullmatch(key) or not _TARGET.fullmatch(target):
+            raise ValueError("a route that HAProxy would misread")
+        answer = self._haproxy.ask(f"set map {self._map} {key} {target}")
+        if "not found" in answer:
+            self._haproxy.ask(f"add map {self._map} {key} {target}")
+
+    def remove(self, *keys: str) -> None:
+        """Shut these ways and cut what is under way on them; a key that is not there is fine."""
+        if not all(_KEY.fullmatch(key) for key in keys):
+            raise ValueError("a key that HAProxy would misread")
+        if not keys:
+            return
+        # First the map, then those inside: who comes in between is asked for the key again.
+        deletions = [f"del map {self._map} {key}" for key in keys]
+        _tell(self._haproxy, deletions)
+        for process in self._haproxy.processes():
+            _tell(process, (f"shutdown session {it}" for it in _streams(process, frozenset(keys))))
+
+    def traffic(self) -> dict[str, Traffic]:
+        """What browsers have sent, by the app's gateway name."""
+        requests: dict[str, int] = defaultdict(int)
+        sent: dict[str, int] = defaultdict(int)
+        for process in self._haproxy.processes():
+            for name, count, size in _SENT.findall(process.ask("show table traffic")):
+                requests[name] += int(count)
+                sent[name] += int(size)
+        return {name: Traffic(requests[name], sent[name]) for name in requests}
+
+    def know_background(self, paths: Collection[str]) -> None:
+        """Say which requests are no use of an app."""
+        if not all(_PATH.fullmatch(path) for path in paths):
+            raise ValueError("a path that HAProxy would misread")
+        self._haproxy.ask(f"clear map {self._background}")
+        _tell(self._haproxy, (f"add map {self._background} {path} 1" for path in sorted(paths)))
+
+    def lost(self) -> bool:
+        """Whether HAProxy has forgotten the map (it was restarted)."""
+        return "value=" not in self._haproxy.ask(f"get map {self._map} {CANARY}")
+
+    def open_ways(self) -> dict[str, str]:
+        """The map as it is, and with an empty target each key by which somebody is still inside."""
+        inside = {
+            key
+            for process in self._haproxy.processes()
+            for key, _address in _INSIDE.findall(process.ask("show table live"))
+        }
+        lines = self._haproxy.ask(f"show map {self._map}").splitlines()
+        entries = (line.split() for line in lines)
+        known = {fields[1]: fields[2] for fields in entries if len(fields) == 3}
+        known.pop(CANARY, None)
+        return dict.fromkeys(inside, "") | known
+
+    def fill(self, routes: Mapping[str, str]) -> None:
+        """Give HAProxy the whole map again."""
+        for key, target in routes.items():
+            self.add(key, target)
+        # Last: a crash before this line makes the map count as lost still.
+        self._haproxy.ask(f"add map {self._map} {CANARY} 1")
+
+
+def _tell(process: Haproxy | Process, commands: Iterable[str]) -> None:
+    waiting = iter(commands)
+    while some := list(islice(waiting, _AT_ONCE)):
+        process.ask(*some)
+
+
+def _streams(process: Process, keys: Collection[str]) -> Iterator[str]:
+    """The streams that came in by one of these keys, found by their addresses."""
+    inside = _INSIDE.findall(process.ask("show table live"))
+    addresses = {address for key, address in inside if key in keys}
+    if addresses:
+        for stream, address in _STREAM.findall(process.ask("show sess")):
+            if address in addresses:
+                yield stream

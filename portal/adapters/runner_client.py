@@ -1,0 +1,111 @@
+"""The runners inside the jobs, reached through their gateways with the portal's certificate.
+
+Runner, gateway and node are the user's: they may answer late, a byte at a time, without an end, or
+never. All of a call has one deadline, its answer is read no further than its first line, and a
+session that does not answer is left alone for a while.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import ssl
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from portal.adapters.ssh.per_user import Bounds, Turns
+from portal.core.apps.access import gateway_name
+from portal.core.session.session import Session
+from portal.errors import Unavailable
+
+SECONDS = 5.0
+"""All of a call: connecting, TLS, and the answer."""
+LONGEST_LINE = 1024
+EACH = Bounds(at_once=1, waiting=1, seconds=1.0)
+"""Calls to one session from one process."""
+OWNERS = Bounds(at_once=2, waiting=1, seconds=1.0)
+"""Calls to all sessions of one person."""
+_BUSY = "The session does not answer in time. Try again in {seconds} seconds."
+_STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?: [^\r\n]*)?\r?\n")
+
+
+class GatewayRunners:
+    """Runners over mutual TLS."""
+
+    def __init__(self, ca_directory: Path) -> None:
+        self._context = ssl.create_default_context(cafile=str(ca_directory / "gateway_ca.pem"))
+        self._context.load_cert_chain(str(ca_directory / "client.pem"))
+        self._sessions = Turns(EACH, _BUSY)
+        self._owners = Turns(OWNERS, _BUSY)
+
+    def start_app(self, session: Session, order: Mapping[str, object]) -> None:
+        """Ask for an app to be started; asking twice starts it once. Raises Unavailable."""
+        status = self._request(session, "PUT", f"/apps/{order['name']}", json.dumps(order))
+        if status >= 300:
+            raise Unavailable(f"The session answered {status} to the order to start an app.")
+
+    def stop_app(self, session: Session, app: str) -> None:
+        """Stop an app, and return when it has ended. Raises Unavailable."""
+        status = self._request(session, "DELETE", f"/apps/{app}", "")
+        if status >= 300:
+            raise Unavailable(f"The session answered {status} to the order to stop an app.")
+
+    def _request(self, session: Session, method: str, path: str, body: str) -> int:
+        if session.address is None or session.port is None:
+            raise Unavailable("The session has not called back yet.")
+        name = gateway_name("control", session.id)
+        head = f"{method} {path} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n"
+        data = body.encode()
+        head += f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+        place = session.address, session.port
+        with self._owners.turn(session.owner), self._sessions.turn(session.id):
+            try:
+                return self._ask(place, name, head.encode() + data, time.monotonic() + SECONDS)
+            except TimeoutError as error:
+                self._sessions.strike(session.id)
+                raise Unavailable("The session does not answer in time.") from error
+            except (OSError, _StrangeError) as error:
+                raise Unavailable("The session's compute node does not answer.") from error
+
+    def _ask(self, place: tuple[str, int], name: str, message: bytes, deadline: float) -> int:
+        with socket.create_connection(place, _left(deadline)) as plain:
+            plain.settimeout(_left(deadline))
+            with self._context.wrap_socket(plain, server_hostname=name) as stream:
+                stream.settimeout(_left(deadline))
+                stream.sendall(message)
+                line = b""
+                while not line.endswith(b"\n"):
+                    stream.settimeout(_left(deadline))
+                    piece = stream.recv(LONGEST_LINE)
+                    line = _first_line(line + piece)
+                    if not piece or len(line) > LONGEST_LINE:
+                        raise _StrangeError
+        found = _STATUS.fullmatch(line)
+        if found is None:
+            raise _StrangeError
+        return int(found[1])
+
+
+class _StrangeError(Exception):
+    """The answer is none."""
+
+
+def _first_line(data: bytes) -> bytes:
+    return data[: end + 1] if (end := data.find(b"\n")) >= 0 else data
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def resolve(node: str) -> str:
+    """IP address of a compute node, by the host's own name service."""
+    try:
+        return str(socket.getaddrinfo(node, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError as error:
+        raise Unavailable(f"The compute node {node} has no address.") from error

@@ -1,0 +1,298 @@
+"""Slurm, asked by its commands on the login node: as the user for what changes, else as reader."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from portal.adapters.slurm import commands, estimate, sacctmgr
+from portal.adapters.ssh import key_commands
+from portal.adapters.ssh.transport import Completed, Transport
+from portal.core.cluster.jobs import Estimate, JobReport, Node, Partition
+from portal.core.cluster.limits import Limits
+from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
+
+log = logging.getLogger(__name__)
+
+# What Slurm's commands say when it is Slurm that fails, not the request (slurm_errno.c).
+_DOWN = (
+    "Unable to contact slurm controller",
+    "Socket timed out",
+    "Connection refused",
+    "Zero Bytes were transmitted",
+    "Transport endpoint is not connected",
+    "slurmdbd",
+    "in a backup controller",
+    "slurm_persist_conn",
+    "Problem talking to the database",
+)
+
+ESTIMATE_SECONDS = 5.0
+"""How long Slurm may think about a mere estimate."""
+
+# What scancel says of jobs that are over; it goes on with the others.
+_OVER_ALREADY = ("Invalid job id", "already completing")
+
+# Which field of the request Slurm's refusal is about, where its words say so.
+_FIELDS = (
+    ("generic resource", "resources.fgpu"),
+    ("memory", "resources.memory"),
+    ("CPU count", "resources.cpus"),
+    ("node configuration", "resources"),
+    ("partition", "resource_group"),
+    ("time limit", "time_limit"),
+)
+
+
+class Slurm:
+    """Scheduler over Slurm's command line tools."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        reader: str,
+        directory: str,
+        seconds: float,
+        operator: str = "",
+    ) -> None:
+        self._transport = transport
+        self._reader = reader
+        self._operator = operator
+        self._directory = directory
+        self._seconds = seconds
+        self._names: dict[str, str] = {}
+
+    # As the user
+
+    def submit(self, user: str, session: str, spec: str, script: str) -> str:
+        """Submit as the user and return the job id.
+
+        One round trip: the first line of standard input becomes the runner's instructions, in a
+        file that only the user can read; the rest is the batch script. Making the session's folder
+        claims the submission: a second one at the same time fails before it reaches sbatch.
+        """
+        folder = f"{self._directory}/sessions/{session}"
+        sbatch = shlex.join(
+            ["timeout", "--kill-after=2", f"{self._seconds:.0f}", *commands.sbatch_argv()]
+        )
+        steps = (
+            "cd && umask 077",
+            f"mkdir -p {self._directory}/logs {self._directory}/sessions",
+            f"mkdir {folder}",
+            # Without a key there is a session all the same.
+            f"{{ {key_commands.make_step(self._directory)} || :; }}",
+            "IFS= read -r spec",
+            f'printf "%s\\n" "$spec" > {folder}/spec.json',
+            f"exec env LC_ALL=C.UTF-8 {sbatch}",  # more would travel into the job
+        )
+        done = self._transport.run(
+            user,
+            ["/bin/sh", "-c", " && ".join(steps)],
+            f"{spec}\n{script}".encode(),
+            self._seconds + 5,
+        )
+        if done.code in (124, 137):  # timeout(1) ended sbatch: Slurm may have heard it
+            raise OutcomeUnknown("Slurm took too long to accept the job.")
+        if done.code != 0:
+            self._transport.run(user, ["rm", "-rf", "--", folder], seconds=self._seconds)
+            raise _refusal(done)
+        return self._number(user, session)
+
+    def _number(self, user: str, session: str) -> str:
+        """The job's number, from Slurm: what sbatch printed came through the user's shell."""
+        try:
+            found = self.find(session, user)
+        except Unavailable as error:
+            raise OutcomeUnknown(f"Slurm took the job and does not say which: {error}") from error
+        if not found:
+            raise OutcomeUnknown("Slurm does not know the job that it was said to have taken.")
+        return max(found, key=lambda job: (not job.state.over, int(job.job_id))).job_id
+
+    def estimate(self, user: str, script: str) -> Estimate:
+        """Slurm's guess when it would start this script's job; nothing is submitted."""
+        seconds = min(self._seconds, ESTIMATE_SECONDS)
+        argv = ["env", *commands.ENVIRONMENT, "timeout", "--kill-after=1", f"{seconds:.0f}"]
+        done = self._transport.run(
+            user, [*argv, *estimate.estimate_argv()], script.encode(), seconds + 2
+        )
+        if done.code in (124, 137):
+            raise Unavailable("Slurm took too long to estimate a start.")
+        if done.code == 0:
+            try:
+                return estimate.estimate_parse(done.stderr)
+            except commands.SurpriseError as error:
+                raise Unavailable(f"Slurm's guess cannot be read: {error}") from error
+        refusal = _refusal(done)
+        if not isinstance(refusal, InvalidRequest):
+            raise refusal
+        return Estimate(None, "", f"Slurm would not take it: {words_of(done)}")
+
+    def cancel(self, user: str, *job_ids: str) -> None:
+        """Cancel a user's jobs, all with one command; a job that is over already is fine.
+
+        As the operator where there is one: the end of a session does not wait for a user's shell.
+        """
+        known = list(filter(commands.is_job_id, job_ids))
+        if not known:
+            return
+        argv = self._limited(commands.scancel_argv(*known, user=user if self._operator else ""))
+        done = self._transport.run(self._operator or user, argv, seconds=self._seconds + 5)
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        wrong = [line for line in said if not any(word in line for word in _OVER_ALREADY)]
+        if done.code in (124, 137):
+            raise Unavailable("Slurm took too long to cancel the job.")
+        if done.code != 0 and (wrong or not said):
+            raise Unavailable(f"Slurm did not cancel the job: {words_of(done)}")
+
+    def _limited(self, argv: Sequence[str]) -> list[str]:
+        """A command that ends by itself when Slurm takes too long: that is not the user's doing."""
+        return ["timeout", "--kill-after=2", f"{self._seconds:.0f}", *argv]
+
+    def prepare(self, user: str, session: str, spec: str) -> None:
+        """Make the session's folder anew, with new instructions, for a job that Slurm has."""
+        folder = f"{self._directory}/sessions/{session}"
+        steps = (
+            "cd && umask 077",
+            f"rm -rf -- {folder}",
+            f"mkdir -p {self._directory}/logs {folder}",
+            f"cat > {folder}/spec.new",
+            f"mv {folder}/spec.new {folder}/spec.json",
+        )
+        argv = ["/bin/sh", "-c", " && ".join(steps)]
+        done = self._transport.run(user, argv, f"{spec}\n".encode(), self._seconds)
+        if done.code != 0:
+            raise Unavailable(f"The session's folder could not be made: {words_of(done)}")
+
+    def release(self, user: str, job_id: str) -> None:
+        """Take a hold of the user's own away; a job that is not held is fine."""
+        argv = self._limited(commands.release_argv(job_id))
+        done = self._transport.run(user, argv, seconds=self._seconds + 5)
+        if done.code != 0:
+            raise Unavailable(f"Slurm did not release the job: {words_of(done)}")
+
+    # As the operator
+
+    @property
+    def may_extend(self) -> bool:
+        """Whether the site has an account for this."""
+        return bool(self._operator)
+
+    def extend(self, job_id: str, minutes: int) -> None:
+        """Let a running job run so many minutes in all."""
+        argv = commands.extend_argv(job_id, minutes)
+        done = self._transport.run(self._operator, argv, seconds=self._seconds)
+        if done.code != 0:
+            raise Unavailable(f"Slurm did not extend the time: {words_of(done)}")
+
+    # As the reader
+
+    def jobs(self) -> dict[str, JobReport]:
+        """All jobs that Slurm remembers, by job id: one query for everybody."""
+        reports = commands.squeue_parse(self._ask(commands.squeue_argv()))
+        return {report.job_id: report for report in reports}
+
+    def find(self, session: str, user: str) -> list[JobReport]:
+        """The user's jobs that carry this session's name, newest last."""
+        return commands.squeue_parse(self._ask(commands.squeue_argv(session, user)))
+
+    def ended(self, job_ids: Collection[str]) -> dict[str, JobReport]:
+        """What accounting knows of these jobs; a job it does not know is left out."""
+        wanted = sorted(filter(commands.is_job_id, job_ids))
+        deadline = time.monotonic() + self._seconds
+        return {report.job_id: self._named(report) for report in self._sacct(wanted, deadline)}
+
+    def _sacct(self, job_ids: Sequence[str], deadline: float) -> list[JobReport]:
+        """Ask for all, and where that is refused for one half and the other: one bad number must
+        not keep accounting from everybody."""
+        if not job_ids:
+            return []
+        try:
+            return commands.sacct_parse(self._ask(commands.sacct_argv(job_ids)))
+        except _RefusedError as error:
+            if len(job_ids) == 1 or time.monotonic() > deadline:
+                log.warning("accounting does not take job %s: %s", ", ".join(job_ids), error)
+                return []
+            middle = len(job_ids) // 2
+            halves = job_ids[:middle], job_ids[middle:]
+            return [report for half in halves for report in self._sacct(half, deadline)]
+
+    def ended_named(self, session: str, user: str, since: datetime) -> list[JobReport]:
+        """The user's jobs of this name that accounting knows."""
+        # A minute of leeway: the portal's clock and Slurm's may differ.
+        argv = commands.sacct_named_argv(session, user, since - timedelta(minutes=1))
+        return [self._named(report) for report in commands.sacct_parse(self._ask(argv))]
+
+    def partitions(self) -> list[Partition]:
+        """All partitions."""
+        return commands.sinfo_parse(self._ask(commands.sinfo_argv()))
+
+    def nodes(self) -> list[Node]:
+        """All nodes, once for each of their partitions."""
+        return commands.nodes_parse(self._ask(commands.nodes_argv()))
+
+    def limits(self) -> Limits:
+        """Who may use how much: five queries, for everybody at once."""
+        return sacctmgr.limits(
+            sacctmgr.Printed(
+                config=self._ask(sacctmgr.config_argv()),
+                associations=self._ask(sacctmgr.associations_argv()),
+                qos=self._ask(sacctmgr.qos_argv()),
+                users=self._ask(sacctmgr.users_argv()),
+                entries=self._ask(sacctmgr.entries_argv()),
+            )
+        )
+
+    def _named(self, report: JobReport) -> JobReport:
+        """The same report with the name of whoever cancelled the job: accounting has numbers."""
+        number = report.cancelled_by
+        if number is None or not number.isdigit():
+            return report
+        if number not in self._names:
+            done = self._transport.run(self._reader, commands.user_argv(number))
+            self._names[number] = done.stdout.decode(errors="replace").strip() or number
+        return replace(report, cancelled_by=self._names[number])
+
+    def _ask(self, argv: Sequence[str]) -> str:
+        words = ["env", *commands.ENVIRONMENT, *argv]
+        done = self._transport.run(self._reader, words, seconds=self._seconds)
+        if done.code != 0:
+            down = any(word in done.stderr for word in _DOWN)
+            kind = Unavailable if down or not done.stderr.strip() else _RefusedError
+            raise kind(f"Slurm does not answer: {words_of(done)}")
+        return done.stdout.decode(errors="replace")
+
+
+class _RefusedError(Unavailable):
+    """Slurm answers, but not this question."""
+
+
+def words_of(done: Completed) -> str:
+    """The last line of what a command complained of."""
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    said = lines[-1] if lines else f"exit code {done.code}"
+    return said.removeprefix("sbatch: error: ").removeprefix("allocation failure: ")
+
+
+def _plugin_words(done: Completed) -> str:
+    """What job_submit.lua said of the GPU that was asked for: plainer than Slurm's own error."""
+    lines = [line for line in done.stderr.splitlines() if line.startswith("sbatch: error: ")]
+    if not lines or "Invalid generic resource" not in lines[-1]:
+        return ""
+    return " ".join(line.removeprefix("sbatch: error: ") for line in lines[:-1])
+
+
+def _refusal(done: Completed) -> Exception:
+    """Slurm's answer to a submission it did not take."""
+    if any(word in done.stderr for word in _DOWN):
+        return Unavailable(
+            "Slurm does not answer, so nothing can be launched right now. Running sessions are "
+            "not affected. Try again in a few minutes."
+        )
+    text = _plugin_words(done) or words_of(done).removeprefix("Batch job submission failed: ")
+    said = done.stderr.lower()
+    field = next((name for word, name in _FIELDS if word.lower() in said), "")
+    return InvalidRequest([FieldError(field, f"Slurm refused it: {text}")])

@@ -1,0 +1,338 @@
+"""Slurm's commands, each as a pair: the arguments, and what its output means.
+
+One text format serves Slurm 22.05 to 26.05: -O with a unit separator behind every field. Free text
+that users write (names, comments) is never asked for, so nobody can forge a line; a line that does
+not have the right number of fields raises, since guessing could end somebody's session.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
+
+from portal.core.cluster.jobs import JobReport, JobState, Node, NodeGpus, Partition, job_state
+from portal.core.cluster.limits import Amount
+
+SEPARATOR = "\x1f"
+
+ENVIRONMENT = ("TZ=UTC", "SLURM_TIME_FORMAT=%s", "LC_ALL=C.UTF-8")
+"""What every query runs with: times as seconds since 1970, words in English."""
+
+
+class SurpriseError(Exception):
+    """A command printed what no known Slurm prints."""
+
+
+_QUEUE_FIELDS = (
+    "JobID",
+    "UserName",
+    "State",
+    "Reason",
+    "NodeList",
+    "SubmitTime",
+    "StartTime",
+    "EndTime",
+    "exit_code",
+    "Partition",
+    "PriorityLong",
+    "Account",
+    "QOS",
+    "tres-alloc",
+    "TimeLimit",
+    "RestartCnt",
+)
+
+
+def squeue_argv(name: str | None = None, user: str | None = None) -> list[str]:
+    """All jobs of everybody, in every state; or one user's jobs of one name."""
+    fields = ",".join(f"{field}:{SEPARATOR}" for field in _QUEUE_FIELDS)
+    argv = ["squeue", "--noheader", "--all", "--states=all", f"--Format={fields}"]
+    if name is not None:
+        argv.append(f"--name={name}")
+    if user is not None:
+        argv.append(f"--user={user}")
+    return argv
+
+
+def squeue_parse(text: str) -> list[JobReport]:
+    """Read squeue's lines."""
+    return [_queue_line(line) for line in text.split("\n") if line.strip()]
+
+
+def _queue_line(line: str) -> JobReport:
+    fields = line.split(SEPARATOR)
+    # The last field has its separator too, so one empty rest follows.
+    if len(fields) != len(_QUEUE_FIELDS) + 1:
+        raise SurpriseError(f"squeue: {len(fields)} fields in {line!r}")
+    words = list(map(str.strip, fields[:-1]))
+    job_id, user, state, reason, nodes, submitted, start, end, code, partition, priority = words[
+        :11
+    ]
+    account, qos, tres, limit, restarts = words[11:]
+    report_state = _state(state)
+    runs = not report_state.over and report_state is not JobState.PENDING
+    given = amount(tres)
+    return JobReport(
+        job_id=job_id,
+        user=user,
+        state=report_state,
+        reason=reason or None,
+        nodes=expand_nodes(nodes),
+        submitted=read_time(submitted),
+        start=read_time(start),
+        end=read_time(end) if report_state.over else None,
+        deadline=read_time(end) if runs else None,
+        time_limit=parse_minutes(limit),
+        restarts=int(restarts) if restarts.isdigit() else 0,
+        exit_code=_exit_code(code) if report_state.over else None,
+        partition=partition,
+        priority=int(priority) if priority.isdigit() else 0,
+        account=account,
+        qos=qos,
+        cpus=given.cpus or 0,
+        memory_mb=given.memory_mb or 0,
+        shards=given.shards or 0,
+        gpus=given.gpus or 0,
+    )
+
+
+_SACCT_FIELDS = ("JobIDRaw", "User", "State", "NodeList", "Submit", "Start", "End", "ExitCode")
+
+
+def sacct_argv(job_ids: Collection[str]) -> list[str]:
+    """What accounting knows of these jobs, whenever they ran."""
+    if strange := [job_id for job_id in job_ids if not is_job_id(job_id)]:
+        raise ValueError(f"no job ids: {strange}")
+    return [*_sacct_base(), "--allusers", f"--jobs={','.join(sorted(job_ids))}"]
+
+
+def sacct_named_argv(name: str, user: str, since: datetime) -> list[str]:
+    """One user's jobs of one name since a time."""
+    start = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return [*_sacct_base(), f"--name={name}", f"--user={user}", f"--starttime={start}"]
+
+
+def _sacct_base() -> list[str]:
+    return [
+        "sacct",
+        "--noheader",
+        "--allocations",
+        "--parsable2",
+        f"--delimiter={SEPARATOR}",
+        f"--format={','.join(_SACCT_FIELDS)}",
+    ]
+
+
+def sacct_parse(text: str) -> list[JobReport]:
+    """Read sacct's lines."""
+    return [_sacct_line(line) for line in text.split("\n") if line.strip()]
+
+
+def _sacct_line(line: str) -> JobReport:
+    fields = line.split(SEPARATOR)
+    if len(fields) != len(_SACCT_FIELDS):
+        raise SurpriseError(f"sacct: {len(fields)} fields in {line!r}")
+    job_id, user, state, nodes, submitted, start, end, code = map(str.strip, fields)
+    return JobReport(
+        job_id=job_id,
+        user=user,
+        state=_state(state),
+        nodes=expand_nodes(nodes),
+        submitted=read_time(submitted),
+        start=read_time(start),
+        end=read_time(end),
+        exit_code=int(code.partition(":")[0] or 0),
+        cancelled_by=state.partition(" by ")[2] or None,
+    )
+
+
+_NODE_FIELDS = ("Partition", "Available", "CPUs", "Memory", "Time", "Gres")
+
+
+def user_argv(number: str) -> list[str]:
+    """The name behind a user's number."""
+    return ["id", "--name", "--user", number]
+
+
+def sinfo_argv() -> list[str]:
+    """Every node once for each of its partitions."""
+    fields = ",".join(f"{field}:{SEPARATOR}" for field in _NODE_FIELDS)
+    return ["sinfo", "--noheader", "--all", "--Node", f"--Format={fields}"]
+
+
+def sinfo_parse(text: str) -> list[Partition]:
+    """Read sinfo's lines into partitions, the default first, each with its largest node."""
+    found: dict[str, Partition] = {}
+    for line in text.split("\n"):
+        if not line.strip():
+            continue
+        fields = line.split(SEPARATOR)
+        if len(fields) != len(_NODE_FIELDS) + 1:
+            raise SurpriseError(f"sinfo: {len(fields)} fields in {line!r}")
+        name, available, cpus, memory, limit, gres = map(str.strip, fields[:-1])
+        earlier = found.get(name.rstrip("*"))
+        found[name.rstrip("*")] = Partition(
+            name=name.rstrip("*"),
+            default=name.endswith("*"),
+            up=available == "up",
+            max_cpus=max(int(cpus), earlier.max_cpus if earlier else 0),
+            max_memory_mb=max(int(memory), earlier.max_memory_mb if earlier else 0),
+            max_minutes=parse_minutes(limit),
+            gpus=_largest(node_gpus(gres), earlier.gpus if earlier else ()),
+        )
+    # sinfo goes by nodes, and which partition of a node comes first is chance.
+    return sorted(found.values(), key=lambda partition: (not partition.default, partition.name))
+
+
+_GRES = re.compile(r"\b(?P<what>gpu|shard):(?:(?P<kind>[A-Za-z0-9][\w.-]*):)?(?P<number>\d+)\b")
+
+
+def node_gpus(text: str) -> tuple[NodeGpus, ...]:
+    """The GPUs of a node by their kind, of a list such as "gpu:a100:2(S:0-1),shard:a100:8"."""
+    found: dict[str, dict[str, int]] = {"gpu": {}, "shard": {}}
+    for match in _GRES.finditer(text):
+        numbers, kind = found[match["what"]], match["kind"] or ""
+        numbers[kind] = numbers.get(kind, 0) + int(match["number"])
+    gpus, shards = found["gpu"], found["shard"]
+    if gpus and "" in shards and "" not in gpus:  # shards without a type are of the node's GPUs
+        first = next(iter(gpus))
+        shards[first] = shards.get(first, 0) + shards.pop("")
+    return tuple(NodeGpus(kind, number, shards.get(kind, 0)) for kind, number in gpus.items())
+
+
+def _largest(one: Sequence[NodeGpus], other: Sequence[NodeGpus]) -> tuple[NodeGpus, ...]:
+    """Of each kind the most that one of two nodes has."""
+    found: dict[str, NodeGpus] = {}
+    for gpus in (*one, *other):
+        earlier = found.get(gpus.kind, NodeGpus(gpus.kind, 0))
+        most = max(gpus.gpus, earlier.gpus), max(gpus.shards, earlier.shards)
+        found[gpus.kind] = NodeGpus(gpus.kind, *most)
+    return tuple(found[kind] for kind in sorted(found))
+
+
+_HOST_FIELDS = ("NodeHost", "Partition", "CPUs", "Memory", "StateComplete", "Gres")
+_UNUSABLE = re.compile(
+    r"\b(down|drain\w*|fail\w*|maint\w*|reserved|unknown|future|not_responding)\b", re.IGNORECASE
+)
+
+
+def nodes_argv() -> list[str]:
+    """Every node by name, once for each of its partitions."""
+    fields = ",".join(f"{field}:{SEPARATOR}" for field in _HOST_FIELDS)
+    return ["sinfo", "--noheader", "--all", "--Node", f"--Format={fields}"]
+
+
+def nodes_parse(text: str) -> list[Node]:
+    """Read the same sinfo's lines, and which nodes take no jobs now."""
+    found = []
+    for line in filter(str.strip, text.split("\n")):
+        fields = line.split(SEPARATOR)
+        if len(fields) != len(_HOST_FIELDS) + 1:
+            raise SurpriseError(f"sinfo: {len(fields)} fields in {line!r}")
+        name, partition, cpus, memory, state, gres = map(str.strip, fields[:-1])
+        usable, gpus = not _UNUSABLE.search(state), node_gpus(gres)
+        found.append(Node(name, partition.rstrip("*"), int(cpus), int(memory), usable, gpus))
+    return found
+
+
+def sbatch_argv() -> list[str]:
+    """Submit the script on standard input; its own #SBATCH lines say everything else."""
+    return ["sbatch", "--parsable"]
+
+
+def is_job_id(text: str) -> bool:
+    """Whether Slurm could have given this number to a job: ASCII digits, 10 at most."""
+    return re.fullmatch(r"[0-9]{1,10}", text) is not None
+
+
+def release_argv(job_id: str) -> list[str]:
+    """Take a job's hold away; silent when there is none."""
+    return ["scontrol", "release", job_id]
+
+
+def extend_argv(job_id: str, minutes: int) -> list[str]:
+    """Set a job's time limit to so many minutes in all: doing it twice changes nothing."""
+    return ["scontrol", "update", f"JobId={job_id}", f"TimeLimit={minutes}"]
+
+
+def scancel_argv(*job_ids: str, user: str = "") -> list[str]:
+    """Cancel jobs, of this user's only if one is named; silent of those that are over already."""
+    return ["scancel", "--quiet", *([f"--user={user}"] if user else []), *job_ids]
+
+
+_UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+
+
+def amount(text: str) -> Amount:
+    """What is read of Slurm's list of resources, such as "cpu=3,mem=3G,gres/shard=2".
+
+    GPUs of one kind alone ("gres/shard:a100=2") do not count: that is not all of them.
+    """
+    found = dict(item.partition("=")[::2] for item in text.split(",") if "=" in item)
+    match = re.fullmatch(r"([0-9.]+)([KMGTP]?)", found.get("mem", ""))
+    cpus, shards, gpus = (found.get(name, "") for name in ("cpu", "gres/shard", "gres/gpu"))
+    return Amount(
+        int(cpus) if cpus.isdigit() else None,
+        round(float(match[1]) * _UNITS[match[2] or "M"]) if match else None,
+        int(shards) if shards.isdigit() else None,
+        int(gpus) if gpus.isdigit() else None,
+    )
+
+
+def parse_minutes(text: str) -> int | None:
+    """Minutes of Slurm's [days-]hours:minutes:seconds; None for no limit."""
+    match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
+    if match is None:
+        return None
+    days, hours, minutes, _seconds = (int(part or 0) for part in match.groups())
+    return days * 1440 + hours * 60 + minutes
+
+
+def expand_nodes(text: str) -> tuple[str, ...]:
+    """The nodes of a list such as "n[01-03,7],login1"; () for none."""
+    if text in ("", "(null)", "None assigned", "n/a"):
+        return ()
+    nodes: list[str] = []
+    for part in re.findall(r"[^,\[\]]+(?:\[[^\]]*\][^,\[\]]*)?", text):
+        nodes.extend(_expand(part))
+    return tuple(nodes)
+
+
+def _expand(part: str) -> Iterable[str]:
+    match = re.fullmatch(r"([^\[]*)\[([^\]]*)\](.*)", part)
+    if match is None:
+        return [part]
+    prefix, ranges, suffix = match.groups()
+    return [f"{prefix}{number}{suffix}" for number in _numbers(ranges.split(","))]
+
+
+def _numbers(ranges: Sequence[str]) -> Iterable[str]:
+    for item in ranges:
+        first, _, last = item.partition("-")
+        for number in range(int(first), int(last or first) + 1):
+            yield f"{number:0{len(first)}}"
+
+
+def _state(word: str) -> JobState:
+    try:
+        return job_state(word)
+    except ValueError as error:
+        raise SurpriseError(f"unknown job state {word!r}") from error
+
+
+def read_time(text: str) -> datetime | None:
+    """Seconds since 1970, as our SLURM_TIME_FORMAT asks for; None for anything else, and for 0."""
+    # Of any length, it could be a time beyond what a datetime holds.
+    if re.fullmatch(r"[0-9]{1,11}", text) and int(text):
+        return datetime.fromtimestamp(int(text), UTC)
+    return None
+
+
+def _exit_code(text: str) -> int | None:
+    """The exit code: squeue gives a wait status up to 22.05 and "code:signal" later."""
+    code = text.partition(":")[0]
+    if not code.isdigit():
+        return None
+    number = int(code)
+    return number >> 8 if number > 255 else number

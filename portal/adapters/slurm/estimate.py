@@ -1,0 +1,42 @@
+"""sbatch --test-only: the arguments, and what its words mean."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from portal.adapters.slurm.commands import SurpriseError, read_time
+from portal.core.cluster.jobs import Estimate
+
+
+def estimate_argv() -> list[str]:
+    """Ask when the script on standard input would start, without submitting it."""
+    return ["sbatch", "--test-only"]
+
+
+# What stands between start and nodes depends on the version: 26.05.5 writes a stray letter there.
+_ESTIMATE = re.compile(
+    r"^sbatch: .*?\bto start at (?P<start>\S+)(?:.*? on (?:nodes? )?(?P<node>\S+))?",
+    re.MULTILINE,
+)
+
+
+def estimate_parse(text: str) -> Estimate:
+    """Read what sbatch --test-only wrote to standard error."""
+    match = _ESTIMATE.search(text)
+    start = read_time(match["start"]) or _written_time(match["start"]) if match else None
+    if match is None or start is None:
+        raise SurpriseError(f"sbatch --test-only: no start in {text!r}")
+    return Estimate(start, match["node"] or "", "")
+
+
+def _written_time(text: str) -> datetime | None:
+    """A time in other ways than our SLURM_TIME_FORMAT, which not every version obeys here: seconds
+    since 1970 with a fraction, or as Slurm writes it by default, in UTC as that is our TZ."""
+    if re.fullmatch(r"[0-9]{1,11}\.[0-9]+", text):
+        return datetime.fromtimestamp(int(text.partition(".")[0]), UTC)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,0 +1,110 @@
+"""Asks the login node about accounts: by name for all of them at once, and by logging in as one."""
+
+from __future__ import annotations
+
+import io
+import socket
+import time
+from collections.abc import Collection
+from datetime import timedelta
+
+import paramiko
+
+from portal.adapters.certificates import CertificateAuthority
+from portal.adapters.ssh.transport import USER, Transport, open_transport
+from portal.config import LoginSettings
+from portal.core.auth.accounts import Standing, read_missing, read_password_status
+from portal.errors import Unavailable
+
+AT_ONCE = 200
+"""Names in one command."""
+SECONDS = 10.0
+_LIFE = timedelta(minutes=1)
+_MAX_ANSWER = 4096
+_ANSWER_SECONDS = 4.0
+
+
+class LoginNodeAccounts:
+    """Accounts over SSH."""
+
+    def __init__(
+        self, settings: LoginSettings, authority: CertificateAuthority, transport: Transport
+    ) -> None:
+        self._settings = settings
+        self._authority = authority
+        self._transport = transport
+
+    def missing(self, names: Collection[str]) -> set[str]:
+        """Those of these accounts that do not exist or have no shell to log in with."""
+        asked = sorted(name for name in names if USER.fullmatch(name))
+        found: set[str] = set()
+        for begin in range(0, len(asked), AT_ONCE):
+            part = asked[begin : begin + AT_ONCE]
+            argv = ["getent", "passwd", *part]
+            answer = self._transport.run(self._settings.reader, argv, seconds=SECONDS)
+            if answer.code not in (0, 2):  # 2: some of them are not there
+                raise Unavailable("The login node does not say which accounts there are.")
+            found |= read_missing(part, answer.stdout.decode(errors="replace"))
+        return found
+
+    def standing(self, user: str) -> Standing:
+        """Whether an account is let in right now, and what is seen of its password.
+
+        A refusal counts when it is repeated, and the portal's own account is let in in between:
+        sshd hangs up on accounts that PAM refuses, which alone could be any broken connection.
+        """
+        said = self._enter(user)
+        if said is None:
+            if self._enter(self._settings.reader) is None:
+                raise Unavailable("The login node lets nobody in with the portal's certificates.")
+            said = self._enter(user)
+        if said is None:
+            return Standing(let_in=False)
+        return Standing(let_in=True, password=read_password_status(user, said))
+
+    def _enter(self, user: str) -> str | None:
+        """Log in with a certificate, never over a connection that is there already.
+
+        What `passwd --status` printed there, or None where the account is refused.
+        """
+        if not USER.fullmatch(user) or user == "root":
+            return None
+        try:
+            transport = open_transport(self._settings)
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            raise Unavailable("The login node does not answer.") from error
+        try:
+            transport.auth_timeout = SECONDS
+            transport.auth_publickey(user, self._key(user, transport))
+            return _ask(transport)
+        except paramiko.AuthenticationException:
+            return None
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            raise Unavailable("The login node does not answer.") from error
+        finally:
+            transport.close()
+
+    def _key(self, user: str, transport: paramiko.Transport) -> paramiko.PKey:
+        assert isinstance(transport.sock, socket.socket)  # noqa: S101  # open_transport made it
+        source = self._settings.source_address or str(transport.sock.getsockname()[0])
+        private, certificate = self._authority.sign_user(user, _LIFE, source)
+        key = paramiko.Ed25519Key.from_private_key(io.StringIO(private))
+        key.load_certificate(certificate)
+        return key
+
+
+def _ask(transport: paramiko.Transport) -> str:
+    """What the account's own `passwd --status` says; "" where its shell does not let it."""
+    data, deadline = b"", time.monotonic() + _ANSWER_SECONDS
+    try:
+        channel = transport.open_session(timeout=SECONDS)
+        channel.exec_command("exec passwd --status")
+        while len(data) < _MAX_ANSWER and (left := deadline - time.monotonic()) > 0:
+            channel.settimeout(left)
+            piece = channel.recv(_MAX_ANSWER - len(data))
+            if not piece:
+                break
+            data += piece
+    except (paramiko.SSHException, OSError, EOFError):
+        pass  # it was let in, and that is what counts
+    return data.decode(errors="replace")

@@ -1,0 +1,106 @@
+"""The commands about folders in a user's home, each as a pair: the arguments, and what they mean.
+
+All run as the user with a POSIX shell and GNU's find, sort and head. Names are between NULs, as
+people may call a folder anything.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection
+
+from portal.adapters.ssh.transport import Completed
+from portal.core.launch.mounts import HOME, Folder, storage_folder
+
+MAX_FOLDERS = 500
+_STORAGE_FAILED, _FOLDER_FAILED = 3, 4
+_SECONDS = 10
+"""A file system that hangs must not hold up a page for longer."""
+DEADLINE = _SECONDS + 5.0
+"""The same for the whole command, the shell's start-up included."""
+MOST_OUTPUT = 1024 * 1024
+"""Bytes of the list: names are 255 bytes long at most."""
+
+
+def _shell(script: str) -> list[str]:
+    command = ["env", "LC_ALL=C", "timeout", "--kill-after=2", str(_SECONDS)]
+    return [*command, "/bin/sh", "-c", script]
+
+
+def list_argv(storage: str) -> list[str]:
+    """The home directory, the directory of storage folders, and those in it."""
+    # Everything before the first NUL is what a chatty .bashrc printed.
+    steps = (
+        "cd || exit 1",
+        r'printf "\0%s\0" "$PWD"',
+        f"cd -- {shlex.quote(storage)} 2>/dev/null || exit 0",
+        r'printf "%s\0" "$PWD"',
+        r"find -L . -mindepth 1 -maxdepth 1 -type d -name '[!.]*' -printf '%f\0' 2>/dev/null "
+        f"| sort -z | head -z -n {MAX_FOLDERS}",
+    )
+    return _shell("\n".join(steps))
+
+
+def list_parse(output: bytes) -> list[Folder]:
+    """Read what list_argv printed; [] where there is not even a home directory."""
+    fields = [field.decode(errors="replace") for field in output.split(b"\0")[1:-1]]
+    home = [Folder(HOME, fields[0])] if fields else []
+    return home + [storage_folder(name, fields[1]) for name in fields[2:]]
+
+
+def missing_argv(storage: str, names: Collection[str]) -> list[str]:
+    """Print those names that are no folders there."""
+    place = shlex.quote(storage.rstrip("/"))
+    return _shell(
+        f"cd || exit 1\nprintf '\\0'\nfor name in {shlex.join(names)}; do\n"
+        f'[ -d {place}/"$name" ] || printf "%s\\0" "$name"\ndone'
+    )
+
+
+def missing_parse(output: bytes) -> set[str]:
+    """Read what missing_argv printed."""
+    return {name.decode(errors="replace") for name in output.split(b"\0")[1:-1]}
+
+
+def make_argv(storage: str, name: str) -> list[str]:
+    """Make a storage folder, and before it the directory of all of them; print that."""
+    place = shlex.quote(storage.rstrip("/"))
+    steps = (
+        "cd || exit 1",
+        f"mkdir -p -- {place} || exit {_STORAGE_FAILED}",
+        f"[ -w {place} ] && [ -x {place} ] || "
+        f"{{ echo 'mkdir: Permission denied' >&2; exit {_STORAGE_FAILED}; }}",
+        f"mkdir -- {place}/{shlex.quote(name)} || exit {_FOLDER_FAILED}",
+        f"cd -- {place} || exit 1",
+        r'printf "\0%s\0" "$PWD"',
+    )
+    return _shell("\n".join(steps))
+
+
+def make_parse(output: bytes, name: str) -> Folder:
+    """Read what make_argv printed."""
+    return storage_folder(name, output.split(b"\0")[1].decode(errors="replace"))
+
+
+def make_refusal(done: Completed) -> str | None:
+    """What is wrong with the name of a folder that could not be made; None when nothing is."""
+    if done.code == _FOLDER_FAILED and "File exists" in done.stderr:
+        return "you already have a folder or a file of this name"
+    return None
+
+
+def storage_problem(done: Completed, storage: str) -> str | None:
+    """Why no folder could be made, whatever its name, in words for its owner."""
+    if done.code == _FOLDER_FAILED and make_refusal(done) is None:
+        return f"The folder could not be made: {_reason(done)}."
+    if done.code != _STORAGE_FAILED:
+        return None
+    why = _reason(done)
+    if why in ("File exists", "Not a directory"):
+        why = "something else than a folder has that name"
+    return f"Your folder for storage, {storage}, cannot be used: {why}."
+
+
+def _reason(done: Completed) -> str:
+    lines = done.stderr.strip().splitlines()
+    return lines[-1].rpartition(": ")[2][:200] if lines else "no reason was given"

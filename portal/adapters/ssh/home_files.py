@@ -1,0 +1,100 @@
+"""The portal's few files in a user's home, and the user's folders, touched as that user."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from portal.adapters.slurm.client import words_of
+from portal.adapters.ssh import folder_commands, key_commands, log_commands
+from portal.adapters.ssh.command import Completed
+from portal.adapters.ssh.transport import Transport
+from portal.core.apps.ssh import find_private_key
+from portal.core.launch.mounts import Folder, storage_of
+from portal.errors import Conflict, FieldError, InvalidRequest, Unavailable
+
+
+class HomeFiles:
+    """UserFiles over the same transport."""
+
+    def __init__(self, transport: Transport, directory: str, storage: str) -> None:
+        self._transport = transport
+        self._directory = directory
+        self._storage = storage
+
+    def remove_session(self, user: str, session: str) -> None:
+        """Delete all that a session left; nothing there is fine."""
+        folder = f"{self._directory}/sessions/{session}"
+        done = self._transport.run(user, ["rm", "-rf", "--", folder])
+        if done.code != 0:
+            raise Unavailable(f"The session's files could not be deleted: {words_of(done)}")
+
+    def read_log(self, user: str, session: str, offset: int, limit: int) -> bytes:
+        """Up to `limit` bytes of the session's log from `offset` on; b"" when there is none.
+
+        Raises Conflict when it is no file any more.
+        """
+        if limit < 1:
+            return b""
+        return self._log(
+            user, log_commands.read_argv(self._log_file(session), offset, limit), limit
+        )
+
+    def log_tail(self, user: str, session: str, limit: int) -> bytes:
+        """The end of the session's log; b"" when there is none. Raises as read_log does."""
+        return self._log(user, log_commands.tail_argv(self._log_file(session), limit), limit)
+
+    def log_size(self, user: str, session: str) -> int:
+        """Bytes in the session's log; 0 when there is none. Raises as read_log does."""
+        text = self._log(user, log_commands.size_argv(self._log_file(session)), 64)
+        return log_commands.size_parse(text)
+
+    def _log(self, user: str, argv: Sequence[str], limit: int) -> bytes:
+        most = limit + log_commands.LEEWAY
+        done = self._transport.run(user, argv, seconds=log_commands.SECONDS + 5, most=most)
+        if done.code == log_commands.NO_FILE:
+            raise Conflict("The session's log is not a regular file any more, so it is not read.")
+        if done.code != 0:
+            raise Unavailable(f"The session's log could not be read: {words_of(done)}")
+        return done.stdout[:limit]
+
+    def _log_file(self, session: str) -> str:
+        return f"{self._directory}/logs/{session}.log"
+
+    def folders(self, user: str) -> list[Folder]:
+        """What could be mounted: the home directory, then storage folders by name."""
+        done = self._ask(user, folder_commands.list_argv(storage_of(user, self._storage)))
+        return folder_commands.list_parse(done.stdout)
+
+    def missing_folders(self, user: str, names: Collection[str]) -> set[str]:
+        """Those of these names of storage folders that the user has none of."""
+        argv = folder_commands.missing_argv(storage_of(user, self._storage), names)
+        return folder_commands.missing_parse(self._ask(user, argv).stdout)
+
+    def make_folder(self, user: str, name: str) -> Folder:
+        """Make a storage folder."""
+        storage = storage_of(user, self._storage)
+        argv = folder_commands.make_argv(storage, name)
+        done = self._transport.run(user, argv, seconds=folder_commands.DEADLINE)
+        if problem := folder_commands.storage_problem(done, storage):
+            raise Conflict(problem)
+        if refusal := folder_commands.make_refusal(done):
+            raise InvalidRequest([FieldError("folder", refusal)])
+        if done.code != 0:
+            raise Unavailable(f"The folder could not be made: {words_of(done)}")
+        return folder_commands.make_parse(done.stdout, name)
+
+    def _ask(self, user: str, argv: Sequence[str]) -> Completed:
+        done = self._transport.run(
+            user, argv, seconds=folder_commands.DEADLINE, most=folder_commands.MOST_OUTPUT
+        )
+        if done.code != 0:
+            raise Unavailable(f"Your folders cannot be looked at right now: {words_of(done)}")
+        return done
+
+    def container_key(self, user: str, new: bool = False) -> str:
+        """The user's private SSH key, which their sessions take; made if there is none, or anew."""
+        done = self._transport.run(user, key_commands.key_argv(self._directory, new))
+        key = find_private_key(done.stdout.decode(errors="replace"))
+        if done.code != 0 or key is None:
+            raise Unavailable(f"Your SSH key could not be made: {words_of(done)}")
+        return key

@@ -1,0 +1,292 @@
+"""Running commands on the login node as a user, over SSH with a certificate of a few minutes."""
+
+from __future__ import annotations
+
+import io
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+import paramiko
+
+from portal.adapters.certificates import CertificateAuthority
+from portal.adapters.ssh.command import (
+    Completed,
+    Conversation,
+    NotInTime,
+    Unresponsive,
+    hang_up,
+)
+from portal.adapters.ssh.per_user import PATIENT, Bounds, Turns
+from portal.config import LoginSettings
+from portal.errors import OutcomeUnknown, Unavailable
+
+__all__ = ["Completed", "PasswordCheck", "SshTransport", "Transport", "open_transport"]
+
+USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
+CONNECT_SECONDS = 10.0
+IDLE_SECONDS = 600.0
+"""How long an unused connection is kept; sshd lets it outlive its certificate."""
+PEOPLE = Bounds(at_once=3, waiting=3, seconds=PATIENT)
+"""What one person may have under way in one process: less than gunicorn has threads (8)."""
+OURS = Bounds(at_once=8, waiting=64, seconds=5.0)
+"""The same for the portal's own accounts. sshd refuses the eleventh command of a connection
+(MaxSessions), and a refusal would cost the others their connection."""
+MOST_OUTPUT = 256 * 1024
+"""Bytes that a command prints at most, unless it is one that reads a file or lists things."""
+MOST_OF_OURS = 64 * 1024 * 1024
+"""The same for the portal's own accounts: a large site's queue is megabytes."""
+BUSY = (
+    "Your commands on the login node do not end in time, or there are too many of them at once. "
+    "Try again in {seconds} seconds; if it stays like this, look at your shell's start-up files "
+    "and whether your home directory answers."
+)
+WINDOW = 512 * 1024
+"""Bytes that the login node may send ahead, for each command of a person's."""
+
+
+class Transport(Protocol):
+    """Runs commands as somebody, somewhere."""
+
+    def run(
+        self,
+        user: str,
+        argv: Sequence[str],
+        stdin: bytes = b"",
+        seconds: float = 20.0,
+        most: int = MOST_OUTPUT,
+    ) -> Completed:
+        """Run to the end, which is `seconds` away at most, with `most` bytes of output.
+
+        Raises Unavailable when nothing was run, OutcomeUnknown after that.
+        """
+        ...
+
+
+@dataclass
+class _Connection:
+    transport: paramiko.Transport
+    used: float
+    channels: int = 0
+    retired: bool = False
+    """Nothing new is begun over it, and it is closed with its last channel."""
+
+
+class SshTransport:
+    """Commands over pooled SSH connections, one for each user."""
+
+    def __init__(
+        self, settings: LoginSettings, authority: CertificateAuthority, operator: str = ""
+    ) -> None:
+        self._settings = settings
+        self._authority = authority
+        self._our_accounts = {settings.reader, operator}
+        self._pool: dict[str, _Connection] = {}
+        self._lock = threading.Lock()
+        self._user_locks: dict[str, threading.Lock] = {}
+        self._people = Turns(PEOPLE, BUSY)
+        self._ours = Turns(OURS, BUSY)
+
+    def run(
+        self,
+        user: str,
+        argv: Sequence[str],
+        stdin: bytes = b"",
+        seconds: float = 20.0,
+        most: int = MOST_OUTPUT,
+    ) -> Completed:
+        """Run to the end on the login node as the user; waits a little while others do."""
+        if self._is_ours(user):
+            with self._ours.turn(user):
+                return self._run(user, argv, stdin, seconds, MOST_OF_OURS)
+        with self._people.turn(user):
+            try:
+                return self._run(user, argv, stdin, seconds, most)
+            except (Unresponsive, NotInTime):
+                self._people.strike(user)
+                raise
+
+    def _is_ours(self, user: str) -> bool:
+        return user in self._our_accounts
+
+    def _run(
+        self, user: str, argv: Sequence[str], stdin: bytes, seconds: float, most: int
+    ) -> Completed:
+        connection, channel = self._open(user)
+        ended = False
+        try:
+            done = Conversation(channel, most).run(argv, stdin, seconds)
+            ended = True
+            return done
+        except Unavailable:
+            raise
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            raise OutcomeUnknown(f"The login node did not finish {argv[0]} in time.") from error
+        finally:
+            if not ended:
+                # A process that does not end keeps its place in this connection.
+                hang_up(channel)
+            self._close(user, connection, channel, retire=not ended)
+
+    def _open(self, user: str) -> tuple[_Connection, paramiko.Channel]:
+        window = None if self._is_ours(user) else WINDOW
+        for attempt in (1, 2):
+            connection = self._connection(user)
+            try:
+                found = connection.transport.open_session(
+                    window_size=window, timeout=CONNECT_SECONDS
+                )
+                return connection, found
+            except (paramiko.SSHException, OSError, EOFError) as error:
+                # A pooled connection may have died unnoticed; nothing was sent, so try afresh.
+                self._release(user, connection, retire=True)
+                if attempt == 2:
+                    raise Unavailable("The login node does not answer.") from error
+        raise AssertionError("unreachable")
+
+    def _connection(self, user: str) -> _Connection:
+        """A connection with one channel more counted."""
+        with self._lock:
+            self._close_idle()
+            lock = self._user_locks.setdefault(user, threading.Lock())
+        # One log-in at a time for a user, the others wait for it.
+        if not lock.acquire(timeout=2 * CONNECT_SECONDS):
+            raise Unavailable("The login node does not answer.")
+        try:
+            with self._lock:
+                known = self._pool.get(user)
+            if known is None or known.retired or not known.transport.is_active():
+                known = _Connection(self._connect(user), time.monotonic())
+                with self._lock:
+                    self._pool[user] = known
+            with self._lock:
+                known.used = time.monotonic()
+                known.channels += 1
+            return known
+        finally:
+            lock.release()
+
+    def _close_idle(self) -> None:
+        limit = time.monotonic() - IDLE_SECONDS
+        unused = [u for u, known in self._pool.items() if known.used < limit and not known.channels]
+        for user in unused:
+            self._pool.pop(user).transport.close()
+            self._user_locks.pop(user, None)
+
+    def _close(
+        self, user: str, connection: _Connection, channel: paramiko.Channel, retire: bool
+    ) -> None:
+        with suppress(paramiko.SSHException, OSError, EOFError):
+            channel.close()
+        self._release(user, connection, retire)
+
+    def _release(self, user: str, connection: _Connection, retire: bool) -> None:
+        with self._lock:
+            connection.channels -= 1
+            connection.used = time.monotonic()
+            connection.retired |= retire
+            if connection.retired and self._pool.get(user) is connection:
+                del self._pool[user]
+            over = connection.retired and connection.channels <= 0
+        if over:
+            connection.transport.close()
+
+    def _connect(self, user: str) -> paramiko.Transport:
+        if not USER.fullmatch(user) or user == "root":
+            raise Unavailable(f"The portal does not act as {user!r}.")
+        # A name says little: the account's number says whether it is a person's.
+        if user != self._settings.reader and self.uid(user) < self._settings.minimum_uid:
+            raise Unavailable(f"The login node does not let the portal in as {user}.")
+        try:
+            transport = open_transport(self._settings)
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            raise Unavailable("The login node does not answer.") from error
+        try:
+            transport.auth_publickey(user, self._key(user, transport))
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            transport.close()
+            raise Unavailable(f"The login node does not let the portal in as {user}.") from error
+        return transport
+
+    def uid(self, user: str) -> int:
+        """The number of an account, as the login node knows it; -1 for none.
+
+        Asked by the reader: what the user's own shell prints is the user's word.
+        """
+        if not USER.fullmatch(user):
+            return -1
+        done = self.run(self._settings.reader, ["id", "-u", "--", user], seconds=CONNECT_SECONDS)
+        text = done.stdout.decode(errors="replace").strip()
+        return int(text) if done.code == 0 and re.fullmatch(r"[0-9]{1,10}", text) else -1
+
+    def _key(self, user: str, transport: paramiko.Transport) -> paramiko.PKey:
+        source = self._settings.source_address or _own_address(transport)
+        life = timedelta(minutes=self._settings.certificate_minutes)
+        private, certificate = self._authority.sign_user(user, life, source)
+        key = paramiko.Ed25519Key.from_private_key(io.StringIO(private))
+        key.load_certificate(certificate)
+        return key
+
+
+def _own_address(transport: paramiko.Transport) -> str:
+    """The address that the login node sees us come from, unless something translates it."""
+    assert isinstance(transport.sock, socket.socket)  # noqa: S101  # open_transport made it
+    return str(transport.sock.getsockname()[0])
+
+
+def open_transport(settings: LoginSettings) -> paramiko.Transport:
+    """An encrypted connection to the login node whose host key is the known one."""
+    sock = socket.create_connection((settings.host, settings.port), CONNECT_SECONDS)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    transport = paramiko.Transport(sock)
+    transport.banner_timeout = transport.auth_timeout = CONNECT_SECONDS
+    try:
+        keys = paramiko.HostKeys(settings.known_hosts)
+        port = "" if settings.port == 22 else f":{settings.port}"
+        name = f"[{settings.host}]{port}" if port else settings.host
+        known = keys.lookup(name)
+        if known is None:
+            raise paramiko.SSHException(f"no host key for {name} in {settings.known_hosts}")
+        options = transport.get_security_options()
+        options.key_types = [kind for kind in options.key_types if kind in known.keys()]  # noqa: SIM118
+        transport.start_client(timeout=CONNECT_SECONDS)
+        remote = transport.get_remote_server_key()
+        if known.get(remote.get_name()) != remote:
+            raise paramiko.SSHException("the login node has another host key than the known one")
+        transport.set_keepalive(30)
+    except BaseException:
+        transport.close()
+        raise
+    return transport
+
+
+class PasswordCheck:
+    """Authenticator: the login node's sshd decides, so PAM and LDAP there count."""
+
+    def __init__(self, settings: LoginSettings, uid: Callable[[str], int]) -> None:
+        self._settings = settings
+        self._uid = uid
+
+    def __call__(self, user: str, password: str) -> bool:
+        """Whether the login node takes this password for an ordinary account."""
+        if not USER.fullmatch(user) or user == "root":
+            return False
+        try:
+            transport = open_transport(self._settings)
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            raise Unavailable("The login node does not answer, so nobody can log in.") from error
+        try:
+            transport.auth_password(user, password)
+        except paramiko.AuthenticationException:
+            return False
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            raise Unavailable("The login node does not answer, so nobody can log in.") from error
+        finally:
+            transport.close()
+        return self._uid(user) >= self._settings.minimum_uid

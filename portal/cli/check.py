@@ -1,0 +1,154 @@
+"""`slipway check`: what is still missing on this site, in the order one would mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from portal.adapters.encryption import read_keys
+from portal.config import Settings, WebSettings
+from portal.core.cluster.fgpu import GpuKind, to_number
+from portal.core.cluster.gpu_offers import Gpus, is_of
+from portal.core.cluster.jobs import Node
+from portal.core.interfaces.systems import Scheduler
+from portal.errors import PortalError
+from portal.services.container import Services
+from portal.wiring import wire
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at, and what to do about it if it is not well."""
+
+    ok: bool
+    text: str
+
+
+def check(settings: Settings) -> Iterator[Finding]:
+    """Look at everything that the portal depends on; each finding as soon as it is known."""
+    yield from _names(settings.web)
+    keys = _keys(settings)
+    yield keys
+    if not keys.ok:
+        return
+    sealing = len(read_keys(settings.state.keys))
+    advice = "" if sealing else "; run `slipway init`, or put the lost ones back"
+    yield Finding(bool(sealing), f"{sealing} keys for values in {settings.state.keys}{advice}")
+    known = Path(settings.login.known_hosts)
+    yield Finding(known.exists(), f"{known}: the login node's host key (ssh-keyscan, then compare)")
+    services = wire(settings)
+    catalog = services.sessions.catalog()
+    images, apps = len(catalog.images), len(catalog.apps)
+    yield Finding(bool(images), f"{images} images in {settings.sessions.images}")
+    yield Finding(bool(apps), f"{apps} apps in {settings.sessions.apps}")
+    for problem in catalog.problems:
+        yield Finding(False, problem)
+    yield from _slurm(services)
+
+
+def _names(web: WebSettings) -> Iterator[Finding]:
+    """Whether portal and apps are kept apart by their names, and from others by https."""
+    if web.shared_domain:
+        text = (
+            f"a domain of their own for the apps: they and the portal are both in "
+            f"{web.shared_domain}, so scripts of any app can set cookies for the portal as well"
+        )
+        yield Finding(False, text)
+    if not (web.secure or web.only_here):
+        text = (
+            "https: passwords can be read on the way, and browsers leave out the headers that keep "
+            "other pages from people's apps (web.plain_http permits it)"
+        )
+        yield Finding(False, text)
+
+
+def _keys(settings: Settings) -> Finding:
+    keys = settings.state.ca_file("user_ca")
+    if not keys.exists():
+        return Finding(False, f"{keys}: run `slipway init`")
+    return Finding(True, f"keys in {keys.parent}")
+
+
+def check_gpus(settings: Settings) -> Iterator[Finding]:
+    """Look at everything that fractional GPUs depend on; the nodes' own part is slipway-gpu's."""
+    gpus, keys = settings.gpu.gpus, _keys(settings)
+    if not gpus.kinds:
+        yield Finding(False, "the settings name no GPUs ([[gpu.kinds]])")
+    elif not keys.ok:
+        yield keys
+    else:
+        yield from compare_gpus(gpus, wire(settings).sessions.scheduler)
+
+
+def compare_gpus(gpus: Gpus, scheduler: Scheduler) -> Iterator[Finding]:
+    """The settings' GPUs against Slurm's own."""
+    try:
+        nodes = {node.name: node for node in scheduler.nodes()}
+        partitions, limits = scheduler.partitions(), scheduler.limits()
+    except PortalError as error:
+        yield Finding(False, f"Slurm: {error}")
+        return
+    for kind in gpus.kinds:
+        yield from _kind(kind, list(nodes.values()))
+    yield from _unnamed(gpus, nodes.values())
+    for word in ("gres/gpu", "gres/shard"):
+        yield Finding(word in limits.tracked, f"AccountingStorageTRES has {word} (slurm.conf)")
+    for partition in partitions:
+        for offer in gpus.offers(partition):
+            amounts = ", ".join(f"{to_number(one.fgpu):g}" for one in offer.amounts)
+            yield Finding(True, f"{partition.name} offers {_title(offer.kind)}: {amounts} fGPU")
+    having = [node.name for node in nodes.values() if node.gpus]
+    if having:
+        yield Finding(True, f"to be run as root on {', '.join(having)}: slipway-gpu check")
+
+
+def _kind(kind: GpuKind, nodes: Sequence[Node]) -> Iterator[Finding]:
+    """One kind of the settings: on which nodes, and whether Slurm cuts it as the settings do."""
+    having = [(node, f) for node in nodes for f in node.gpus if is_of(f, kind) and f.gpus]
+    names = ", ".join(node.name for node, _found in having)
+    if not having:
+        yield Finding(False, f"no node of Slurm's has {_title(kind)}: gres.conf, Type={kind.name}")
+        return
+    yield Finding(True, f"{_title(kind)} on {names}")
+    for node, found in having:
+        wanted = found.gpus * kind.shards if kind.sharing == "shared" else 0
+        if found.shards != wanted:
+            text = (
+                f"{node.name} has {found.shards} shards of {_title(kind)}, and the settings cut "
+                f"its {found.gpus} GPUs into {wanted}: run `slipway-gpu gres` there for gres.conf"
+            )
+            yield Finding(False, text)
+
+
+def _unnamed(gpus: Gpus, nodes: Iterable[Node]) -> Iterator[Finding]:
+    """GPUs of Slurm's that nobody is offered."""
+    found = {f.kind for node in nodes for f in node.gpus}
+    known = {name for name in found if any(kind.name in ("", name) for kind in gpus.kinds)}
+    for name in sorted(found - known):
+        type_ = name or "without a Type"
+        yield Finding(
+            False, f"GPUs {type_}: the settings do not name them, so nobody is offered any"
+        )
+
+
+def _title(kind: GpuKind) -> str:
+    return f"{kind.title} ({kind.name})" if kind.name else kind.title
+
+
+def _slurm(services: Services) -> Iterator[Finding]:
+    login = services.settings.login
+    scheduler = services.sessions.scheduler
+    questions: list[tuple[str, Callable[[], object]]] = [
+        (f"{login.reader}@{login.host} reads the queue (squeue)", scheduler.jobs),
+        ("Slurm's partitions (sinfo)", scheduler.partitions),
+        ("Slurm's limits (sacctmgr, scontrol)", scheduler.limits),
+        ("Slurm's accounting (sacct)", lambda: scheduler.ended(["1"])),
+    ]
+    for text, ask in questions:
+        try:
+            ask()
+        except PortalError as error:
+            yield Finding(False, f"{text}: {error}")
+        else:
+            yield Finding(True, text)

@@ -1,0 +1,155 @@
+"""The command `slipway`: what administrators type."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import secrets
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from portal.adapters.certificates import prepare_authorities
+from portal.adapters.db.migrate import upgrade
+from portal.adapters.db.reencrypt import seal_all
+from portal.adapters.db.sessions import open_database
+from portal.adapters.encryption import Sealer, make_key, read_keys
+from portal.cli.check import check, check_gpus
+from portal.config import Settings, SettingsError, load_settings
+from portal.core.cluster.fgpu import kinds_as_json
+from portal.wiring import wire
+from portal.worker import Worker, only_one
+
+Command = Callable[[Settings, argparse.Namespace], int]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; the exit status is 0 when all is well."""
+    parser = argparse.ArgumentParser(prog="slipway", description=__doc__)
+    parser.add_argument("--config", help="settings file (default: /etc/slipway/slipway.toml)")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, command, text in (
+        ("init", _init, "make keys, certificates and the database; what is there stays"),
+        ("rotate-keys", _rotate, "make a new key for variables' values, and encrypt them with it"),
+        ("worker", _worker, "follow Slurm's queue until told to stop"),
+        ("apps", _apps, "list the apps, and the images that can run each"),
+    ):
+        commands.add_parser(name, help=text).set_defaults(action=command)
+    check_parser = commands.add_parser(
+        "check", help="say what is missing before the portal can work; of GPUs: check gpu"
+    )
+    check_parser.add_argument("what", nargs="?", choices=["gpu"])
+    check_parser.set_defaults(action=_check)
+    render = commands.add_parser("render", help="print a configuration file for this site")
+    render.add_argument("what", choices=["haproxy", "systemd", "gpu"])
+    render.set_defaults(action=_render)
+    options = parser.parse_args(argv)
+    os.umask(0o077)  # keys and the database are nobody else's
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("paramiko").setLevel(logging.WARNING)
+    try:
+        action: Command = options.action
+        return action(load_settings(options.config), options)
+    except SettingsError as error:
+        print(f"slipway: {error}", file=sys.stderr)
+        return 2
+
+
+def _init(settings: Settings, _options: argparse.Namespace) -> int:
+    state = Path(settings.state.directory)
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    key = state / "secret_key"
+    if not key.exists():
+        draft = key.with_suffix(".new")
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(secrets.token_hex(32))
+        draft.rename(key)
+    host = urlsplit(settings.sessions.callback).hostname or "localhost"
+    prepare_authorities(settings.state.ca_file(""), host)
+    upgrade(settings.state.database_url)
+    if not read_keys(settings.state.keys):
+        make_key(settings.state.keys)
+    _seal(settings)
+    run = Path(settings.state.run)
+    run.mkdir(parents=True, exist_ok=True)
+    for name in ("routes.map", "background.map"):
+        (run / name).touch()  # HAProxy wants the file to exist; what is in it comes at run time
+    print(f"ready: {state}")
+    return 0
+
+
+def _seal(settings: Settings) -> None:
+    engine = open_database(settings.state.database_url)
+    changed, lost = seal_all(engine, Sealer(settings.state.keys))
+    engine.dispose()
+    if changed:
+        print(f"encrypted {changed} rows of the database with the newest key")
+    if lost:
+        print(
+            f"slipway: the key of {lost} rows is missing in {settings.state.keys}", file=sys.stderr
+        )
+
+
+def _rotate(settings: Settings, _options: argparse.Namespace) -> int:
+    print(f"made key {make_key(settings.state.keys)} in {settings.state.keys}; older keys stay")
+    _seal(settings)
+    return 0
+
+
+def _worker(settings: Settings, _options: argparse.Namespace) -> int:
+    with only_one(settings.state.run):
+        Worker(wire(settings)).run()
+    return 0
+
+
+def _render(settings: Settings, options: argparse.Namespace) -> int:
+    if options.what == "gpu":
+        print(gpu_settings(settings))
+        return 0
+    folder = Path(settings.sessions.templates)
+    template = {"haproxy": "haproxy/portal.cfg.j2", "systemd": "systemd/slipway.service.j2"}
+    environment = Environment(
+        loader=FileSystemLoader(folder),
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701  # configuration files, not HTML
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    values = {"settings": settings, "bin": Path(sys.executable).parent}
+    print(environment.get_template(template[options.what]).render(values), end="")
+    return 0
+
+
+def gpu_settings(settings: Settings) -> str:
+    """What root's helper on the nodes reads, as /etc/slipway/gpu.json."""
+    kinds = kinds_as_json(settings.gpu.gpus.kinds)
+    return json.dumps({"kinds": kinds, "margin_mb": settings.gpu.margin_mb}, indent=2)
+
+
+def _check(settings: Settings, options: argparse.Namespace) -> int:
+    problems = 0
+    for finding in (check_gpus if options.what == "gpu" else check)(settings):
+        print(("ok      " if finding.ok else "MISSING ") + finding.text)
+        problems += not finding.ok
+    return 1 if problems else 0
+
+
+def _apps(settings: Settings, _options: argparse.Namespace) -> int:
+    catalog = wire(settings).sessions.catalog()
+    having: dict[str, list[str]] = {name: [] for name in catalog.apps}
+    for image in catalog.images:
+        for spec in catalog.apps_of(image.environment, image.version):
+            having[spec.name].append(f"{image.environment}/{image.version}")
+    for name, images in having.items():
+        print(f"{name:<16} {catalog.apps[name].title:<24} {', '.join(images) or '-'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""What administrators decide, as the journal tells it: a line for each."""
+
+from __future__ import annotations
+
+from portal.core.admin.administration import ImageRule, SiteRules, Template
+from portal.core.cluster.effective_limits import cores, exact_size
+from portal.core.cluster.gpu_offers import words
+
+
+def describe_template(template: Template) -> str:
+    """A template in a line of the journal."""
+    parts = [cores(template.cpus), exact_size(template.memory_mb)]
+    if template.shared_memory_mb is not None:
+        parts.append(f"shared memory {exact_size(template.shared_memory_mb)}")
+    if template.fgpu is not None:
+        parts.append(f"{words(template.fgpu)} {template.gpu_kind or ''}".rstrip())
+    if template.time_limit is not None:
+        parts.append(f"{template.time_limit} minutes")
+    if template.resource_group is not None:
+        parts.append(f"group {template.resource_group}")
+    return f"{template.title}: {', '.join(parts)}"
+
+
+def describe_rule(rule: ImageRule) -> str:
+    """Who sees an image, in a line of the journal."""
+    if rule.seen_by != "some":
+        return rule.seen_by
+    parts = [("accounts", rule.accounts), ("users", rule.users)]
+    return "; ".join(f"{word} {', '.join(names)}" for word, names in parts if names)
+
+
+def describe_caps(rules: SiteRules) -> str:
+    """The caps, in a line of the journal."""
+    cap = rules.max_shared_memory_mb
+    parts = [f"shared memory at most {exact_size(cap)}" if cap else "no cap on shared memory"]
+    if rules.idle_minutes is not None:
+        warned = f"warned {rules.idle_warning} before, " if rules.idle_warning else ""
+        parts.append(
+            f"unused sessions end after {rules.idle_minutes} minutes "
+            f"({warned}at work from {rules.idle_cpu_percent} % of a core)"
+        )
+    if not rules.public_apps:
+        parts.append("no public apps")
+    if not rules.preferred_ports:
+        parts.append("no ports of one's choice")
+    return ", ".join(parts)

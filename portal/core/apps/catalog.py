@@ -1,0 +1,258 @@
+"""What a web app is, and which image offers which: parsed from apps/ and images/."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from portal.core.validation import field_errors
+
+AppName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
+RESERVED = "control"
+"""The gateway's name for the runner itself."""
+_PATH = r"/([!-.0-\[\]-~][!-\[\]-~]*)?"
+# Not "//", which to a browser is another host.
+
+
+def _check_path(path: str) -> str:
+    if not re.fullmatch(_PATH, path):
+        text = "a path begins with one / and has no blanks or backslashes"
+        raise PydanticCustomError("path", text)
+    return path
+
+
+def _check_request(request: str) -> str:
+    method, path = split_request(request)
+    _check_path(path)
+    if not re.fullmatch(r"[A-Z]{1,20}", method):
+        raise PydanticCustomError("request", 'write "/path", or "PUT /path"')
+    return request
+
+
+def split_request(request: str) -> tuple[str, str]:
+    """Method and path of "PUT /path"; "/path" alone is asked for by GET."""
+    method, _, path = request.rpartition(" ")
+    return method or "GET", path
+
+
+def _check_expression(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        problem = {"problem": str(error)}
+        raise PydanticCustomError(
+            "expression", "this is not a regular expression: {problem}", problem
+        ) from None
+    return text
+
+
+def _check_program(name: str) -> str:
+    if not re.fullmatch(r"(/[!-~]*)?[^\s/]+", name):
+        raise PydanticCustomError("program", "name a program, or a file by its absolute path")
+    return name
+
+
+WebPath = Annotated[str, AfterValidator(_check_path)]
+Request = Annotated[str, AfterValidator(_check_request)]
+Program = Annotated[str, AfterValidator(_check_program)]
+
+
+class AppSpec(BaseModel):
+    """One web app, as apps/<name>/app.toml describes it; the timeout in seconds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: AppName
+    title: Annotated[str, Field(min_length=1, max_length=60)]
+    icon: str = "box"
+    description: str = ""
+    path: WebPath = "/"
+    ready: WebPath = "/"
+    timeout: Annotated[int, Field(ge=1, le=3600)] = 60
+    shares: AppName | None = None
+    """The app whose server this one is another entry to (Notebook and JupyterLab)."""
+    kind: Literal["web", "ssh"] = "web"
+    """How people come to it: with a browser, or with an SSH client."""
+    listen: Literal["unix", "tcp"] = "unix"
+    """On the socket $SLIPWAY_SOCKET, or on 127.0.0.1:$PORT in a network namespace of its own."""
+    detect: tuple[Program, ...] = ()
+    """Programs or absolute paths, one of which an image has that can run it; () is any image."""
+    public: bool = False
+    """Whether its owner may open it to everybody."""
+    keep_origin: bool = False
+    """Whether its owner finds it at the same origin in the next session of the same image, so that
+    the browser's cache and settings are still good; not for what may be opened to everybody."""
+    asks: Annotated[str, Field(max_length=200)] = ""
+    """What its owner is asked for before it starts; the answer is in $SLIPWAY_ASKED."""
+    static_page: bool = False
+    """Whether its page at "/" is a file, the same for everybody and without secrets, so that it
+    may be compressed; other pages never are, as their length would tell of what is in them."""
+    background: tuple[Request, ...] = ()
+    """What an open window asks for by itself, which is no use of it: "/path" for GET, else
+    "PUT /path"; paths are matched by their beginnings."""
+    noise: Annotated[int, Field(ge=0)] = 0
+    """Bytes a minute that an open window sends over its WebSockets though nobody touches it."""
+    busy: WebPath | Literal[""] = ""
+    """A path whose answer tells whether it works though nobody touches it; "" when none does."""
+    busy_when: Annotated[str, AfterValidator(_check_expression)] = ""
+    """A regular expression that is found in that answer while it works."""
+    script: str = ""
+    """The shell text that starts it; empty when the app shares another's server."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        for field, text in self._contradictions():
+            raise PydanticCustomError("whole", "{text}", {"text": text, "field": field})
+        return self
+
+    def _contradictions(self) -> Iterator[tuple[str, str]]:
+        if self.name == RESERVED:
+            yield "name", f"no app can be called {RESERVED}"
+        if self.shares:
+            yield from self._as_sharer()
+        elif not self.script:
+            yield "command", "this is needed, or a start.sh beside it, or shares"
+        if self.keep_origin and self.public:
+            yield "keep_origin", "what may be public never has the same origin again"
+        if bool(self.busy) != bool(self.busy_when):
+            yield "busy" if self.busy else "busy_when", "busy and busy_when need each other"
+        if self.kind == "ssh":
+            for field in sorted(_WEB_ONLY & self.model_fields_set):
+                yield field, "an app of the kind ssh has no use for this"
+
+    def _as_sharer(self) -> Iterator[tuple[str, str]]:
+        if self.script:
+            yield "shares", "it starts by itself, so it cannot share another app's server"
+        if self.shares == self.name:
+            yield "shares", "it cannot share its own server"
+        for field in sorted(_SERVERS_OWN & self.model_fields_set):
+            yield field, "this belongs to the app whose server it shares"
+
+    @property
+    def server(self) -> str:
+        """Name of the app whose process answers for this one."""
+        return self.shares or self.name
+
+
+_WEB_ONLY = {
+    "shares", "public", "keep_origin", "listen", "static_page", "background", "busy",
+}  # fmt: skip
+_SERVERS_OWN = {"listen", "static_page", "asks", "busy", "busy_when", "noise"}
+
+
+class Image(BaseModel):
+    """One version of one environment, as images/<env>/<version>/image.toml describes it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    environment: str
+    version: str
+    path: str
+    """The SIF file, as the compute nodes see it."""
+    title: str
+    description: str = ""
+    apps: tuple[AppName, ...] = ()
+    """The apps that administrators want offered, in this order; () is all that it can run."""
+    default_app: AppName | None = None
+    default: bool = False
+    """Whether a new launch form proposes this one."""
+
+
+def problems_of(error: ValidationError) -> list[tuple[str, str]]:
+    """Which keys of a file are wrong, and why."""
+    found = zip(field_errors(error), error.errors(include_url=False), strict=True)
+    return [
+        (detail.get("ctx", {}).get("field") or said.field, _in_words(said.message, detail["type"]))
+        for said, detail in found
+    ]
+
+
+def _in_words(message: str, kind: str) -> str:
+    if kind == "string_pattern_mismatch":
+        return "use up to 31 of a-z, 0-9 and -, a letter first"
+    return message
+
+
+def misfits(apps: Mapping[str, AppSpec]) -> dict[str, tuple[str, str]]:
+    """The apps that do not fit together with the others: the key and the reason."""
+    found = {}
+    titles: dict[str, str] = {}
+    for name, spec in apps.items():
+        other = titles.setdefault(spec.title, name)
+        if other != name:
+            found[name] = ("title", f"the app {other} has the same")
+    for name, spec in apps.items():
+        server = None if spec.shares in found else apps.get(spec.shares or "")
+        if spec.shares and server is None:
+            found[name] = ("shares", f"there is no app {spec.shares}")
+        elif server and (server.shares or server.kind != "web"):
+            found[name] = ("shares", f"{spec.shares} has no web server of its own")
+    return found
+
+
+class Catalog(BaseModel):
+    """All apps and images of a site."""
+
+    model_config = ConfigDict(frozen=True)
+
+    apps: dict[str, AppSpec]
+    images: tuple[Image, ...]
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    """The apps that administrators' sessions found in an image, by environment and version."""
+    problems: tuple[str, ...] = ()
+    """What is wrong with the site's descriptions, for administrators."""
+
+    def image(self, environment: str, version: str | None) -> Image | None:
+        """The named image; without a version the newest by name."""
+        return next(
+            (
+                image
+                for image in self.images
+                if image.environment == environment and version in (None, image.version)
+            ),
+            None,
+        )
+
+    @property
+    def proposed(self) -> Image | None:
+        """What a new launch form proposes: the image marked as default, else the first."""
+        first = self.images[0] if self.images else None
+        return next((image for image in self.images if image.default), first)
+
+    def apps_of(self, environment: str, version: str, found: Collection[str] = ()) -> list[AppSpec]:
+        """The apps that an image offers; `found` are those that a session found in it."""
+        image = self.image(environment, version)
+        known = found or self.found.get((environment, version)) or self._presumed(image)
+        offered = [name for name in self._wanted(image) if name in known]
+        return [self.apps[name] for name in offered if self.apps[name].server in known]
+
+    def startable(self, environment: str, version: str) -> list[AppSpec]:
+        """The apps that sessions of an image shall look for, and those whose servers they share."""
+        wanted = self._wanted(self.image(environment, version))
+        servers = [self.apps[name].server for name in wanted]
+        return [self.apps[name] for name in dict.fromkeys([*wanted, *servers])]
+
+    def _wanted(self, image: Image | None) -> list[str]:
+        """The apps that may be offered, in order: what few images have comes first."""
+        if image is not None and image.apps:
+            return [name for name in image.apps if name in self.apps]
+        return sorted(self.apps, key=lambda name: (not self.apps[name].detect, name))
+
+    def _presumed(self, image: Image | None) -> set[str]:
+        """What an image can run as far as its description says; nobody has looked yet."""
+        if image is None:
+            return set()
+        named = [name for name in (*image.apps, image.default_app) if name in self.apps]
+        anywhere = [name for name, spec in self.apps.items() if not spec.detect]
+        return {*named, *(self.apps[name].server for name in named), *anywhere}

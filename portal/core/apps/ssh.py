@@ -1,0 +1,127 @@
+"""SSH into a session: how its host key is read, and what people type to get in."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from dataclasses import dataclass
+
+from portal.core.apps.access import OpenApp
+from portal.core.apps.catalog import AppSpec
+from portal.core.session.session import Session
+
+KEY_FILE = "id_container"
+"""Name of the private key, as a download and in the user's home on the cluster."""
+KEY_FOLDER = "key"
+"""Where it lies there, below the portal's folder."""
+_PRIVATE = re.compile(
+    r"-----BEGIN OPENSSH PRIVATE KEY-----\n[A-Za-z0-9+/=\n]+-----END OPENSSH PRIVATE KEY-----\n"
+)
+
+
+def find_private_key(text: str) -> str | None:
+    """The private key in what a command printed; None where there is none."""
+    found = _PRIVATE.search(text.replace("\r\n", "\n"))
+    return found[0] if found else None
+
+
+@dataclass(frozen=True)
+class HostKey:
+    """The public key by which a session's SSH server proves itself."""
+
+    line: str
+    """Its kind and the key, as known_hosts has them."""
+    fingerprint: str
+    """As ssh shows it when it asks: SHA256:…"""
+
+
+def read_host_key(details: str) -> HostKey | None:
+    """The host key that the app told of; None where it told of none."""
+    words = details.split()
+    if len(words) < 2 or words[0] != "ssh-ed25519":
+        return None
+    try:
+        raw = base64.b64decode(words[1], validate=True)
+    except binascii.Error:
+        return None
+    digest = base64.b64encode(hashlib.sha256(raw).digest()).decode().rstrip("=")
+    return HostKey(f"{words[0]} {words[1]}", f"SHA256:{digest}")
+
+
+def was_renewed(details: str) -> bool:
+    """Whether the app tells that its owner's key is a new one, which nobody has fetched yet."""
+    return "renewed" in details.splitlines()[1:]
+
+
+@dataclass(frozen=True)
+class Door:
+    """A session's SSH door: the app behind it, and how far it has come."""
+
+    session: Session
+    app: AppSpec
+    opened: OpenApp | None
+    host: str
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its owner wants it open."""
+        return self.opened is not None and not self.opened.shut
+
+    @property
+    def port(self) -> int | None:
+        """The port, once there is one."""
+        return int(self.opened.label) if self.opened is not None and self.is_open else None
+
+    @property
+    def key(self) -> HostKey | None:
+        """The host key, once the server has told of it."""
+        return read_host_key(self.opened.details) if self.opened else None
+
+    @property
+    def renewed(self) -> bool:
+        """Whether the server takes a new key, which its owner had not fetched when it started."""
+        return self.is_open and self.opened is not None and was_renewed(self.opened.details)
+
+    @property
+    def name(self) -> str:
+        """What people may call the session in their SSH client."""
+        name = self.session.name
+        return f"slipway-{name if name.isascii() else self.session.id[:12]}"
+
+    @property
+    def alias(self) -> str:
+        """The name under which clients keep the host key: never used again, as ports are."""
+        return f"slipway-{self.session.id[:16]}"
+
+    @property
+    def known_host(self) -> str:
+        """The line of known_hosts; "" before the host key is known."""
+        return f"{self.alias} {self.key.line}" if self.key else ""
+
+    @property
+    def config(self) -> str:
+        """The block of ~/.ssh/config."""
+        lines = {
+            "HostName": self.host,
+            "Port": self.port,
+            "User": self.session.owner,
+            "IdentityFile": f"~/.ssh/{KEY_FILE}",
+            "IdentitiesOnly": "yes",
+            "HostKeyAlias": self.alias,
+        }
+        return "\n".join([f"Host {self.name}", *(f"    {k} {v}" for k, v in lines.items())]) + "\n"
+
+    @property
+    def commands(self) -> dict[str, str]:
+        """What to type for a shell and for files, without any configuration."""
+        key, alias = f"-i ~/.ssh/{KEY_FILE}", f"-o HostKeyAlias={self.alias}"
+        address = f"{self.session.owner}@{self.host}"
+        ssh = f"ssh -p {self.port} {key} {alias}"
+        return {
+            "ssh": f"{ssh} {address}",
+            "sftp": f"sftp -P {self.port} {key} {alias} {address}",
+            "scp": f"scp -P {self.port} {key} {alias} results.csv {address}:",
+            "rsync": f'rsync -av -e "{ssh}" folder/ {address}:folder/',
+        }

@@ -1,0 +1,222 @@
+"""How much one person can be granted in one partition, and whose limit that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+
+from portal.core.cluster.jobs import JobReport, Partition
+from portal.core.cluster.limits import (
+    Amount,
+    Association,
+    Bound,
+    Bounds,
+    Limits,
+    Qos,
+    Standing,
+    Total,
+    standing,
+    standing_of_job,
+)
+
+PLACE = "{amount}"
+"""Stands in the words about a limit on GPUs where the amount belongs."""
+
+
+@dataclass(frozen=True)
+class Group(Partition):
+    """A partition as one person sees it: what is too much for them is too much for it."""
+
+    why: Mapping[str, str] = field(default_factory=dict)
+    max_jobs: int | None = None
+
+    def too_much(self, what: str) -> str:
+        """Say whose limit a request for more goes against."""
+        return self.why.get(what) or super().too_much(what)
+
+
+def groups_for(user: str, partitions: Sequence[Partition], limits: Limits | None) -> list[Group]:
+    """The partitions that are open to a person, each with that person's bounds."""
+    found = []
+    for partition in partitions:
+        own = standing(user, partition.name, limits) if limits else None
+        if limits is None or own is not None:
+            found.append(_group(partition, _bounds(partition, own)))
+    return found
+
+
+def group_of_job(user: str, partition: Partition, job: JobReport, limits: Limits) -> Group | None:
+    """A job's partition with the bounds of the job's own account and QOS, as Slurm has them.
+
+    None where nothing says that this user may use those.
+    """
+    own = standing_of_job(user, partition.name, job.account, job.qos, limits)
+    return _group(partition, _bounds(partition, own)) if own else None
+
+
+def bounds(user: str, partition: Partition, limits: Limits | None) -> Bounds:
+    """The tightest of the largest node, the partition, its QOS, the QOS and the associations."""
+    return _bounds(partition, standing(user, partition.name, limits) if limits else None)
+
+
+def _group(partition: Partition, own: Bounds) -> Group:
+    data = {item.name: getattr(partition, item.name) for item in fields(Partition)}
+    data["max_cpus"] = own.cpus.value if own.cpus else partition.max_cpus
+    data["max_memory_mb"] = own.memory_mb.value if own.memory_mb else partition.max_memory_mb
+    data["max_minutes"] = own.minutes.value if own.minutes else None
+    data["max_shards"] = own.shards.value if own.shards else None
+    data["max_gpus"] = own.gpus.value if own.gpus else None
+    named = {
+        "cpus": own.cpus, "memory": own.memory_mb, "time": own.minutes,
+        "shards": own.shards, "gpus": own.gpus,
+    }  # fmt: skip
+    why = {name: bound.why for name, bound in named.items() if bound}
+    return Group(**data, why=why, max_jobs=own.jobs.value if own.jobs else None)
+
+
+def _bounds(partition: Partition, own: Standing | None) -> Bounds:
+    cpus, memory_mb = partition.max_cpus, partition.max_memory_mb
+    return Bounds(
+        cpus=_tightest(
+            [_largest(cpus, cores), *_of_one_kind(partition, own, lambda a: a.cpus, cores)]
+        ),
+        memory_mb=_tightest(
+            [_largest(memory_mb, size), *_of_one_kind(partition, own, lambda a: a.memory_mb, size)]
+        ),
+        minutes=_tightest(_minutes(partition, own)),
+        jobs=_tightest(_jobs(own)),
+        # How much of which GPU a shard is depends on its kind, so that is put into words later.
+        shards=_tightest(_of_one_kind(partition, own, lambda a: a.shards, lambda _: PLACE)),
+        gpus=_tightest(_of_one_kind(partition, own, lambda a: a.gpus, lambda _: PLACE)),
+    )
+
+
+def _largest(value: int, words: Callable[[int], str]) -> Bound:
+    return Bound(value, f"the largest node here has {words(value)}")
+
+
+def _tightest(found: Iterable[Bound]) -> Bound | None:
+    return min(found, key=lambda bound: bound.value, default=None)
+
+
+Pick = Callable[[Amount], int | None]
+
+
+def _of_one_kind(
+    partition: Partition, own: Standing | None, pick: Pick, words: Callable[[int], str]
+) -> Iterator[Bound]:
+    if own is None:
+        return
+    entry = pick(own.entry.node)
+    if entry is not None:
+        yield Bound(entry, f"a session in {partition.name} may have {words(entry)} at most")
+    for amount, who in _per_session(own, pick):
+        yield Bound(amount, f"a session of yours may have {words(amount)} at most ({who})")
+    for total in totals(own):
+        value = pick(total.amount)
+        if value is not None:
+            yield Bound(value, f"{total.who.format(amount=words(value))}")
+
+
+def _per_session(own: Standing, pick: Pick) -> Iterator[tuple[int, str]]:
+    """Limits of one job: by QOS where it says something, else by association; job and node."""
+    kinds: list[tuple[Callable[[Qos], Amount], Callable[[Association], Amount], str, str]] = [
+        (lambda q: q.job, lambda a: a.job, "MaxTRESPerJob", "MaxTRES"),
+        (lambda q: q.node, lambda a: a.node, "MaxTRESPerNode", "MaxTRESPerNode"),
+    ]
+    for of_qos, of_association, qos_word, word in kinds:
+        found = [(pick(of_qos(q)), f"QOS {q.name}, {qos_word}") for q in own.qos]
+        if own.association is not None:
+            where = f"account {own.association.account}, {word}"
+            found.append((pick(of_association(own.association)), where))
+        value, who = next(((v, w) for v, w in found if v is not None), (None, ""))
+        if value is not None:
+            yield value, who
+
+
+def totals(own: Standing) -> Iterator[Total]:
+    """Limits for several jobs together, without those that a limit before them replaces."""
+    users, accounts, groups = Amount(), Amount(), Amount()
+    account = own.association.account if own.association else ""
+    for qos in own.qos:
+        # A QOS that comes by the partition counts the jobs of its partitions.
+        scope = (None, own.by_partition) if qos.name == own.entry.qos else (qos.name, None)
+        # What still counts of a limit where an earlier one of the same kind goes before it.
+        one, team, everybody = qos.user.beside(users), qos.account.beside(accounts), qos.group
+        yield Total(
+            one,
+            f"you may use {{amount}} at once (QOS {qos.name}, MaxTRESPerUser)",
+            user=own.user,
+            qos=scope[0],
+            partitions=scope[1],
+        )
+        yield Total(
+            team,
+            f"account {account} may use {{amount}} at once (QOS {qos.name}, MaxTRESPerAccount)",
+            accounts=frozenset({account}),
+            qos=scope[0],
+            partitions=scope[1],
+        )
+        yield Total(
+            everybody.beside(groups),
+            f"everybody in QOS {qos.name} together may use {{amount}} (GrpTRES)",
+            qos=scope[0],
+            partitions=scope[1],
+        )
+        users, accounts, groups = (
+            users.or_else(qos.user),
+            accounts.or_else(qos.account),
+            groups.or_else(everybody),
+        )
+    below: frozenset[str] = frozenset()
+    for link in own.chain:
+        if link.user:
+            who = "you may use {amount} at once (your association, GrpTRES)"
+            yield Total(link.group.beside(groups), who, link.user, frozenset({link.account}))
+        else:
+            below |= {link.account}
+            who = f"account {link.account} may use {{amount}} at once (GrpTRES)"
+            yield Total(link.group.beside(groups), who, accounts=below)
+
+
+def _minutes(partition: Partition, own: Standing | None) -> Iterator[Bound]:
+    flags = own.qos[-1].flags if own and own.qos else ()
+    if partition.max_minutes is not None and "PartitionTimeLimit" not in flags:
+        minutes = partition.max_minutes
+        yield Bound(minutes, f"sessions here may run {minutes} minutes at most")
+    if own is None:
+        return
+    found = [(q.minutes, f"QOS {q.name}, MaxWall") for q in own.qos]
+    if own.association is not None:
+        found.append((own.association.minutes, f"account {own.association.account}, MaxWall"))
+    value, who = next(((v, w) for v, w in found if v is not None), (None, ""))
+    if value is not None:
+        yield Bound(value, f"sessions of yours may run {value} minutes at most ({who})")
+
+
+def _jobs(own: Standing | None) -> Iterator[Bound]:
+    if own is None:
+        return
+    found = [(q.jobs, f"QOS {q.name}, MaxJobsPerUser") for q in own.qos]
+    if own.association is not None:
+        found.append((own.association.jobs, f"account {own.association.account}, MaxJobs"))
+    value, who = next(((v, w) for v, w in found if v is not None), (None, ""))
+    if value is not None:
+        yield Bound(value, f"you may have {value} running jobs at once ({who})")
+
+
+def cores(number: int) -> str:
+    """Write a number of cores."""
+    return f"{number} core" if number == 1 else f"{number} cores"
+
+
+def size(mb: int) -> str:
+    """Write MiB so that entering it again never asks for more: rounded down."""
+    if mb < 1024:
+        return f"{mb} MB"
+    return f"{mb * 10 // 1024 / 10:g} GB"
+
+
+def exact_size(mb: int) -> str:
+    """Write MiB so that nothing is lost."""
+    return f"{mb // 1024} GB" if mb % 1024 == 0 else f"{mb} MB"

@@ -1,0 +1,71 @@
+"""How many of the GPUs are held, in fGPU: by nodes' kinds and what Slurm says of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from portal.core.cluster.fgpu import GpuKind
+from portal.core.cluster.gpu_offers import Gpus, is_of
+from portal.core.cluster.jobs import JobReport, Node, NodeGpus
+
+
+@dataclass(frozen=True)
+class GpuRoom:
+    """The GPUs of one kind in a partition's usable nodes, in fGPU."""
+
+    kind: str
+    title: str
+    fgpu: float
+    free: float
+    """What of it nobody holds."""
+    shard: float
+    """What one shard of it is; 0 where these GPUs are not shared."""
+    gpu: float
+    """What a whole one is."""
+    most: int
+    """How many the largest node has."""
+
+
+def kind_held(job: JobReport, there: Sequence[NodeGpus], gpus: Gpus) -> GpuKind | None:
+    """The kind of GPU that a job holds on a node; None where it holds none.
+
+    Slurm's queue does not name it: where a node has several kinds, it is taken to be the first
+    of the settings that it can be.
+    """
+    if not job.shards and not job.gpus:
+        return None
+    fitting = [found for found in there if found.shards or not job.shards]
+    return next((kind for kind in gpus.kinds if any(is_of(f, kind) for f in fitting)), None)
+
+
+def gpu_rooms(
+    nodes: Sequence[Node], taken: Mapping[tuple[str, str], Fraction], gpus: Gpus
+) -> Iterator[GpuRoom]:
+    """A partition's GPUs by their kind; `taken` is held of each node's, by its name and theirs.
+
+    A job that holds whole GPUs takes all of their shards.
+    """
+    for kind in gpus.kinds:
+        having = [(node, number) for node in nodes if (number := _count(node, kind))]
+        usable = [(node, number * kind.whole) for node, number in having if node.usable]
+        held = (taken.get((node.name, kind.name), Fraction(0)) for node, _whole in usable)
+        free = (
+            max(whole - part, Fraction(0))
+            for (_node, whole), part in zip(usable, held, strict=True)
+        )
+        if having:
+            yield GpuRoom(
+                kind=kind.name,
+                title=kind.title,
+                fgpu=float(sum(whole for _node, whole in usable)),
+                free=float(sum(free)),
+                shard=float(kind.fgpu(1)) if kind.sharing == "shared" else 0.0,
+                gpu=float(kind.whole),
+                most=max(number for _node, number in having),
+            )
+
+
+def _count(node: Node, kind: GpuKind) -> int:
+    return sum(found.gpus for found in node.gpus if is_of(found, kind))

@@ -1,0 +1,221 @@
+"""Slurm's limits in plain words, each with the command that changes it.
+
+The portal only shows them: they stay Slurm's, and whoever may change them does so there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from portal.core.cluster.effective_limits import cores, size
+from portal.core.cluster.jobs import NodeGpus, Partition
+from portal.core.cluster.limits import Amount, Association, Entry, Limits, Qos
+
+EXAMPLE = Amount(8, 32 * 1024)
+NO_LIMIT = "no limit"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One limit: whom it holds for, how much it is, and the command that changes it."""
+
+    what: str
+    value: str
+    command: str
+    set: bool
+
+
+@dataclass(frozen=True)
+class Limited:
+    """A QOS, an account, a user or a partition, with all limits that it can have."""
+
+    name: str
+    about: str
+    limits: tuple[Limit, ...]
+
+    @property
+    def set(self) -> list[Limit]:
+        """The limits that are in force."""
+        return [limit for limit in self.limits if limit.set]
+
+    @property
+    def unset(self) -> list[Limit]:
+        """The limits that could be."""
+        return [limit for limit in self.limits if not limit.set]
+
+
+@dataclass(frozen=True)
+class LimitList:
+    """All that Slurm was found to say."""
+
+    applied: bool
+    """False where Slurm keeps limits but does not apply them."""
+    groups: tuple[Limited, ...] = ()
+    qos: tuple[Limited, ...] = ()
+    accounts: tuple[Limited, ...] = ()
+    users: tuple[Limited, ...] = ()
+    """Only those with a limit of their own."""
+
+
+def limit_list(limits: Limits, partitions: Sequence[Partition]) -> LimitList:
+    """Put everything into words."""
+    entries = {entry.name: entry for entry in limits.partitions}
+    accounts = [a for a in limits.associations if not a.user and a.account]
+    listed = {a.account: a for a in accounts}
+    users = (_user(a, listed.get(a.account)) for a in limits.associations if a.user)
+    return LimitList(
+        applied="limits" in limits.enforced,
+        groups=tuple(_group(p, entries.get(p.name, Entry(p.name))) for p in partitions),
+        qos=tuple(map(_qos, limits.qos)),
+        accounts=tuple(map(_account, accounts)),
+        users=tuple(user for user in users if user.set),
+    )
+
+
+def _qos(qos: Qos) -> Limited:
+    change = f"sacctmgr modify qos {qos.name} set"
+    limits = (
+        _amount("Each person, all sessions together", "MaxTRESPerUser", qos.user, change),
+        _number("Each person, running sessions", "MaxJobsPerUser", qos.jobs, change),
+        _amount("Each account, all sessions together", "MaxTRESPerAccount", qos.account, change),
+        _amount("Each session", "MaxTRESPerJob", qos.job, change),
+        _amount("Each session on one node", "MaxTRESPerNode", qos.node, change),
+        _time("Each session, time", "MaxWall", qos.minutes, change),
+        _amount("Everybody together", "GrpTRES", qos.group, change),
+    )
+    return Limited(qos.name, "", limits)
+
+
+def _account(own: Association) -> Limited:
+    change = f"sacctmgr modify account where name={own.account} set"
+    about = f"below {own.parent}" if own.parent else ""
+    limits = _of_association(own, None, change, "The account, all sessions together")
+    return Limited(own.account, about, tuple(limits))
+
+
+def _user(own: Association, account: Association | None) -> Limited:
+    where = f"name={own.user} account={own.account}"
+    about = f"account {own.account}"
+    if own.partition:
+        where += f" partition={own.partition}"
+        about += f", group {own.partition}"
+    change = f"sacctmgr modify user where {where} set"
+    limits = _of_association(own, account, change, "All sessions together")
+    return Limited(own.user, about, tuple(limits))
+
+
+def _of_association(
+    own: Association, above: Association | None, change: str, together: str
+) -> Iterator[Limit]:
+    """The limits of an account or a user; sacctmgr shows accounts' Max limits at users, too."""
+    none = above or Association("")
+    yield _amount(together, "GrpTRES", own.group, change)
+    yield _amount("Each session", "MaxTRES", _own(own.job, none.job), change)
+    yield _amount("Each session on one node", "MaxTRESPerNode", _own(own.node, none.node), change)
+    jobs = None if none.jobs == own.jobs else own.jobs
+    yield _number("Each person, running sessions", "MaxJobs", jobs, change)
+    minutes = None if none.minutes == own.minutes else own.minutes
+    yield _time("Each session, time", "MaxWall", minutes, change)
+
+
+def _own(amount: Amount, above: Amount) -> Amount:
+    return Amount() if amount == above else amount
+
+
+def _group(partition: Partition, entry: Entry) -> Limited:
+    change = f"scontrol update PartitionName={partition.name}"
+    people = ",".join(entry.accounts)
+    largest = _all_of([cores(partition.max_cpus), size(partition.max_memory_mb)])
+    largest += "".join(f"; {_gpus(found)}" for found in partition.gpus if found.gpus)
+    state = "" if partition.up else "; closed"
+    limits = (
+        _time("Each session, time", "MaxTime", partition.max_minutes, change),
+        _number("Each session on one node, cores", "MaxCPUsPerNode", entry.node.cpus, change),
+        _memory("Each session on one node, memory", "MaxMemPerNode", entry.node.memory_mb, change),
+        _names("Accounts that are let in", "AllowAccounts", people, "research", change),
+        _names("Its own QOS, whose limits come first", "QOS", entry.qos, "normal", change),
+    )
+    return Limited(partition.name, f"largest node: {largest}{state}", limits)
+
+
+def _amount(what: str, key: str, amount: Amount, change: str) -> Limit:
+    shown = amount if amount != Amount() else EXAMPLE
+    parts = [
+        ("cpu", shown.cpus),
+        ("mem", shown.memory_mb and _slurm_size(shown.memory_mb)),
+        ("gres/shard", shown.shards),
+        ("gres/gpu", shown.gpus),
+    ]
+    value = ",".join(f"{name}={part}" for name, part in parts if part is not None)
+    return Limit(what, _words(amount), f"{change} {key}={value}", amount != Amount())
+
+
+def _words(amount: Amount) -> str:
+    parts = []
+    if amount.cpus is not None:
+        parts.append(cores(amount.cpus))
+    if amount.memory_mb is not None:
+        parts.append(size(amount.memory_mb))
+    if amount.shards is not None:
+        parts.append(_counted(amount.shards, "GPU shard"))
+    if amount.gpus is not None:
+        parts.append(_counted(amount.gpus, "whole GPU"))
+    return _all_of(parts) or NO_LIMIT
+
+
+def _gpus(found: NodeGpus) -> str:
+    """The GPUs of a node: "2 GPUs (a100) in 8 shards"."""
+    words = _counted(found.gpus, "GPU") + (f" ({found.kind})" if found.kind else "")
+    return f"{words} in {_counted(found.shards, 'shard')}" if found.shards else words
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _all_of(parts: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
+def _number(what: str, key: str, number: int | None, change: str) -> Limit:
+    value, written = (NO_LIMIT, 8) if number is None else (str(number), number)
+    return Limit(what, value, f"{change} {key}={written}", number is not None)
+
+
+def _memory(what: str, key: str, mb: int | None, change: str) -> Limit:
+    value = NO_LIMIT if mb is None else size(mb)
+    return Limit(what, value, f"{change} {key}={mb or EXAMPLE.memory_mb}", mb is not None)
+
+
+def _time(what: str, key: str, minutes: int | None, change: str) -> Limit:
+    value = NO_LIMIT if minutes is None else _span(minutes)
+    written = _slurm_time(480 if minutes is None else minutes)
+    return Limit(what, value, f"{change} {key}={written}", minutes is not None)
+
+
+def _names(what: str, key: str, names: str, example: str, change: str) -> Limit:
+    value = names.replace(",", ", ") or "not set"
+    return Limit(what, value, f"{change} {key}={names or example}", bool(names))
+
+
+def _slurm_size(mb: int) -> str:
+    return f"{mb // 1024}G" if mb % 1024 == 0 else f"{mb}M"
+
+
+def _slurm_time(minutes: int) -> str:
+    days, rest = divmod(minutes, 1440)
+    clock = f"{rest // 60:02}:{rest % 60:02}:00"
+    return f"{days}-{clock}" if days else clock
+
+
+def _span(minutes: int) -> str:
+    days, rest = divmod(minutes, 1440)
+    parts = _parts([(days, "day"), (rest // 60, "hour"), (rest % 60, "minute")])
+    return " ".join(parts) or "0 minutes"
+
+
+def _parts(found: Iterable[tuple[int, str]]) -> Iterator[str]:
+    for number, unit in found:
+        if number:
+            yield _counted(number, unit)

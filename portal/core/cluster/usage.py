@@ -1,0 +1,289 @@
+"""What people hold of the cluster now, and the bars that show it.
+
+All of it comes from one look at Slurm's queue and nodes; nothing is ever counted up or down, so
+nothing can drift. A job holds what Slurm gave it from its start until its last node is clean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Generic, TypeVar
+
+from portal.core.cluster.effective_limits import cores, groups_for, size, totals
+from portal.core.cluster.gpu_offers import NO_GPUS, Gpus, words
+from portal.core.cluster.gpu_usage import GpuRoom, gpu_rooms, kind_held
+from portal.core.cluster.jobs import JobReport, JobState, Node, Partition
+from portal.core.cluster.limits import Amount, Limits, Total, standing
+
+Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What the jobs of one user, account, QOS and partition hold together; memory in MiB."""
+
+    user: str
+    account: str
+    qos: str
+    partition: str
+    cpus: int
+    memory_mb: int
+    shards: int = 0
+    gpus: int = 0
+    fgpu: float = 0.0
+    """Shards and whole GPUs together, by the kinds of GPU that they are of."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """A partition's usable nodes together: how large, and how much of it nobody holds."""
+
+    partition: str
+    cpus: int
+    memory_mb: int
+    free_cpus: int
+    free_memory_mb: int
+    gpus: tuple[GpuRoom, ...] = ()
+
+
+@dataclass(frozen=True)
+class Use:
+    """The cluster's use at one look."""
+
+    holdings: tuple[Holding, ...] = ()
+    rooms: tuple[Room, ...] = ()
+
+
+@dataclass(frozen=True)
+class Meter(Generic[Number]):
+    """One resource of one person in one group: cores, MiB of memory, or fGPU."""
+
+    mine: Number
+    allowed: Number | None
+    """The most that this person may hold in this group; None while it is not known."""
+    available: Number | None
+    """How much more of it could be had this moment."""
+
+    @property
+    def upper(self) -> float | None:
+        """Percent: mine of what I may allocate in this group."""
+        return _percent(self.mine, self.allowed)
+
+    @property
+    def lower(self) -> float | None:
+        """Percent: mine of mine and what is still allocatable in this group."""
+        return _percent(self.mine, None if self.available is None else self.mine + self.available)
+
+
+def _percent(part: float, whole: float | None) -> float | None:
+    if whole is None:
+        return None
+    return min(100.0 * part / whole, 100.0) if whole else 0.0
+
+
+@dataclass
+class _Taken:
+    """What jobs hold of each node, by its name; of its GPUs, by their kind as well."""
+
+    cpus: Counter[str] = field(default_factory=Counter)
+    memory: Counter[str] = field(default_factory=Counter)
+    fgpu: defaultdict[tuple[str, str], Fraction] = field(
+        default_factory=lambda: defaultdict(Fraction)
+    )
+
+
+def measure(jobs: Iterable[JobReport], nodes: Sequence[Node], gpus: Gpus = NO_GPUS) -> Use:
+    """Add up what all jobs hold."""
+    held: dict[tuple[str, str, str, str], Counter[str]] = {}
+    fgpu: defaultdict[tuple[str, str, str, str], Fraction] = defaultdict(Fraction)
+    taken = _Taken()
+    there = {node.name: node.gpus for node in nodes}
+    for job in jobs:
+        if job.state.over or job.state is JobState.PENDING:
+            continue
+        key = (job.user, job.account, job.qos, job.partition)
+        mine = held.setdefault(key, Counter())
+        mine.update(cpus=job.cpus, memory_mb=job.memory_mb, shards=job.shards, gpus=job.gpus)
+        for node in job.nodes:  # squeue says how much in all: shares are taken to be equal
+            taken.cpus[node] += -(-job.cpus // len(job.nodes))
+            taken.memory[node] += -(-job.memory_mb // len(job.nodes))
+            if kind := kind_held(job, there.get(node, ()), gpus):
+                part = kind.fgpu(job.shards, job.gpus) / len(job.nodes)
+                taken.fgpu[node, kind.name] += part
+                fgpu[key] += part
+    holdings = tuple(
+        Holding(*key, h["cpus"], h["memory_mb"], h["shards"], h["gpus"], float(fgpu[key]))
+        for key, h in sorted(held.items())
+    )
+    return Use(holdings, tuple(_rooms(nodes, taken, gpus)))
+
+
+def _rooms(nodes: Sequence[Node], taken: _Taken, gpus: Gpus) -> Iterable[Room]:
+    for name in dict.fromkeys(node.partition for node in nodes):
+        all_nodes = [node for node in nodes if node.partition == name]
+        usable = [node for node in all_nodes if node.usable]
+        yield Room(
+            name,
+            sum(node.cpus for node in usable),
+            sum(node.memory_mb for node in usable),
+            sum(max(node.cpus - taken.cpus[node.name], 0) for node in usable),
+            sum(max(node.memory_mb - taken.memory[node.name], 0) for node in usable),
+            tuple(gpu_rooms(all_nodes, taken.fgpu, gpus)),
+        )
+
+
+def meters(
+    user: str, partition: str, limits: Limits | None, use: Use
+) -> tuple[Meter[int], Meter[int], Meter[float] | None]:
+    """One person's cores, memory and fGPU in one partition; None where it has no GPUs."""
+    own = standing(user, partition, limits) if limits else None
+    found = [(total.amount, _held(use, total)) for total in (totals(own) if own else ())]
+    room = next((room for room in use.rooms if room.partition == partition), None)
+    here = Total(Amount(), "", user, partitions=frozenset({partition}))
+    mine = _held(use, here)
+    fgpu = sum(holding.fgpu for holding in _counted(use, here))
+    return (
+        _meter(
+            mine.cpus or 0,
+            (room.cpus, room.free_cpus) if room else None,
+            [(most.cpus, held.cpus or 0) for most, held in found],
+        ),
+        _meter(
+            mine.memory_mb or 0,
+            (room.memory_mb, room.free_memory_mb) if room else None,
+            [(most.memory_mb, held.memory_mb or 0) for most, held in found],
+        ),
+        _fgpu_meter(fgpu, room.gpus, found) if room and room.gpus else None,
+    )
+
+
+def _meter(
+    mine: int, room: tuple[int, int] | None, limits: Iterable[tuple[int | None, int]]
+) -> Meter[int]:
+    known = [(most, held) for most, held in limits if most is not None]
+    allowed = [most for most, _held in known]
+    available = [most - held for most, held in known]
+    if room is not None:
+        allowed.append(room[0])
+        available.append(room[1])
+    return Meter(
+        mine,
+        min(allowed, default=None),
+        None if not available else max(min(available), 0),
+    )
+
+
+def _fgpu_meter(
+    mine: float, rooms: Sequence[GpuRoom], limits: Sequence[tuple[Amount, Amount]]
+) -> Meter[float]:
+    """Slurm limits shards and whole GPUs each by itself; a person may hold both of them.
+
+    Where shards of several kinds are of different sizes, the largest count: it is the most that
+    one could hold within the limit.
+    """
+    allowed, available = sum(room.fgpu for room in rooms), sum(room.free for room in rooms)
+    shard = max(room.shard for room in rooms)
+    gpu = max((room.gpu for room in rooms if not room.shard or room.most > 1), default=0.0)
+    ways: list[tuple[float, Callable[[Amount], int | None]]] = [
+        (shard, lambda amount: amount.shards),
+        (gpu, lambda amount: amount.gpus),
+    ]
+    most, left = 0.0, 0.0
+    for size_of_one, pick in ways:
+        bound = _meter(0, None, [(pick(amount), pick(held) or 0) for amount, held in limits])
+        if size_of_one:  # what is not limited in one way is not limited
+            most += math.inf if bound.allowed is None else size_of_one * bound.allowed
+            left += math.inf if bound.available is None else size_of_one * bound.available
+    allowed, available = min(allowed, most), min(available, left)
+    return Meter(round(mine, 3), round(allowed, 3), round(available, 3))
+
+
+def room_of(rooms: Sequence[Room], partition: str, kind: str) -> GpuRoom | None:
+    """The GPUs of one kind in a partition."""
+    found = (gpus for room in rooms if room.partition == partition for gpus in room.gpus)
+    return next((gpus for gpus in found if gpus.kind == kind), None)
+
+
+def held_back(
+    user: str,
+    partition: str,
+    wanted: Amount,
+    limits: Limits | None,
+    use: Use,
+    gpu_kind: str = "",
+) -> str:
+    """Whose limit keeps more of this from this person for now; "" where none does.
+
+    Slurm's own estimate looks at free nodes only, and promises a start that limits then forbid.
+    """
+    own = standing(user, partition, limits) if limits else None
+    room = room_of(use.rooms, partition, gpu_kind)
+    shard, gpu = (room.shard, room.gpu) if room else (0, 0)
+    for total in totals(own) if own else ():
+        most, held = total.amount, _held(use, total)
+        for bound, holds, more, written in (
+            (most.cpus, held.cpus, wanted.cpus, cores),
+            (most.memory_mb, held.memory_mb, wanted.memory_mb, size),
+            (most.shards, held.shards, wanted.shards, lambda number: words(number * shard)),
+            (most.gpus, held.gpus, wanted.gpus, lambda number: words(number * gpu)),
+        ):
+            if bound is not None and more and (holds or 0) + more > bound:
+                return total.who.format(amount=written(bound))
+    return ""
+
+
+def _counted(use: Use, total: Total) -> list[Holding]:
+    return [
+        holding
+        for holding in use.holdings
+        if total.user in (None, holding.user)
+        and (total.accounts is None or holding.account in total.accounts)
+        and total.qos in (None, holding.qos)
+        and (total.partitions is None or holding.partition in total.partitions)
+    ]
+
+
+def _held(use: Use, total: Total) -> Amount:
+    counted = _counted(use, total)
+    return Amount(
+        sum(h.cpus for h in counted),
+        sum(h.memory_mb for h in counted),
+        sum(h.shards for h in counted),
+        sum(h.gpus for h in counted),
+    )
+
+
+@dataclass(frozen=True)
+class GroupUse:
+    """The bars of one person in one group, with the names of the groups to choose from."""
+
+    group: str
+    groups: tuple[str, ...]
+    cpus: Meter[int]
+    memory: Meter[int]
+    fgpu: Meter[float] | None
+    """None where the group has no GPUs."""
+
+
+def group_use(
+    user: str,
+    wanted: str | None,
+    partitions: Sequence[Partition],
+    limits: Limits | None,
+    use: Use,
+) -> GroupUse | None:
+    """The bars of the wanted group, else of the default one; None when it is not open to them."""
+    groups = groups_for(user, partitions, limits)
+    if wanted is None:
+        group = next((g for g in groups if g.default), groups[0] if groups else None)
+    else:
+        group = next((g for g in groups if g.name == wanted), None)
+    if group is None:
+        return None
+    return GroupUse(
+        group.name, tuple(g.name for g in groups), *meters(user, group.name, limits, use)
+    )

@@ -1,0 +1,41 @@
+"""From a job description to the batch script that Slurm stores and runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+from jinja2 import Environment, StrictUndefined
+
+from portal.core.cluster.jobs import JobDescription
+
+_SAFE = re.compile(r"[A-Za-z0-9._/@%+=:,-]*")
+
+
+def render(job: JobDescription, template_text: str) -> str:
+    """Fill the template; raises ValueError if any value could mean something to a shell."""
+    for key, value in asdict(job).items():
+        if not all(map(_SAFE.fullmatch, _texts(value))):
+            raise ValueError(f"{key} has characters that do not belong in a batch script")
+    # HTML escaping would corrupt a shell script; the check above is what keeps it safe.
+    environment = Environment(
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.from_string(template_text).render(job=job)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """All texts in a value, however deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, Sequence):
+        for inner in value:
+            yield from _texts(inner)

@@ -1,0 +1,108 @@
+"""Environment variables of a session: which names and values may be asked for."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, WithJsonSchema
+
+from portal.core.validation import at_most, wrong
+
+NAME = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
+MAX_VALUE = 4096
+"""Bytes of one value."""
+MAX_VARIABLES = 100
+MAX_TOTAL = 65_536
+"""Bytes of all names and values of a session, so that every front end can send them again."""
+
+_OPEN = "could open its kernels to everybody on the node"
+
+# What begins like this belongs to somebody who would be confused by a user's value, or protects the
+# session from its neighbours. What else protects it is set after the user's variables (apps/).
+_PREFIXES = {
+    "SLIPWAY_": "Slipway's own, which the apps are started with",
+    "SLURM": "Slurm's",
+    "SBATCH_": "Slurm's",
+    "SPANK_": "Slurm's, for its plug-ins",
+    "APPTAINER": "the container's, and would change what is in it",
+    "SINGULARITY": "the container's, and would change what is in it",
+    "LD_": "the program loader's, and would stop the terminal and the apps",
+    "JUPYTER": f"Jupyter's, and {_OPEN}; settings go into ~/.jupyter",
+    "IPYTHON": f"Jupyter's, and {_OPEN}; settings go into ~/.ipython",
+    "TMUX": "the terminal's, and would keep it from finding its windows",
+    "TTYD": "the terminal's, and would change who gets in",
+    "CODE_SERVER_": "VS Code's, and would change who gets in",
+    "NSS_WRAPPER_": "the SSH server's, and would change who gets in",
+}
+_ALLOWED = frozenset({"LD_LIBRARY_PATH"})  # the toolkit's programs do not look at it
+
+_OURS = ("HOME USER LOGNAME SHELL PWD OLDPWD TERM TERMINFO_DIRS").split()
+_NAMES = (
+    dict.fromkeys(_OURS, "set by Slipway in every session")
+    | dict.fromkeys(
+        ("IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS"),
+        "the shell's, and would break the scripts that start the apps",
+    )
+    | {
+        "PYTHONHOME": "Python's, and would keep Jupyter from starting",
+        "PYTHONSTARTUP": "Python's, and would run a file in each kernel before its first cell",
+    }
+)
+
+
+def refusal(name: str) -> str | None:
+    """Why a well-formed name may not be set; None when it may."""
+    if name in _ALLOWED:
+        return None
+    whose = _NAMES.get(name) or next(
+        (text for prefix, text in _PREFIXES.items() if name.startswith(prefix)), None
+    )
+    return whose and f"{name} cannot be set: it is {whose}"
+
+
+def _check_name(name: str) -> str:
+    if not re.fullmatch(NAME, name):
+        text = "a name is of letters, digits and _, does not begin with a digit, up to 128 of them"
+        raise wrong(text)
+    if problem := refusal(name):
+        raise wrong(problem)
+    return name
+
+
+def _check_value(value: str) -> str:
+    # JSON can write halves of characters, which nothing can carry.
+    broken = any("\ud800" <= character <= "\udfff" for character in value)
+    if broken or "\0" in value or len(value.encode(errors="replace")) > MAX_VALUE:
+        text = f"a value has up to {MAX_VALUE} bytes, and no NUL among them"
+        raise wrong(text)
+    return value
+
+
+def _check_total(variables: dict[str, str]) -> dict[str, str]:
+    total = sum(len(name) + len(value.encode()) for name, value in variables.items())
+    if total > MAX_TOTAL:
+        raise wrong(
+            f"all names and values together may have {MAX_TOTAL:,} bytes; these have {total:,}"
+        )
+    return variables
+
+
+Variables = Annotated[
+    dict[
+        Annotated[str, AfterValidator(_check_name)],
+        Annotated[str, AfterValidator(_check_value)],
+    ],
+    at_most(MAX_VARIABLES),
+    AfterValidator(_check_total),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "description": "environment variables for the apps, up to 65,536 bytes of "
+            "names and values; answers show their names only",
+            "propertyNames": {"pattern": f"^{NAME}$"},
+            "additionalProperties": {"type": "string", "maxLength": MAX_VALUE},
+            "maxProperties": MAX_VARIABLES,
+        }
+    ),
+]

@@ -1,0 +1,204 @@
+"""What a researcher may ask for, parsed and checked once for every front end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
+
+from portal.core.launch.environment import Variables
+from portal.core.launch.mounts import Mounts
+from portal.core.launch.names import MAX_NAME, MIN_NAME, session_name
+from portal.core.validation import BODY, Matching, at_field, check, checked, wrong
+from portal.errors import FieldError, InvalidRequest
+
+_SIZE = r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?([MGTmgt])(?:[Ii]?[Bb])?"
+MIB = {"m": 1, "g": 1024, "t": 1024 * 1024}
+
+MIN_MEMORY_MB = 256
+"""Below this the gateway, the runner and one Jupyter server do not start at all."""
+MAX_COUNT = 20
+"""Sessions that one launch may make."""
+
+
+def parse_size(value: object) -> int:
+    """Turn a size such as "600m" or "1.5g" into whole MiB (binary units, as Slurm counts)."""
+    if not isinstance(value, str) or not (match := re.fullmatch(_SIZE, value, re.ASCII)):
+        raise ValueError('write a size with its unit, for example "600m" or "2g"')
+    return round(float(match[1]) * MIB[match[2].lower()])
+
+
+def format_size(mb: int) -> str:
+    """Write MiB the way parse_size reads it, in the largest unit that stays exact."""
+    for unit in ("t", "g"):
+        if mb and mb % MIB[unit] == 0:
+            return f"{mb // MIB[unit]}{unit}"
+    return f"{mb}m"
+
+
+MAX_MEMORY_MB = 64 * 1024 * 1024
+
+
+def _read_size(value: object) -> int:
+    try:
+        return parse_size(value)
+    except ValueError as error:
+        raise wrong(str(error)) from None
+
+
+def _size_from(least: int) -> AfterValidator:
+    def validate(size: int) -> int:
+        if size < least:
+            raise wrong(f"this must be at least {format_size(least)}")
+        if size > MAX_MEMORY_MB:
+            raise wrong(f"this must be at most {format_size(MAX_MEMORY_MB)}")
+        return size
+
+    return AfterValidator(validate)
+
+
+_SIZE_JSON = {"type": "string", "examples": ["600m", "2g"], "pattern": f"^{_SIZE}$"}
+Memory = Annotated[
+    int,
+    BeforeValidator(_read_size),
+    _size_from(MIN_MEMORY_MB),
+    PlainSerializer(format_size, return_type=str),
+    WithJsonSchema(_SIZE_JSON),
+]
+SharedMemory = Annotated[
+    int,
+    BeforeValidator(_read_size),
+    _size_from(1),
+    PlainSerializer(format_size, return_type=str),
+    WithJsonSchema(_SIZE_JSON | {"description": "size of /dev/shm, a part of memory"}),
+]
+WORD = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+WORD_RULE = (
+    "use up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
+)
+Word = Annotated[str, Matching(WORD, WORD_RULE)]
+SessionName = Annotated[
+    str,
+    checked(session_name),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "minLength": MIN_NAME,
+            "maxLength": MAX_NAME,
+            "description": "letters and digits of any script, no spaces; kept in Unicode's NFC",
+        }
+    ),
+]
+# Inputs may be secrets: an error that gets into a log repeats none.
+STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+
+MAX_FGPU = 1024
+
+
+def _amount(fgpu: float) -> float:
+    if not fgpu > 0:  # what is no number at all is not above 0 either
+        raise wrong("write an amount above 0, for example 0.5")
+    if fgpu > MAX_FGPU:
+        raise wrong(f"this must be at most {MAX_FGPU}")
+    return fgpu
+
+
+Fgpu = Annotated[
+    float,
+    AfterValidator(_amount),
+    WithJsonSchema(
+        {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "maximum": MAX_FGPU,
+            "description": "GPU, in the administrator's unit",
+        }
+    ),
+]
+GpuKindName = Annotated[str, Matching(f"({WORD})?", WORD_RULE)]
+"""Slurm's Type of a GPU; "" where GPUs have none."""
+
+
+class Resources(BaseModel):
+    """How much of one node a session gets; memory in MiB, `fgpu` rounded up to what is offered."""
+
+    model_config = STRICT
+
+    cpus: Annotated[int, Field(ge=1, le=4096)] = 1
+    memory: Memory
+    shared_memory: SharedMemory | None = None
+    fgpu: Fgpu | None = None
+    gpu_kind: GpuKindName | None = None
+
+    @field_validator("gpu_kind")
+    @classmethod
+    def _how_much(cls, kind: str | None, info: ValidationInfo) -> str | None:
+        if kind and "fgpu" in info.data and info.data["fgpu"] is None:
+            raise wrong("say how much of it, too (fgpu)")
+        return kind
+
+    @field_validator("shared_memory")
+    @classmethod
+    def _inside_memory(cls, size: int | None, info: ValidationInfo) -> int | None:
+        memory = info.data.get("memory")
+        if size is not None and memory is not None and size > memory:
+            raise wrong("shared memory is part of the memory and cannot be more than it")
+        return size
+
+
+class LaunchRequest(BaseModel):
+    """One session that somebody asks for, or several alike; unknown keys are refused."""
+
+    model_config = STRICT
+
+    environment: Word
+    version: Word | None = None
+    name: SessionName | None = None
+    resource_group: Word | None = None
+    resources: Resources
+    time_limit: Annotated[int, Field(ge=1, le=525_600, description="minutes")] | None = None
+    count: Annotated[int, Field(ge=1, le=MAX_COUNT, description="how many; all or none")] = 1
+    mounts: Mounts = ()
+    env: Variables = {}
+
+    @field_validator("count")
+    @classmethod
+    def _names_have_room(cls, count: int, info: ValidationInfo) -> int:
+        name = info.data.get("name")
+        if count > 1 and name is not None and len(f"{name}{count}") > MAX_NAME:
+            raise at_field("name", "the name is too long to have a number put behind it")
+        return count
+
+    @field_validator("mounts")
+    @classmethod
+    def _each_once(cls, mounts: Mounts) -> Mounts:
+        names = [mount.folder for mount in mounts]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise wrong(f"the folder {twice} is named twice")
+        return mounts
+
+
+MOUNTS = "mounts"
+
+
+def parse_launch(data: object) -> LaunchRequest:
+    """Check untrusted input (decoded JSON or a form's fields).
+
+    Raises InvalidRequest that names the wrong fields.
+    """
+    if not isinstance(data, Mapping):
+        raise InvalidRequest([FieldError(BODY, "send an object with the fields of a session")])
+    return check(LaunchRequest, data)

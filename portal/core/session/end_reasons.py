@@ -1,0 +1,182 @@
+"""How sessions end, in words for their owners; what their log tells of it."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from portal.core.cluster.effective_limits import size
+from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.session.session import NEVER_CALLED, UNUSED, Cause, Session, State
+
+LOG_LINES = 50
+LOG_BYTES = 16 * 1024
+SCRIPT_FAILED = 70
+"""The batch script ends with it after its own words; without words no log could be written."""
+LEEWAY = timedelta(seconds=2)
+"""By how much Slurm's clock and the portal's may differ."""
+BY_NOBODY_KNOWN = "Cancelled with Slurm's own commands."
+"""Accounting alone knows who it was, and may say so later."""
+_FAILED_TO_START = "The session did not start"
+FINDING_OUT = f"{_FAILED_TO_START}; finding out why…"
+"""Until its log has been read."""
+
+
+def explain_end(session: Session, report: JobReport) -> tuple[Cause, str]:
+    """Name the true cause of a session's end, in words for its owner."""
+    if _was_stopped(session, report):
+        if session.stopped_by == NEVER_CALLED:
+            return Cause.START_FAILED, f"{_FAILED_TO_START}: nothing in it called back. {_TELL}"
+        if session.stopped_by == UNUSED:
+            return Cause.IDLE, _unused(session)
+        return Cause.CANCELLED, f"Ended by {_named(session.stopped_by or '', session)}."
+    if report.state is JobState.CANCELLED:
+        return Cause.CANCELLED, _cancelled(session, report)
+    if report.state in _SLURMS_DOING:
+        cause, text = _SLURMS_DOING[report.state]
+        node = session.node or next(iter(report.nodes), "")
+        return cause, text.format(memory=size(session.memory_mb), node=node)
+    if session.ready is None:
+        # Its log has to be read first (reconcile.py): a guess now might be a wrong one.
+        return Cause.START_FAILED, FINDING_OUT
+    if report.state is JobState.COMPLETED:
+        return Cause.FINISHED, "The session ended by itself."
+    return Cause.FAILED, f"The session failed (exit code {report.exit_code}). Its log may say why."
+
+
+_TIME_UP = (
+    Cause.TIME_LIMIT,
+    "The time limit was reached. Launch it again with a longer one if it was too short.",
+)
+_SLURMS_DOING = {
+    JobState.TIMEOUT: _TIME_UP,
+    JobState.DEADLINE: _TIME_UP,
+    JobState.OUT_OF_MEMORY: (
+        Cause.OUT_OF_MEMORY,
+        "The session needed more memory than the {memory} that it asked for; its shared memory "
+        "counts, too. Launch it again with more.",
+    ),
+    JobState.NODE_FAIL: (
+        Cause.NODE_FAILURE,
+        "The compute node {node} failed. Launch the session again.",
+    ),
+    JobState.BOOT_FAIL: (
+        Cause.NODE_FAILURE,
+        "The compute node could not be switched on. Launch the session again.",
+    ),
+    JobState.PREEMPTED: (
+        Cause.PREEMPTED,
+        "A job of higher priority needed the place. Launch the session again.",
+    ),
+}
+
+
+def _unused(session: Session) -> str:
+    since = f" since {session.last_used:%Y-%m-%d %H:%M} UTC" if session.last_used else ""
+    return f"Ended by Slipway: nobody had used it{since}. Launch it again to go on."
+
+
+def _was_stopped(session: Session, report: JobReport) -> bool:
+    """Whether it ended because the portal was asked to, and not of something just before that."""
+    asked = session.stop_requested
+    if asked is None or report.state is JobState.CANCELLED or report.end is None:
+        return asked is not None
+    return report.end >= asked - LEEWAY
+
+
+def _cancelled(session: Session, report: JobReport) -> str:
+    who = report.cancelled_by
+    if who is None:
+        return BY_NOBODY_KNOWN
+    return f"Cancelled by {_named(who, session)} with Slurm's own commands."
+
+
+def _named(who: str, session: Session) -> str:
+    # Neither Slurm nor the portal lets anybody else do it; "Slipway, since …" speaks for itself.
+    if who == session.owner or who.startswith("Slipway,"):
+        return who
+    return f"{who} (an administrator)"
+
+
+def unexpected(session: Session) -> bool:
+    """Whether a session's end may surprise its owner, who then wants to be told."""
+    return session.stop_requested is None or session.stopped_by != session.owner
+
+
+def needs_log(session: Session) -> bool:
+    """Whether the last lines of its log belong to the explanation of its end."""
+    told = session.state is State.FAILED or session.cause is Cause.IDLE
+    return told and session.job_id is not None
+
+
+# What the log tells
+
+_SAID = re.compile(
+    r"(?:\d\d:\d\d:\d\d )?"
+    r"(?:Slipway|The session cannot be opened|The runner cannot start): (?P<what>.+)"
+)
+# The SPANK plug-in's words in the log (slurm_plugins/spank_slipway.c).
+_UNFENCED = re.compile(
+    r"slurmstepd\S*: error: This job's share of a GPU cannot be fenced.*?: (?P<what>.+)"
+    r"\. Please tell the administrators\."
+)
+_FATAL = re.compile(r"FATAL: +(?P<what>.+)")
+_REFUSED = re.compile(r"(?:\d\d:\d\d:\d\d )?The portal does not know this session \(any more\)")
+# Of terminals and of writing directions, but for tab and line feed.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
+
+_AGAIN = "Launch it again; if that does not help, tell the administrators."
+_TELL = "Tell the administrators."
+
+
+def tail(data: bytes) -> str:
+    """The last lines of a log as they are kept and shown: no control characters, not too long."""
+    text = data.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+    text = _CONTROL.sub("", _ESCAPES.sub("", text))
+    lines = text.rstrip().split("\n")[-LOG_LINES:]
+    kept = "\n".join(lines).encode()[-LOG_BYTES:]
+    return kept.decode(errors="ignore")
+
+
+def start_failure(exit_code: int | None, log: str) -> str:
+    """Why a session did not start, as far as its log and exit code tell."""
+    lines = log.split("\n")
+    for line in reversed(lines):
+        if (said := _SAID.fullmatch(line.strip())) is not None:
+            what = said["what"].strip()
+            return f"{_FAILED_TO_START}: {what}{'' if what.endswith('.') else '.'}"
+    for line in lines:
+        if (unfenced := _UNFENCED.fullmatch(line.strip())) is not None:
+            why = f"this node gave it no share of its GPU ({unfenced['what']})"
+            return f"{_FAILED_TO_START}: {why}. {_TELL}"
+    for line in reversed(lines):
+        if (fatal := _FATAL.search(line)) is not None:
+            # Apptainer says what it was doing, and only then what went wrong.
+            why = fatal["what"].strip().rstrip(".").rpartition(": ")[2]
+            return f"{_FAILED_TO_START}: Apptainer could not open its environment ({why}). {_TELL}"
+    if any(_REFUSED.fullmatch(line.strip()) for line in lines):
+        return f"{_FAILED_TO_START}: the portal did not accept its call. {_AGAIN}"
+    if exit_code == SCRIPT_FAILED:
+        return f"{_FAILED_TO_START}: it could not write into your home, which may be full. {_AGAIN}"
+    if exit_code:
+        return f"{_FAILED_TO_START}: its script ended with exit code {exit_code}. {_AGAIN}"
+    return f"{_FAILED_TO_START}: it ended before it was ready. {_AGAIN}"
+
+
+# What runners say of apps
+
+_APP_ENDED = re.compile(r".* ended before it answered \((?P<how>.*)\)")
+_APP_STOPPED = re.compile(r".* ended \((?P<how>.*)\)")
+_APP_LATE = re.compile(r".* did not answer within (?P<seconds>\S+) seconds")
+
+
+def app_trouble(title: str, message: str) -> str:
+    """What is wrong with an app, in words for its user."""
+    if (found := _APP_ENDED.fullmatch(message)) is not None:
+        return f"{title} did not start: it ended with {found['how']}."
+    if (found := _APP_LATE.fullmatch(message)) is not None:
+        return f"{title} did not start: it did not answer within {found['seconds']} seconds."
+    if (found := _APP_STOPPED.fullmatch(message)) is not None:
+        return f"{title} has stopped: it ended with {found['how']}."
+    return f"{title} did not start{': ' + message.rstrip('.') if message else ''}."

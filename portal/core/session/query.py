@@ -1,0 +1,208 @@
+"""Which sessions somebody wants to see, and in which order: the same for pages and REST API.
+
+A list is read in pages by where the last one ended ("keyset"), never by counting rows off: it
+stays quick however long it is, and no row is shown twice when new ones come in between.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal, TypeGuard
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from portal.core.session.session import LIVE, Session, State
+from portal.core.validation import wrong
+
+TABS = {
+    "running": LIVE,
+    "finished": frozenset({State.FINISHED}),
+    "other": frozenset({State.FAILED}),
+}
+"""The tabs of the page, and the values of `state` in the API."""
+
+MAX_AT_ONCE = 500
+"""Sessions in one answer, or ended by one request."""
+
+_MAX_WORDS = 8
+_MAX_TEXT = 200
+
+
+class Sort(StrEnum):
+    """What the list is sorted by; a dash in front turns it round."""
+
+    NEWEST = "-created"
+    OLDEST = "created"
+    NAME = "name"
+    NAME_BACK = "-name"
+    STATE = "state"
+    STATE_BACK = "-state"
+    OWNER = "owner"
+    OWNER_BACK = "-owner"
+    STARTED_LAST = "-started"
+    STARTED_FIRST = "started"
+    MOST_CPUS = "-cpus"
+    FEWEST_CPUS = "cpus"
+    MOST_MEMORY = "-memory"
+    LEAST_MEMORY = "memory"
+
+    @property
+    def key(self) -> str:
+        """What is compared."""
+        return self.value.removeprefix("-")
+
+    @property
+    def falling(self) -> bool:
+        """Whether the greatest come first."""
+        return self.value.startswith("-")
+
+    @property
+    def turned(self) -> Sort:
+        """The same, the other way round."""
+        return Sort(self.key if self.falling else f"-{self.key}")
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """A place in a sorted list: right after, or right before, the row with this key and id."""
+
+    sort: Sort
+    before: bool
+    key: str | int | datetime
+    id: str
+
+    def __str__(self) -> str:
+        """Write it as the opaque text that travels in addresses."""
+        moment = isinstance(self.key, datetime)
+        key = self.key.isoformat() if isinstance(self.key, datetime) else self.key
+        text = json.dumps([self.sort, self.before, moment, key, self.id])
+        return base64.urlsafe_b64encode(text.encode()).decode()
+
+    @classmethod
+    def read(cls, text: str) -> Cursor:
+        """Read what an earlier answer gave; raises ValueError for anything else."""
+        try:
+            data = json.loads(base64.b64decode(text.encode(), altchars=b"-_", validate=True))
+            sort, before, moment, key, identifier = data
+            # In UTC, as databases compare it: not every moment that can be written has one.
+            key = _moment(key) if moment else key
+            cursor = cls(Sort(sort), before, key, identifier)
+        except (ValueError, TypeError, OverflowError, RecursionError):
+            raise ValueError("not a cursor") from None
+        if type(before) is not bool or not _is_text(identifier) or not cursor._fits():
+            raise ValueError("not a cursor")
+        return cursor
+
+    def _fits(self) -> bool:
+        """Whether the key is of the kind that this sorting compares."""
+        match self.sort.key:
+            case "created" | "started":
+                return isinstance(self.key, datetime)
+            case "cpus" | "memory":
+                # No greater number fits into the database, which would not take it kindly.
+                return type(self.key) is int and abs(self.key) < 2**31
+            case _:
+                return _is_text(self.key)
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError("a moment without its offset")
+    return moment.astimezone(UTC)
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    # What is stored holds no controls and no halves of characters, which no database takes.
+    return isinstance(value, str) and len(value) <= _MAX_TEXT and value.isprintable()
+
+
+class ListQuery(BaseModel):
+    """Which sessions, in which order, how many at a time and from where on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    state: Literal["running", "finished", "other"] | None = None
+    owner: str | None = None
+    q: str | None = Field(None, description="Words that all have to occur somewhere")
+    environment: str | None = None
+    resource_group: str | None = None
+    sort: Sort = Sort.NEWEST
+    limit: Annotated[int, Field(ge=1, le=MAX_AT_ONCE)] = 100
+    cursor: str | None = None
+
+    @field_validator("owner", "q", "environment", "resource_group")
+    @classmethod
+    def _plain(cls, value: str | None) -> str | None:
+        if value is not None and not _is_text(value):
+            raise wrong(f"use up to {_MAX_TEXT} printable characters")
+        return value and unicodedata.normalize("NFC", value)  # as names are stored
+
+    @field_validator("cursor")
+    @classmethod
+    def _of_this_list(cls, value: str | None, info: Any) -> str | None:
+        try:
+            if value is None or Cursor.read(value).sort is info.data.get("sort"):
+                return value
+        except ValueError:
+            pass
+        raise wrong("use the cursor of an earlier answer")
+
+    @property
+    def states(self) -> frozenset[State]:
+        """The states of the sessions that are wanted."""
+        return TABS[self.state] if self.state else frozenset(State)
+
+    @property
+    def words(self) -> list[str]:
+        """What is searched for."""
+        return (self.q or "").split()[:_MAX_WORDS]
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether more than the tab decides what is shown."""
+        return any((self.words, self.owner, self.environment, self.resource_group))
+
+    @property
+    def place(self) -> Cursor | None:
+        """Where the page begins; None at the start of the list."""
+        return Cursor.read(self.cursor) if self.cursor else None
+
+    def parameters(self, **changes: str | None) -> dict[str, str]:
+        """This query with changes as an address writes it, without what needs no saying."""
+        values = self.model_dump(exclude={"limit"}, exclude_defaults=True) | changes
+        if "cursor" not in changes:
+            values.pop("cursor", None)  # another list begins at its start
+        return {key: str(value) for key, value in values.items() if value}
+
+
+def read_leniently(values: Mapping[str, str], **fixed: Any) -> ListQuery:
+    """Read an address that somebody may have typed: what makes no sense counts as left out."""
+    kept = {key: values[key].strip() for key in ListQuery.model_fields if key in values}
+    kept = {key: value for key, value in kept.items() if value} | fixed
+    while True:
+        try:
+            return ListQuery.model_validate(kept)
+        except ValidationError as error:
+            wrong = {detail["loc"][0] for detail in error.errors()}
+            kept = {key: value for key, value in kept.items() if key not in wrong}
+
+
+@dataclass(frozen=True)
+class Page:
+    """Part of a list, and the cursors of what comes after it and before it."""
+
+    sessions: tuple[Session, ...] = ()
+    following: str | None = None
+    previous: str | None = None
+
+
+def count_tabs(states: Mapping[State, int]) -> dict[str, int]:
+    """How many sessions each tab has."""
+    return {tab: sum(states.get(state, 0) for state in of) for tab, of in TABS.items()}

@@ -1,0 +1,41 @@
+"""Launching again: sessions and requests in the words of the REST API's launch, nothing left out.
+
+One form for all of it: a preset is kept so, a session is turned into it, and the wizard shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from portal.core.launch.request import LaunchRequest, format_size
+from portal.core.session.session import Session
+
+
+def body_of(request: LaunchRequest) -> dict[str, Any]:
+    """What one would send to make this very request."""
+    return request.model_dump(mode="json", exclude_defaults=True)
+
+
+def body_of_session(session: Session, env: Mapping[str, str]) -> dict[str, Any]:
+    """What one would send to launch a session like this one; `env` with its values.
+
+    Not checked: what may be asked for can have changed since.
+    """
+    resources: dict[str, Any] = {"cpus": session.cpus, "memory": format_size(session.memory_mb)}
+    if session.shared_memory_mb is not None:
+        resources["shared_memory"] = format_size(session.shared_memory_mb)
+    if session.fgpu is not None:
+        resources["fgpu"] = session.fgpu
+        resources |= {"gpu_kind": session.gpu_kind} if session.gpu_kind else {}
+    body: dict[str, Any] = {
+        "environment": session.environment,
+        "version": session.version,
+        "name": session.name,
+        "resources": resources,
+        "resource_group": session.partition,
+        "time_limit": session.time_limit,
+        "mounts": [mount.model_dump() for mount in session.mounts],
+        "env": dict(env),
+    }
+    return {name: value for name, value in body.items() if value not in (None, [], {})}

@@ -1,0 +1,254 @@
+"""What administrators decide beyond Slurm's limits, and the journal of what everybody did."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from contextvars import ContextVar
+from datetime import timedelta
+
+from portal.core.admin.administration import (
+    CapsRequest,
+    Entry,
+    ImageRequest,
+    ImageRule,
+    SiteRules,
+    Template,
+    TemplateRequest,
+    check_people,
+    name_problems,
+    rule_of,
+    visible,
+)
+from portal.core.admin.audit import MAX_DETAIL, JournalFilter
+from portal.core.admin.descriptions import describe_caps, describe_rule, describe_template
+from portal.core.apps.access import Person
+from portal.core.apps.catalog import Catalog, Image
+from portal.core.cluster.limit_report import LimitList, limit_list
+from portal.core.interfaces.administration import RulesStore
+from portal.core.interfaces.stores import StatusStore
+from portal.core.interfaces.systems import Clock
+from portal.core.validation import names_of
+from portal.errors import FieldError, InvalidRequest, NotFound
+
+log = logging.getLogger(__name__)
+
+caller_address: ContextVar[str] = ContextVar("caller_address", default="")
+"""Where the request that is being answered came from; the web layer sets it, others have none."""
+
+
+class Administration:
+    """Templates, image visibility, caps and the journal.
+
+    Whoever is not an administrator gets NotFound for all that only administrators may ask: the
+    portal does not say that there is something to find.
+    """
+
+    def __init__(
+        self, store: RulesStore, status: StatusStore, clock: Clock, journal_days: int = 365
+    ) -> None:
+        self._store = store
+        self._status = status
+        self._clock = clock
+        self._keep = timedelta(days=journal_days)
+
+    @staticmethod
+    def admit(person: Person) -> None:
+        """Raise NotFound for anybody but administrators."""
+        if not person.admin:
+            raise NotFound("There is nothing here, or it is not yours.")
+
+    # Templates
+
+    def templates(self) -> list[Template]:
+        """The resource templates in their order; anybody may read them."""
+        return self._store.templates()
+
+    def template(self, person: Person, name: str) -> Template:
+        """One template, for an administrator; raises NotFound."""
+        self.admit(person)
+        found = next((t for t in self._store.templates() if t.name == name), None)
+        if found is None:
+            raise NotFound("There is no such template.")
+        return found
+
+    def save_template(
+        self, person: Person, name: str, asked: TemplateRequest, seen: str | None = None
+    ) -> Template:
+        """Make or replace a template; raises InvalidRequest, or Conflict when overtaken.
+
+        `seen` is the mark of what was edited, "" for a new one; without it the last one wins.
+        """
+        self.admit(person)
+        if problems := name_problems(name):
+            raise InvalidRequest(problems)
+        self._check_group(asked.resource_group)
+
+        def change(before: Template | None, last: int) -> tuple[Template, Entry]:
+            if seen == "" and before is not None:
+                text = "there is a template of this name already"
+                raise InvalidRequest([FieldError("name", text)])
+            place = asked.place if asked.place is not None else before.place if before else last
+            template = asked.named(name, place)
+            action = "template.change" if before else "template.make"
+            old = describe_template(before) if before else None
+            said = _changed(describe_template(template), old)
+            return template, self._entry(person, action, name, said)
+
+        return self._store.save_template(name, seen, change)
+
+    def _check_group(self, group: str | None) -> None:
+        known = [p.name for p in self._status.partitions()]
+        if group is not None and known and group not in known:
+            text = f"choose one of: {names_of(known)}"
+            raise InvalidRequest([FieldError("resource_group", text)])
+
+    def drop_template(self, person: Person, name: str, seen: str | None = None) -> Template:
+        """Delete a template; sessions that were launched with it do not care.
+
+        Raises NotFound, or Conflict where it is no longer what was seen.
+        """
+        self.admit(person)
+
+        def line(template: Template) -> Entry:
+            return self._entry(person, "template.delete", name, describe_template(template))
+
+        dropped = self._store.drop_template(name, seen, line)
+        if dropped is None:
+            raise NotFound("There is no such template.")
+        return dropped
+
+    def move_template(self, person: Person, name: str, by: int) -> None:
+        """Move a template up (-1) or down (+1); at either end it stays."""
+        self.admit(person)
+
+        def line(place: int) -> Entry:
+            return self._entry(person, "template.order", name, f"now at place {place + 1}")
+
+        if not self._store.move_template(name, by, line):
+            raise NotFound("There is no such template.")
+
+    # Images
+
+    def seen_by(self, person: Person, catalog: Catalog) -> Catalog:
+        """The catalog with only those images that this person may see and launch."""
+        if person.admin:
+            return catalog
+        return visible(person.name, catalog, self._store.image_rules(), self._status.limits())
+
+    def rules_of(self, person: Person, catalog: Catalog) -> list[tuple[Image, ImageRule]]:
+        """All images, each with who sees it, for an administrator."""
+        self.admit(person)
+        rules = self._store.image_rules()
+        return [(image, rule_of(image, rules)) for image in catalog.images]
+
+    def rule(
+        self, person: Person, catalog: Catalog, environment: str, version: str
+    ) -> tuple[Image, ImageRule]:
+        """One image and who sees it; raises NotFound."""
+        self.admit(person)
+        image = catalog.image(environment, version)
+        if image is None:
+            raise NotFound("There is no such image.")
+        return image, rule_of(image, self._store.image_rules())
+
+    def show_image(
+        self,
+        person: Person,
+        catalog: Catalog,
+        environment: str,
+        version: str,
+        asked: ImageRequest,
+        seen: str | None = None,
+    ) -> ImageRule:
+        """Decide who sees an image; running sessions keep it whatever is decided."""
+        self.rule(person, catalog, environment, version)
+        check_people(asked, self._status.limits())
+        named = asked.model_dump() if asked.seen_by == "some" else {"seen_by": asked.seen_by}
+        rule = ImageRule(environment=environment, version=version, **named)
+
+        def change(before: ImageRule) -> tuple[ImageRule, Entry]:
+            said = _changed(describe_rule(rule), describe_rule(before))
+            return rule, self._entry(person, "image.show", f"{environment} {version}", said)
+
+        return self._store.save_image_rule(environment, version, seen, change)
+
+    def people(self, person: Person) -> tuple[list[str], list[str]]:
+        """Slurm's accounts and users, as last read, for an administrator to choose from."""
+        self.admit(person)
+        limits = self._status.limits()
+        found = limits.associations if limits else ()
+        accounts = sorted({a.account for a in found if a.account})
+        return accounts, sorted({a.user for a in found if a.user})
+
+    # Caps and limits
+
+    def rules(self) -> SiteRules:
+        """The caps."""
+        return self._store.site_rules()
+
+    def save_rules(self, person: Person, asked: CapsRequest, seen: str | None = None) -> SiteRules:
+        """Replace the caps; sessions that are there already keep what they have."""
+        self.admit(person)
+
+        def change(before: SiteRules) -> tuple[SiteRules, Entry]:
+            rules = asked.rules(before, self._clock())
+            said = _changed(describe_caps(rules), describe_caps(before))
+            return rules, self._entry(person, "caps.change", detail=said)
+
+        return self._store.save_site_rules(seen, change)
+
+    def limits(self, person: Person) -> LimitList | None:
+        """Slurm's limits as last read, each with its command; None before the first time."""
+        self.admit(person)
+        limits = self._status.limits()
+        return limit_list(limits, self._status.partitions()) if limits else None
+
+    # The journal
+
+    def note(self, who: str, action: str, target: str = "", detail: str = "") -> None:
+        """Write a line into the journal; never secrets."""
+        self.note_all(who, action, [(target, detail)])
+
+    def note_all(self, who: str, action: str, lines: Iterable[tuple[str, str]]) -> None:
+        """Write a line for each target and detail.
+
+        What is noted has happened, so a journal that cannot be written stops nothing; the lines
+        then stand in the portal's log, as an error.
+        """
+        entries = [self._line(who, action, target, detail) for target, detail in lines]
+        try:
+            self._store.note(entries)
+        except Exception:
+            text = "; ".join(entry.model_dump_json(exclude={"id"}) for entry in entries)
+            log.exception("not in the journal: %s", text)
+
+    def _entry(self, person: Person, action: str, target: str = "", detail: str = "") -> Entry:
+        return self._line(person.name, action, target, detail)
+
+    def _line(self, who: str, action: str, target: str, detail: str) -> Entry:
+        return Entry(
+            time=self._clock(),
+            who=who,
+            action=action,
+            target=target,
+            detail=detail[:MAX_DETAIL],
+            address=caller_address.get(),
+        )
+
+    def journal(
+        self, person: Person, wanted: JournalFilter, limit: int, before: int | None
+    ) -> tuple[list[Entry], int | None]:
+        """Lines, newest first, a page at a time; the second value is where the next one begins."""
+        self.admit(person)
+        found = self._store.journal(wanted, limit + 1, before)
+        page = found[:limit]
+        return page, page[-1].id if len(found) > limit else None
+
+    def expire(self) -> None:
+        """Drop the journal's lines that are older than the site keeps them."""
+        self._store.forget_journal(self._clock() - self._keep)
+
+
+def _changed(now: str, before: str | None) -> str:
+    return now if before in (None, now) else f"{now}; before: {before}"

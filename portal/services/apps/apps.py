@@ -1,0 +1,342 @@
+"""The way from a click to an app: ticket, cookie, route; and the way back when it is taken away."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from portal.core.admin.administration import SiteRules
+from portal.core.apps.access import (
+    AppState,
+    AppWish,
+    OpenApp,
+    Person,
+    Ticket,
+    hash_secret,
+    public_key,
+)
+from portal.core.apps.catalog import AppSpec, Catalog
+from portal.core.apps.origins import Range
+from portal.core.interfaces.stores import AccessStore, SessionStore
+from portal.core.interfaces.systems import Clock, Note
+from portal.core.session.session import LIVE, OVER, Session, State
+from portal.errors import Conflict, FieldError, InvalidRequest, NotFound
+from portal.services.apps.gate import Entered, Entering, Gate
+from portal.services.apps.origins import AppPlaces, Place
+from portal.services.apps.proxy import Ways
+from portal.services.apps.starter import Starts
+
+TICKET_LIFE = timedelta(seconds=60)
+MOST_TICKETS = 8
+"""So many tickets to one app may wait to be redeemed; the oldest go."""
+NO_WISH = AppWish()
+MAX_ANSWER = 500
+"""Characters that an owner may write where an app asks for something."""
+USE_NOTED = timedelta(seconds=30)
+"""Clicks within this time count as one use of the session."""
+
+
+@dataclass(frozen=True)
+class AppLink:
+    """Where to send a browser so that it enters an app; good once, for a minute."""
+
+    label: str
+    path: str
+    """Where at its origin the app begins."""
+    ticket: str
+    state: AppState
+    public: bool
+    told: str = ""
+    """What the owner should know, such as that a port was not free."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the owner of an app may choose when opening it."""
+
+    public: bool
+    ports: Range | None
+    """The pool from which a port may be asked for; None where none may."""
+
+
+class Access:
+    """Opens apps, lets browsers in, and shuts the way again."""
+
+    def __init__(
+        self,
+        *,
+        sessions: SessionStore,
+        store: AccessStore,
+        ways: Ways,
+        starts: Starts,
+        places: AppPlaces,
+        catalog: Callable[[], Catalog],
+        rules: Callable[[], SiteRules],
+        is_admin: Callable[[str], bool],
+        clock: Clock,
+        note: Note,
+    ) -> None:
+        self._sessions = sessions
+        self._store = store
+        self._catalog = catalog
+        self._places = places
+        self._rules = rules
+        self._is_admin = is_admin
+        self._clock = clock
+        self._note = note
+        self._entering = Entering(sessions, store, ways, catalog, clock)
+        self.ways = ways
+        self.starts = starts
+
+    # Opening
+
+    def open_app(
+        self, person: Person, session_id: str, app: str, wish: AppWish = NO_WISH
+    ) -> AppLink:
+        """Start an app if need be and give one browser a ticket to it.
+
+        A session that still waits is fine: the app starts with it. Only the owner may enter,
+        administrators included: seeing a session is not reading its notebooks. Raises NotFound
+        for what is not there or not theirs, Conflict when the session is over or there is no
+        port left, InvalidRequest for a wish that cannot be granted, StillOpen for a way that was
+        taken away and is not shut yet.
+        """
+        session = self.own(person, session_id)
+        spec = self._spec(session, app)
+        if session.state in OVER or session.state is State.ENDING:
+            raise Conflict("This session is over. Launch it again to use its apps.")
+        self._check(spec, wish)
+        apps = {opened.app: opened for opened in self._store.apps(session.id)}
+        place = self._places.place(session, spec, wish, apps.get(spec.name))
+        self._leave(session, place)
+        opened = apps[spec.name] = place.opened
+        agreed = self._change(session, spec, opened, wish)
+        if wish.asked is not None:  # it may have been stopped for that
+            apps = {known.app: known for known in self._store.apps(session.id)}
+        state = self._start(session, spec, apps)
+        if not agreed:
+            raise Conflict("It was given another answer at the same moment. Look at it first.")
+        if spec.kind == "ssh" and state is AppState.READY:
+            self.ways.open_standing(session, replace(opened, shut=False))
+        self._note_use(session)
+        public = opened.public_since is not None if wish.public is None else wish.public
+        ticket = self._ticket(person, session, opened)
+        return AppLink(opened.label, spec.path, ticket, state, public, place.told)
+
+    def choices(self, spec: AppSpec) -> Choices:
+        """What the administrators and the app itself leave to its owner."""
+        public = spec.public and self._rules().public_apps
+        return Choices(public=public, ports=self._places.pool(spec))
+
+    def _check(self, spec: AppSpec, wish: AppWish) -> None:
+        problems = []
+        if wish.public and not self.choices(spec).public:
+            problems.append(FieldError("public", f"{spec.title} cannot be opened to everybody"))
+        if wish.port is not None and (wrong := self._places.check(spec, wish.port)):
+            problems.append(wrong)
+        if wish.asked and not spec.asks:
+            problems.append(FieldError("asked", f"{spec.title} asks for nothing"))
+        elif wish.asked and (len(wish.asked) > MAX_ANSWER or not wish.asked.isprintable()):
+            text = f"write one line of at most {MAX_ANSWER} characters"
+            problems.append(FieldError("asked", text))
+        if problems:
+            raise InvalidRequest(problems)
+
+    def _leave(self, session: Session, place: Place) -> None:
+        """Where an app has moved nobody comes in by its old origin any more."""
+        if place.left is None:
+            return
+        self._note(session.owner, "app.move", session.id, f"{place.opened.app} of {session.name}")
+        self.ways.shut(*place.keys)
+        if self._server(session, place.opened.app).state is AppState.READY:
+            self.ways.open_standing(session, place.opened)
+
+    def _change(self, session: Session, spec: AppSpec, opened: OpenApp, wish: AppWish) -> bool:
+        """Carry out what an owner wants of an app that has its place.
+
+        False when another request was quicker to answer what the app asks for.
+        """
+        agreed = True
+        if wish.asked is not None and wish.asked != opened.asked:
+            self._stop(session, spec)
+            agreed = self._store.ask_app(opened, wish.asked)
+        if wish.public:
+            self._publish(session, spec, opened)
+        elif wish.public is False:
+            self._make_private(session, spec)
+        if opened.shut:
+            self._store.reopen_app(opened)
+        return agreed
+
+    def _publish(self, session: Session, spec: AppSpec, opened: OpenApp) -> None:
+        news = opened.public_since is None
+        if not self._store.publish_app(opened, opened.public_since or self._clock()):
+            raise Conflict("It was moved at the same time. Try again.")
+        if self._server(session, spec.name).state is AppState.READY:
+            self.ways.open(public_key(opened.label), session, spec.name)
+        if news:
+            self._note(session.owner, "app.publish", session.id, f"{spec.title} of {session.name}")
+
+    def _note_use(self, session: Session) -> None:
+        now = self._clock()
+        if session.last_used is None or now - session.last_used > USE_NOTED:
+            self._sessions.change(session.id, LIVE, last_used=now)
+
+    def _ticket(self, person: Person, session: Session, opened: OpenApp) -> str:
+        secret = secrets.token_urlsafe(32)
+        first = self._store.add_ticket(
+            Ticket(
+                hash=hash_secret(secret),
+                label=opened.label,
+                session=session.id,
+                app=opened.app,
+                user=person.name,
+                login=person.login,
+                expires=self._clock() + TICKET_LIFE,
+            ),
+            MOST_TICKETS,
+        )
+        if first:  # a hundred clicks in a minute are one line of the journal
+            title = self._catalog().apps[opened.app].title
+            self._note(person.name, "app.open", session.id, f"{title} of {session.name}")
+        return secret
+
+    def _spec(self, session: Session, app: str) -> AppSpec:
+        spec = next((spec for spec in self.offered(session) if spec.name == app), None)
+        if spec is None:
+            raise NotFound(f"This session has no app named {app}.")
+        return spec
+
+    def offered(self, session: Session) -> list[AppSpec]:
+        """The apps of a session."""
+        return self._catalog().apps_of(session.environment, session.version, session.apps)
+
+    def _start(self, session: Session, spec: AppSpec, apps: dict[str, OpenApp]) -> AppState:
+        server = self._catalog().apps[spec.server]
+        place = self._places.place(session, server, NO_WISH, apps.get(server.name))
+        self._leave(session, place)
+        return self.starts.start(session, server, place.opened)
+
+    def _stop(self, session: Session, spec: AppSpec) -> None:
+        """Stop an app whose process knows only an earlier answer."""
+        server = self._server(session, spec.name)
+        if server.state in (AppState.STARTING, AppState.READY):
+            self.starts.stop(session, server.app)
+            self.ways.server_changed(session, server.app, AppState.STOPPED)
+
+    def _server(self, session: Session, app: str) -> OpenApp:
+        """The entry of the app whose process answers for this one."""
+        server = self.ways.server_of(app)
+        missing = OpenApp(session.id, server, "", AppState.WANTED)
+        return next((a for a in self._store.apps(session.id) if a.app == server), missing)
+
+    # What runners say
+
+    def note_image(self, session: Session, found: Sequence[str]) -> tuple[str, ...]:
+        """The site's apps among those that a session has found in its image.
+
+        That counts for this session alone. For the image, and so for everybody's launcher, an
+        administrator's session counts: whoever owns a session can say what they like for it.
+        """
+        catalog, image = self._catalog(), (session.environment, session.version)
+        known = tuple(name for name in dict.fromkeys(found) if name in catalog.apps)
+        if known and known != catalog.found.get(image) and self._is_admin(session.owner):
+            self._store.note_image_apps(*image, known)
+        return known
+
+    def note_app(
+        self,
+        session: Session,
+        app: str,
+        state: AppState,
+        message: str = "",
+        tail: str = "",
+        details: str | None = None,
+    ) -> None:
+        """Take in what the runner says of an app, and open or shut its routes accordingly."""
+        known = {opened.app: opened for opened in self._store.apps(session.id)}
+        if app not in known:
+            return
+        # A heartbeat may tell of a failure before the report that says why.
+        new = message or details
+        if known[app].state == state and (known[app].message or not new):
+            return
+        self._store.set_app(session.id, app, state, message, tail, details)
+        self.ways.server_changed(session, app, state)
+
+    # Entering
+
+    def enter(self, label: str, ticket: str, has: str = "") -> Entered:
+        """Exchange a ticket for a cookie at the app's own origin (see Entering)."""
+        return self._entering.enter(label, ticket, has)
+
+    def gate(self, label: str, cookie: str) -> Gate:
+        """What a browser that was not let through should be told (see Entering)."""
+        return self._entering.gate(label, cookie)
+
+    def owner_link(self, person: Person, label: str) -> AppLink:
+        """A new ticket for somebody who came to an app's address without a cookie."""
+        opened = self._store.app_by_label(label)
+        if opened is None:
+            raise NotFound("There is nothing here.")
+        return self.open_app(person, opened.session, opened.app)
+
+    def opened(self, session_id: str) -> list[OpenApp]:
+        """The apps of a session that somebody has opened."""
+        return self._store.apps(session_id)
+
+    def opened_in(self, sessions: Collection[str]) -> list[OpenApp]:
+        """The same for many sessions at once."""
+        return self._store.apps_of(sessions)
+
+    def own(self, person: Person, session_id: str) -> Session:
+        """One's own session; raises NotFound for others, to administrators as well."""
+        session = self._sessions.get(session_id)
+        if session is None or session.owner != person.name:
+            raise NotFound("There is no such session.")
+        return session
+
+    def let_in(self, session_id: str) -> set[str]:
+        """The apps of a session that some browser may use at the moment."""
+        return {grant.app for grant in self._store.grants(session=session_id)}
+
+    # Closing
+
+    def make_private(self, person: Person, session_id: str, app: str) -> None:
+        """Open an app to its owner alone again, and cut everybody else off; again is fine."""
+        session = self.own(person, session_id)
+        self._make_private(session, self._spec(session, app))
+
+    def _make_private(self, session: Session, spec: AppSpec) -> None:
+        known = next((a for a in self._store.apps(session.id) if a.app == spec.name), None)
+        # The way is shut whatever the store says: it may say so since a time when that failed.
+        keys = self._store.make_private(session.id, spec.name, self._clock())
+        if known is not None and known.public_since is not None:
+            said = f"{spec.title} of {session.name}"
+            self._note(session.owner, "app.unpublish", session.id, said)
+        self.ways.shut(*keys)
+
+    def close_app(self, person: Person, session_id: str, app: str) -> None:
+        """Shut every way into one app of one's own session; the app itself goes on."""
+        session = self.own(person, session_id)
+        spec = self._spec(session, app)
+        keys = self._store.close_app(session.id, spec.name, self._clock())
+        self._note(person.name, "app.close", session.id, f"{spec.title} of {session.name}")
+        self.ways.shut(*keys)
+
+    def close_session(self, session_id: str) -> None:
+        """Shut every way into a session and forget its tickets."""
+        # Its job is ended as well, so nobody waits for an HAProxy that does not answer.
+        self.ways.shut_later(*self._store.close_session(session_id, self._clock()))
+
+    def close_login(self, login: str) -> None:
+        """Shut every way that was opened from one login; raises StillOpen when that fails."""
+        self.ways.shut(*self._store.close_login(login, self._clock()))
+
+    def compare(self) -> int:
+        """Close what sessions have left that are over, and mend HAProxy's map (see Ways)."""
+        for session in self._store.abandoned():
+            self.close_session(session)
+        return self.ways.compare()

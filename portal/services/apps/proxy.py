@@ -1,0 +1,181 @@
+"""The ways into apps: HAProxy's map follows the store, never the other way round."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+
+from portal.core.apps.access import (
+    AppState,
+    OpenApp,
+    Traffic,
+    public_key,
+    route_target,
+    ssh_key,
+)
+from portal.core.apps.catalog import Catalog, split_request
+from portal.core.interfaces.stores import AccessStore, SessionStore
+from portal.core.interfaces.systems import Routes
+from portal.core.session.session import Session, State
+from portal.errors import StillOpen, Unavailable
+
+log = logging.getLogger(__name__)
+
+
+class Ways:
+    """Opens and shuts the ways from browsers, and from SSH clients, to apps.
+
+    What is opened is stored before, and looked at once more after HAProxy has heard of it; what is
+    taken away is stored together with the keys that HAProxy must forget (AccessStore). So a crash
+    at any line leaves nothing open for longer than until the worker's next look.
+    """
+
+    def __init__(
+        self,
+        sessions: SessionStore,
+        store: AccessStore,
+        routes: Routes,
+        catalog: Callable[[], Catalog],
+    ) -> None:
+        self._sessions = sessions
+        self._store = store
+        self._routes = routes
+        self._catalog = catalog
+
+    def server_of(self, app: str) -> str:
+        """The app whose process answers for this one."""
+        spec = self._catalog().apps.get(app)
+        return spec.server if spec else app
+
+    def kind_of(self, app: str) -> str:
+        """How people come to this app."""
+        spec = self._catalog().apps.get(app)
+        return spec.kind if spec else "web"
+
+    def open(self, key: str, session: Session, app: str) -> None:
+        """Let through whoever has this key, if the session can be reached and the key stands."""
+        target = route_target(session, self.server_of(app))
+        if target is None:
+            return
+        self._routes.add(key, target)
+        if not self._stands(key, session.id, app):  # it was taken away meanwhile
+            self._routes.remove(key)
+
+    def _stands(self, key: str, session: str, app: str) -> bool:
+        label, _, secret = key.partition(".")
+        entry = self._store.entry(label, secret)
+        if entry is None or (entry.opened.session, entry.opened.app) != (session, app):
+            return False
+        return entry.grant is not None or key in self.keys_without_cookie(entry.opened)
+
+    def shut(self, *keys: str) -> None:
+        """Shut what was taken away and cut who is inside; raises StillOpen when that fails."""
+        try:
+            self._routes.remove(*keys)
+        except Unavailable as error:
+            raise StillOpen from error
+        self._store.are_shut(keys)
+
+    def shut_later(self, *keys: str) -> None:
+        """The same for keys that nobody waits for: the worker tries again where it fails."""
+        try:
+            self.shut(*keys)
+        except StillOpen as error:
+            log.warning("%d ways: %s", len(keys), error)
+
+    def open_standing(self, session: Session, opened: OpenApp) -> None:
+        """Open the way that needs no cookie, where the app has one: SSH's, or the public one."""
+        for key in self.keys_without_cookie(opened):
+            self.open(key, session, opened.app)
+
+    def keys_without_cookie(self, opened: OpenApp) -> list[str]:
+        """The keys under which an app is reached without a cookie of its own."""
+        if self.kind_of(opened.app) == "ssh":
+            return [] if opened.shut else [ssh_key(opened.label)]
+        return [public_key(opened.label)] if opened.public_since else []
+
+    def server_changed(self, session: Session, server: str, state: AppState) -> None:
+        """Open or shut all ways to the apps that one process answers for."""
+        keys = [
+            (grant.key, grant.app)
+            for grant in self._store.grants(session=session.id)
+            if self.server_of(grant.app) == server
+        ]
+        for opened in self._store.apps(session.id):
+            if self.server_of(opened.app) == server:
+                keys += [(key, opened.app) for key in self.keys_without_cookie(opened)]
+        if state is not AppState.READY:
+            # Nothing is taken away, there is only nobody to answer: the gate does.
+            self._routes.remove(*(key for key, _ in keys))
+            return
+        for key, app in keys:
+            self.open(key, session, app)
+
+    def traffic(self) -> dict[str, Traffic]:
+        """What browsers have sent, by the app's gateway name."""
+        return self._routes.traffic()
+
+    # The worker's part
+
+    def restore(self) -> bool:
+        """Fill HAProxy's map again after it was restarted; True when that was needed."""
+        if not self._routes.lost():
+            return False
+        self._routes.know_background(self._background())
+        filled = dict(self._standing())
+        self._routes.fill(filled)
+        # What was taken away meanwhile must not come back with the filling.
+        self._routes.remove(*(filled.keys() - dict(self._standing()).keys()))
+        return True
+
+    def shut_again(self) -> None:
+        """Shut what could not be shut when it was taken away."""
+        self.shut(*self._store.shutting())
+
+    def compare(self) -> int:
+        """Bring HAProxy's map and the store together; returns how many entries were wrong.
+
+        What should not be there is removed and cut, what is missing is filled in: a way that the
+        store and HAProxy disagree about is what a crash or an outage has left.
+        """
+        known = self._routes.open_ways()
+        # Read after the map: what is opened meanwhile is in it.
+        standing = dict(self._standing())
+        wrong = [key for key in known if key not in standing]
+        if wrong:
+            standing = dict(self._standing())
+            wrong = [key for key in wrong if key not in standing]
+            self._routes.remove(*wrong)
+        missing = {key: to for key, to in standing.items() if known.get(key) != to}
+        for key, target in missing.items():
+            self._routes.add(key, target)
+        if missing:
+            self._routes.remove(*(missing.keys() - dict(self._standing()).keys()))
+        if wrong or missing:
+            log.warning("ways: %d shut, %d opened that HAProxy had wrong", len(wrong), len(missing))
+        return len(wrong) + len(missing)
+
+    def _background(self) -> list[str]:
+        apps = self._catalog().apps.values()
+        found = [f"{app.name}/STATIC" for app in apps if app.static_page]
+        for app in apps:
+            for method, path in map(split_request, app.background):
+                found.append(f"{app.server}/{method}{path}")
+        return found
+
+    def _standing(self) -> Iterator[tuple[str, str]]:
+        """The ways that should be open, from the store alone."""
+        running = {s.id: s for s in self._sessions.live() if s.state is State.RUNNING}
+        apps = self._store.apps_of(running)
+        ready = {(app.session, app.app) for app in apps if app.state is AppState.READY}
+        keys = [(grant.key, grant.session, grant.app) for grant in self._store.grants()]
+        keys += [
+            (key, app.session, app.app) for app in apps for key in self.keys_without_cookie(app)
+        ]
+        for key, session, app in keys:
+            server = self.server_of(app)
+            if (session, server) not in ready:
+                continue
+            target = route_target(running[session], server)
+            if target is not None:
+                yield key, target

@@ -1,0 +1,60 @@
+"""SSH into sessions: opening the door, and the key that fits all of a person's doors."""
+
+from __future__ import annotations
+
+from portal.core.apps.access import AppWish, Person
+from portal.core.apps.catalog import AppSpec
+from portal.core.apps.ssh import Door
+from portal.core.interfaces.stores import SessionStore
+from portal.core.interfaces.systems import Note, UserFiles
+from portal.core.session.session import Session
+from portal.errors import NotFound
+from portal.services.apps.apps import NO_WISH, Access, AppLink
+
+
+class Ssh:
+    """Doors of sessions, and their owners' key (id_container)."""
+
+    def __init__(
+        self, sessions: SessionStore, access: Access, files: UserFiles, host: str, note: Note
+    ) -> None:
+        self._sessions = sessions
+        self._access = access
+        self._files = files
+        self._host = host
+        self._note = note
+
+    def door(self, person: Person, session_id: str) -> Door:
+        """The door of one's own session; raises NotFound where there is none."""
+        session = self._sessions.get(session_id)
+        if session is None or session.owner != person.name:
+            raise NotFound("There is no such session.")
+        spec = self._spec(session)
+        opened = next((a for a in self._access.opened(session.id) if a.app == spec.name), None)
+        return Door(session, spec, opened, self._host)
+
+    def _spec(self, session: Session) -> AppSpec:
+        for spec in self._access.offered(session):
+            if spec.kind == "ssh":
+                return spec
+        raise NotFound("This session has no SSH.")
+
+    def open(self, person: Person, session_id: str, wish: AppWish = NO_WISH) -> AppLink:
+        """Open the door; raises as Access.open_app does."""
+        app = self.door(person, session_id).app.name
+        return self._access.open_app(person, session_id, app, wish)
+
+    def close(self, person: Person, session_id: str) -> None:
+        """Close the door and cut every connection through it."""
+        self._access.close_app(person, session_id, self.door(person, session_id).app.name)
+
+    def key(self, person: Person) -> str:
+        """One's own private key, made now if there is none; all one's sessions take it then."""
+        key = self._files.container_key(person.name)
+        self._note(person.name, "ssh.key")
+        return key
+
+    def new_key(self, person: Person) -> None:
+        """Put a new key in the old one's place, in running sessions as well."""
+        self._files.container_key(person.name, new=True)
+        self._note(person.name, "ssh.renew")

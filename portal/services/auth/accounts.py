@@ -1,0 +1,122 @@
+"""Accounts that were removed or locked: whoever is logged in as one of them is out within a minute.
+
+Nobody is logged out because the login node is silent, and not at once where many accounts vanish
+together: a directory that is down looks the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+from portal.core.auth.accounts import LOCKED, Accounts
+from portal.core.interfaces.stores import SessionStore
+from portal.core.interfaces.systems import Clock, Note
+from portal.core.session.session import Session
+from portal.errors import PortalError, Unavailable
+from portal.services.apps.apps import Access
+from portal.services.auth.logins import Logins
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 25.0
+"""Time between two looks; two of them and what they take stay below a minute."""
+ACTIVE = timedelta(minutes=10)
+"""Whoever has used a login within that time is looked at by logging in as them."""
+DOUBT = timedelta(minutes=10)
+"""How long many accounts must be gone before that is believed."""
+AT_ONCE = 4
+GONE = "the account does not exist any more, or has no login shell"
+REFUSED = "the login node does not let the account in"
+PASSWORD = "the account's password was locked"  # noqa: S105
+
+
+class AccountWatch:
+    """Looks after the accounts of those who are logged in or have a session."""
+
+    def __init__(
+        self,
+        *,
+        accounts: Accounts,
+        logins: Logins,
+        access: Access,
+        sessions: SessionStore,
+        clock: Clock,
+        note: Note,
+        checks: int,
+    ) -> None:
+        self._accounts = accounts
+        self._logins = logins
+        self._access = access
+        self._sessions = sessions
+        self._clock = clock
+        self._note = note
+        self._checks = checks
+        self._checked: dict[str, datetime] = {}
+        self._gone_since: dict[str, datetime] = {}
+        self._out: set[str] = set()
+
+    def look(self) -> None:
+        """Look once; raises Unavailable when the login node is silent."""
+        now, live = self._clock(), self._sessions.live()
+        inside = self._logins.store.inside(now - ACTIVE, now) | {s.owner for s in live}
+        everybody = inside | {present.user for present in self._logins.present()}
+        gone = self._gone(everybody, now) if everybody else set()
+        refused = dict.fromkeys(gone, GONE) | self._refused(inside - gone)
+        for user, why in refused.items():
+            self._shut_out(user, why, [s for s in live if s.owner == user])
+        self._out &= set(refused)
+
+    def _gone(self, names: Collection[str], now: datetime) -> set[str]:
+        """Those who are gone for sure."""
+        missing = self._accounts.missing(names)
+        self._gone_since = {user: self._gone_since.get(user, now) for user in missing}
+        fresh = {user for user in missing if now - self._gone_since[user] < DOUBT}
+        if len(fresh) <= max(1, (len(names) - len(missing)) // 10) and len(missing) < len(names):
+            return missing
+        log.warning("%d of %d accounts are not found, all at once", len(missing), len(names))
+        return missing - fresh
+
+    def _refused(self, names: Collection[str]) -> dict[str, str]:
+        """Who is not let in, and why; those who were not looked at for longest come first."""
+        longest = datetime.min.replace(tzinfo=self._clock().tzinfo)
+        turn = sorted(names, key=lambda user: (self._checked.get(user, longest), user))
+        # Two looks a minute share what may be asked in one.
+        chosen = turn[: -(-self._checks // 2)]
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="accounts") as pool:
+            found = dict(zip(chosen, pool.map(self._problem, chosen), strict=True))
+        self._checked = {user: self._checked[user] for user in names if user in self._checked}
+        return {user: why for user, why in found.items() if why}
+
+    def _problem(self, user: str) -> str:
+        try:
+            standing = self._accounts.standing(user)
+        except Unavailable as error:
+            log.warning("account %s: not looked at: %s", user, error)
+            return ""
+        self._checked[user] = self._clock()
+        if not standing.let_in:
+            return REFUSED
+        before = self._logins.store.password_seen(user)
+        if standing.password in ("", before):
+            return ""
+        self._logins.store.note_password(user, standing.password)
+        # Where it was locked from the beginning, passwords are checked by something else.
+        return PASSWORD if standing.password == LOCKED and before else ""
+
+    def _shut_out(self, user: str, why: str, sessions: Collection[Session]) -> None:
+        if user not in self._out:
+            self._note(user, "account.out", "", why)
+        self._out.add(user)
+        try:
+            self._logins.revoke(user, user, why=why)
+        except PortalError as error:
+            log.warning("account %s: not all shut yet: %s", user, error)
+        for session in sessions:
+            try:
+                if self._access.opened(session.id) or self._access.let_in(session.id):
+                    self._access.close_session(session.id)
+            except PortalError as error:
+                log.warning("session %s: not all shut yet: %s", session.id, error)

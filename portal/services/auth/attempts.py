@@ -1,0 +1,97 @@
+"""How often passwords may be tried, and what the journal says of wrong ones.
+
+Each address has so many tries a minute, whatever name it tries. Each account has so many an hour
+from networks that it never logged in from, all of them together; from a network that it did log in
+from it has as many again, for that network alone. So guessing from many addresses is slow, and
+whoever guesses cannot keep the account's owner out where they usually work.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from datetime import datetime, timedelta
+
+from portal.core.auth.logins import AttemptStore, Refusals, Terms, network_of
+from portal.core.interfaces.systems import Clock, Note
+
+KNOWN_FOR = timedelta(days=180)
+"""How long a network is remembered that an account has logged in from."""
+NAMES = 10
+"""Names with lines of their own in the journal, for one network and hour."""
+_MINUTE, _HOUR = 60_000, 3_600_000
+
+
+class Attempts:
+    """Counts tries at passwords."""
+
+    def __init__(
+        self,
+        store: AttemptStore,
+        terms: Terms,
+        clock: Clock,
+        note: Note,
+        address: ContextVar[str],
+    ) -> None:
+        self._store = store
+        self._terms = terms
+        self._clock = clock
+        self._note = note
+        self._address = address
+
+    def take(self, user: str) -> int:
+        """Let one try pass, or say for how many seconds none does; "" is what cannot be a name."""
+        network, now = network_of(self._address.get()), _ms(self._clock())
+        per_minute = self._terms.per_minute
+        wait = self._store.take(f"address {network}", now, _MINUTE // per_minute, per_minute)
+        if not wait and user:
+            wait = self._store.take(
+                self._key(user, network), now, self._interval, self._terms.per_hour
+            )
+        return -(-wait // 1000)
+
+    @property
+    def _interval(self) -> int:
+        return _HOUR // self._terms.per_hour
+
+    def _key(self, user: str, network: str) -> str:
+        known = self._store.knows(user, network)
+        return f"known {user} {network}" if known else f"account {user}"
+
+    def succeeded(self, user: str) -> None:
+        """The password was right: the try does not count, and the network is known from now on."""
+        network = network_of(self._address.get())
+        key = self._key(user, network)
+        if key.startswith("known"):
+            self._store.forgive(key)
+        else:
+            self._store.give_back(key, self._interval)
+        self._store.remember(user, network, _ms(self._clock()))
+
+    def refused(self, user: str) -> None:
+        """The password was wrong: the first time within an hour has a line in the journal."""
+        hour = _ms(self._clock()) // _HOUR
+        counted = self._store.refused(user, network_of(self._address.get()), hour, NAMES)
+        if counted.count == 1:
+            self._note(counted.user, "login.refused")
+
+    def conclude(self) -> None:
+        """Write down how often it went on, for hours that are over; then forget what is old."""
+        now = self._clock()
+        for done in self._store.refusals_before(_ms(now) // _HOUR):
+            if done.count > 1:
+                self._note_more(done)
+            self._store.drop_refusals(done)
+        self._store.expire(_ms(now), _ms(now - KNOWN_FOR))
+
+    def _note_more(self, done: Refusals) -> None:
+        more = done.count - 1
+        text = f"{more} more {'time' if more == 1 else 'times'} within that hour"
+        before = self._address.set(done.network)
+        try:
+            self._note(done.user, "login.refused", "", text)
+        finally:
+            self._address.reset(before)
+
+
+def _ms(time: datetime) -> int:
+    return int(time.timestamp() * 1000)

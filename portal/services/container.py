@@ -1,0 +1,35 @@
+"""All that an entry point needs, wired once: the only place that knows every room."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from portal.config import Settings
+from portal.core.interfaces.systems import Authenticator, Clock
+from portal.services.admin.administration import Administration
+from portal.services.apps.apps import Access
+from portal.services.apps.ssh import Ssh
+from portal.services.auth.accounts import AccountWatch
+from portal.services.auth.attempts import Attempts
+from portal.services.auth.logins import Logins
+from portal.services.launch.presets import Presets
+from portal.services.session.sessions import Sessions
+from portal.services.storage import Folders
+
+
+@dataclass(frozen=True)
+class Services:
+    """What the web layer works with; tests hand in their own."""
+
+    settings: Settings
+    sessions: Sessions
+    access: Access
+    logins: Logins
+    attempts: Attempts
+    authenticate: Authenticator
+    clock: Clock
+    folders: Folders
+    presets: Presets
+    administration: Administration
+    ssh: Ssh
+    accounts: AccountWatch

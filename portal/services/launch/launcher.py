@@ -1,0 +1,303 @@
+"""How sessions come to be: stored first, then submitted; of those launched together all or none."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+
+from portal.core.admin.administration import SiteRules
+from portal.core.admin.audit import describe_launch
+from portal.core.apps.access import Person, hash_secret
+from portal.core.apps.catalog import Catalog, Image
+from portal.core.cluster.fgpu import to_number
+from portal.core.cluster.gpu_offers import Gpus
+from portal.core.interfaces.stores import SessionStore, StatusStore
+from portal.core.interfaces.systems import Certificates, Clock, Scheduler, UserFiles
+from portal.core.job.batch_script import render
+from portal.core.job.description import Rules, build_job, runner_spec
+from portal.core.launch.mounts import HOME, Mount
+from portal.core.launch.names import names_for
+from portal.core.launch.request import MOUNTS, LaunchRequest
+from portal.core.policy import Decision, decide
+from portal.core.session.session import LIVE, WAITING, Session, State
+from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
+from portal.services.admin.administration import Administration
+from portal.services.cluster import groups_of
+
+log = logging.getLogger(__name__)
+
+DOWN_AFTER = timedelta(seconds=5)
+"""How long Slurm may be silent before a launch is refused without asking it."""
+PATIENCE = timedelta(seconds=12)
+"""How long one request goes on handing sessions to Slurm; reconcile hands over the rest. With the
+longest submission (22 s) it ends before reconcile looks for lost ones (60 s)."""
+TAKEN_BACK = "Slipway, since Slurm did not take all sessions of this launch"
+
+
+class Launches:
+    """Makes sessions and hands them to Slurm."""
+
+    def __init__(
+        self,
+        *,
+        store: SessionStore,
+        status: StatusStore,
+        scheduler: Scheduler,
+        files: UserFiles,
+        certificates: Certificates,
+        catalog: Callable[[], Catalog],
+        clock: Clock,
+        rules: Rules,
+        administration: Administration,
+        gpus: Gpus,
+        shut: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._status = status
+        self._scheduler = scheduler
+        self._files = files
+        self._certificates = certificates
+        self._catalog = catalog
+        self._clock = clock
+        self._rules = rules
+        self._administration = administration
+        self._gpus = gpus
+        self._shut = shut
+
+    def launch(self, person: Person, request: LaunchRequest, key: str | None) -> list[Session]:
+        """Store the sessions, then submit their jobs; the same key again gives the same sessions.
+
+        Raises InvalidRequest (nothing is stored), Conflict (the key was used for something else),
+        Unavailable (nothing is stored). When Slurm's answer is lost, the session stays and
+        reconcile finds out: a launch never makes two jobs and never loses one.
+        """
+        caps = self._administration.rules()
+        decided = self._decide(person, request, caps)
+        self._refuse_while_down()
+        self._find_folders(person, request.mounts)
+        tokens = [secrets.token_urlsafe(32) for _ in range(request.count)]
+        made = self._make(person, request, decided, tokens, caps)
+        # The request may hold passwords; its hash tells two requests apart as well.
+        fingerprint = hash_secret(request.model_dump_json())
+        stored, new = self._store.add(made, key, fingerprint, request.env)
+        if not new:
+            return stored
+        self._note(person, "session.launch", made)
+        try:
+            return self._submit_all(
+                list(zip(made, tokens, strict=True)), decided.image, request.env
+            )
+        except (InvalidRequest, Unavailable) as error:
+            self._note(person, "session.refused", made, error.text)
+            raise
+
+    def _note(self, person: Person, action: str, made: Sequence[Session], why: str = "") -> None:
+        lines = [(session.id, why or describe_launch(session)) for session in made]
+        self._administration.note_all(person.name, action, lines)
+
+    def draft(self, person: Person, request: LaunchRequest) -> tuple[Session, str]:
+        """The first session that a launch would make, and its batch script; nothing is stored.
+
+        Raises InvalidRequest as a launch does.
+        """
+        caps = self._administration.rules()
+        decided = self._decide(person, request, caps)
+        one = request.model_copy(update={"count": 1})
+        session = self._make(person, one, decided, [""], caps)[0]
+        job = build_job(session, decided.image, self._rules)
+        return session, render(job, self._rules.template)
+
+    def _decide(self, person: Person, request: LaunchRequest, caps: SiteRules) -> Decision:
+        """What a request comes to; raises InvalidRequest."""
+        partitions = groups_of(self._status, person.name)
+        catalog = self._administration.seen_by(person, self._catalog())
+        return decide(request, catalog, partitions, caps, self._gpus)
+
+    def _find_folders(self, person: Person, mounts: Sequence[Mount]) -> None:
+        """Refuse mounts of storage folders that do not exist; asks only where some are named."""
+        wanted = [mount.folder for mount in mounts if mount.folder != HOME]
+        missing = self._files.missing_folders(person.name, wanted) if wanted else set()
+        problems = [
+            FieldError(f"{MOUNTS}.{place}", f"you have no folder named {mount.folder}")
+            for place, mount in enumerate(mounts)
+            if mount.folder in missing
+        ]
+        if problems:
+            raise InvalidRequest(problems)
+
+    def _make(
+        self,
+        person: Person,
+        request: LaunchRequest,
+        decided: Decision,
+        tokens: Sequence[str],
+        caps: SiteRules,
+    ) -> list[Session]:
+        now, image, gpu = self._clock(), decided.image, decided.gpu
+        ids = [uuid.uuid4().hex for _ in tokens]
+        names = names_for(request.name, request.count, secrets.randbits(32))
+        return [
+            Session(
+                id=identifier,
+                batch=ids[0],
+                name=name,
+                owner=person.name,
+                environment=image.environment,
+                version=image.version,
+                cpus=request.resources.cpus,
+                memory_mb=request.resources.memory,
+                shared_memory_mb=request.resources.shared_memory,
+                shared_memory_cap_mb=caps.max_shared_memory_mb,
+                fgpu=gpu and to_number(gpu.fgpu),
+                gpu_kind=gpu.kind if gpu else "",
+                gres=gpu.gres if gpu else "",
+                gpu_memory_mb=gpu and gpu.memory_mb,
+                gpu_sm_percent=gpu and gpu.sm_percent,
+                env_names=tuple(request.env),
+                mounts=request.mounts,
+                partition=decided.group,
+                time_limit=request.time_limit,
+                state=State.SUBMITTING,
+                created=now,
+                submitted=now,
+                token_hash=hash_secret(token),
+            )
+            for identifier, name, token in zip(ids, names, tokens, strict=True)
+        ]
+
+    def _refuse_while_down(self) -> None:
+        status = self._status.slurm_status()
+        if status.failing_since and self._clock() - status.failing_since > DOWN_AFTER:
+            raise Unavailable(
+                "Slurm has not answered since "
+                f"{status.failing_since:%H:%M:%S} UTC, so nothing can be launched right now. "
+                "Running sessions are not affected. Try again in a few minutes."
+            )
+
+    # Submission
+
+    def _submit_all(
+        self, made: list[tuple[Session, str]], image: Image, env: Mapping[str, str]
+    ) -> list[Session]:
+        begun = self._clock()
+        known: list[Session] = []
+        unclear: set[str] = set()
+        for session, token in made:
+            if self._clock() - begun > PATIENCE:
+                known.append(session)
+                continue
+            try:
+                known.append(self._submit(session, image, token, env))
+            except OutcomeUnknown as error:
+                log.warning("session %s: submission unclear: %s", session.id, error)
+                known.append(session)
+                unclear.add(session.id)
+            except (InvalidRequest, Unavailable):
+                self._take_back(made[0][0].id, unclear)
+                raise
+        return known
+
+    def _submit(
+        self, session: Session, image: Image, token: str, env: Mapping[str, str]
+    ) -> Session:
+        spec = self._spec(session, token, env)
+        script = render(build_job(session, image, self._rules), self._rules.template)
+        job_id = self._scheduler.submit(session.owner, session.id, spec, script)
+        changed = self._store.change(
+            session.id, {State.SUBMITTING}, state=State.PENDING, job_id=job_id
+        ) or self._store.change(session.id, LIVE, job_id=job_id)
+        if changed is not None and changed.state is State.ENDING:
+            self.cancel(changed)  # it was stopped while Slurm was taking it
+        return changed or session
+
+    def _spec(self, session: Session, token: str, env: Mapping[str, str]) -> str:
+        return runner_spec(
+            session,
+            token,
+            self._catalog().startable(session.environment, session.version),
+            self._rules,
+            env,
+            callback_ca=self._certificates.server_ca(),
+            client_ca=self._certificates.client_ca(),
+        )
+
+    def prepare_again(self, session: Session) -> None:
+        """Give a session that Slurm has put back into the queue an empty folder and a new secret.
+
+        Slurm has its job and its script, so nothing is submitted. The secret counts once it has
+        been written: after a crash before that all of it is done again.
+        """
+        token = secrets.token_urlsafe(32)
+        spec = self._spec(session, token, self._store.env(session.id))
+        self._scheduler.prepare(session.owner, session.id, spec)
+        self._store.change(session.id, {State.PENDING}, token_hash=hash_secret(token))
+
+    def resubmit(self, session: Session) -> None:
+        """Submit a session whose job is known not to exist; a new secret replaces the old."""
+        image = self._catalog().image(session.environment, session.version)
+        token = secrets.token_urlsafe(32)
+        claimed = self._store.change(
+            session.id,
+            {State.SUBMITTING},
+            token_hash=hash_secret(token),
+            submitted=self._clock(),
+            attempts=session.attempts + 1,
+        )
+        if image is None or claimed is None:
+            return
+        self._files.remove_session(session.owner, session.id)
+        self._submit(claimed, image, token, self._store.env(session.id))
+
+    # All or none
+
+    def end_batch(self, batch: str) -> list[Session]:
+        """End whatever lives of a launch that did not come to be as a whole.
+
+        One transaction marks all of them, so that no crash leaves some; reconcile repeats what
+        Slurm does not hear now.
+        """
+        ended = self._store.change_batch(
+            batch,
+            WAITING | {State.RUNNING},
+            state=State.ENDING,
+            stop_requested=self._clock(),
+            stopped_by=TAKEN_BACK,
+        )
+        for session in ended:
+            self._shut(session.id)
+        return ended
+
+    def _take_back(self, batch: str, unclear: Iterable[str]) -> None:
+        """Leave no trace of a refused launch, but for what Slurm may still hold."""
+        gone = []
+        for session in self.end_batch(batch):
+            if session.id not in unclear and self._is_gone(session):
+                gone.append(session.id)
+        self._store.forget(batch, gone)
+
+    def _is_gone(self, session: Session) -> bool:
+        if session.job_id is None:
+            return True
+        try:
+            self._scheduler.cancel(session.owner, session.job_id)
+            # A job that never ran does not delete its folder, and secrets are in there.
+            self._files.remove_session(session.owner, session.id)
+        except Unavailable as error:
+            log.warning("session %s: not taken back yet: %s", session.id, error)
+            return False
+        return True
+
+    def cancel(self, *sessions: Session) -> None:
+        """Cancel the jobs, with one command for each owner; reconcile repeats what is not heard."""
+        jobs: dict[str, list[str]] = {}
+        for session in sessions:
+            if session.job_id is not None:
+                jobs.setdefault(session.owner, []).append(session.job_id)
+        for owner, job_ids in jobs.items():
+            try:
+                self._scheduler.cancel(owner, *job_ids)
+            except Unavailable as error:
+                log.warning("jobs %s: not cancelled yet: %s", ", ".join(job_ids), error)

@@ -1,0 +1,240 @@
+"""What can be done for a session that Slurm has: more time, an end to a hold, keeping it unused."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from portal.core.apps.access import Person
+from portal.core.cluster.effective_limits import Group, group_of_job
+from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.interfaces.stores import SessionStore, StatusStore
+from portal.core.interfaces.systems import Clock, Scheduler
+from portal.core.policy import group_for
+from portal.core.session.session import LIVE, OVER, Session, State
+from portal.core.session.status import shown_limit
+from portal.errors import Conflict, FieldError, InvalidRequest, OutcomeUnknown, Unavailable
+from portal.services.admin.administration import Administration
+from portal.services.cluster import groups_of
+
+LEASE = timedelta(seconds=120)
+"""How long one extension keeps the others out at most: longer than Slurm's answers can take, so
+that only a crash leaves it standing."""
+IN_TIME = timedelta(seconds=60)
+"""Up to when it may still change something, counted from its beginning."""
+PATIENCE = 3.0
+"""Seconds that one extension waits for another of the same session."""
+PAUSE = 0.05
+MOST_WAITING = 3
+"""How many wait for one session in one process: each holds a thread."""
+SAME_READING = timedelta(minutes=10)
+_ONLY_RUNNING = "Only a running session can be given more time."
+_AT_ONCE = "More time is being given to this session right now. Look at it, then try again."
+_ADMIN_HOLD = "An administrator holds it. Ask the administrators."
+
+
+class Tending:
+    """Extends, releases, keeps; whoever calls has made sure that the person may see the session."""
+
+    def __init__(
+        self,
+        *,
+        store: SessionStore,
+        status: StatusStore,
+        scheduler: Scheduler,
+        administration: Administration,
+        clock: Clock,
+        extend_minutes: int,
+    ) -> None:
+        self._store = store
+        self._status = status
+        self._scheduler = scheduler
+        self._administration = administration
+        self._clock = clock
+        self._usual = extend_minutes
+        self._waiting: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def extend(self, person: Person, session: Session, minutes: int | None) -> Session:
+        """Give a running session more time: `minutes`, or the usual span as far as it goes.
+
+        Never beyond what the job's own account, QOS and partition permit its owner. Several
+        requests at once are carried out one after the other, in whichever process they are. Raises
+        Conflict, InvalidRequest, Unavailable.
+        """
+        if not self._scheduler.may_extend:
+            raise Conflict("Time cannot be extended here. Ask the administrators.")
+        with self._alone(session) as begun:
+            return self._extend(person, session, minutes, begun)
+
+    def _extend(
+        self, person: Person, session: Session, minutes: int | None, begun: datetime
+    ) -> Session:
+        report = self._running_job(session)
+        if report.time_limit is None:
+            raise Conflict("This session has no time limit.")
+        group = self._group_of_job(session.owner, report)
+        room = _room(group, report.time_limit)
+        wanted = minutes or self._usual
+        if minutes is None and room is not None:
+            wanted = min(wanted, max(room, 0))
+        if wanted < 1 or (room is not None and wanted > room):
+            raise InvalidRequest([FieldError("minutes", _too_much(group, room or 0))])
+        limit = report.time_limit + wanted
+        if self._clock() - begun > IN_TIME:
+            raise Unavailable("Slurm took too long, so nothing was changed. Try again in a minute.")
+        self._set_limit(session, report.job_id, limit)
+        changes = {"deadline": report.start + timedelta(minutes=limit)} if report.start else {}
+        changed = self._store.change(session.id, {State.RUNNING}, **changes) if changes else None
+        self._administration.note(person.name, "session.extend", session.id, f"{wanted} minutes")
+        return changed or session
+
+    @contextmanager
+    def _alone(self, session: Session) -> Iterator[datetime]:
+        """Keep others out, in all processes, and say since when; raises Conflict."""
+        with self._lock:
+            if self._waiting[session.id] >= MOST_WAITING:
+                raise Conflict(_AT_ONCE)
+            self._waiting[session.id] += 1
+        try:
+            begun = self._claim(session.id, time.monotonic() + PATIENCE)
+            try:
+                yield begun
+            finally:
+                self._store.change_if(session.id, LIVE | OVER, {"extending": begun}, extending=None)
+        finally:
+            with self._lock:
+                self._waiting[session.id] -= 1
+                self._waiting += Counter()  # keeps what is above zero
+
+    def _claim(self, session_id: str, deadline: float) -> datetime:
+        while True:
+            known, now = self._store.get(session_id), self._clock()
+            if known is None or known.state is not State.RUNNING:
+                raise Conflict(_ONLY_RUNNING)
+            if known.extending is None or now - known.extending > LEASE:
+                as_known = {"extending": known.extending}
+                if self._store.change_if(session_id, {State.RUNNING}, as_known, extending=now):
+                    return now
+            if time.monotonic() > deadline:
+                raise Conflict(_AT_ONCE)
+            time.sleep(PAUSE)
+
+    def _set_limit(self, session: Session, job_id: str, limit: int) -> None:
+        try:
+            self._scheduler.extend(job_id, limit)
+        except OutcomeUnknown:
+            # The journal tells what is so: Slurm knows whether it has heard it.
+            if self._running_job(session).time_limit != limit:
+                raise
+
+    def _running_job(self, session: Session) -> JobReport:
+        if session.state is State.RUNNING:
+            for report in self._scheduler.find(session.id, session.owner):
+                if report.job_id == session.job_id and report.state is JobState.RUNNING:
+                    return report
+        raise Conflict(_ONLY_RUNNING)
+
+    def _group_of_job(self, owner: str, report: JobReport) -> Group:
+        """The bounds of the job itself: whoever submits may name any account and QOS."""
+        known, limits = self._status.partitions(), self._status.limits()
+        partition = next((p for p in known if p.name == report.partition), None)
+        if limits is None or partition is None:
+            raise Unavailable("Slurm's limits are not known yet. Try again in a minute.")
+        found = group_of_job(owner, partition, report, limits)
+        if found is None:
+            raise Conflict(
+                f"Slurm has this session with the QOS {report.qos or '(none)'} and the account "
+                f"{report.account or '(none)'} in {report.partition}, and nothing says that its "
+                "owner may have more time there. Ask the administrators."
+            )
+        return found
+
+    def _group(self, owner: str, partition: str | None) -> Group:
+        groups = groups_of(self._status, owner)
+        if groups is None:
+            raise Unavailable("Slurm's limits are not known yet. Try again in a minute.")
+        found = group_for(partition, groups)
+        if not isinstance(found, Group):
+            raise Conflict("Its owner may not use this resource group any more.")
+        return found
+
+    def extension(self, session: Session) -> int:
+        """How many minutes more the usual extension would give now; 0 when there is none."""
+        limit = shown_limit(session)
+        if not self._scheduler.may_extend or session.state is not State.RUNNING or limit is None:
+            return 0
+        try:
+            room = _room(self._group(session.owner, session.partition), limit)
+        except (Conflict, Unavailable):
+            return 0
+        return self._usual if room is None else max(min(self._usual, room), 0)
+
+    def release(self, person: Person, session: Session) -> Session:
+        """Take the owner's own hold away; a session that is not held stays as it is."""
+        if session.state is not State.PENDING or session.job_id is None:
+            return session
+        if session.pending_reason == "JobHeldAdmin":
+            raise Conflict(_ADMIN_HOLD)
+        if session.pending_reason != "JobHeldUser":
+            return session
+        self._scheduler.release(session.owner, session.job_id)
+        # Of several at once only one finds the hold still noted: that one is written down.
+        held = {"pending_reason": session.pending_reason}
+        changed = self._store.change_if(session.id, {State.PENDING}, held, pending_reason=None)
+        if changed is not None:
+            self._administration.note(person.name, "session.release", session.id)
+        return changed or self._store.get(session.id) or session
+
+    def keep(self, person: Person, session: Session) -> Session:
+        """Count as use of a session, so that a rule about unused ones does not end it now.
+
+        One that does not run yet stays as it is. Raises Conflict for one that is over.
+        """
+        if session.state in OVER or session.state is State.ENDING:
+            raise Conflict("This session is over. Launch it again.")
+        changed = self._store.change(session.id, {State.RUNNING}, last_used=self._clock())
+        if changed is not None:
+            self._administration.note(person.name, "session.keep", session.id, session.name)
+            return changed
+        now = self._store.get(session.id) or session
+        if now.state in OVER or now.state is State.ENDING:  # it was ended in the same moment
+            raise Conflict("This session is over. Launch it again.")
+        return now
+
+    def note_reading(self, person: Person, session: Session) -> None:
+        """Write down that an administrator reads somebody's log, for the owner to see, too.
+
+        A page that follows the log asks every few seconds: a line is written for each
+        administrator and session, and again after a while.
+        """
+        if person.name == session.owner:
+            return
+        now = self._clock()
+        recent = session.log_read is not None and now - session.log_read < SAME_READING
+        if recent and session.log_read_by == person.name:
+            return
+        known = {"log_read": session.log_read, "log_read_by": session.log_read_by}
+        wanted = {"log_read": now, "log_read_by": person.name}
+        # Where somebody else's reading was noted in the same moment, this one is noted, too.
+        if not self._store.change_if(session.id, LIVE | OVER, known, **wanted):
+            later = self._store.get(session.id)
+            if later is None or later.log_read_by == person.name:
+                return
+            self._store.change(session.id, LIVE | OVER, **wanted)
+        detail = f"{session.name} of {session.owner}"
+        self._administration.note(person.name, "log.read", session.id, detail)
+
+
+def _room(group: Group, limit: int) -> int | None:
+    """Minutes between a time limit and the most that its owner may ask for; None for no bound."""
+    return None if group.max_minutes is None else group.max_minutes - limit
+
+
+def _too_much(group: Group, room: int) -> str:
+    whose = group.too_much("time")
+    return f"{whose}; it can get {room} more" if room > 0 else f"{whose}, and it has them already"

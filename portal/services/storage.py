@@ -1,0 +1,39 @@
+"""Folders that outlive sessions: what a person could mount, and making a new one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from portal.core.apps.access import Person
+from portal.core.interfaces.systems import UserFiles
+from portal.core.launch.mounts import HOME, NAME, RULE, Folder
+from portal.errors import FieldError, InvalidRequest
+
+
+class Folders:
+    """A person's home directory and storage folders, looked at as that person."""
+
+    def __init__(self, files: UserFiles, note: Callable[[str, str, str], None]) -> None:
+        self._files = files
+        self._note = note
+
+    def list(self, person: Person) -> list[Folder]:
+        """All that could be mounted, the home directory first. Raises Unavailable."""
+        return self._files.folders(person.name)
+
+    def make(self, person: Person, name: str) -> Folder:
+        """Make a storage folder; raises InvalidRequest for the field "folder", Conflict
+        where all of the storage cannot be used, or Unavailable.
+        """
+        if problem := _problem(name):
+            raise InvalidRequest([FieldError("folder", problem)])
+        made = self._files.make_folder(person.name, name)
+        self._note(person.name, "folder.make", name)
+        return made
+
+
+def _problem(name: str) -> str:
+    if name == HOME:
+        return f'"{HOME}" stands for your home directory; choose another name'
+    return "" if re.fullmatch(NAME, name) else RULE

@@ -1,0 +1,99 @@
+"""The web: pages, REST API, call-backs of runners and the gate in front of apps. No decisions."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from flask import Flask
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+from portal.services.container import Services
+from portal.web import context, errors, pages, runner, security
+from portal.web.api import (
+    estimate,
+    lifecycle,
+    openapi,
+    people,
+    presets,
+    sessions,
+    site,
+    ssh,
+    storage,
+    tokens,
+)
+from portal.web.auth import browser
+from portal.web.body import MAX_FIELDS, BoundedRequest
+from portal.web.body_timeout import Patience
+from portal.web.context import EXTENSION
+from portal.web.gate import views as gate
+from portal.web.json import SoundJson
+from portal.web.pages.admin import views as admin
+from portal.web.pages.sessions import warnings
+from portal.web.pages.sessions.rows import install_filters
+
+STATIC = Path(__file__).parent / "static"
+MAX_BODY = 1 << 20
+"""Bytes: the largest honest request is a launch or the tail of a log."""
+
+
+def build(services: Services) -> Flask:
+    """Make the portal's application, with the gate for the apps' own origins behind it."""
+    portal = _portal(services)
+    origins = gate.build(services, _templates(services), STATIC, MAX_BODY)
+    portal.extensions["slipway_gate"] = origins
+    by_host = security.ByHost(services.settings.web, portal.wsgi_app, origins.wsgi_app)
+    # Exactly one proxy is in front of us, HAProxy, and it has removed what clients claim.
+    proxied = ProxyFix(by_host, x_for=1, x_proto=1, x_host=0)
+    portal.wsgi_app = Patience(proxied)  # type: ignore[method-assign]
+    return portal
+
+
+def _templates(services: Services) -> str:
+    return str(Path(services.settings.sessions.templates) / "html")
+
+
+def _portal(services: Services) -> Flask:
+    app = Flask("portal", template_folder=_templates(services), static_folder=str(STATIC))
+    app.json = SoundJson(app)
+    secure = services.settings.web.secure
+    app.config.update(
+        SECRET_KEY=Path(services.settings.state.directory, "secret_key").read_text().strip(),
+        SESSION_COOKIE_NAME="__Host-slipway" if secure else "slipway",
+        SESSION_COOKIE_SECURE=secure,
+        SESSION_COOKIE_HTTPONLY=True,
+        SESSION_COOKIE_SAMESITE="Lax",
+        MAX_CONTENT_LENGTH=MAX_BODY,
+        MAX_FORM_MEMORY_SIZE=MAX_BODY,
+        MAX_FORM_PARTS=MAX_FIELDS,
+        # A page may stay open as long as its login; the token dies with the session cookie.
+        WTF_CSRF_TIME_LIMIT=None,
+        SEND_FILE_MAX_AGE_DEFAULT=timedelta(days=365),
+    )
+    app.request_class = BoundedRequest
+    app.extensions[EXTENSION] = services
+    context.install(app)
+    errors.install(app)
+    install_filters(app)
+    warnings.install(app)
+    security.install(app, services.settings.web)
+    browser.install(app)
+    app.register_blueprint(pages.blueprint)
+    app.register_blueprint(admin.blueprint)
+    app.register_blueprint(runner.blueprint)
+    # people adds its routes to those of admin: one guard before all of them.
+    for part in (
+        tokens,
+        sessions,
+        presets,
+        lifecycle,
+        estimate,
+        storage,
+        site,
+        ssh,
+        people,
+        openapi,
+    ):
+        app.register_blueprint(part.blueprint)
+    security.csrf.init_app(app)
+    return app

@@ -1,0 +1,281 @@
+"""The gate at an app's own origin: tickets become cookies, and whoever waits is told for what.
+
+HAProxy sends here what its map does not let through. This application knows no login, no session
+cookie and no forms: nothing at an app's origin can act on the portal.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from flask import (
+    Blueprint,
+    Flask,
+    Response,
+    jsonify,
+    make_response,
+    redirect,
+    render_template,
+    request,
+)
+from flask.typing import ResponseReturnValue
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+
+from portal.core.apps.access import AppState
+from portal.core.interfaces.stores import SlurmStatus
+from portal.core.session.end_reasons import app_trouble
+from portal.core.session.session import OVER, State
+from portal.core.session.status import shown_reason
+from portal.errors import NotFound, PortalError, Unauthorized
+from portal.services.apps.gate import Gate
+from portal.services.container import Services
+from portal.web import errors
+from portal.web.context import EXTENSION, services
+from portal.web.gate.links import ENTER
+from portal.web.paths import here, local_path, next_query
+from portal.web.security import harden
+
+blueprint = Blueprint("gate", __name__)
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' "
+    "data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
+)
+MOST_COOKIES = 8
+"""So many of one name are looked at."""
+SEEN_SECONDS = 400 * 24 * 3600
+"""For how long a browser remembers that it was cleared; browsers keep no cookie for longer."""
+ANY = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+def build(services: Services, templates: str, static: Path, max_body: int) -> Flask:
+    """Make the application that answers at all apps' origins."""
+    app = Flask(
+        "portal.gate",
+        template_folder=templates,
+        static_folder=str(static),
+        static_url_path="/.slipway/static",
+    )
+    app.config["MAX_CONTENT_LENGTH"] = max_body
+    app.extensions[EXTENSION] = services
+    app.register_blueprint(blueprint)
+    app.register_error_handler(PortalError, _on_portal_error)
+    app.register_error_handler(HTTPException, _on_http_error)
+
+    @app.after_request
+    def headers(response: Response) -> Response:
+        response.headers["Referrer-Policy"] = "no-referrer"
+        harden(response, POLICY)
+        return response
+
+    return app
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What the waiting page shows: one of queued, starting, opening, ready, failed, over."""
+
+    step: str
+    message: str
+    advice: str = ""
+    log: str = ""
+    since: datetime | None = None
+    """When this step began, where that is known."""
+
+
+def progress(gate: Gate, status: SlurmStatus, now: datetime) -> Progress:
+    """Put into words how far a session and its app have come."""
+    session = gate.session
+    if not gate.inside:
+        return _for_everybody(gate)
+    if session.state in OVER or session.state is State.ENDING:
+        text = session.end_text or "The session is over."
+        return Progress("over", text, "Launch it again to use its apps.", session.end_log)
+    if session.state is not State.RUNNING:
+        step = "starting" if session.state is State.STARTING else "queued"
+        since = session.started if session.state is State.STARTING else session.submitted
+        reason = shown_reason(session, status, now)
+        text, advice = (reason.text, reason.advice) if reason else ("", "")
+        ahead = f"{session.ahead} ahead of it." if step == "queued" and session.ahead else ""
+        return Progress(step, text, f"{advice} {ahead}".strip(), since=since)
+    if gate.state is AppState.READY:
+        return Progress("ready", "Here it comes.")
+    if gate.state is AppState.FAILED:
+        return Progress("failed", app_trouble(gate.app.title, gate.message), log=gate.log)
+    if gate.state is AppState.STOPPED:
+        return Progress("failed", f"{gate.app.title} has stopped.", log=gate.log)
+    return Progress("opening", f"{gate.app.title} is starting.")
+
+
+def _for_everybody(gate: Gate) -> Progress:
+    """For those who only know the address: nothing about the session and its owner."""
+    if gate.session.state in OVER or gate.session.state is State.ENDING:
+        return Progress("over", "It is not there any more.")
+    if gate.session.state is State.RUNNING and gate.state is AppState.READY:
+        return Progress("ready", "Here it comes.")
+    if gate.state in (AppState.FAILED, AppState.STOPPED):
+        text = "It comes back here when its owner starts it again."
+        return Progress("failed", "It is not running at the moment.", text)
+    return Progress("opening", "It is not there yet.", "It opens here by itself.")
+
+
+def _progress(gate: Gate) -> Progress:
+    return progress(gate, services().sessions.status.slurm_status(), services().clock())
+
+
+def _label() -> str:
+    # HAProxy lets no other name through than an app's own; without it the label is nobody's.
+    return services().settings.web.origins.label_at(request.host) or ""
+
+
+def _cookie_name() -> str:
+    return services().settings.web.app_cookie(_label())
+
+
+def _gate() -> Gate | None:
+    return _find()[0]
+
+
+def _find() -> tuple[Gate | None, str]:
+    """What the browser is told, and the good one of its cookies ("" without one)."""
+    # Another origin may have planted cookies of this name: any good one counts.
+    found = None
+    for cookie in request.cookies.getlist(_cookie_name())[:MOST_COOKIES] or [""]:
+        with suppress(NotFound):
+            found = services().access.gate(_label(), cookie)
+            if found.inside:
+                return found, cookie
+    return found, ""
+
+
+@blueprint.get(ENTER)
+def enter() -> ResponseReturnValue:
+    """Exchange the ticket for the cookie, and go on to the app."""
+    if request.method == "HEAD":
+        # Whoever only looks at an address, as chats do, must not spend its ticket.
+        raise MethodNotAllowed(["GET"])
+    target = local_path(request.args.get("next"))
+    earlier, has = _find()
+    try:
+        entered = services().access.enter(_label(), request.args.get("ticket", ""), has)
+    except Unauthorized:
+        if earlier is None or not earlier.inside:
+            raise
+        # The same link again, in a browser that is inside already.
+        return redirect(target or earlier.app.path, 303)
+    response = make_response(redirect(target or entered.path, 303))
+    _clear(response, entered.mark)
+    if entered.cookie is not None:
+        _set_cookie(response, _cookie_name(), entered.cookie, "/")
+    return response
+
+
+def _clear(response: Response, mark: str) -> None:
+    """Have the browser forget what somebody else's app, or another image's, left at this origin.
+
+    Once for each browser: it remembers the origin's mark, which nobody else knows. Not cookies:
+    those of this host's other ports would go with them.
+    """
+    name = services().settings.web.seen_cookie(_label())
+    if mark and mark not in request.cookies.getlist(name):
+        response.headers["Clear-Site-Data"] = '"cache", "storage"'
+        _set_cookie(response, name, mark, ENTER, max_age=SEEN_SECONDS)
+
+
+def _set_cookie(
+    response: Response, name: str, value: str, path: str, max_age: int | None = None
+) -> None:
+    secure = services().settings.web.secure
+    response.set_cookie(
+        name, value, max_age, path=path, secure=secure, httponly=True, samesite="Lax"
+    )
+
+
+@blueprint.get("/.slipway/status")
+def status() -> ResponseReturnValue:
+    """How far the app has come, for the waiting page."""
+    gate = _gate()
+    if gate is None:
+        raise Unauthorized("Open the app again from the portal.")
+    now = _progress(gate)
+    return jsonify(
+        step=now.step,
+        message=now.message,
+        advice=now.advice,
+        log=now.log,
+        waited=_waited(now),
+        session=gate.session.name if gate.inside else "",
+    )
+
+
+def _waited(now: Progress) -> int | None:
+    """For how many seconds this step has lasted."""
+    if now.since is None:
+        return None
+    return max(int((services().clock() - now.since).total_seconds()), 0)
+
+
+@blueprint.route("/", defaults={"path": ""}, methods=ANY)
+@blueprint.route("/<path:path>", methods=ANY)
+def wait(path: str) -> ResponseReturnValue:
+    """Answer for the app while it cannot, or send strangers to the portal."""
+    if path.startswith(".slipway/"):
+        raise NotFound("There is nothing here.")
+    gate = _gate()
+    if gate is None:
+        if not _wants_page():
+            raise Unauthorized("Open the app from the portal.")
+        return redirect(_again(), 303)
+    if not _wants_page():
+        return _not_yet(_progress(gate))
+    now = _progress(gate)
+    page = render_template(
+        "wait.html" if gate.inside else "wait_public.html",
+        gate=gate,
+        now=now,
+        waited=_waited(now),
+        again=_again(),
+        portal=_portal(),
+    )
+    return make_response(page)
+
+
+def _wants_page() -> bool:
+    # A frame or a script of another origin must not be led through a login.
+    destination = request.headers.get("Sec-Fetch-Dest", "document")
+    html = "text/html" in request.headers.get("Accept", "")
+    return request.method in ("GET", "HEAD") and html and destination == "document"
+
+
+def _portal() -> str:
+    return services().settings.web.public_url.rstrip("/")
+
+
+def _again() -> str:
+    return f"{_portal()}/open/{_label()}?{next_query(here())}"
+
+
+def _not_yet(now: Progress) -> Response:
+    # Nothing is broken, so no 5xx; the request is fine, only the app's state is in its way.
+    response = errors.problem(409, "Not ready yet", now.message)
+    response.headers["Retry-After"] = "1"
+    return response
+
+
+def _on_portal_error(error: PortalError) -> Response:
+    return _refusal(error.status, error.title, error.text)
+
+
+def _on_http_error(error: HTTPException) -> Response:
+    return _refusal(error.code or 500, error.name, error.description or error.name)
+
+
+def _refusal(status: int, title: str, text: str) -> Response:
+    if not _wants_page():
+        return errors.problem(status, title, text)
+    again = f"{_portal()}/open/{_label()}"
+    page = render_template("gate_error.html", title=title, text=text, again=again, portal=_portal())
+    return make_response(page, status)

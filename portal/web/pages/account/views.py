@@ -1,0 +1,92 @@
+"""One's own log-ins and API tokens: who is in under one's name, since when, and out with them."""
+
+from __future__ import annotations
+
+from flask import Response, flash, make_response, redirect, render_template, request
+from flask.typing import ResponseReturnValue
+
+from portal.core.auth.logins import BROWSER, SCOPES, TOKEN, Login
+from portal.errors import FieldError, InvalidRequest
+from portal.web.context import person, services
+from portal.web.pages.blueprint import blueprint
+
+SAYS = {
+    "read": "See sessions, logs and settings",
+    "write": "Launch, change and end sessions, and enter their apps",
+    "admin": "Do what administrators may do",
+}
+"""What a token may do, in the words of the pages."""
+_DEFAULT = {"name": "", "days": "30"}
+
+
+@blueprint.get("/account")
+def account() -> ResponseReturnValue:
+    """The page."""
+    values = _DEFAULT | {"days": str(min(30, services().logins.terms.token_days))}
+    return _page(values, ("read",))
+
+
+def _page(
+    values: dict[str, str],
+    chosen: tuple[str, ...],
+    problems: tuple[FieldError, ...] = (),
+    made: tuple[str, Login] | None = None,
+) -> Response:
+    logins, who = services().logins, person()
+    page = render_template(
+        "account.html",
+        person=who,
+        browsers=logins.of(who.name, BROWSER),
+        tokens=logins.of(who.name, TOKEN),
+        last_day=logins.last_day,
+        says={scope: SAYS[scope] for scope in logins.scopes_for(who)},
+        terms=logins.terms,
+        values=values,
+        chosen=chosen,
+        errors={problem.field: problem.message for problem in problems},
+        made=made,
+    )
+    # A secret is on it right after a token was made.
+    return make_response(page, 422 if problems else 200, {"Cache-Control": "no-store"})
+
+
+@blueprint.post("/account/tokens")
+def make_token() -> ResponseReturnValue:
+    """Make a token; the page of the answer, and nothing else, shows its secret."""
+    values = {name: request.form.get(name, "").strip() for name in _DEFAULT}
+    chosen = tuple(scope for scope in SCOPES if scope in request.form.getlist("scopes"))
+    try:
+        made = services().logins.make_token(
+            person(), values["name"], chosen, _number(values["days"])
+        )
+    except InvalidRequest as error:
+        return _page(values, chosen, error.errors)
+    return _page(_DEFAULT, ("read",), made=made)
+
+
+def _number(text: str) -> int:
+    # What is no number of days is out of the bounds that are told.
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
+
+
+@blueprint.post("/account/revoke/<login_id>")
+def revoke(login_id: str) -> ResponseReturnValue:
+    """Take back one token, or log one browser out."""
+    services().logins.revoke_one(person().name, login_id, person().name)
+    flash("Done. Whatever was opened with it is shut.")
+    return redirect("/account", 303)
+
+
+@blueprint.post("/account/revoke-tokens")
+def revoke_tokens() -> ResponseReturnValue:
+    """Take back all tokens."""
+    services().logins.revoke(person().name, person().name, (TOKEN,))
+    flash("All of your tokens are revoked.")
+    return redirect("/account", 303)
+
+
+@blueprint.post("/account/log-out-everywhere")
+def log_out_everywhere() -> ResponseReturnValue:
+    """Log all browsers out, this one included, and shut what they have opened."""
+    services().logins.revoke(person().name, person().name, (BROWSER,))
+    return redirect("/login", 303)

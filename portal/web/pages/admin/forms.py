@@ -1,0 +1,158 @@
+"""The administrators' forms: from their fields to requests, and back with what was wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from portal.core.admin.administration import ImageRule, SiteRules, Template
+from portal.core.cluster.effective_limits import exact_size
+from portal.errors import InvalidRequest, PortalError
+from portal.web.numbers import decimal, trim, whole
+from portal.web.pages.launch.form import FGPU
+from portal.web.pages.launch.gpu_menu import number
+
+_SHOWN = 16_000
+"""Characters: as many as the longest list of people may have."""
+_NUMBERS = ("resources.cpus", "time_limit")
+
+
+@dataclass(frozen=True)
+class AdminForm:
+    """What a form shows: the values of its fields, and what was wrong with them."""
+
+    values: Mapping[str, str]
+    seen: str = ""
+    """The mark of what is edited; "" for something new."""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+
+
+def refused(values: Mapping[str, str], seen: str, error: PortalError) -> AdminForm:
+    """The form as it was sent, with what was wrong beside its fields."""
+    beside: dict[str, str] = {}
+    rest: list[str] = []
+    for found in error.errors if isinstance(error, InvalidRequest) else ():
+        # A list's wrong item is at ("accounts", 0); its field is the list's.
+        name = found.field.partition(".")[0] if found.field not in values else found.field
+        if name in values:
+            beside.setdefault(name, found.message)
+        else:
+            rest.append(f"{found.field}: {found.message}")
+    problem = "; ".join(rest) or ("" if beside else error.text)
+    # What is longer can only be refused, and is not sent back and forth any more.
+    shown = {name: value if len(value) <= _SHOWN else "" for name, value in values.items()}
+    return AdminForm(shown, seen, beside, problem)
+
+
+def template_values(template: Template | None) -> dict[str, str]:
+    """The fields of a template; a new one proposes something small."""
+    if template is None:
+        return {**dict.fromkeys(TEMPLATE_FIELDS, ""), "resources.cpus": "1"}
+    shared, limit = template.shared_memory_mb, template.time_limit
+    return {
+        "name": template.name,
+        "title": template.title,
+        "description": template.description,
+        "resources.cpus": str(template.cpus),
+        "resources.memory": exact_size(template.memory_mb),
+        "resources.shared_memory": exact_size(shared) if shared else "",
+        "resources.fgpu": number(template.fgpu) if template.fgpu else "",
+        "resources.gpu_kind": template.gpu_kind or "",
+        "time_limit": str(limit) if limit else "",
+        "resource_group": template.resource_group or "",
+    }
+
+
+TEMPLATE_FIELDS = (
+    "name",
+    "title",
+    "description",
+    "resources.cpus",
+    "resources.memory",
+    "resources.shared_memory",
+    "resources.fgpu",
+    "resources.gpu_kind",
+    "time_limit",
+    "resource_group",
+)
+
+
+def template_request(values: Mapping[str, str]) -> dict[str, Any]:
+    """Put a template's fields into the shape that is checked; empty ones count as not given."""
+    data: dict[str, Any] = {"resources": {}}
+    for name in TEMPLATE_FIELDS[1:]:
+        value = trim(values.get(name, ""))
+        if not value:
+            continue
+        place, _, last = name.rpartition(".")
+        target = data["resources"] if place else data
+        target[last] = _read(name, value)
+    return data
+
+
+def _read(name: str, value: str) -> object:
+    if name == FGPU:
+        return decimal(value)
+    return whole(value) if name in _NUMBERS else value
+
+
+def image_values(rule: ImageRule) -> dict[str, str]:
+    """The fields of an image's rule."""
+    return {
+        "seen_by": rule.seen_by,
+        "accounts": ", ".join(rule.accounts),
+        "users": ", ".join(rule.users),
+    }
+
+
+def image_request(values: Mapping[str, str]) -> dict[str, Any]:
+    """Put a rule's fields into the shape that is checked."""
+    return {
+        "seen_by": values.get("seen_by", ""),
+        "accounts": _names(values.get("accounts", "")),
+        "users": _names(values.get("users", "")),
+    }
+
+
+CAPS_FIELDS = (
+    "max_shared_memory",
+    "idle_minutes",
+    "idle_warning",
+    "idle_cpu_percent",
+    "public_apps",
+    "preferred_ports",
+)
+_CAPS_NUMBERS = ("idle_minutes", "idle_warning", "idle_cpu_percent")
+
+
+def caps_values(rules: SiteRules) -> dict[str, str]:
+    """The fields of the caps."""
+    cap = rules.max_shared_memory_mb
+    return {
+        "max_shared_memory": exact_size(cap) if cap else "",
+        "idle_minutes": str(rules.idle_minutes or ""),
+        "idle_warning": str(rules.idle_warning or ""),
+        "idle_cpu_percent": str(rules.idle_cpu_percent),
+        "public_apps": "on" if rules.public_apps else "",
+        "preferred_ports": "on" if rules.preferred_ports else "",
+    }
+
+
+def caps_request(values: Mapping[str, str]) -> dict[str, Any]:
+    """Put the caps' fields into the shape that is checked."""
+    entered = {name: trim(values.get(name, "")) for name in CAPS_FIELDS}
+    numbers = {name: whole(entered[name]) for name in _CAPS_NUMBERS if entered[name]}
+    # Browsers send nothing of a box that is not ticked.
+    ticked: dict[str, object] = {"": False, "on": True}
+    boxes = {
+        name: ticked.get(entered[name], entered[name])
+        for name in ("public_apps", "preferred_ports")
+    }
+    return {"max_shared_memory": entered["max_shared_memory"] or None, **numbers, **boxes}
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in re.split(r"[\s,;]+", text) if name]

@@ -1,0 +1,50 @@
+"""Who is logged in, for administrators."""
+
+from __future__ import annotations
+
+from flask import flash, redirect, render_template
+from flask.typing import ResponseReturnValue
+
+from portal.core.auth.logins import BROWSER, TOKEN
+from portal.web.context import person, services
+from portal.web.pages.account.views import SAYS
+from portal.web.pages.admin.views import blueprint
+
+
+@blueprint.get("/people")
+def people() -> ResponseReturnValue:
+    """Everybody who has a log-in or a token."""
+    found = services().logins.present()
+    return render_template("admin_people.html", part="people", person=person(), people=found)
+
+
+@blueprint.get("/people/<name>")
+def one(name: str) -> ResponseReturnValue:
+    """Somebody's log-ins and tokens."""
+    logins = services().logins
+    return render_template(
+        "admin_person.html",
+        part="people",
+        person=person(),
+        name=name[:64],
+        browsers=logins.of(name, BROWSER),
+        tokens=logins.of(name, TOKEN),
+        last_day=logins.last_day,
+        says=SAYS,
+    )
+
+
+@blueprint.post("/people/<name>/revoke/<login_id>")
+def revoke(name: str, login_id: str) -> ResponseReturnValue:
+    """Take one of them back."""
+    services().logins.revoke_one(name, login_id, person().name)
+    flash("Done. Whatever was opened with it is shut.")
+    return redirect(f"/admin/people/{name}", 303)
+
+
+@blueprint.post("/people/<name>/revoke")
+def revoke_all(name: str) -> ResponseReturnValue:
+    """Log somebody out everywhere, tokens included."""
+    services().logins.revoke(name, person().name)
+    flash(f"{name} is logged out everywhere, and all tokens are revoked.")
+    return redirect("/admin/people", 303)

@@ -1,0 +1,263 @@
+"""The administrators' pages: templates, images, limits and the journal. Others find nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Blueprint, Response, flash, make_response, redirect, render_template, request
+from flask.typing import ResponseReturnValue
+
+from portal.core.admin.administration import (
+    CapsRequest,
+    Entry,
+    ImageRequest,
+    mark,
+    parse,
+    parse_template,
+)
+from portal.core.admin.audit import WORDS, JournalFilter, of_day, read_cursor
+from portal.core.cluster.fgpu import GpuKind
+from portal.errors import FieldError, InvalidRequest, PortalError
+from portal.web.auth.browser import require_login
+from portal.web.context import person, services
+from portal.web.numbers import trim
+from portal.web.pages.admin import forms
+from portal.web.pages.admin.forms import AdminForm
+
+blueprint = Blueprint("admin", __name__, url_prefix="/admin")
+
+LINES = 100
+"""Lines of the journal on one page."""
+_DIRECTIONS = {"up": -1, "down": 1}
+FILTERS = ("who", "action", "text", "day")
+
+
+@blueprint.before_request
+def guard() -> ResponseReturnValue | None:
+    """Let nobody in but administrators who are logged in."""
+    refusal = require_login()
+    if refusal is None:
+        services().administration.admit(person())
+    return refusal
+
+
+def _page(page: str, part: str, status: int = 200, /, **values: Any) -> Response:
+    html = render_template(page, part=part, person=person(), **values)
+    return make_response(html, status)
+
+
+def _saved(text: str, path: str) -> ResponseReturnValue:
+    flash(text)
+    return redirect(path, 303)
+
+
+@blueprint.get("")
+def start() -> ResponseReturnValue:
+    """The first of the pages."""
+    return redirect("/admin/templates", 303)
+
+
+# Templates
+
+
+@blueprint.get("/templates")
+def templates() -> ResponseReturnValue:
+    """The resource templates in their order."""
+    found = services().administration.templates()
+    return _page(
+        "admin_templates.html",
+        "templates",
+        templates=found,
+        gpus=_kinds() or any(t.fgpu for t in found),
+    )
+
+
+@blueprint.get("/templates/new")
+def new_template() -> ResponseReturnValue:
+    """An empty form."""
+    return _template_page(AdminForm(forms.template_values(None)))
+
+
+@blueprint.get("/templates/<name>/edit")
+def edit_template(name: str) -> ResponseReturnValue:
+    """A template in its form."""
+    found = services().administration.template(person(), name)
+    return _template_page(AdminForm(forms.template_values(found), mark(found)), name)
+
+
+def _template_page(form: AdminForm, name: str | None = None, status: int = 200) -> Response:
+    groups = [partition.name for partition in services().sessions.status.partitions()]
+    values = {"form": form, "name": name, "groups": groups, "kinds": _kinds()}
+    return _page("admin_template.html", "templates", status, **values)
+
+
+def _kinds() -> tuple[GpuKind, ...]:
+    return services().sessions.gpus.kinds
+
+
+@blueprint.post("/templates")
+def make_template() -> ResponseReturnValue:
+    """Make a template."""
+    return _save_template(None, "")
+
+
+@blueprint.post("/templates/<name>")
+def change_template(name: str) -> ResponseReturnValue:
+    """Change a template, unless somebody else was faster."""
+    return _save_template(name, request.form.get("seen", ""))
+
+
+def _save_template(name: str | None, seen: str) -> ResponseReturnValue:
+    values = _entered(forms.TEMPLATE_FIELDS) | ({"name": name} if name else {})
+    try:
+        chosen = trim(values["name"])
+        asked = parse_template(chosen, forms.template_request(values))
+        saved = services().administration.save_template(person(), chosen, asked, seen)
+    except PortalError as error:
+        return _template_page(forms.refused(values, seen, error), name, error.status)
+    return _saved(f"Saved “{saved.title}”.", "/admin/templates")
+
+
+@blueprint.get("/templates/<name>/delete")
+def ask_drop_template(name: str) -> ResponseReturnValue:
+    """Ask once more; scripts ask in a dialog instead."""
+    found = services().administration.template(person(), name)
+    return _page("admin_delete.html", "templates", template=found, seen=mark(found))
+
+
+@blueprint.post("/templates/<name>/delete")
+def drop_template(name: str) -> ResponseReturnValue:
+    """Delete a template."""
+    seen = request.form.get("seen")
+    found = services().administration.drop_template(person(), name, seen)
+    return _saved(f"Deleted “{found.title}”.", "/admin/templates")
+
+
+@blueprint.post("/templates/<name>/move")
+def move_template(name: str) -> ResponseReturnValue:
+    """Move a template up or down."""
+    by = _DIRECTIONS.get(request.form.get("to", ""))
+    if by is None:
+        raise InvalidRequest([FieldError("to", "choose up or down")])
+    services().administration.move_template(person(), name, by)
+    return redirect(f"/admin/templates#t-{name}", 303)  # where the keyboard goes on
+
+
+# Images
+
+
+@blueprint.get("/images")
+def images() -> ResponseReturnValue:
+    """All images, and who sees each."""
+    found = services().administration.rules_of(person(), services().sessions.catalog())
+    return _page("admin_images.html", "images", images=found)
+
+
+@blueprint.get("/images/<environment>/<version>")
+def image(environment: str, version: str) -> ResponseReturnValue:
+    """Who sees one image, in a form."""
+    catalog = services().sessions.catalog()
+    _, rule = services().administration.rule(person(), catalog, environment, version)
+    form = AdminForm(forms.image_values(rule), mark(rule))
+    return _image_page(form, environment, version)
+
+
+def _image_page(form: AdminForm, environment: str, version: str, status: int = 200) -> Response:
+    administration, catalog = services().administration, services().sessions.catalog()
+    found, _ = administration.rule(person(), catalog, environment, version)
+    accounts, users = administration.people(person())
+    return _page(
+        "admin_image.html",
+        "images",
+        status,
+        form=form,
+        image=found,
+        accounts=accounts,
+        users=users,
+    )
+
+
+@blueprint.post("/images/<environment>/<version>")
+def show_image(environment: str, version: str) -> ResponseReturnValue:
+    """Decide who sees an image."""
+    values, seen = _entered(("seen_by", "accounts", "users")), request.form.get("seen", "")
+    administration, catalog = services().administration, services().sessions.catalog()
+    administration.rule(person(), catalog, environment, version)
+    try:
+        asked = parse(ImageRequest, forms.image_request(values))
+        administration.show_image(person(), catalog, environment, version, asked, seen)
+    except PortalError as error:
+        form = forms.refused(values, seen, error)
+        return _image_page(form, environment, version, error.status)
+    return _saved(f"Saved who sees {environment} {version}.", "/admin/images")
+
+
+# Limits and caps
+
+
+@blueprint.get("/limits")
+def limits() -> ResponseReturnValue:
+    """Slurm's limits with their commands, and the caps."""
+    rules = services().administration.rules()
+    return _limits_page(AdminForm(forms.caps_values(rules), mark(rules)))
+
+
+def _limits_page(form: AdminForm, status: int = 200) -> Response:
+    found = services().administration.limits(person())
+    seconds = services().settings.slurm.limits_seconds
+    values = {"form": form, "found": found, "seconds": seconds, "kinds": _kinds()}
+    return _page("admin_limits.html", "limits", status, **values)
+
+
+@blueprint.post("/caps")
+def save_caps() -> ResponseReturnValue:
+    """Replace the caps."""
+    values, seen = _entered(forms.CAPS_FIELDS), request.form.get("seen", "")
+    try:
+        asked = parse(CapsRequest, forms.caps_request(values))
+        services().administration.save_rules(person(), asked, seen)
+    except PortalError as error:
+        return _limits_page(forms.refused(values, seen, error), error.status)
+    return _saved("Saved the rules.", "/admin/limits")
+
+
+# The journal
+
+
+@blueprint.get("/journal")
+def journal() -> ResponseReturnValue:
+    """Who did what, newest first."""
+    asked = {name: request.args.get(name, "").strip() for name in FILTERS}
+    entries: list[Entry] = []
+    following, problem, status = None, "", 200
+    try:
+        before = read_cursor(request.args.get("cursor"))
+        entries, following = services().administration.journal(
+            person(), _filter(asked), LINES, before
+        )
+    except InvalidRequest as error:
+        problem, status = error.text, error.status
+    more = {name: value for name, value in asked.items() if value} | {"cursor": following}
+    return _page(
+        "admin_journal.html",
+        "journal",
+        status,
+        entries=entries,
+        asked=asked,
+        words=WORDS,
+        problem=problem,
+        older=urlencode(more) if following else "",
+        first="cursor" not in request.args,
+    )
+
+
+def _filter(asked: Mapping[str, str]) -> JournalFilter:
+    since, until = of_day(asked["day"]) if asked["day"] else (None, None)
+    plain = {name: asked[name] or None for name in ("who", "action", "text")}
+    return parse(JournalFilter, {**plain, "since": since, "until": until})
+
+
+def _entered(names: tuple[str, ...]) -> dict[str, str]:
+    return {name: request.form.get(name, "") for name in names}

@@ -1,0 +1,132 @@
+"""The page of a session's SSH door: what to type, how to check the host, and one's own key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flask import Response, make_response, redirect, render_template, request
+from flask.typing import ResponseReturnValue
+
+from portal.core.apps.access import AppState, AppWish
+from portal.core.apps.ssh import KEY_FILE, KEY_FOLDER, Door
+from portal.core.session.pending_reasons import explain
+from portal.core.session.session import OVER, State
+from portal.errors import FieldError, InvalidRequest
+from portal.web.context import person, services
+from portal.web.pages.blueprint import blueprint
+from portal.web.pages.sessions.rows import CHIPS, Chip
+
+_OVER = Chip("Over", "stop-fill", "quiet")
+_CLOSED = Chip("Closed", "lock-fill", "quiet")
+_READY = Chip("Open", "unlock-fill", "live")
+_STARTING = Chip("Starting", "arrow-repeat", "start")
+_FAILED = Chip("Failed", "exclamation-triangle-fill", "bad")
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far a door has come, in a word and a sentence."""
+
+    chip: Chip
+    message: str
+    moves: bool = False
+    """Whether it goes on by itself, so that the page should ask again."""
+    log: str = ""
+
+
+def step_of(door: Door) -> Step:
+    """Put into words how far a session and its SSH server have come."""
+    session, opened = door.session, door.opened
+    if session.state in OVER or session.state is State.ENDING:
+        return Step(_OVER, "This session is over. Launch it again to connect to it.")
+    if opened is None or not door.is_open:
+        return Step(_CLOSED, "Nobody can connect with SSH until you open it.")
+    if session.state in (State.SUBMITTING, State.PENDING):
+        reason = explain(session.pending_reason)
+        return Step(CHIPS["PENDING"], f"It opens with the session. {reason.text}", moves=True)
+    if session.state is State.STARTING:
+        return Step(_STARTING, "The container is starting.", moves=True)
+    if opened.state is AppState.READY and door.key:
+        return Step(_READY, "")
+    if opened.state in (AppState.FAILED, AppState.STOPPED):
+        text = opened.message or "The SSH server has stopped."
+        return Step(_FAILED, f"{text} Open it to try again.", log=opened.log)
+    return Step(_STARTING, "The SSH server is starting.", moves=True)
+
+
+@blueprint.get("/sessions/<session_id>/ssh")
+def ssh(session_id: str) -> ResponseReturnValue:
+    """The page."""
+    return _page(services().ssh.door(person(), session_id))
+
+
+@blueprint.get("/sessions/<session_id>/ssh/now")
+def ssh_now(session_id: str) -> ResponseReturnValue:
+    """The part of it that changes while the door opens."""
+    door = services().ssh.door(person(), session_id)
+    return render_template("_ssh.html", door=door, step=step_of(door))
+
+
+@blueprint.post("/sessions/<session_id>/ssh")
+def open_ssh(session_id: str) -> ResponseReturnValue:
+    """Open the door, at a port of one's choice if that is free."""
+    wanted = request.form.get("preferred_port", "").strip()
+    try:
+        services().ssh.open(person(), session_id, AppWish(port=_port(wanted)))
+    except InvalidRequest as error:
+        door = services().ssh.door(person(), session_id)
+        return _page(door, error.errors[0].message, wanted, error.status)
+    tried = f"?tried={wanted}" if wanted else ""
+    return redirect(f"/sessions/{session_id}/ssh{tried}", 303)
+
+
+@blueprint.post("/sessions/<session_id>/ssh/close")
+def close_ssh(session_id: str) -> ResponseReturnValue:
+    """Close the door and cut every connection through it."""
+    services().ssh.close(person(), session_id)
+    return redirect(f"/sessions/{session_id}/ssh", 303)
+
+
+@blueprint.post("/sessions/<session_id>/ssh/key")
+def ssh_key(session_id: str) -> ResponseReturnValue:
+    """One's own key as a file; a POST, since it is made when there is none."""
+    services().ssh.door(person(), session_id)
+    response = Response(services().ssh.key(person()), content_type="application/octet-stream")
+    response.headers["Content-Disposition"] = f'attachment; filename="{KEY_FILE}"'
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+@blueprint.post("/sessions/<session_id>/ssh/new-key")
+def new_ssh_key(session_id: str) -> ResponseReturnValue:
+    """A new key in place of the old one."""
+    services().ssh.door(person(), session_id)
+    services().ssh.new_key(person())
+    return redirect(f"/sessions/{session_id}/ssh?renewed=yes", 303)
+
+
+def _port(text: str) -> int | None:
+    # More digits than a port has are no port, and Python would read them for a while.
+    if text and not (text.isascii() and text.isdigit() and len(text) <= 5):
+        raise InvalidRequest([FieldError("preferred_port", "write the number of a port")])
+    return int(text) if text else None
+
+
+def _page(door: Door, problem: str = "", wanted: str = "", status: int = 200) -> Response:
+    tried = request.args.get("tried", "")
+    taken = tried if door.port and tried.isdecimal() and tried != str(door.port) else ""
+    page = render_template(
+        "ssh.html",
+        person=person(),
+        door=door,
+        step=step_of(door),
+        ports=services().settings.web.ssh_ports
+        if services().administration.rules().preferred_ports
+        else None,
+        problem=problem,
+        wanted=wanted,
+        taken=taken[:5],
+        renewed="renewed" in request.args,
+        key_folder=f"{services().settings.sessions.directory}/{KEY_FOLDER}",
+    )
+    return make_response(page, status)

@@ -1,0 +1,88 @@
+"""Presets: keeping what the wizard holds, and launching it again."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+from flask import redirect, render_template, request
+from flask.typing import ResponseReturnValue
+
+from portal.core.launch.presets import Preset
+from portal.errors import Conflict, InvalidRequest, PortalError
+from portal.web.context import person, services
+from portal.web.numbers import trim
+from portal.web.pages.blueprint import blueprint, by_htmx
+from portal.web.pages.launch.views import asked_for, entered_form, launch_body, wizard
+from portal.web.pages.launch.wizard import LaunchForm, with_error
+
+
+@blueprint.app_context_processor
+def words() -> dict[str, object]:
+    """What the presets menu needs; it is looked up only where the menu is."""
+    return {"my_presets": _mine, "new_key": lambda: uuid.uuid4().hex}
+
+
+def _mine() -> list[Preset]:
+    return services().presets.list(person())
+
+
+@blueprint.get("/presets")
+def presets() -> ResponseReturnValue:
+    """The page to launch, rename and delete them."""
+    return render_template("presets.html", presets=_mine(), person=person())
+
+
+@blueprint.post("/presets")
+def keep() -> ResponseReturnValue:
+    """Keep what the wizard holds; one of the same name is replaced only when that was asked for."""
+    name = trim(request.form.get("preset", ""))
+    form = entered_form()
+    try:
+        wanted = asked_for()
+        services().presets.save(person(), name, wanted, "replace" in request.form)
+        form = replace(form, notice=f"Kept as {name}.")
+    except Conflict as error:
+        form = replace(form, taken=error.text)
+    except InvalidRequest as error:
+        form = _not_kept(with_error(form, error))
+    if by_htmx():
+        return render_template("_preset_said.html", form=form)
+    return wizard(replace(form, step="review"), 422 if form.errors else 200)
+
+
+def _not_kept(form: LaunchForm) -> LaunchForm:
+    if "preset" in form.errors:
+        return form
+    text = "this cannot be kept yet: " + "; ".join([*form.errors.values(), form.problem])
+    return replace(form, errors={**form.errors, "preset": text.rstrip("; ")})
+
+
+@blueprint.post("/presets/<name>/launch")
+def launch_preset(name: str) -> ResponseReturnValue:
+    """Launch one; where that cannot be, the wizard says why."""
+    return launch_body(services().presets.get(person(), name).body, name)
+
+
+@blueprint.post("/presets/<name>/rename")
+def rename_preset(name: str) -> ResponseReturnValue:
+    """Give one another name."""
+    try:
+        services().presets.rename(person(), name, trim(request.form.get("to", "")))
+    except (InvalidRequest, Conflict) as error:
+        return _page_with(error)
+    return redirect("/presets", 303)
+
+
+def _page_with(error: PortalError) -> ResponseReturnValue:
+    text = error.errors[0].message if isinstance(error, InvalidRequest) else error.text
+    said = text[0].upper() + text[1:]
+    page = render_template("presets.html", presets=_mine(), person=person(), problem=said)
+    return page, error.status
+
+
+@blueprint.post("/presets/<name>/delete")
+def delete_preset(name: str) -> ResponseReturnValue:
+    """Forget one."""
+    services().presets.remove(person(), name)
+    return redirect("/presets", 303)

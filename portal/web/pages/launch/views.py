@@ -1,0 +1,187 @@
+"""Launching: what is entered becomes a request, and what was wrong comes back to its field."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from flask import Response, make_response, redirect, render_template, request
+from flask.typing import ResponseReturnValue
+
+from portal.core.launch.request import LaunchRequest
+from portal.core.session.session import Session
+from portal.errors import Conflict, InvalidRequest, KeyReused, PortalError, Unavailable
+from portal.web.context import person, services
+from portal.web.idempotency import key_of_form
+from portal.web.numbers import trim
+from portal.web.pages.blueprint import blueprint, by_htmx
+from portal.web.pages.launch import form as fields
+from portal.web.pages.launch.wizard import LaunchForm, folder_list, new_form, with_error
+
+_SENT = "This page has launched something else already. To launch this as well, press Launch again."
+PANEL = "X-Slipway-Panel"
+"""Tells the page's script that this answer belongs into the page, whatever its status."""
+
+
+@blueprint.get("/sessions/new")
+def new_session() -> ResponseReturnValue:
+    """The wizard: empty, or filled with a session or a preset of one's own."""
+    if "from" in request.args:
+        form = filled(services().sessions.again(person(), request.args["from"]))
+    elif "preset" in request.args:
+        form = filled(services().presets.get(person(), request.args["preset"]).body)
+    else:
+        form = new_form(person())
+    return wizard(form)
+
+
+def filled(body: dict[str, object]) -> LaunchForm:
+    """The wizard with a launch in it, and what of that is no longer there."""
+    form = new_form(person(), fields.from_body(body))
+    try:
+        services().sessions.draft(person(), services().sessions.parse(body))
+    except InvalidRequest as error:
+        return with_error(form, error)
+    return form
+
+
+def wizard(form: LaunchForm, status: int = 200, review: str = "") -> Response:
+    """The whole page; for our script the form alone."""
+    template = "_launch.html" if by_htmx() else "launch.html"
+    html = render_template(template, form=form, person=person(), review=review)
+    response = make_response(html, status)
+    response.headers[PANEL] = "launch"
+    return response
+
+
+def entered_form(folders: bool = False) -> LaunchForm:
+    """The wizard with what was just entered."""
+    return new_form(person(), fields.entered(request.form), folders)
+
+
+def asked_for() -> LaunchRequest:
+    """The request that the form makes; raises InvalidRequest."""
+    return services().sessions.parse(fields.to_body(request.form))
+
+
+def go_to(made: list[Session]) -> ResponseReturnValue:
+    """To the list, where the new sessions stand out."""
+    address = "/sessions?new=" + ",".join(session.id for session in made)
+    if by_htmx():
+        return "", 204, {"HX-Redirect": address}
+    return redirect(address, 303)
+
+
+@blueprint.post("/sessions")
+def launch() -> ResponseReturnValue:
+    """Launch what the form asks for; what was entered stays when something is wrong."""
+    try:
+        wanted = asked_for()
+        if not wanted.mounts and "confirmed" not in request.form:
+            return ask_for_folders()
+        made = services().sessions.launch_all(person(), wanted, key_of_form())
+    except KeyReused:
+        return wizard(with_error(entered_form(), Conflict(_SENT)), Conflict.status)
+    except PortalError as error:
+        return wizard(with_error(entered_form(), error), error.status)
+    return go_to(made)
+
+
+def ask_for_folders() -> ResponseReturnValue:
+    """Ask, as the page's script would have done before it sent the form."""
+    sent = fields.again(request.form)
+    return render_template("launch_ask.html", sent=sent, person=person())
+
+
+@blueprint.post("/sessions/new")
+def choose_again() -> ResponseReturnValue:
+    """Back to the wizard with what was entered, at the folders."""
+    return wizard(replace(entered_form(folders=True), step="folders"))
+
+
+@blueprint.get("/sessions/new/folders")
+def folders() -> ResponseReturnValue:
+    """The list of folders alone; it waits for the login node, which the page does not."""
+    mounts = fields.entered(request.args).mounts
+    return render_template("_folders.html", folders=folder_list(person(), mounts), errors={})
+
+
+@blueprint.post("/folders")
+def make_folder() -> ResponseReturnValue:
+    """Make a storage folder, and tick it."""
+    given = fields.entered(request.form)
+    name = trim(request.form.get("folder", ""))
+    errors: dict[str, str] = {}
+    try:
+        if name:
+            services().folders.make(person(), name)
+            given.mounts[name] = False
+            given.values["folder"] = ""
+    except PortalError as error:
+        text = error.errors[0].message if isinstance(error, InvalidRequest) else error.text
+        errors = {"folder": text}
+    form = replace(new_form(person(), given, folders=True), errors=errors, step="folders")
+    if not by_htmx():
+        return wizard(form, 422 if errors else 200)
+    return render_template(
+        "_folders.html", folders=form.folders, errors=errors, typed=given.values["folder"]
+    )
+
+
+@blueprint.post("/sessions/new/templates")
+def templates() -> ResponseReturnValue:
+    """The resource templates, as they fit the resource group that was just chosen."""
+    return render_template("_templates.html", form=entered_form())
+
+
+@blueprint.post("/sessions/new/review")
+def review() -> ResponseReturnValue:
+    """Everything as it would be submitted, or what is wrong with it."""
+    form = entered_form()
+    try:
+        wanted = asked_for()
+        draft = services().sessions.draft(person(), wanted)
+    except InvalidRequest as error:
+        form = with_error(form, error)
+        html = render_template("_review.html", form=form, wanted=None)
+    else:
+        html = render_template(
+            "_review.html",
+            form=form,
+            wanted=wanted,
+            draft=draft,
+            kind=services().sessions.gpus.named(draft.gpu_kind) if draft.fgpu else None,
+            group=next((g for g in form.groups if g.name == draft.partition), None),
+            free=form.uses.get(draft.partition or ""),
+        )
+    return html if by_htmx() else wizard(replace(form, step="review"), review=html)
+
+
+@blueprint.post("/sessions/new/estimate")
+def estimate() -> ResponseReturnValue:
+    """Slurm's own guess at the start; it never stands in the way of a launch."""
+    try:
+        found = services().sessions.estimate(person(), asked_for())
+    except (InvalidRequest, Unavailable):
+        found = None
+    return render_template("_estimate.html", estimate=found)
+
+
+@blueprint.post("/sessions/<session_id>/relaunch")
+def relaunch(session_id: str) -> ResponseReturnValue:
+    """Launch a session like this one; where that cannot be, the wizard says why."""
+    return launch_body(services().sessions.again(person(), session_id), session_id)
+
+
+def launch_body(body: dict[str, object], about: str) -> ResponseReturnValue:
+    """Launch something that was launched or kept before; the page's key counts once for each."""
+    try:
+        key = key_of_form()
+        wanted = services().sessions.parse(body)
+        made = services().sessions.launch_all(person(), wanted, key and f"{key}-{about}")
+    except KeyReused:
+        form = new_form(person(), fields.from_body(body))
+        return wizard(with_error(form, Conflict(_SENT)), Conflict.status)
+    except PortalError as error:
+        form = new_form(person(), fields.from_body(body))
+        return wizard(with_error(form, error), error.status)
+    return go_to(made)

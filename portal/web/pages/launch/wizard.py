@@ -1,0 +1,221 @@
+"""All that the launch wizard shows."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from portal.core.admin.administration import SiteRules, Template
+from portal.core.apps.access import Person
+from portal.core.apps.catalog import Catalog, Image
+from portal.core.cluster.effective_limits import Group
+from portal.core.cluster.gpu_offers import GpuOffer
+from portal.core.cluster.usage import GroupUse
+from portal.core.launch.mounts import HOME, Folder
+from portal.core.launch.request import MAX_COUNT
+from portal.core.launch.templates import misfit
+from portal.core.policy import group_for
+from portal.errors import InvalidRequest, PortalError, Unavailable
+from portal.services.cluster import groups_of, use_of
+from portal.web.context import services
+from portal.web.pages.launch.form import (
+    FGPU,
+    GPU_KIND,
+    STEP_OF,
+    STEPS,
+    Entered,
+    first_values,
+    sort_errors,
+    variables,
+)
+from portal.web.pages.launch.gpu_menu import Menu, menu, number
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A folder in the list of those to mount."""
+
+    folder: Folder
+    picked: bool
+    read_only: bool
+    there: bool = True
+
+
+@dataclass(frozen=True)
+class FolderList:
+    """The folders of the second step."""
+
+    choices: Sequence[Choice]
+    loaded: bool
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Card:
+    """A resource template to choose."""
+
+    template: Template
+    why_not: str
+
+
+@dataclass(frozen=True)
+class LaunchForm:
+    """The wizard: what may be chosen, what was entered, and what was wrong with it."""
+
+    catalog: Catalog
+    open_to_me: Sequence[Group] | None
+    """The resource groups that this person may use; None while none are known."""
+    uses: Mapping[str, GroupUse]
+    """What is free in each of them."""
+    gpus: Mapping[str, Sequence[GpuOffer]]
+    """What may be asked for of GPUs, in each of the groups that have some."""
+    templates: Sequence[Template]
+    rules: SiteRules
+    given: Entered
+    folders: FolderList
+    errors: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+    notice: str = ""
+    taken: str = ""
+    """Why a preset was not kept, where replacing another one would help."""
+    step: str = "environment"
+    """The step that is shown first."""
+    max_count: int = MAX_COUNT
+    key: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """One launch for each page that was shown: a double click sends the same key twice."""
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """What stands in the fields."""
+        return self.given.values
+
+    @property
+    def environments(self) -> dict[str, list[Image]]:
+        """The images by environment, in the catalog's order."""
+        found: dict[str, list[Image]] = {}
+        for image in self.catalog.images:
+            found.setdefault(image.environment, []).append(image)
+        return found
+
+    @property
+    def image(self) -> Image | None:
+        """The image that is chosen."""
+        version = self.values.get("version") or None
+        return self.catalog.image(self.values.get("environment", ""), version)
+
+    @property
+    def groups(self) -> Sequence[Group]:
+        """The resource groups to choose from."""
+        return self.open_to_me or []
+
+    @property
+    def group(self) -> Group | None:
+        """The group whose bounds are shown: the chosen one, if it is open to this person."""
+        usual = group_for(None, self.groups)
+        names = [self.values.get("resource_group"), usual and usual.name]
+        return next((g for name in names for g in self.groups if g.name == name), None)
+
+    @cached_property
+    def gpu_menu(self) -> Menu | None:
+        """The GPUs to choose from; None where there are none."""
+        group = self.group.name if self.group else ""
+        return menu(self.gpus, group, self.values.get(FGPU, ""), self.values.get(GPU_KIND, ""))
+
+    @property
+    def several_kinds(self) -> bool:
+        """Whether there are GPUs to be told apart."""
+        return len({offer.kind.name for offers in self.gpus.values() for offer in offers}) > 1
+
+    def gpu_bound(self, group: Group) -> str:
+        """The most of a GPU that a session may have in a group, and what is free of it."""
+        amounts = [part.fgpu for offer in self.gpus.get(group.name, ()) for part in offer.amounts]
+        if not amounts:
+            return ""
+        use = self.uses.get(group.name)
+        free = use.fgpu.available if use and use.fgpu else None
+        left = "" if free is None else f" · {number(free)} free for you now"
+        return f"up to {number(max(amounts))} fGPU{left}"
+
+    def gpu_why(self, group: Group) -> str:
+        """Why no session may have more of a GPU in a group."""
+        return "; ".join(dict.fromkeys(offer.why for offer in self.gpus.get(group.name, ())))
+
+    @property
+    def cards(self) -> list[Card]:
+        """The templates, with why some cannot be chosen."""
+        wanted = self.values.get("resource_group") or None
+        rules, gpus = self.rules, services().sessions.gpus
+        whys = (misfit(t, self.open_to_me, rules, gpus, wanted) for t in self.templates)
+        return [Card(t, why) for t, why in zip(self.templates, whys, strict=True)]
+
+    @property
+    def variables(self) -> list[str]:
+        """Names of the environment variables that were entered."""
+        return variables(self.values)
+
+    @property
+    def step_of(self) -> Mapping[str, str]:
+        """The step that each field is on."""
+        return STEP_OF
+
+    @property
+    def wrong_steps(self) -> frozenset[str]:
+        """The steps that have something wrong in them."""
+        return frozenset(STEP_OF[name] for name in self.errors if name in STEP_OF)
+
+
+def new_form(person: Person, given: Entered | None = None, folders: bool = False) -> LaunchForm:
+    """The wizard for somebody; the list of their folders only on demand, as it takes its time."""
+    catalog = services().administration.seen_by(person, services().sessions.catalog())
+    status = services().sessions.status
+    groups, kinds = groups_of(status, person.name), services().sessions.gpus
+    found = {group.name: use_of(status, person.name, group.name) for group in groups or []}
+    given = given or Entered(first_values(catalog))
+    return LaunchForm(
+        catalog=catalog,
+        open_to_me=groups,
+        uses={name: use for name, use in found.items() if use},
+        gpus={group.name: offers for group in groups or [] if (offers := kinds.offers(group))},
+        templates=services().administration.templates(),
+        rules=services().administration.rules(),
+        given=given,
+        folders=folder_list(person, given.mounts) if folders else known_folders(given.mounts),
+    )
+
+
+def with_error(form: LaunchForm, error: PortalError) -> LaunchForm:
+    """The same form with what was wrong beside its fields, open at the first step that has it."""
+    found = error.errors if isinstance(error, InvalidRequest) else ()
+    beside, problem = sort_errors(error, found)
+    wrong = replace(form, errors=beside, problem=problem)
+    first = next((step for step in STEPS if step in wrong.wrong_steps), form.step)
+    return replace(wrong, step=first)
+
+
+def known_folders(mounts: Mapping[str, bool]) -> FolderList:
+    """What can be shown without asking the login node: the home directory and what is ticked."""
+    names = dict.fromkeys([HOME, *mounts])
+    return FolderList([_choice(Folder(name, ""), mounts) for name in names], loaded=False)
+
+
+def folder_list(person: Person, mounts: Mapping[str, bool]) -> FolderList:
+    """All folders of a person; when they cannot be seen, what can be shown without."""
+    try:
+        found = services().folders.list(person)
+    except Unavailable:
+        text = "Your storage folders cannot be listed right now."
+        return replace(known_folders(mounts), problem=text)
+    names = {folder.name for folder in found}
+    gone = [
+        Choice(Folder(name, "", mountable=False), False, mounts[name], there=False)
+        for name in mounts
+        if name not in names
+    ]
+    return FolderList([*(_choice(folder, mounts) for folder in found), *gone], loaded=True)
+
+
+def _choice(folder: Folder, mounts: Mapping[str, bool]) -> Choice:
+    picked = folder.name in mounts and folder.mountable
+    return Choice(folder, picked, mounts.get(folder.name, False))

@@ -1,0 +1,73 @@
+"""A session's log: its page, its text in pieces, and the whole of it as a file."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from flask import Response, render_template, request
+from flask.typing import ResponseReturnValue
+
+from portal.core.session.session import OVER, Session
+from portal.errors import Conflict, Unavailable
+from portal.web.context import person, services
+from portal.web.pages.blueprint import blueprint
+from portal.web.pages.sessions.log_text import PIECE, TAIL, decode, stream, whole_lines
+from portal.web.pages.sessions.rows import rows_for
+
+
+@blueprint.get("/sessions/<session_id>/log")
+def log(session_id: str) -> ResponseReturnValue:
+    """The log's page; its text comes in pieces."""
+    session = services().sessions.visible(person(), session_id)
+    row = rows_for(person(), [session])[0]
+    return render_template("log.html", row=row, person=person())
+
+
+@blueprint.get("/sessions/<session_id>/log/text")
+def log_text(session_id: str) -> ResponseReturnValue:
+    """A piece of the log, where it is, and where to read on.
+
+    From `offset` on; or what stands before `before`; or, of neither, the end of the log.
+    """
+    session = services().sessions.visible(person(), session_id)
+    try:
+        data, offset = _piece(session)
+    except (Conflict, Unavailable) as error:
+        return error.text, error.status, {"Content-Type": "text/plain; charset=utf-8"}
+    text, following = decode(data, offset)
+    headers = {
+        "Content-Type": "text/plain; charset=utf-8",
+        "X-Offset": str(offset),
+        "X-Next-Offset": str(following),
+        "X-Session-Over": "yes" if session.state in OVER else "no",
+    }
+    return text, 200, headers
+
+
+def _piece(session: Session) -> tuple[bytes, int]:
+    story, offset = services().sessions, request.args.get("offset", type=int)
+    if offset is not None:
+        offset = max(offset, 0)
+        return story.read_log(person(), session.id, offset, PIECE), offset
+    end = request.args.get("before", type=int)
+    if end is None:
+        end = story.log_size(person(), session.id)
+    start = max(end - TAIL, 0)
+    return whole_lines(story.read_log(person(), session.id, start, max(end - start, 0)), start)
+
+
+@blueprint.get("/sessions/<session_id>/log/download")
+def log_download(session_id: str) -> ResponseReturnValue:
+    """The whole log as it is now, as a file; it passes through in pieces."""
+    session = services().sessions.visible(person(), session_id)
+    size = services().sessions.log_size(person(), session_id)
+    pieces = stream(services().sessions, person(), session_id, size)
+    response = Response(pieces, content_type="text/plain; charset=utf-8")
+    response.content_length = size
+    name = f"{session.name}-{session.id[:8]}.log"
+    disposition = f'attachment; filename="{name}"'
+    if not name.isascii():  # RFC 6266: one for programs that read ASCII only, one for all others
+        plain = f"{session.id[:8]}.log"
+        disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name)}"
+    response.headers["Content-Disposition"] = disposition
+    return response

@@ -1,0 +1,99 @@
+"""The Sessions page: the list, and ending what is in it."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+
+from flask import make_response, redirect, render_template, request
+from flask.typing import ResponseReturnValue
+from markupsafe import Markup
+
+from portal.core.session.query import MAX_AT_ONCE
+from portal.errors import FieldError, InvalidRequest
+from portal.web.context import person, services
+from portal.web.pages.blueprint import blueprint, by_htmx
+from portal.web.pages.sessions.list_view import Board, asked_for
+from portal.web.paths import here, local_path
+
+PARTS = ("_bars.html", "_tabs.html", "_rows.html")
+"""What changes by itself; each has an element of its own on the page."""
+
+
+def _parts(board: Board) -> tuple[dict[str, Markup], str]:
+    """The parts that change by themselves, and a mark that changes when anything in them does."""
+    parts = {
+        name[1:-5]: Markup(  # noqa: S704 - rendered by our own template just now
+            render_template(
+                name,
+                board=board,
+                rows=board.rows,
+                use=board.use,
+                status=board.status,
+                person=board.person,
+            )
+        )
+        for name in PARTS
+    }
+    return parts, hashlib.sha256("".join(parts.values()).encode()).hexdigest()[:20]
+
+
+@blueprint.get("/sessions")
+def sessions() -> ResponseReturnValue:
+    """The page with the list."""
+    board = asked_for()
+    parts, mark = _parts(board)
+    fresh = set(request.args.get("new", "").split(","))
+    return render_template(
+        "sessions.html",
+        board=board,
+        parts=parts,
+        mark=mark,
+        fresh=[row.session.id for row in board.rows if row.session.id in fresh],
+        key=secrets.token_urlsafe(16),
+        back=here(),
+        person=board.person,
+    )
+
+
+@blueprint.get("/sessions/rows")
+def rows() -> ResponseReturnValue:
+    """What changes by itself; nothing when the browser has it already."""
+    parts, mark = _parts(asked_for())
+    if request.headers.get("If-None-Match", "").strip('"') == mark:
+        return "", 204
+    response = make_response("".join(parts.values()))
+    response.headers["ETag"] = f'"{mark}"'
+    return response
+
+
+@blueprint.get("/sessions/end")
+def ask_end_all() -> ResponseReturnValue:
+    """Ask before ending the sessions that were picked."""
+    return _ask(request.args.getlist("ids"))
+
+
+@blueprint.get("/sessions/<session_id>/end")
+def ask_end(session_id: str) -> ResponseReturnValue:
+    """Ask before ending a session, where no script can."""
+    return _ask([session_id])
+
+
+def _ask(ids: list[str]) -> ResponseReturnValue:
+    back = local_path(request.args.get("back")) or "/sessions"
+    if not ids:
+        return redirect(back, 303)
+    found = services().sessions.some(person(), ids[:MAX_AT_ONCE])
+    return render_template("end.html", sessions=found, back=back, person=person())
+
+
+@blueprint.post("/sessions/end")
+def end() -> ResponseReturnValue:
+    """End sessions; again is fine."""
+    ids = request.form.getlist("ids")
+    if not 0 < len(ids) <= MAX_AT_ONCE:
+        raise InvalidRequest([FieldError("ids", f"name 1 to {MAX_AT_ONCE} sessions")])
+    services().sessions.stop_all(person(), ids)
+    return (
+        rows() if by_htmx() else redirect(local_path(request.form.get("back")) or "/sessions", 303)
+    )

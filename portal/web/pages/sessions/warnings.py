@@ -1,0 +1,69 @@
+"""Whose time is nearly up, and what nobody uses: the warnings above the list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from flask import Flask, g
+
+from portal.core.admin.administration import SiteRules
+from portal.core.session.idle import Unused, unused, warning_span
+from portal.core.session.session import Session
+from portal.core.session.status import ENDS_SOON, ends_soon
+from portal.web.context import person, services
+
+
+@dataclass(frozen=True)
+class Ending:
+    """One's own session that ends soon, and how many minutes more it could get."""
+
+    session: Session
+    more: int
+
+
+def ending_sessions() -> list[Ending]:
+    """Of whoever asks, the next one first."""
+    sessions, before = services().sessions, services().clock() + ENDS_SOON
+    found = sessions.store.ending(person().name, before)
+    return [Ending(session, sessions.extension(session)) for session in found]
+
+
+def is_ending(session: Session) -> bool:
+    """Whether to warn about this session."""
+    return ends_soon(session, services().clock())
+
+
+def unused_sessions() -> list[tuple[Session, Unused]]:
+    """Those of whoever asks that end soon since nobody uses them, the next one first."""
+    rules = _rules()
+    if rules.idle_minutes is None:
+        return []
+    span = timedelta(minutes=rules.idle_minutes) - warning_span(rules)
+    found = services().sessions.store.unused(person().name, services().clock() - span)
+    said = [(session, unused_of(session)) for session in found]
+    warned = [(session, idle) for session, idle in said if idle is not None and idle.warned]
+    return sorted(warned, key=lambda one: (one[1].ends, one[0].id))
+
+
+def unused_of(session: Session) -> Unused | None:
+    """What to say of a session that nobody uses."""
+    return unused(session, _rules(), services().clock())
+
+
+def _rules() -> SiteRules:
+    # Once for all rows of a page.
+    if "site_rules" not in g:
+        g.site_rules = services().administration.rules()
+    rules: SiteRules = g.site_rules
+    return rules
+
+
+def install(app: Flask) -> None:
+    """Give the templates these words."""
+    app.jinja_env.globals.update(
+        ending_sessions=ending_sessions,
+        is_ending=is_ending,
+        unused_sessions=unused_sessions,
+        unused_of=unused_of,
+    )
