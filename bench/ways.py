@@ -24,7 +24,8 @@ from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.cli.main import main as slipway
 from portal.config import Settings, load_settings
-from portal.core.apps.access import gateway_name, hash_secret
+from portal.core.apps.access import gateway_name
+from portal.core.auth.person import hash_secret
 from portal.runner import gateway
 
 ROOT = Path(__file__).parents[1]

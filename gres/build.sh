@@ -8,11 +8,12 @@ source_dir=$(cd "$(dirname "$0")/.." && pwd)
 out=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/portal/core" "$work/portal/gpu"
+mkdir -p "$work/portal/core/cluster" "$work/portal/gpu"
 # Empty: the portal's own would bring Flask along.
 : > "$work/portal/__init__.py"
 : > "$work/portal/core/__init__.py"
-cp "$source_dir/portal/core/cluster/fgpu.py" "$work/portal/core/"
+: > "$work/portal/core/cluster/__init__.py"
+cp "$source_dir/portal/core/cluster/fgpu.py" "$work/portal/core/cluster/"
 cp "$source_dir"/portal/gpu/*.py "$work/portal/gpu/"
 printf 'import sys\nfrom portal.gpu.cli import main\nsys.exit(main())\n' > "$work/__main__.py"
 find "$work" -exec touch -d '2000-01-01 00:00Z' {} +

@@ -16,7 +16,7 @@ from portal.core.apps.origins import Mode, Origins, PortRules, Range
 from portal.core.auth.logins import Terms
 from portal.core.cluster.fgpu import Compute, GpuKind, Sharing, parse_ratio
 from portal.core.cluster.gpu_offers import Gpus
-from portal.core.launch.request import Memory
+from portal.core.units import Memory
 
 FROZEN = ConfigDict(frozen=True, extra="forbid")
 _FROM_OUTSIDE = {

@@ -23,10 +23,10 @@ from portal.adapters.slurm.client import Slurm
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import Completed
 from portal.config import Settings
-from portal.core.apps.access import Traffic
 from portal.core.apps.catalog import AppSpec, Catalog, Image
 from portal.core.auth.accounts import Standing
 from portal.core.job.description import Rules
+from portal.core.session.idle import Traffic
 from portal.core.session.session import Session
 from portal.errors import OutcomeUnknown, Unavailable
 from portal.services.admin.administration import Administration, caller_address

@@ -10,7 +10,7 @@ from portal.adapters.encryption import read_keys
 from portal.config import Settings, WebSettings
 from portal.core.cluster.fgpu import GpuKind, to_number
 from portal.core.cluster.gpu_offers import Gpus, is_of
-from portal.core.cluster.jobs import Node
+from portal.core.cluster.inventory import Node
 from portal.core.interfaces.systems import Scheduler
 from portal.errors import PortalError
 from portal.services.container import Services

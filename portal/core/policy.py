@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from portal.core.admin.administration import SiteRules
 from portal.core.apps.catalog import Catalog, Image
-from portal.core.cluster.effective_limits import size
 from portal.core.cluster.fgpu import Slice
 from portal.core.cluster.gpu_offers import Gpus
-from portal.core.cluster.jobs import Partition
-from portal.core.launch.request import LaunchRequest
+from portal.core.cluster.inventory import Partition
+from portal.core.launch.request import LaunchRequest, parse_launch
+from portal.core.launch.templates import FIELD, Template, fill
+from portal.core.site_rules import SiteRules
+from portal.core.units import floor_size
 from portal.errors import FieldError, InvalidRequest
 
 
@@ -35,10 +36,11 @@ def decide(
 ) -> Decision:
     """Return what will run, or raise InvalidRequest naming all that cannot be.
 
-    `partitions` are those open to whoever asks, with that person's bounds (core/cluster/effective_limits.py). Only
-    what can never be granted is refused here: a request that fits an empty cluster goes to Slurm,
-    which decides when. None means that nothing is known yet, so nothing is bounded. The catalog
-    is what this person may see: an image hidden from them is like one that does not exist.
+    `partitions` are those that the person may use, with that person's effective limits
+    (core/cluster/effective_limits.py). Only what can never be granted is refused here:
+    a request that fits an empty cluster goes to Slurm, which decides when. None means that Slurm
+    has not been read yet, so nothing is bounded. The catalog holds what this person may see: an
+    image hidden from them is treated as one that does not exist.
     """
     image = catalog.image(request.environment, request.version)
     problems = [] if image else [_missing_image(request, catalog)]
@@ -59,10 +61,11 @@ def granted_gpu(
 
     A group that is not there is refused by its own field, and says nothing of GPUs.
     """
+    wanted = request.resources
     if partitions is None:
-        return gpus.grant(request.resources, None)
+        return gpus.grant(wanted.fgpu, wanted.gpu_kind, None)
     group = group_for(request.resource_group, partitions)
-    return gpus.grant(request.resources, group, partitions) if group else None
+    return gpus.grant(wanted.fgpu, wanted.gpu_kind, group, partitions) if group else None
 
 
 def cap_problems(request: LaunchRequest, rules: SiteRules) -> list[FieldError]:
@@ -70,7 +73,7 @@ def cap_problems(request: LaunchRequest, rules: SiteRules) -> list[FieldError]:
     cap, asked = rules.max_shared_memory_mb, request.resources.shared_memory
     if cap is None or asked is None or asked <= cap:
         return []
-    text = f"an administrator allows {size(cap)} of shared memory at most"
+    text = f"an administrator allows {floor_size(cap)} of shared memory at most"
     return [FieldError("resources.shared_memory", text)]
 
 
@@ -104,3 +107,27 @@ def resource_problems(request: LaunchRequest, partitions: Sequence[Partition]) -
     if group.max_minutes is not None and (request.time_limit or 0) > group.max_minutes:
         problems.append(FieldError("time_limit", group.too_much("time")))
     return problems
+
+
+def misfit(
+    template: Template,
+    partitions: Sequence[Partition] | None,
+    rules: SiteRules,
+    gpus: Gpus,
+    group: str | None = None,
+) -> str:
+    """Why a person with these partitions could not launch with a template; "" where they could.
+
+    `group` is the resource group that was chosen beside it, if any.
+    """
+    asked = {"environment": "any", "resource_group": group, FIELD: template.name}
+    try:
+        request = parse_launch(fill(asked, [template]))
+    except InvalidRequest as error:
+        problems: Sequence[FieldError] = error.errors
+    else:
+        problems = cap_problems(request, rules)
+        problems += resource_problems(request, partitions) if partitions is not None else []
+        gpu = granted_gpu(request, partitions, gpus)
+        problems += [gpu] if isinstance(gpu, FieldError) else []
+    return "; ".join(problem.message for problem in problems)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
+    ConfigDict,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     ValidationError,
@@ -216,3 +217,33 @@ def _message(detail: dict[str, Any]) -> str:
 def at_field(field: str, message: str) -> PydanticCustomError:
     """An error that belongs to another field than the one whose validator found it."""
     return PydanticCustomError("other_field", "{said}", {"field": field, "said": message})
+
+
+WORD = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+
+
+WORD_RULE = (
+    "use up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
+)
+
+
+Word = Annotated[str, Matching(WORD, WORD_RULE)]
+
+
+# Inputs may be secrets: an error that gets into a log repeats none.
+STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+
+
+_CHECKED = ConfigDict(extra="forbid", frozen=True, strict=True, from_attributes=True)
+
+
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("use printable characters, in one line")
+    return text
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("this must not be empty")
+    return text

@@ -27,8 +27,8 @@ class SpecError(ValueError):
 class AppStart:
     """How to start one app; `timeout` in seconds until it must have answered `ready`.
 
-    What the fields mean is in core/apps/catalog.py, whose descriptions they come from. `origin` is where
-    browsers find the app, `asked` what its owner answered when asked.
+    The fields are described in core/apps/catalog.py, where they come from. `origin` is the app's
+    address in browsers, `asked` the owner's answer to the app's prompt.
     """
 
     __slots__ = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from portal.core.apps.access import Person
+from portal.core.auth.person import Person
 from portal.core.interfaces.systems import UserFiles
 from portal.core.launch.mounts import HOME, NAME, RULE, Folder
 from portal.errors import FieldError, InvalidRequest

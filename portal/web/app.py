@@ -26,11 +26,11 @@ from portal.web.auth import browser
 from portal.web.body import MAX_FIELDS, BoundedRequest
 from portal.web.body_timeout import Patience
 from portal.web.context import EXTENSION
+from portal.web.formatting import install_filters
 from portal.web.gate import views as gate
 from portal.web.json import SoundJson
 from portal.web.pages.admin import views as admin
 from portal.web.pages.sessions import warnings
-from portal.web.pages.sessions.rows import install_filters
 
 STATIC = Path(__file__).parent / "static"
 MAX_BODY = 1 << 20

@@ -13,8 +13,7 @@ from pydantic import BaseModel
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 from werkzeug.formparser import FormDataParser
 
-from portal.core.launch.request import STRICT
-from portal.core.validation import TooDeep, refuse_large, validated
+from portal.core.validation import STRICT, TooDeep, refuse_large, validated
 from portal.errors import FieldError, InvalidRequest, clip
 
 Model = TypeVar("Model", bound=BaseModel)

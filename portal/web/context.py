@@ -6,7 +6,7 @@ from typing import cast
 
 from flask import Flask, current_app, g, request
 
-from portal.core.apps.access import Person
+from portal.core.auth.person import Person
 from portal.errors import Unauthorized
 from portal.services.admin.administration import caller_address
 from portal.services.container import Services

@@ -8,10 +8,11 @@ from flask import Blueprint, request
 from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, Field
 
-from portal.core.apps.access import AppState, hash_secret
+from portal.core.apps.access import AppState
 from portal.core.apps.catalog import AppName
-from portal.core.launch.request import STRICT
+from portal.core.auth.person import hash_secret
 from portal.core.session.session import Session
+from portal.core.validation import STRICT
 from portal.errors import NotFound
 from portal.services.session.sessions import ReadyMessage, Usage
 from portal.web.auth.bearer import bearer

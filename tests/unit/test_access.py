@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from portal.core.apps.access import AppState, Person, hash_secret
+from portal.core.apps.access import AppState
 from portal.core.apps.origins import port_of
+from portal.core.auth.person import Person, hash_secret
 from portal.errors import Conflict, NotFound, Unauthorized
 from portal.services.session.sessions import ReadyMessage
 from tests.fakes import World

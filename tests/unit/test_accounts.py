@@ -6,9 +6,9 @@ import pytest
 
 from portal.adapters.ssh.accounts import LoginNodeAccounts
 from portal.core.admin.audit import JournalFilter
-from portal.core.apps.access import Person
 from portal.core.auth.accounts import read_missing, read_password_status
 from portal.core.auth.logins import BROWSER
+from portal.core.auth.person import Person
 from portal.errors import Unavailable
 from portal.services.auth.accounts import GONE, PASSWORD, REFUSED
 from tests.fakes import World

@@ -10,18 +10,17 @@ import pytest
 
 from portal.core.admin.administration import (
     CapsRequest,
-    Entry,
     ImageRequest,
     ImageRule,
-    SiteRules,
     TemplateRequest,
     mark,
     parse,
 )
-from portal.core.admin.audit import WORDS, JournalFilter, of_day, read_cursor
-from portal.core.apps.access import Person
+from portal.core.admin.audit import WORDS, Entry, JournalFilter, of_day, read_cursor
+from portal.core.auth.person import Person
 from portal.core.launch.request import parse_launch
 from portal.core.session.session import State
+from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, InvalidRequest, NotFound
 from portal.services.admin.administration import caller_address
 from portal.services.session.reconciler import Reconciler

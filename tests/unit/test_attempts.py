@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from portal.core.admin.audit import JournalFilter
-from portal.core.apps.access import Person
 from portal.core.auth.logins import network_of
+from portal.core.auth.person import Person
 from portal.services.admin.administration import caller_address
 from tests.fakes import World
 

@@ -8,15 +8,16 @@ import pytest
 
 from portal.adapters.ssh.transport import Completed
 from portal.core.apps.access import AppState
-from portal.core.interfaces.stores import SlurmStatus
+from portal.core.cluster.usage import SlurmStatus
 from portal.core.launch.request import parse_launch
 from portal.core.session.pending_reasons import Reason
 from portal.core.session.session import Cause, Session, State
-from portal.core.session.status import as_json, shown_reason
+from portal.core.session.status import shown_reason
 from portal.core.session.transitions import START_PATIENCE
 from portal.errors import Unauthorized
 from portal.services.session.reconciler import Reconciler
 from portal.services.session.sessions import Usage
+from portal.web.api.models import as_json
 from tests.fakes import APPS, World
 from tests.unit.test_reconcile import get, look
 from tests.unit.test_sessions import ALICE, REQUEST, ready, token_of

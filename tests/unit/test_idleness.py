@@ -7,11 +7,13 @@ from datetime import datetime, timedelta
 import pytest
 from pydantic import ValidationError
 
-from portal.core.admin.administration import CapsRequest, SiteRules
+from portal.core.admin.administration import CapsRequest
 from portal.core.admin.audit import JournalFilter
-from portal.core.apps.access import AppState, Traffic, gateway_name
+from portal.core.apps.access import AppState, gateway_name
 from portal.core.apps.catalog import AppSpec
+from portal.core.session.idle import Traffic
 from portal.core.session.session import UNUSED, Cause, Session, State
+from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, NotFound, Unavailable
 from portal.services.apps.proxy import Ways
 from portal.services.session.idle_culler import Idleness

@@ -10,9 +10,9 @@ from portal.adapters.ssh.transport import Completed
 from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.core.session.query import ListQuery, Page
 from portal.core.session.session import Session, State
-from portal.core.session.status import as_json
 from portal.errors import Conflict, InvalidRequest, OutcomeUnknown, Unavailable
 from portal.services.session.reconciler import Reconciler
+from portal.web.api.models import as_json
 from tests.fakes import CONTACT, World
 from tests.unit.test_sessions import ALICE
 

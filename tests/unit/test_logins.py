@@ -11,8 +11,8 @@ from sqlmodel import select
 
 from portal.adapters.db.tables import GrantRow, TicketRow
 from portal.core.admin.audit import JournalFilter
-from portal.core.apps.access import Person
 from portal.core.auth.logins import BROWSER, KINDS, TOKEN, Login
+from portal.core.auth.person import Person
 from portal.errors import InvalidRequest, NotFound
 from tests.fakes import World
 

@@ -24,7 +24,7 @@ from portal.core.admin.administration import (
     parse,
 )
 from portal.core.admin.audit import JournalFilter
-from portal.core.apps.access import Person
+from portal.core.auth.person import Person
 from portal.core.launch.presets import MAX_PRESETS
 from portal.core.launch.request import parse_launch
 from portal.errors import PortalError

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from portal.core.apps.access import AppState, Person
+from portal.core.apps.access import AppState
+from portal.core.auth.person import Person
 from portal.core.launch.request import parse_launch
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, Gone, InvalidRequest, NotFound, Unauthorized, Unavailable

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from portal.adapters.ssh.transport import Completed
-from portal.core.apps.access import Person
+from portal.core.auth.person import Person
 from portal.core.launch.request import parse_launch
 from portal.core.session.query import ListQuery
 from portal.core.session.session import Session, State

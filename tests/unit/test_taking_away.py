@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from portal.core.admin.audit import JournalFilter
-from portal.core.apps.access import AppState, AppWish, Person, hash_secret, public_key
+from portal.core.apps.access import AppState, AppWish, public_key
+from portal.core.auth.person import Person, hash_secret
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, NotFound, StillOpen, Unauthorized
 from tests.fakes import World

@@ -40,7 +40,7 @@ from portal.core.apps.access import (
     ssh_key,
 )
 from portal.core.apps.origins import Choice, Places, Seeker
-from portal.core.interfaces.stores import Placed
+from portal.core.interfaces.access import Placed
 from portal.core.session.session import LIVE
 
 

@@ -13,15 +13,10 @@ from sqlmodel import Session as Database
 from sqlmodel import col, delete, select
 
 from portal.adapters.db.tables import ImageRuleRow, JournalRow, SiteRuleRow, TemplateRow
-from portal.core.admin.administration import (
-    MAX_PLACE,
-    Entry,
-    ImageRule,
-    SiteRules,
-    Template,
-    mark,
-)
-from portal.core.admin.audit import JournalFilter
+from portal.core.admin.administration import ImageRule, mark
+from portal.core.admin.audit import Entry, JournalFilter
+from portal.core.launch.templates import MAX_PLACE, Template
+from portal.core.site_rules import SiteRules
 from portal.errors import Conflict
 
 OVERTAKEN = (

@@ -23,10 +23,9 @@ from portal.adapters.db.reencrypt import place_of
 from portal.adapters.db.session_query import read_page
 from portal.adapters.db.tables import ClusterRow, LaunchKeyRow, SessionEnvRow, SessionRow
 from portal.adapters.encryption import Sealer, is_sealed
-from portal.core.cluster.jobs import Partition
+from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Limits
-from portal.core.cluster.usage import Use
-from portal.core.interfaces.stores import SlurmStatus
+from portal.core.cluster.usage import SlurmStatus, Use
 from portal.core.session.idle import Measured
 from portal.core.session.query import ListQuery, Page
 from portal.core.session.session import LIVE, OVER, Session, State

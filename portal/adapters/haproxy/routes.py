@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 
 from portal.adapters.haproxy.runtime_api import Haproxy, Process
-from portal.core.apps.access import Traffic
+from portal.core.session.idle import Traffic
 
 CANARY = "slipway"
 """An entry that is there as long as HAProxy has not forgotten the map."""

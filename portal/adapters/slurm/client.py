@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from portal.adapters.slurm import commands, estimate, sacctmgr
 from portal.adapters.ssh import key_commands
 from portal.adapters.ssh.transport import Completed, Transport
-from portal.core.cluster.jobs import Estimate, JobReport, Node, Partition
+from portal.core.cluster.inventory import Node, Partition
+from portal.core.cluster.jobs import Estimate, JobReport
 from portal.core.cluster.limits import Limits
 from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
 
@@ -129,7 +130,7 @@ class Slurm:
         refusal = _refusal(done)
         if not isinstance(refusal, InvalidRequest):
             raise refusal
-        return Estimate(None, "", f"Slurm would not take it: {words_of(done)}")
+        return Estimate(None, "", f"Slurm would not take it: {done.error_text()}")
 
     def cancel(self, user: str, *job_ids: str) -> None:
         """Cancel a user's jobs, all with one command; a job that is over already is fine.
@@ -146,7 +147,7 @@ class Slurm:
         if done.code in (124, 137):
             raise Unavailable("Slurm took too long to cancel the job.")
         if done.code != 0 and (wrong or not said):
-            raise Unavailable(f"Slurm did not cancel the job: {words_of(done)}")
+            raise Unavailable(f"Slurm did not cancel the job: {done.error_text()}")
 
     def _limited(self, argv: Sequence[str]) -> list[str]:
         """A command that ends by itself when Slurm takes too long: that is not the user's doing."""
@@ -165,14 +166,14 @@ class Slurm:
         argv = ["/bin/sh", "-c", " && ".join(steps)]
         done = self._transport.run(user, argv, f"{spec}\n".encode(), self._seconds)
         if done.code != 0:
-            raise Unavailable(f"The session's folder could not be made: {words_of(done)}")
+            raise Unavailable(f"The session's folder could not be made: {done.error_text()}")
 
     def release(self, user: str, job_id: str) -> None:
         """Take a hold of the user's own away; a job that is not held is fine."""
         argv = self._limited(commands.release_argv(job_id))
         done = self._transport.run(user, argv, seconds=self._seconds + 5)
         if done.code != 0:
-            raise Unavailable(f"Slurm did not release the job: {words_of(done)}")
+            raise Unavailable(f"Slurm did not release the job: {done.error_text()}")
 
     # As the operator
 
@@ -186,7 +187,7 @@ class Slurm:
         argv = commands.extend_argv(job_id, minutes)
         done = self._transport.run(self._operator, argv, seconds=self._seconds)
         if done.code != 0:
-            raise Unavailable(f"Slurm did not extend the time: {words_of(done)}")
+            raise Unavailable(f"Slurm did not extend the time: {done.error_text()}")
 
     # As the reader
 
@@ -262,19 +263,12 @@ class Slurm:
         if done.code != 0:
             down = any(word in done.stderr for word in _DOWN)
             kind = Unavailable if down or not done.stderr.strip() else _RefusedError
-            raise kind(f"Slurm does not answer: {words_of(done)}")
+            raise kind(f"Slurm does not answer: {done.error_text()}")
         return done.stdout.decode(errors="replace")
 
 
 class _RefusedError(Unavailable):
     """Slurm answers, but not this question."""
-
-
-def words_of(done: Completed) -> str:
-    """The last line of what a command complained of."""
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
-    said = lines[-1] if lines else f"exit code {done.code}"
-    return said.removeprefix("sbatch: error: ").removeprefix("allocation failure: ")
 
 
 def _plugin_words(done: Completed) -> str:
@@ -292,7 +286,7 @@ def _refusal(done: Completed) -> Exception:
             "Slurm does not answer, so nothing can be launched right now. Running sessions are "
             "not affected. Try again in a few minutes."
         )
-    text = _plugin_words(done) or words_of(done).removeprefix("Batch job submission failed: ")
+    text = _plugin_words(done) or done.error_text().removeprefix("Batch job submission failed: ")
     said = done.stderr.lower()
     field = next((name for word, name in _FIELDS if word.lower() in said), "")
     return InvalidRequest([FieldError(field, f"Slurm refused it: {text}")])

@@ -11,7 +11,8 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 
-from portal.core.cluster.jobs import JobReport, JobState, Node, NodeGpus, Partition, job_state
+from portal.core.cluster.inventory import Node, NodeGpus, Partition
+from portal.core.cluster.jobs import JobReport, JobState, job_state
 from portal.core.cluster.limits import Amount
 
 SEPARATOR = "\x1f"

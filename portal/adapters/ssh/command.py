@@ -63,6 +63,12 @@ class Completed:
     stdout: bytes
     stderr: str
 
+    def error_text(self) -> str:
+        """The last line of stderr without Slurm's prefixes; else the exit code."""
+        lines = [line for line in self.stderr.splitlines() if line.strip()]
+        last = lines[-1] if lines else f"exit code {self.code}"
+        return last.removeprefix("sbatch: error: ").removeprefix("allocation failure: ")
+
 
 class Channel(Protocol):
     """What is used of paramiko's channels."""

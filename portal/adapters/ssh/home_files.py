@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from portal.adapters.slurm.client import words_of
 from portal.adapters.ssh import folder_commands, key_commands, log_commands
 from portal.adapters.ssh.command import Completed
 from portal.adapters.ssh.transport import Transport
@@ -26,7 +25,7 @@ class HomeFiles:
         folder = f"{self._directory}/sessions/{session}"
         done = self._transport.run(user, ["rm", "-rf", "--", folder])
         if done.code != 0:
-            raise Unavailable(f"The session's files could not be deleted: {words_of(done)}")
+            raise Unavailable(f"The session's files could not be deleted: {done.error_text()}")
 
     def read_log(self, user: str, session: str, offset: int, limit: int) -> bytes:
         """Up to `limit` bytes of the session's log from `offset` on; b"" when there is none.
@@ -54,7 +53,7 @@ class HomeFiles:
         if done.code == log_commands.NO_FILE:
             raise Conflict("The session's log is not a regular file any more, so it is not read.")
         if done.code != 0:
-            raise Unavailable(f"The session's log could not be read: {words_of(done)}")
+            raise Unavailable(f"The session's log could not be read: {done.error_text()}")
         return done.stdout[:limit]
 
     def _log_file(self, session: str) -> str:
@@ -80,7 +79,7 @@ class HomeFiles:
         if refusal := folder_commands.make_refusal(done):
             raise InvalidRequest([FieldError("folder", refusal)])
         if done.code != 0:
-            raise Unavailable(f"The folder could not be made: {words_of(done)}")
+            raise Unavailable(f"The folder could not be made: {done.error_text()}")
         return folder_commands.make_parse(done.stdout, name)
 
     def _ask(self, user: str, argv: Sequence[str]) -> Completed:
@@ -88,7 +87,7 @@ class HomeFiles:
             user, argv, seconds=folder_commands.DEADLINE, most=folder_commands.MOST_OUTPUT
         )
         if done.code != 0:
-            raise Unavailable(f"Your folders cannot be looked at right now: {words_of(done)}")
+            raise Unavailable(f"Your folders cannot be looked at right now: {done.error_text()}")
         return done
 
     def container_key(self, user: str, new: bool = False) -> str:
@@ -96,5 +95,5 @@ class HomeFiles:
         done = self._transport.run(user, key_commands.key_argv(self._directory, new))
         key = find_private_key(done.stdout.decode(errors="replace"))
         if done.code != 0 or key is None:
-            raise Unavailable(f"Your SSH key could not be made: {words_of(done)}")
+            raise Unavailable(f"Your SSH key could not be made: {done.error_text()}")
         return key

@@ -8,49 +8,31 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.cluster.limits import Limits
-from portal.core.launch.request import (
-    MAX_MEMORY_MB,
-    MIN_MEMORY_MB,
+from portal.core.launch.request import Resources
+from portal.core.launch.templates import Description, Place, Template, Title
+from portal.core.site_rules import IDLE_CPU_PERCENT, SiteRules
+from portal.core.units import Minutes, Percent, SharedMemory
+from portal.core.validation import (
+    _CHECKED,
     STRICT,
     WORD,
     WORD_RULE,
-    Fgpu,
-    GpuKindName,
-    Resources,
-    SharedMemory,
+    Matching,
     Word,
+    at_most,
+    check,
+    names_of,
+    wrong,
 )
-from portal.core.validation import Matching, at_most, check, checked, names_of, wrong
 from portal.errors import FieldError, InvalidRequest
 
-_CHECKED = ConfigDict(extra="forbid", frozen=True, strict=True, from_attributes=True)
-
-MAX_PLACE = 100_000
 MAX_PRINCIPALS = 200
-Minutes = Annotated[int, Field(ge=1, le=525_600, description="minutes")]
-Percent = Annotated[int, Field(ge=1, le=100, description="percent of one core")]
-IDLE_CPU_PERCENT = 10
-Place = Annotated[int, Field(ge=0, le=MAX_PLACE)]
 
 
-def _one_line(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("use printable characters, in one line")
-    return text
-
-
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("this must not be empty")
-    return text
-
-
-Title = Annotated[str, Field(min_length=1, max_length=60), checked(_one_line), checked(_not_blank)]
-Description = Annotated[str, Field(max_length=200), checked(_one_line)]
 Principal = Annotated[
     str,
     Matching(
@@ -64,25 +46,6 @@ Principals = Annotated[
     tuple[Principal, ...], Field(strict=False, max_length=MAX_PRINCIPALS), at_most(MAX_PRINCIPALS)
 ]
 SeenBy = Literal["everybody", "some", "nobody"]
-
-
-class Template(BaseModel):
-    """Resources with a name, kept by administrators; memory in MiB, time in minutes."""
-
-    model_config = _CHECKED
-
-    name: Word
-    title: Title
-    description: Description = ""
-    cpus: Annotated[int, Field(ge=1, le=4096)]
-    memory_mb: Annotated[int, Field(ge=MIN_MEMORY_MB, le=MAX_MEMORY_MB)]
-    shared_memory_mb: Annotated[int, Field(ge=1, le=MAX_MEMORY_MB)] | None = None
-    fgpu: Fgpu | None = None
-    gpu_kind: GpuKindName | None = None
-    time_limit: Minutes | None = None
-    resource_group: Word | None = None
-    place: Place = 0
-    """Templates are shown in this order, then by name."""
 
 
 class TemplateRequest(BaseModel):
@@ -196,42 +159,6 @@ class CapsRequest(BaseModel):
         same = (self.idle_minutes, self.idle_warning) == old
         since = before.idle_set if same else now
         return SiteRules(**plain, max_shared_memory_mb=self.max_shared_memory, idle_set=since)
-
-
-class SiteRules(BaseModel):
-    """Caps that Slurm has no word for; None is no cap."""
-
-    model_config = _CHECKED
-
-    max_shared_memory_mb: Annotated[int, Field(ge=1, le=MAX_MEMORY_MB)] | None = None
-    idle_minutes: Minutes | None = None
-    """How long a session may be unused before it is ended; None: for ever."""
-    idle_warning: Minutes | None = None
-    """How long before that its owner is warned; None: the usual span."""
-    idle_cpu_percent: Percent = IDLE_CPU_PERCENT
-    """How much of one core a job uses that is at work though nobody touches it."""
-    idle_set: Annotated[datetime, Field(strict=False)] | None = None
-    """When these rules about unused sessions began to hold."""
-    public_apps: bool = True
-    """Whether owners may open apps to everybody."""
-    preferred_ports: bool = True
-    """Whether people may ask for a port of the pool."""
-
-
-class Entry(BaseModel):
-    """One line of the journal: who did what, when, to what, and from where."""
-
-    model_config = ConfigDict(frozen=True, from_attributes=True)
-
-    id: int = 0
-    """Given by the store; later entries have larger ones."""
-    time: datetime
-    who: str
-    action: str
-    """One of core/admin/audit.py's words, such as "session.launch"."""
-    target: str = ""
-    detail: str = ""
-    address: str = ""
 
 
 Asked = TypeVar("Asked", bound=BaseModel)

@@ -16,9 +16,6 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from portal.core.cluster.effective_limits import cores, exact_size
-from portal.core.cluster.gpu_offers import words
-from portal.core.session.session import Session
 from portal.core.validation import checked, wrong
 from portal.errors import FieldError, InvalidRequest
 
@@ -101,27 +98,6 @@ class JournalQuery(JournalFilter):
     cursor: str | None = None
 
 
-def describe_launch(session: Session) -> str:
-    """What was asked for, in a line of the journal: names of variables, never their values."""
-    parts = [
-        f"{session.environment} {session.version}",
-        cores(session.cpus),
-        exact_size(session.memory_mb),
-        f"shared memory {exact_size(session.shm_mb)}",
-    ]
-    if session.fgpu is not None:
-        parts.append(f"{words(session.fgpu)} {session.gpu_kind}".rstrip())
-    if session.partition:
-        parts.append(f"group {session.partition}")
-    if session.time_limit:
-        parts.append(f"{session.time_limit} minutes")
-    if session.mounts:
-        parts.append("folders " + " ".join(mount.folder for mount in session.mounts))
-    if session.env_names:
-        parts.append("variables " + " ".join(session.env_names))
-    return f"{session.name}: {', '.join(parts)}"
-
-
 def of_day(day: str) -> tuple[datetime, datetime]:
     """First and last moment (UTC) of a day such as 2026-11-21; raises InvalidRequest."""
     try:
@@ -140,3 +116,19 @@ def read_cursor(cursor: str | None) -> int | None:
     if not _FIRST <= number <= _LAST:
         raise InvalidRequest([FieldError("cursor", "use the cursor of an earlier answer")])
     return number
+
+
+class Entry(BaseModel):
+    """One line of the journal: who did what, when, to what, and from where."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    id: int = 0
+    """Given by the store; later entries have larger ones."""
+    time: datetime
+    who: str
+    action: str
+    """One of core/admin/audit.py's words, such as "session.launch"."""
+    target: str = ""
+    detail: str = ""
+    address: str = ""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from portal.core.admin.administration import ImageRule, SiteRules, Template
-from portal.core.cluster.effective_limits import cores, exact_size
-from portal.core.cluster.gpu_offers import words
+from portal.core.admin.administration import ImageRule
+from portal.core.launch.templates import Template
+from portal.core.site_rules import SiteRules
+from portal.core.units import exact_size, format_cores, format_fgpu
 
 
 def describe_template(template: Template) -> str:
     """A template in a line of the journal."""
-    parts = [cores(template.cpus), exact_size(template.memory_mb)]
+    parts = [format_cores(template.cpus), exact_size(template.memory_mb)]
     if template.shared_memory_mb is not None:
         parts.append(f"shared memory {exact_size(template.shared_memory_mb)}")
     if template.fgpu is not None:
-        parts.append(f"{words(template.fgpu)} {template.gpu_kind or ''}".rstrip())
+        parts.append(f"{format_fgpu(template.fgpu)} {template.gpu_kind or ''}".rstrip())
     if template.time_limit is not None:
         parts.append(f"{template.time_limit} minutes")
     if template.resource_group is not None:

@@ -7,7 +7,6 @@ and routing are one look-up.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -62,15 +61,6 @@ class AppWish:
 
 
 @dataclass(frozen=True)
-class Traffic:
-    """What browsers have sent to one app of one session since HAProxy began to count."""
-
-    requests: int
-    """Requests that an unused window would not send by itself."""
-    bytes: int
-
-
-@dataclass(frozen=True)
 class Ticket:
     """Permission to enter one app once, within seconds."""
 
@@ -112,11 +102,6 @@ def ssh_key(label: str) -> str:
     return f"{label}.ssh"
 
 
-def hash_secret(secret: str) -> str:
-    """How every secret is stored: SHA-256, which is enough for long random values."""
-    return hashlib.sha256(secret.encode()).hexdigest()
-
-
 def gateway_name(app: str, session: str) -> str:
     """The TLS name under which a session's gateway hands on to one app's socket."""
     return f"{app}.{session}.slipway"
@@ -151,17 +136,3 @@ class Redeemed:
     """False where the browser keeps the cookie that it has."""
     dropped: tuple[str, ...] = ()
     """Keys of older browsers, which had to make room."""
-
-
-@dataclass(frozen=True)
-class Person:
-    """Who is asking."""
-
-    name: str
-    admin: bool
-    login: str
-    """Identifies the login or token they came with."""
-
-    def may_see(self, session: Session) -> bool:
-        """Whether this person may see and end the session."""
-        return self.admin or self.name == session.owner

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Protocol
 
 NO_SHELLS = frozenset({"nologin", "false"})
 """Names of login shells that let nobody in."""
@@ -19,18 +18,6 @@ class Standing:
     """Whether it lets the account in: expired ones, for one, it does not."""
     password: str = ""
     """"P" for a usable password, "L" for a locked one, "" where that cannot be told."""
-
-
-class Accounts(Protocol):
-    """The login node's word about accounts. Raises Unavailable where it has none."""
-
-    def missing(self, names: Collection[str]) -> set[str]:
-        """Those of these accounts that do not exist or have no shell to log in with."""
-        ...
-
-    def standing(self, user: str) -> Standing:
-        """Whether an account is let in right now, and what is seen of its password."""
-        ...
 
 
 def read_missing(names: Collection[str], passwd: str) -> set[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
-from portal.core.cluster.jobs import JobReport, Partition
+from portal.core.cluster.inventory import Partition
+from portal.core.cluster.jobs import JobReport
 from portal.core.cluster.limits import (
     Amount,
     Association,
@@ -18,6 +19,7 @@ from portal.core.cluster.limits import (
     standing,
     standing_of_job,
 )
+from portal.core.units import floor_size, format_cores
 
 PLACE = "{amount}"
 """Stands in the words about a limit on GPUs where the amount belongs."""
@@ -78,10 +80,16 @@ def _bounds(partition: Partition, own: Standing | None) -> Bounds:
     cpus, memory_mb = partition.max_cpus, partition.max_memory_mb
     return Bounds(
         cpus=_tightest(
-            [_largest(cpus, cores), *_of_one_kind(partition, own, lambda a: a.cpus, cores)]
+            [
+                _largest(cpus, format_cores),
+                *_of_one_kind(partition, own, lambda a: a.cpus, format_cores),
+            ]
         ),
         memory_mb=_tightest(
-            [_largest(memory_mb, size), *_of_one_kind(partition, own, lambda a: a.memory_mb, size)]
+            [
+                _largest(memory_mb, floor_size),
+                *_of_one_kind(partition, own, lambda a: a.memory_mb, floor_size),
+            ]
         ),
         minutes=_tightest(_minutes(partition, own)),
         jobs=_tightest(_jobs(own)),
@@ -203,20 +211,3 @@ def _jobs(own: Standing | None) -> Iterator[Bound]:
     value, who = next(((v, w) for v, w in found if v is not None), (None, ""))
     if value is not None:
         yield Bound(value, f"you may have {value} running jobs at once ({who})")
-
-
-def cores(number: int) -> str:
-    """Write a number of cores."""
-    return f"{number} core" if number == 1 else f"{number} cores"
-
-
-def size(mb: int) -> str:
-    """Write MiB so that entering it again never asks for more: rounded down."""
-    if mb < 1024:
-        return f"{mb} MB"
-    return f"{mb * 10 // 1024 / 10:g} GB"
-
-
-def exact_size(mb: int) -> str:
-    """Write MiB so that nothing is lost."""
-    return f"{mb // 1024} GB" if mb % 1024 == 0 else f"{mb} MB"

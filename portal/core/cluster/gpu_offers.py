@@ -9,8 +9,8 @@ from fractions import Fraction
 
 from portal.core.cluster.effective_limits import PLACE
 from portal.core.cluster.fgpu import GpuKind, Slice, smallest
-from portal.core.cluster.jobs import NodeGpus, Partition
-from portal.core.launch.request import Resources
+from portal.core.cluster.inventory import NodeGpus, Partition
+from portal.core.units import fgpu_number, floor_size, format_fgpu
 from portal.errors import FieldError
 
 AMOUNT, KIND = "resources.fgpu", "resources.gpu_kind"
@@ -55,26 +55,30 @@ class Gpus:
         return [offer for offer in found if offer.amounts]
 
     def grant(
-        self, asked: Resources, group: Partition | None, elsewhere: Iterable[Partition] = ()
+        self,
+        fgpu: float | None,
+        kind_name: str | None,
+        group: Partition | None,
+        elsewhere: Iterable[Partition] = (),
     ) -> Slice | FieldError | None:
         """What a request for a GPU comes to, or why it never can; None where it asks for none.
 
         Without a group nothing is known of Slurm yet, so only the settings bound it.
         """
-        if asked.fgpu is None:
+        if fgpu is None:
             return None
         if not self.kinds:
             return FieldError(AMOUNT, "there are no GPUs here")
         if group is None:
-            return self._unbounded(asked.fgpu, asked.gpu_kind)
+            return self._unbounded(fgpu, kind_name)
         found = dict(self.within(group))
         if not found:
             return FieldError(AMOUNT, _none_in(group, filter(self.offers, elsewhere)))
-        kind = _choose(found, asked.gpu_kind)
+        kind = _choose(found, kind_name)
         if kind is None:
             return _unknown(found)
         offer = _offer(kind, found[kind], group)
-        return smallest(offer.amounts, asked.fgpu) or FieldError(AMOUNT, offer.why)
+        return smallest(offer.amounts, fgpu) or FieldError(AMOUNT, offer.why)
 
     def _unbounded(self, fgpu: float, name: str | None) -> Slice | FieldError:
         kind = _choose(self.kinds, name)
@@ -110,11 +114,11 @@ def _too_much(one: Slice, kind: GpuKind, group: Partition) -> str:
         most, why = kind.fgpu(0, group.max_gpus), group.too_much("gpus")
     else:
         return ""
-    return why.replace(PLACE, words(most))
+    return why.replace(PLACE, format_fgpu(most))
 
 
 def _at_most(fgpu: Fraction) -> str:
-    return f"a session here can have {words(fgpu)} at most"
+    return f"a session here can have {format_fgpu(fgpu)} at most"
 
 
 def _unshared(kind: GpuKind) -> str:
@@ -138,6 +142,16 @@ def _none_in(group: Partition, having: Iterable[Partition]) -> str:
     return f"{group.name} has no GPUs" + where
 
 
-def words(fgpu: Fraction | float) -> str:
-    """Write an amount: "0.5 fGPU"."""
-    return f"{round(float(fgpu), 3):g} fGPU"
+def share(memory_mb: int, sm_percent: int | None, kind: GpuKind | None = None) -> str:
+    """What a slice has, in a sentence's words."""
+    memory = f"{floor_size(memory_mb)} of GPU memory"
+    if sm_percent is None or (kind is not None and kind.compute == "none"):
+        return memory
+    return f"{memory} and {sm_percent} % of the multiprocessors"
+
+
+def unit_words(kind: GpuKind) -> str:
+    """What 1 fGPU of a kind is."""
+    part = "a whole GPU" if kind.unit == 1 else f"{fgpu_number(kind.unit)} of a GPU"
+    memory_mb, sm_percent = int(kind.memory_mb * kind.unit), int(100 * kind.unit)
+    return f"{kind.title}: 1 fGPU is {part}, with {share(memory_mb, sm_percent, kind)}"

@@ -8,7 +8,8 @@ from fractions import Fraction
 
 from portal.core.cluster.fgpu import GpuKind
 from portal.core.cluster.gpu_offers import Gpus, is_of
-from portal.core.cluster.jobs import JobReport, Node, NodeGpus
+from portal.core.cluster.inventory import Node, NodeGpus
+from portal.core.cluster.jobs import JobReport
 
 
 @dataclass(frozen=True)

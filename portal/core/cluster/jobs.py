@@ -6,30 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from portal.core.launch.mounts import MountPoint
-from portal.core.launch.request import format_size
-
-
-@dataclass(frozen=True)
-class JobDescription:
-    """All that the batch script needs; memory in MiB, the time limit in minutes."""
-
-    session: str
-    user: str
-    cpus: int
-    memory_mb: int
-    partition: str | None
-    time_limit: int | None
-    image: str
-    toolkit: str
-    directory: str
-    """Where sessions and logs live, relative to the user's home."""
-    gres: str = ""
-    """The GPU that is asked for, as sbatch's --gres has it; "" for none."""
-    mounts: tuple[MountPoint, ...] = ()
-    dotfiles: tuple[str, ...] = ()
-    """Files of the user's home, relative to it, that the session's new home gets copies of."""
-
 
 class JobState(StrEnum):
     """Slurm's base states, with the ones that mean the same to us folded together."""
@@ -137,56 +113,3 @@ class Estimate:
     """Why there is no start, in words; empty where there is one."""
     later: bool = False
     """Slurm was not asked, as it had been a moment ago: worth asking again in a few seconds."""
-
-
-@dataclass(frozen=True)
-class NodeGpus:
-    """The GPUs of one kind in one node: how many, and their shards."""
-
-    kind: str
-    """Their Type in gres.conf; "" where they have none."""
-    gpus: int
-    shards: int = 0
-
-
-@dataclass(frozen=True)
-class Partition:
-    """One Slurm partition (to users: a resource group) and its largest node."""
-
-    name: str
-    default: bool
-    up: bool
-    max_cpus: int
-    max_memory_mb: int
-    max_minutes: int | None
-    gpus: tuple[NodeGpus, ...] = ()
-    """For each kind of GPU the most that one node has."""
-    max_shards: int | None = None
-    max_gpus: int | None = None
-    """The most that a session may have of them by somebody's limit; None where none is set."""
-
-    def too_much(self, what: str) -> str:
-        """Say why no request may ask for more "cpus", "memory" or "time".
-
-        Only somebody's limit bounds "shards" and "gpus" (core/cluster/effective_limits.py); the nodes' own bound is
-        a matter of their kind (core/cluster/gpu_offers.py).
-        """
-        match what:
-            case "cpus":
-                return f"the largest node here has {self.max_cpus} cores"
-            case "memory":
-                return f"the largest node here has {format_size(self.max_memory_mb)}"
-            case _:
-                return f"sessions here may run {self.max_minutes} minutes at most"
-
-
-@dataclass(frozen=True)
-class Node:
-    """One node of one partition; a node of several is listed for each."""
-
-    name: str
-    partition: str
-    cpus: int
-    memory_mb: int
-    usable: bool
-    gpus: tuple[NodeGpus, ...] = ()

@@ -5,12 +5,12 @@ The portal only shows them: they stay Slurm's, and whoever may change them does 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from portal.core.cluster.effective_limits import cores, size
-from portal.core.cluster.jobs import NodeGpus, Partition
+from portal.core.cluster.inventory import NodeGpus, Partition
 from portal.core.cluster.limits import Amount, Association, Entry, Limits, Qos
+from portal.core.units import floor_size, format_cores, format_minutes, plural
 
 EXAMPLE = Amount(8, 32 * 1024)
 NO_LIMIT = "no limit"
@@ -126,7 +126,7 @@ def _own(amount: Amount, above: Amount) -> Amount:
 def _group(partition: Partition, entry: Entry) -> Limited:
     change = f"scontrol update PartitionName={partition.name}"
     people = ",".join(entry.accounts)
-    largest = _all_of([cores(partition.max_cpus), size(partition.max_memory_mb)])
+    largest = _all_of([format_cores(partition.max_cpus), floor_size(partition.max_memory_mb)])
     largest += "".join(f"; {_gpus(found)}" for found in partition.gpus if found.gpus)
     state = "" if partition.up else "; closed"
     limits = (
@@ -154,24 +154,20 @@ def _amount(what: str, key: str, amount: Amount, change: str) -> Limit:
 def _words(amount: Amount) -> str:
     parts = []
     if amount.cpus is not None:
-        parts.append(cores(amount.cpus))
+        parts.append(format_cores(amount.cpus))
     if amount.memory_mb is not None:
-        parts.append(size(amount.memory_mb))
+        parts.append(floor_size(amount.memory_mb))
     if amount.shards is not None:
-        parts.append(_counted(amount.shards, "GPU shard"))
+        parts.append(plural(amount.shards, "GPU shard"))
     if amount.gpus is not None:
-        parts.append(_counted(amount.gpus, "whole GPU"))
+        parts.append(plural(amount.gpus, "whole GPU"))
     return _all_of(parts) or NO_LIMIT
 
 
 def _gpus(found: NodeGpus) -> str:
     """The GPUs of a node: "2 GPUs (a100) in 8 shards"."""
-    words = _counted(found.gpus, "GPU") + (f" ({found.kind})" if found.kind else "")
-    return f"{words} in {_counted(found.shards, 'shard')}" if found.shards else words
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    words = plural(found.gpus, "GPU") + (f" ({found.kind})" if found.kind else "")
+    return f"{words} in {plural(found.shards, 'shard')}" if found.shards else words
 
 
 def _all_of(parts: Sequence[str]) -> str:
@@ -184,12 +180,12 @@ def _number(what: str, key: str, number: int | None, change: str) -> Limit:
 
 
 def _memory(what: str, key: str, mb: int | None, change: str) -> Limit:
-    value = NO_LIMIT if mb is None else size(mb)
+    value = NO_LIMIT if mb is None else floor_size(mb)
     return Limit(what, value, f"{change} {key}={mb or EXAMPLE.memory_mb}", mb is not None)
 
 
 def _time(what: str, key: str, minutes: int | None, change: str) -> Limit:
-    value = NO_LIMIT if minutes is None else _span(minutes)
+    value = NO_LIMIT if minutes is None else format_minutes(minutes)
     written = _slurm_time(480 if minutes is None else minutes)
     return Limit(what, value, f"{change} {key}={written}", minutes is not None)
 
@@ -207,15 +203,3 @@ def _slurm_time(minutes: int) -> str:
     days, rest = divmod(minutes, 1440)
     clock = f"{rest // 60:02}:{rest % 60:02}:00"
     return f"{days}-{clock}" if days else clock
-
-
-def _span(minutes: int) -> str:
-    days, rest = divmod(minutes, 1440)
-    parts = _parts([(days, "day"), (rest // 60, "hour"), (rest % 60, "minute")])
-    return " ".join(parts) or "0 minutes"
-
-
-def _parts(found: Iterable[tuple[int, str]]) -> Iterator[str]:
-    for number, unit in found:
-        if number:
-            yield _counted(number, unit)

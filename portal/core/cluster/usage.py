@@ -10,14 +10,17 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from fractions import Fraction
 from typing import Generic, TypeVar
 
-from portal.core.cluster.effective_limits import cores, groups_for, size, totals
-from portal.core.cluster.gpu_offers import NO_GPUS, Gpus, words
+from portal.core.cluster.effective_limits import groups_for, totals
+from portal.core.cluster.gpu_offers import NO_GPUS, Gpus
 from portal.core.cluster.gpu_usage import GpuRoom, gpu_rooms, kind_held
-from portal.core.cluster.jobs import JobReport, JobState, Node, Partition
+from portal.core.cluster.inventory import Node, Partition
+from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.cluster.limits import Amount, Limits, Total, standing
+from portal.core.units import floor_size, format_cores, format_fgpu
 
 Number = TypeVar("Number", int, float)
 
@@ -226,10 +229,10 @@ def held_back(
     for total in totals(own) if own else ():
         most, held = total.amount, _held(use, total)
         for bound, holds, more, written in (
-            (most.cpus, held.cpus, wanted.cpus, cores),
-            (most.memory_mb, held.memory_mb, wanted.memory_mb, size),
-            (most.shards, held.shards, wanted.shards, lambda number: words(number * shard)),
-            (most.gpus, held.gpus, wanted.gpus, lambda number: words(number * gpu)),
+            (most.cpus, held.cpus, wanted.cpus, format_cores),
+            (most.memory_mb, held.memory_mb, wanted.memory_mb, floor_size),
+            (most.shards, held.shards, wanted.shards, lambda number: format_fgpu(number * shard)),
+            (most.gpus, held.gpus, wanted.gpus, lambda number: format_fgpu(number * gpu)),
         ):
             if bound is not None and more and (holds or 0) + more > bound:
                 return total.who.format(amount=written(bound))
@@ -287,3 +290,14 @@ def group_use(
     return GroupUse(
         group.name, tuple(g.name for g in groups), *meters(user, group.name, limits, use)
     )
+
+
+@dataclass(frozen=True)
+class SlurmStatus:
+    """When Slurm last answered the worker, and since when it has not."""
+
+    answered: datetime | None
+    failing_since: datetime | None
+    message: str = ""
+    rooms: tuple[Room, ...] = ()
+    """What of each partition nobody held at the last look."""

@@ -6,16 +6,18 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from portal.core.admin.administration import Entry, ImageRule, SiteRules, Template
-from portal.core.admin.audit import JournalFilter
+from portal.core.admin.administration import ImageRule
+from portal.core.admin.audit import Entry, JournalFilter
+from portal.core.launch.templates import Template
+from portal.core.site_rules import SiteRules
 
 
 class RulesStore(Protocol):
     """What administrators decide, and the journal. Every method is one transaction.
 
-    A change and its line in the journal are stored together or not at all. `seen` is the mark
-    (core/admin/administration.py) of what the author of a change had before their eyes; where something
-    else is stored by now, Conflict is raised. None does not ask.
+    A change and its line in the journal are stored together or not at all. `seen` is the
+    ETag (core/admin/administration.py) of what the author of the change last saw; Conflict is
+    raised when something else is stored by now. None skips the comparison.
 
     A change is a function from what is stored to what shall be, with its line in the journal. It
     runs inside the transaction, so that of two changes at once the second one sees the first.

@@ -6,10 +6,11 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Protocol
 
-from portal.core.apps.access import Traffic
-from portal.core.cluster.jobs import Estimate, JobReport, Node, Partition
+from portal.core.cluster.inventory import Node, Partition
+from portal.core.cluster.jobs import Estimate, JobReport
 from portal.core.cluster.limits import Limits
 from portal.core.launch.mounts import Folder
+from portal.core.session.idle import Traffic
 from portal.core.session.session import Session
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from jinja2 import Environment, StrictUndefined
 
-from portal.core.cluster.jobs import JobDescription
+from portal.core.job.description import JobDescription
 
 _SAFE = re.compile(r"[A-Za-z0-9._/@%+=:,-]*")
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from portal.core.apps.catalog import AppSpec, Image
-from portal.core.cluster.jobs import JobDescription
-from portal.core.launch.mounts import mount_points
+from portal.core.apps.catalog import Image
+from portal.core.launch.mounts import MountPoint, mount_points
 from portal.core.session.session import Session
 
 
@@ -47,39 +44,22 @@ def build_job(session: Session, image: Image, rules: Rules) -> JobDescription:
     )
 
 
-def runner_spec(
-    session: Session,
-    token: str,
-    apps: Sequence[AppSpec],
-    rules: Rules,
-    env: Mapping[str, str],
-    *,
-    callback_ca: str,
-    client_ca: str,
-) -> str:
-    """Write the runner's instructions as one line of JSON; `apps` are all that may ever start.
+@dataclass(frozen=True)
+class JobDescription:
+    """All that the batch script needs; memory in MiB, the time limit in minutes."""
 
-    Secret: the token is in it, and environment variables often hold passwords.
-    """
-    return json.dumps(
-        {
-            "session": session.id,
-            "token": token,
-            "callback": rules.callback,
-            "callback_ca": callback_ca,
-            "client_ca": client_ca,
-            "ports": list(rules.gateway_ports),
-            "heartbeat_seconds": rules.heartbeat_seconds,
-            "apps": sorted({app.server for app in apps}),
-            "detect": {app.name: app.detect for app in apps},
-            "env": dict(env),
-            # Only what was asked for by name, or capped, is worth not starting for.
-            "shared_memory": {"mb": session.shm_mb, "must": _must_have_shm(session)},
-            # The runner refuses to start without the slice that root made of this.
-            "gpu": bool(session.gres),
-        }
-    )
-
-
-def _must_have_shm(session: Session) -> bool:
-    return session.shared_memory_mb is not None or session.shared_memory_cap_mb is not None
+    session: str
+    user: str
+    cpus: int
+    memory_mb: int
+    partition: str | None
+    time_limit: int | None
+    image: str
+    toolkit: str
+    directory: str
+    """Where sessions and logs live, relative to the user's home."""
+    gres: str = ""
+    """The GPU that is asked for, as sbatch's --gres has it; "" for none."""
+    mounts: tuple[MountPoint, ...] = ()
+    dotfiles: tuple[str, ...] = ()
+    """Files of the user's home, relative to it, that the session's new home gets copies of."""

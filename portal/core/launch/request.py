@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
-    ConfigDict,
     Field,
-    PlainSerializer,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
@@ -21,74 +17,25 @@ from pydantic import (
 from portal.core.launch.environment import Variables
 from portal.core.launch.mounts import Mounts
 from portal.core.launch.names import MAX_NAME, MIN_NAME, session_name
-from portal.core.validation import BODY, Matching, at_field, check, checked, wrong
+from portal.core.units import Memory, SharedMemory
+from portal.core.validation import (
+    BODY,
+    STRICT,
+    WORD,
+    WORD_RULE,
+    Matching,
+    Word,
+    at_field,
+    check,
+    checked,
+    wrong,
+)
 from portal.errors import FieldError, InvalidRequest
 
-_SIZE = r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?([MGTmgt])(?:[Ii]?[Bb])?"
-MIB = {"m": 1, "g": 1024, "t": 1024 * 1024}
-
-MIN_MEMORY_MB = 256
-"""Below this the gateway, the runner and one Jupyter server do not start at all."""
 MAX_COUNT = 20
 """Sessions that one launch may make."""
 
 
-def parse_size(value: object) -> int:
-    """Turn a size such as "600m" or "1.5g" into whole MiB (binary units, as Slurm counts)."""
-    if not isinstance(value, str) or not (match := re.fullmatch(_SIZE, value, re.ASCII)):
-        raise ValueError('write a size with its unit, for example "600m" or "2g"')
-    return round(float(match[1]) * MIB[match[2].lower()])
-
-
-def format_size(mb: int) -> str:
-    """Write MiB the way parse_size reads it, in the largest unit that stays exact."""
-    for unit in ("t", "g"):
-        if mb and mb % MIB[unit] == 0:
-            return f"{mb // MIB[unit]}{unit}"
-    return f"{mb}m"
-
-
-MAX_MEMORY_MB = 64 * 1024 * 1024
-
-
-def _read_size(value: object) -> int:
-    try:
-        return parse_size(value)
-    except ValueError as error:
-        raise wrong(str(error)) from None
-
-
-def _size_from(least: int) -> AfterValidator:
-    def validate(size: int) -> int:
-        if size < least:
-            raise wrong(f"this must be at least {format_size(least)}")
-        if size > MAX_MEMORY_MB:
-            raise wrong(f"this must be at most {format_size(MAX_MEMORY_MB)}")
-        return size
-
-    return AfterValidator(validate)
-
-
-_SIZE_JSON = {"type": "string", "examples": ["600m", "2g"], "pattern": f"^{_SIZE}$"}
-Memory = Annotated[
-    int,
-    BeforeValidator(_read_size),
-    _size_from(MIN_MEMORY_MB),
-    PlainSerializer(format_size, return_type=str),
-    WithJsonSchema(_SIZE_JSON),
-]
-SharedMemory = Annotated[
-    int,
-    BeforeValidator(_read_size),
-    _size_from(1),
-    PlainSerializer(format_size, return_type=str),
-    WithJsonSchema(_SIZE_JSON | {"description": "size of /dev/shm, a part of memory"}),
-]
-WORD = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
-WORD_RULE = (
-    "use up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
-)
-Word = Annotated[str, Matching(WORD, WORD_RULE)]
 SessionName = Annotated[
     str,
     checked(session_name),
@@ -101,8 +48,6 @@ SessionName = Annotated[
         }
     ),
 ]
-# Inputs may be secrets: an error that gets into a log repeats none.
-STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
 MAX_FGPU = 1024
 

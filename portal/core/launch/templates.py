@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
 
-from portal.core.admin.administration import SiteRules, Template
-from portal.core.cluster.gpu_offers import Gpus
-from portal.core.cluster.jobs import Partition
-from portal.core.launch.request import format_size, parse_launch
-from portal.core.policy import cap_problems, granted_gpu, resource_problems
+from pydantic import BaseModel, Field
+
+from portal.core.launch.request import Fgpu, GpuKindName
+from portal.core.units import (
+    MAX_MEMORY_MB,
+    MIN_MEMORY_MB,
+    Minutes,
+    format_size,
+)
+from portal.core.validation import (
+    _CHECKED,
+    Word,
+    _not_blank,
+    _one_line,
+    checked,
+)
 from portal.errors import FieldError, InvalidRequest
 
 FIELD = "template"
@@ -50,25 +61,32 @@ def _resources(template: Template) -> dict[str, Any]:
     return {"cpus": template.cpus, **written, **asked}
 
 
-def misfit(
-    template: Template,
-    partitions: Sequence[Partition] | None,
-    rules: SiteRules,
-    gpus: Gpus,
-    group: str | None = None,
-) -> str:
-    """Why a person with these partitions could not launch with a template; "" where they could.
+MAX_PLACE = 100_000
 
-    `group` is the resource group that was chosen beside it, if any.
-    """
-    asked = {"environment": "any", "resource_group": group, FIELD: template.name}
-    try:
-        request = parse_launch(fill(asked, [template]))
-    except InvalidRequest as error:
-        problems: Sequence[FieldError] = error.errors
-    else:
-        problems = cap_problems(request, rules)
-        problems += resource_problems(request, partitions) if partitions is not None else []
-        gpu = granted_gpu(request, partitions, gpus)
-        problems += [gpu] if isinstance(gpu, FieldError) else []
-    return "; ".join(problem.message for problem in problems)
+
+Place = Annotated[int, Field(ge=0, le=MAX_PLACE)]
+
+
+Title = Annotated[str, Field(min_length=1, max_length=60), checked(_one_line), checked(_not_blank)]
+
+
+Description = Annotated[str, Field(max_length=200), checked(_one_line)]
+
+
+class Template(BaseModel):
+    """Resources with a name, kept by administrators; memory in MiB, time in minutes."""
+
+    model_config = _CHECKED
+
+    name: Word
+    title: Title
+    description: Description = ""
+    cpus: Annotated[int, Field(ge=1, le=4096)]
+    memory_mb: Annotated[int, Field(ge=MIN_MEMORY_MB, le=MAX_MEMORY_MB)]
+    shared_memory_mb: Annotated[int, Field(ge=1, le=MAX_MEMORY_MB)] | None = None
+    fgpu: Fgpu | None = None
+    gpu_kind: GpuKindName | None = None
+    time_limit: Minutes | None = None
+    resource_group: Word | None = None
+    place: Place = 0
+    """Templates are shown in this order, then by name."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-from portal.core.cluster.effective_limits import size
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.session.session import NEVER_CALLED, UNUSED, Cause, Session, State
+from portal.core.units import floor_size
 
 LOG_LINES = 50
 LOG_BYTES = 16 * 1024
@@ -35,7 +35,7 @@ def explain_end(session: Session, report: JobReport) -> tuple[Cause, str]:
     if report.state in _SLURMS_DOING:
         cause, text = _SLURMS_DOING[report.state]
         node = session.node or next(iter(report.nodes), "")
-        return cause, text.format(memory=size(session.memory_mb), node=node)
+        return cause, text.format(memory=floor_size(session.memory_mb), node=node)
     if session.ready is None:
         # Its log has to be read first (reconcile.py): a guess now might be a wrong one.
         return Cause.START_FAILED, FINDING_OUT

@@ -10,9 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from portal.core.admin.administration import SiteRules
-from portal.core.apps.access import Traffic
 from portal.core.session.session import Session, State
+from portal.core.site_rules import SiteRules
 
 UNWATCHED = timedelta(minutes=2)
 """After a longer pause between two measurements nobody knows what happened in it."""
@@ -131,3 +130,12 @@ def unused(session: Session, rules: SiteRules, now: datetime) -> Unused | None:
         return None
     warned = ends - now <= warning_span(rules)
     return Unused(since, ends, warned) if warned or now - since >= TOLD_AFTER else None
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What browsers have sent to one app of one session since HAProxy began to count."""
+
+    requests: int
+    """Requests that an unused window would not send by itself."""
+    bytes: int

@@ -8,8 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from portal.core.launch.request import LaunchRequest, format_size
+from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session
+from portal.core.units import (
+    exact_size,
+    format_cores,
+    format_fgpu,
+    format_size,
+)
 
 
 def body_of(request: LaunchRequest) -> dict[str, Any]:
@@ -39,3 +45,24 @@ def body_of_session(session: Session, env: Mapping[str, str]) -> dict[str, Any]:
         "env": dict(env),
     }
     return {name: value for name, value in body.items() if value not in (None, [], {})}
+
+
+def describe_launch(session: Session) -> str:
+    """What was asked for, in a line of the journal: names of variables, never their values."""
+    parts = [
+        f"{session.environment} {session.version}",
+        format_cores(session.cpus),
+        exact_size(session.memory_mb),
+        f"shared memory {exact_size(session.shm_mb)}",
+    ]
+    if session.fgpu is not None:
+        parts.append(f"{format_fgpu(session.fgpu)} {session.gpu_kind}".rstrip())
+    if session.partition:
+        parts.append(f"group {session.partition}")
+    if session.time_limit:
+        parts.append(f"{session.time_limit} minutes")
+    if session.mounts:
+        parts.append("folders " + " ".join(mount.folder for mount in session.mounts))
+    if session.env_names:
+        parts.append("variables " + " ".join(session.env_names))
+    return f"{session.name}: {', '.join(parts)}"

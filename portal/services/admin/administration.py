@@ -9,25 +9,24 @@ from datetime import timedelta
 
 from portal.core.admin.administration import (
     CapsRequest,
-    Entry,
     ImageRequest,
     ImageRule,
-    SiteRules,
-    Template,
     TemplateRequest,
     check_people,
     name_problems,
     rule_of,
     visible,
 )
-from portal.core.admin.audit import MAX_DETAIL, JournalFilter
+from portal.core.admin.audit import MAX_DETAIL, Entry, JournalFilter
 from portal.core.admin.descriptions import describe_caps, describe_rule, describe_template
-from portal.core.apps.access import Person
 from portal.core.apps.catalog import Catalog, Image
+from portal.core.auth.person import Person
 from portal.core.cluster.limit_report import LimitList, limit_list
 from portal.core.interfaces.administration import RulesStore
 from portal.core.interfaces.stores import StatusStore
 from portal.core.interfaces.systems import Clock
+from portal.core.launch.templates import Template
+from portal.core.site_rules import SiteRules
 from portal.core.validation import names_of
 from portal.errors import FieldError, InvalidRequest, NotFound
 

@@ -7,21 +7,15 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from portal.core.admin.administration import SiteRules
-from portal.core.apps.access import (
-    AppState,
-    AppWish,
-    OpenApp,
-    Person,
-    Ticket,
-    hash_secret,
-    public_key,
-)
+from portal.core.apps.access import AppState, AppWish, OpenApp, Ticket, public_key
 from portal.core.apps.catalog import AppSpec, Catalog
 from portal.core.apps.origins import Range
-from portal.core.interfaces.stores import AccessStore, SessionStore
+from portal.core.auth.person import Person, hash_secret
+from portal.core.interfaces.access import AccessStore
+from portal.core.interfaces.stores import SessionStore
 from portal.core.interfaces.systems import Clock, Note
 from portal.core.session.session import LIVE, OVER, Session, State
+from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, FieldError, InvalidRequest, NotFound
 from portal.services.apps.gate import Entered, Entering, Gate
 from portal.services.apps.origins import AppPlaces, Place

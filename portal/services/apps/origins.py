@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from portal.core.admin.administration import SiteRules
 from portal.core.apps.access import AppWish, OpenApp
 from portal.core.apps.catalog import AppSpec
 from portal.core.apps.origins import (
@@ -24,9 +23,10 @@ from portal.core.apps.origins import (
     occupy,
     port_of,
 )
-from portal.core.interfaces.stores import AccessStore, Placed
+from portal.core.interfaces.access import AccessStore, Placed
 from portal.core.interfaces.systems import Clock
 from portal.core.session.session import Session
+from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, FieldError
 
 MOVE_PAUSE = timedelta(seconds=3)

@@ -5,17 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 
-from portal.core.apps.access import (
-    AppState,
-    OpenApp,
-    Traffic,
-    public_key,
-    route_target,
-    ssh_key,
-)
+from portal.core.apps.access import AppState, OpenApp, public_key, route_target, ssh_key
 from portal.core.apps.catalog import Catalog, split_request
-from portal.core.interfaces.stores import AccessStore, SessionStore
+from portal.core.interfaces.access import AccessStore
+from portal.core.interfaces.stores import SessionStore
 from portal.core.interfaces.systems import Routes
+from portal.core.session.idle import Traffic
 from portal.core.session.session import Session, State
 from portal.errors import StillOpen, Unavailable
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from portal.core.apps.access import AppWish, Person
+from portal.core.apps.access import AppWish
 from portal.core.apps.catalog import AppSpec
 from portal.core.apps.ssh import Door
+from portal.core.auth.person import Person
 from portal.core.interfaces.stores import SessionStore
 from portal.core.interfaces.systems import Note, UserFiles
 from portal.core.session.session import Session

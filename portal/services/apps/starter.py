@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from portal.core.apps.access import AppState, OpenApp
 from portal.core.apps.catalog import AppSpec, Catalog
-from portal.core.interfaces.stores import AccessStore
+from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.systems import Runners
 from portal.core.session.session import Session
 from portal.errors import Unavailable

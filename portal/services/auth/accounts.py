@@ -11,7 +11,8 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
-from portal.core.auth.accounts import LOCKED, Accounts
+from portal.core.auth.accounts import LOCKED
+from portal.core.interfaces.auth import Accounts
 from portal.core.interfaces.stores import SessionStore
 from portal.core.interfaces.systems import Clock, Note
 from portal.core.session.session import Session

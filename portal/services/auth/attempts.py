@@ -11,7 +11,8 @@ from __future__ import annotations
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 
-from portal.core.auth.logins import AttemptStore, Refusals, Terms, network_of
+from portal.core.auth.logins import Refusals, Terms, network_of
+from portal.core.interfaces.auth import AttemptStore
 from portal.core.interfaces.systems import Clock, Note
 
 KNOWN_FOR = timedelta(days=180)

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 
-from portal.core.apps.access import Person, hash_secret
 from portal.core.auth.logins import (
     BROWSER,
     KINDS,
@@ -17,10 +16,11 @@ from portal.core.auth.logins import (
     SCOPES,
     TOKEN,
     Login,
-    LoginStore,
     Presence,
     Terms,
 )
+from portal.core.auth.person import Person, hash_secret
+from portal.core.interfaces.auth import LoginStore
 from portal.core.interfaces.systems import Clock, Note
 from portal.errors import FieldError, InvalidRequest, NotFound
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from portal.core.apps.access import Person, hash_secret
+from portal.core.auth.person import Person, hash_secret
 from portal.core.cluster.fgpu import of_gres
 from portal.core.cluster.jobs import Estimate
 from portal.core.cluster.limits import Amount

@@ -8,21 +8,22 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 
-from portal.core.admin.administration import SiteRules
-from portal.core.admin.audit import describe_launch
-from portal.core.apps.access import Person, hash_secret
 from portal.core.apps.catalog import Catalog, Image
+from portal.core.auth.person import Person, hash_secret
 from portal.core.cluster.fgpu import to_number
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.interfaces.stores import SessionStore, StatusStore
 from portal.core.interfaces.systems import Certificates, Clock, Scheduler, UserFiles
 from portal.core.job.batch_script import render
-from portal.core.job.description import Rules, build_job, runner_spec
+from portal.core.job.description import Rules, build_job
+from portal.core.job.runner_protocol import runner_spec
 from portal.core.launch.mounts import HOME, Mount
 from portal.core.launch.names import names_for
 from portal.core.launch.request import MOUNTS, LaunchRequest
 from portal.core.policy import Decision, decide
+from portal.core.session.relaunch import describe_launch
 from portal.core.session.session import LIVE, WAITING, Session, State
+from portal.core.site_rules import SiteRules
 from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
 from portal.services.admin.administration import Administration
 from portal.services.cluster import groups_of

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from portal.core.apps.access import Person
-from portal.core.interfaces.stores import PresetStore
+from portal.core.auth.person import Person
+from portal.core.interfaces.presets import PresetStore
 from portal.core.interfaces.systems import Clock
 from portal.core.launch.presets import FIELD, MAX_PRESETS, Kept, Preset, check_name
 from portal.core.launch.request import LaunchRequest

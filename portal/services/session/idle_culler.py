@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
-from portal.core.admin.administration import SiteRules
-from portal.core.interfaces.stores import SlurmStatus
+from portal.core.cluster.usage import SlurmStatus
 from portal.core.interfaces.systems import Note
 from portal.core.session.idle import Measured, is_unused, used_sessions, worth_noting
 from portal.core.session.session import UNUSED, Session, State
 from portal.core.session.status import shown_state
+from portal.core.site_rules import SiteRules
 from portal.errors import PortalError
 from portal.services.session.sessions import Sessions
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from portal.core.apps.access import Person
+from portal.core.auth.person import Person
 from portal.core.cluster.effective_limits import Group, group_of_job
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.interfaces.stores import SessionStore, StatusStore

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from portal.core.cluster.jobs import JobReport, Node
+from portal.core.cluster.inventory import Node
+from portal.core.cluster.jobs import JobReport
 from portal.core.cluster.queue import places
 from portal.core.cluster.usage import measure
 from portal.core.session.end_reasons import (

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from portal.core.apps.access import AppState, Person, hash_secret
+from portal.core.apps.access import AppState
 from portal.core.apps.catalog import Catalog
+from portal.core.auth.person import Person, hash_secret
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.jobs import Estimate, JobReport
 from portal.core.interfaces.stores import SessionStore, StatusStore

@@ -18,13 +18,13 @@ from portal.core.admin.administration import (
     CapsRequest,
     ImageRequest,
     ImageRule,
-    Template,
     TemplateRequest,
     mark,
 )
 from portal.core.admin.audit import JournalQuery, read_cursor
 from portal.core.apps.catalog import Image
 from portal.core.cluster.limit_report import Limited
+from portal.core.launch.templates import Template
 from portal.errors import Unavailable
 from portal.web.api import guarded
 from portal.web.body import read_model, read_nothing, read_query

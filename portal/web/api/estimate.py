@@ -7,11 +7,12 @@ from typing import Any
 from flask.typing import ResponseReturnValue
 
 from portal.core.cluster.usage import GroupUse
-from portal.core.launch.request import LaunchRequest, format_size
+from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session
-from portal.core.session.status import gpu_of
+from portal.core.units import format_size
 from portal.services.cluster import use_of
 from portal.web.api import guarded
+from portal.web.api.models import gpu_of
 from portal.web.body import read_json
 from portal.web.context import person, services
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, Field
 
-from portal.core.launch.request import STRICT
+from portal.core.validation import STRICT
 from portal.web.api import guarded
 from portal.web.api.serialize import in_full
 from portal.web.body import read_model, read_nothing

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from portal.core.apps.access import OpenApp
-from portal.core.interfaces.stores import SlurmStatus
+from portal.core.cluster.usage import SlurmStatus
 from portal.core.session.session import LIVE, Session
-from portal.core.session.status import as_json
+from portal.web.api.models import as_json
 from portal.web.context import services
 
 

@@ -9,10 +9,9 @@ from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from portal.core.apps.access import AppWish
-from portal.core.launch.request import STRICT
 from portal.core.session.query import MAX_AT_ONCE, ListQuery
 from portal.core.session.session import Session
-from portal.core.validation import Matching, wrong
+from portal.core.validation import STRICT, Matching, wrong
 from portal.services.apps.apps import MAX_ANSWER
 from portal.web.api import guarded
 from portal.web.api.serialize import all_in_full, in_full
@@ -20,7 +19,7 @@ from portal.web.body import read_json, read_model, read_nothing, read_query
 from portal.web.context import person, services
 from portal.web.gate.links import enter_url, open_url
 from portal.web.idempotency import key_of_request
-from portal.web.pages.sessions.log_text import decode
+from portal.web.log_text import decode
 
 blueprint = guarded("sessions")
 

@@ -8,13 +8,14 @@ from typing import Any
 from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, ConfigDict
 
-from portal.core.admin.administration import Template
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.cluster.fgpu import Slice, to_number
 from portal.core.cluster.gpu_offers import GpuOffer
 from portal.core.cluster.usage import Meter, Number
-from portal.core.launch.request import Word, format_size
-from portal.core.launch.templates import misfit
+from portal.core.launch.templates import Template
+from portal.core.policy import misfit
+from portal.core.units import format_size
+from portal.core.validation import Word
 from portal.errors import FieldError, InvalidRequest
 from portal.services.cluster import groups_of, use_of
 from portal.web.api import guarded

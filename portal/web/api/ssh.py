@@ -6,7 +6,7 @@ from flask.typing import ResponseReturnValue
 from pydantic import BaseModel
 
 from portal.core.apps.ssh import KEY_FILE
-from portal.core.launch.request import STRICT
+from portal.core.validation import STRICT
 from portal.web.api import guarded
 from portal.web.body import read_model
 from portal.web.context import person, services

@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, Field
 
 from portal.core.launch.mounts import NAME
-from portal.core.launch.request import STRICT
+from portal.core.validation import STRICT
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
 from portal.web.body import read_model

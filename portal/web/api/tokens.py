@@ -8,9 +8,9 @@ from flask import request
 from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, Field
 
-from portal.core.apps.access import Person
 from portal.core.auth.logins import MAX_NAME, PLAIN_SCOPES, SCOPES, TOKEN, Login
-from portal.core.launch.request import STRICT
+from portal.core.auth.person import Person
+from portal.core.validation import STRICT
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import open_to_all
 from portal.web.auth.bearer import require_token

@@ -6,8 +6,8 @@ from flask import Blueprint, Flask, make_response, redirect, render_template, re
 from flask.typing import ResponseReturnValue
 from flask_login import LoginManager, UserMixin, current_user, login_user, logout_user
 
-from portal.core.apps.access import Person
 from portal.core.auth.logins import BROWSER, Login
+from portal.core.auth.person import Person
 from portal.errors import Unauthorized, Unavailable
 from portal.web.auth.login_session import check_password
 from portal.web.context import be, person, services

@@ -25,7 +25,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from portal.core.apps.access import AppState
-from portal.core.interfaces.stores import SlurmStatus
+from portal.core.cluster.usage import SlurmStatus
 from portal.core.session.end_reasons import app_trouble
 from portal.core.session.session import OVER, State
 from portal.core.session.status import shown_reason

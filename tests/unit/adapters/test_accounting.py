@@ -9,7 +9,8 @@ import pytest
 from portal.adapters.slurm.commands import SurpriseError, amount, nodes_parse, squeue_parse
 from portal.adapters.slurm.sacctmgr import Printed, limits
 from portal.core.cluster.effective_limits import bounds
-from portal.core.cluster.jobs import JobState, Partition
+from portal.core.cluster.inventory import Partition
+from portal.core.cluster.jobs import JobState
 from portal.core.cluster.limits import Amount, Association, Entry, Limits
 from tests.unit.adapters.test_commands import VERSIONS, recorded, roles
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from portal.adapters.slurm.commands import amount, node_gpus, nodes_parse, sinfo_parse, squeue_parse
-from portal.core.cluster.jobs import JobReport, NodeGpus
+from portal.core.cluster.inventory import NodeGpus
+from portal.core.cluster.jobs import JobReport
 from portal.core.cluster.limits import Amount
 
 RECORDED = Path(__file__).parents[2] / "recorded"

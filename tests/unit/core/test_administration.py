@@ -7,8 +7,6 @@ import pytest
 from portal.core.admin.administration import (
     ImageRequest,
     ImageRule,
-    SiteRules,
-    Template,
     TemplateRequest,
     accounts_of,
     check_people,
@@ -19,8 +17,10 @@ from portal.core.admin.administration import (
 from portal.core.cluster.gpu_offers import NO_GPUS
 from portal.core.cluster.limits import Association, Limits
 from portal.core.launch.request import parse_launch
+from portal.core.launch.templates import Template
 from portal.core.policy import decide
 from portal.core.session.session import usual_shm
+from portal.core.site_rules import SiteRules
 from portal.errors import InvalidRequest
 from tests.fakes import CATALOG
 

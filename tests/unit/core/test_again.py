@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from werkzeug.datastructures import MultiDict
 
 from portal.core.launch.environment import refusal
-from portal.core.launch.request import MIN_MEMORY_MB, LaunchRequest, format_size, parse_launch
+from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.core.session.relaunch import body_of, body_of_session
 from portal.core.session.session import Session, State
+from portal.core.units import MIN_MEMORY_MB, format_size
 from portal.web.pages.launch.form import MOUNT, READ_ONLY, Entered, from_body, to_body
 
 WORDS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}", fullmatch=True)

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from portal.core.admin.administration import SiteRules
 from portal.core.cluster.effective_limits import Group, bounds, groups_for
 from portal.core.cluster.gpu_offers import NO_GPUS
-from portal.core.cluster.jobs import Partition
+from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Amount, Association, Entry, Limits, Qos
 from portal.core.launch.request import parse_launch
 from portal.core.policy import decide
+from portal.core.site_rules import SiteRules
 from portal.errors import InvalidRequest
 from tests.fakes import CATALOG
 

@@ -9,7 +9,8 @@ import pytest
 
 from portal.core.cluster.fgpu import GpuKind, of_gres
 from portal.core.cluster.gpu_offers import Gpus
-from portal.core.cluster.jobs import JobReport, JobState, Node, NodeGpus
+from portal.core.cluster.inventory import Node, NodeGpus
+from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.cluster.limits import Amount, Association, Entry, Limits, Qos
 from portal.core.cluster.usage import Holding, Meter, Use, held_back, measure, meters
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from portal.core.admin.administration import SiteRules, Template
 from portal.core.cluster.effective_limits import groups_for
 from portal.core.cluster.fgpu import GpuKind, Slice, to_number
 from portal.core.cluster.gpu_offers import NO_GPUS, Gpus
-from portal.core.cluster.jobs import NodeGpus, Partition
+from portal.core.cluster.inventory import NodeGpus, Partition
 from portal.core.cluster.limits import Amount, Association, Limits, Qos
 from portal.core.launch.request import parse_launch
-from portal.core.launch.templates import misfit
-from portal.core.policy import decide
+from portal.core.launch.templates import Template
+from portal.core.policy import decide, misfit
+from portal.core.site_rules import SiteRules
 from portal.errors import InvalidRequest
 from tests.fakes import CATALOG
 

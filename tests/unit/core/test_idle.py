@@ -8,12 +8,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from portal.core.admin.administration import SiteRules
-from portal.core.apps.access import Traffic, gateway_name
+from portal.core.apps.access import gateway_name
 from portal.core.session.idle import (
     TOLD_AFTER,
     UNWATCHED,
     Measured,
+    Traffic,
     idle_deadline,
     is_unused,
     unused,
@@ -23,6 +23,7 @@ from portal.core.session.idle import (
     worth_noting,
 )
 from portal.core.session.session import Session, State
+from portal.core.site_rules import SiteRules
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ONE, TWO = "1" * 32, "2" * 32

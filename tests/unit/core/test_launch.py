@@ -11,13 +11,8 @@ from hypothesis import strategies as st
 
 from portal.core.launch.environment import NAME, refusal
 from portal.core.launch.names import names_for, readable_name
-from portal.core.launch.request import (
-    MIN_MEMORY_MB,
-    LaunchRequest,
-    format_size,
-    parse_launch,
-    parse_size,
-)
+from portal.core.launch.request import LaunchRequest, parse_launch
+from portal.core.units import MIN_MEMORY_MB, format_size, parse_size
 from portal.errors import InvalidRequest, clip
 
 GOOD: dict[str, Any] = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portal.core.cluster.jobs import Partition
+from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limit_report import Limit, Limited, limit_list
 from portal.core.cluster.limits import Amount, Association, Entry, Limits, Qos
 

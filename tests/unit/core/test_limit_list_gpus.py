@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portal.core.cluster.jobs import NodeGpus, Partition
+from portal.core.cluster.inventory import NodeGpus, Partition
 from portal.core.cluster.limit_report import limit_list
 from portal.core.cluster.limits import Amount, Limits, Qos
 

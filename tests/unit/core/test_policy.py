@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from portal.core.admin.administration import SiteRules
 from portal.core.cluster.gpu_offers import NO_GPUS
-from portal.core.cluster.jobs import Partition
+from portal.core.cluster.inventory import Partition
 from portal.core.launch.request import parse_launch
 from portal.core.policy import decide
+from portal.core.site_rules import SiteRules
 from portal.errors import InvalidRequest
 from tests.fakes import CATALOG
 

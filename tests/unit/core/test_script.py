@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.cluster.jobs import JobDescription
 from portal.core.job.batch_script import render
+from portal.core.job.description import JobDescription
 
 ROOT = Path(__file__).parents[3]
 TEMPLATE = (ROOT / "templates" / "job" / "session.sh.j2").read_text(encoding="utf-8")

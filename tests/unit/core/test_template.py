@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from portal.core.admin.administration import SiteRules, Template
 from portal.core.cluster.gpu_offers import NO_GPUS
-from portal.core.cluster.jobs import Partition
+from portal.core.cluster.inventory import Partition
 from portal.core.launch.request import parse_launch
-from portal.core.launch.templates import fill, misfit
+from portal.core.launch.templates import Template, fill
+from portal.core.policy import misfit
+from portal.core.site_rules import SiteRules
 from portal.errors import InvalidRequest
 
 SMALL = Template(name="small", title="Small", cpus=1, memory_mb=1536)

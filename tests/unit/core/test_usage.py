@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.core.cluster.jobs import JobReport, JobState, Node, Partition
+from portal.core.cluster.inventory import Node, Partition
+from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.cluster.limits import Amount, Association, Entry, Limits, Qos
 from portal.core.cluster.usage import Use, group_use, measure, meters
 

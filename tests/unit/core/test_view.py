@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.apps.access import Person
+from portal.core.auth.person import Person
 from portal.core.session.pending_reasons import explain
 from portal.core.session.session import State
-from portal.core.session.status import as_json, elapsed, shown_reason, shown_state
+from portal.core.session.status import elapsed, shown_reason, shown_state
+from portal.web.api.models import as_json
 from tests.fakes import APPS, World
 from tests.unit.test_sessions import REQUEST, ready
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.cluster.jobs import JobDescription
 from portal.core.job.batch_script import render
+from portal.core.job.description import JobDescription
 
 TEMPLATE = Path(__file__).parents[3] / "templates" / "job" / "session.sh.j2"
 JOB = JobDescription(

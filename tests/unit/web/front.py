@@ -29,8 +29,8 @@ from jinja2 import Environment, StrictUndefined
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.config import Settings, WebSettings
-from portal.core.apps.access import hash_secret
 from portal.core.apps.origins import Mode
+from portal.core.auth.person import hash_secret
 from portal.errors import Unavailable
 from tests.unit.web.conftest import TEMPLATES
 

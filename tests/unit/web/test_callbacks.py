@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from portal.core.apps.access import AppState, Person
+from portal.core.apps.access import AppState
+from portal.core.auth.person import Person
 from portal.core.session.session import State
 from portal.errors import NotFound
 from tests.fakes import APPS, World

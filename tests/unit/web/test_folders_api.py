@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from portal.core.admin.administration import Template
 from portal.core.launch.mounts import Mount
+from portal.core.launch.templates import Template
 from portal.errors import Unavailable
 from portal.services.session.reconciler import Reconciler
 from tests.fakes import World

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from portal.core.launch.request import MAX_MEMORY_MB, MIN_MEMORY_MB, parse_launch
+from portal.core.launch.request import parse_launch
 from portal.core.session.query import Sort
+from portal.core.units import MAX_MEMORY_MB, MIN_MEMORY_MB
 from portal.errors import InvalidRequest
 from portal.web.api.openapi import document
 from tests.bad_inputs import LAUNCH, resources

@@ -10,7 +10,7 @@ import pytest
 
 from portal.adapters.ssh.transport import Completed
 from portal.core.admin.audit import JournalFilter
-from portal.core.apps.access import Person
+from portal.core.auth.person import Person
 from portal.core.session.session import Session
 from portal.services.session.reconciler import Reconciler
 from tests.fakes import FakeJob, World, make_world

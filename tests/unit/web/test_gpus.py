@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from werkzeug.datastructures import MultiDict
 
 from portal import create_app
-from portal.core.admin.administration import Template
 from portal.core.cluster.fgpu import GpuKind
-from portal.core.cluster.gpu_offers import GpuOffer
-from portal.core.cluster.jobs import NodeGpus
+from portal.core.cluster.gpu_offers import GpuOffer, share, unit_words
+from portal.core.cluster.inventory import NodeGpus
+from portal.core.launch.templates import Template
 from portal.core.session.session import State
+from portal.core.units import fgpu_number
 from portal.web.pages.launch.form import FIELDS, from_body, to_body
-from portal.web.pages.launch.gpu_menu import Menu, menu, number, share, unit_words
+from portal.web.pages.launch.gpu_menu import Menu, menu
 from tests.fakes import World, make_world
 from tests.unit.web.conftest import Browser, make_settings
 
@@ -122,7 +123,7 @@ def test_a_whole_unit_and_an_undivided_gpu_in_words() -> None:
     assert unit_words(PLAIN) == "NVIDIA L40S: 1 fGPU is a whole GPU, with 48 GB of GPU memory"
     assert unit_words(DEMO).startswith("Demo GPU: 1 fGPU is 0.5 of a GPU, with 4 GB of GPU memory")
     assert share(1536, None) == "1.5 GB of GPU memory"
-    assert (number(Fraction(1, 3)), number(2.0), number(None)) == ("0.333", "2", "0")
+    assert (fgpu_number(Fraction(1, 3)), fgpu_number(2.0), fgpu_number(None)) == ("0.333", "2", "0")
 
 
 @given(
@@ -136,7 +137,7 @@ def test_every_line_asks_for_just_what_it_says(drawn: tuple[GpuKind, object]) ->
     lines = [one for group in the(menu(offers, "main", "", "")).options.values() for one in group]
     at = list(kind.amounts(3)).index(wanted)  # type: ignore[arg-type]
     resources = to_body(MultiDict({"gpu": lines[at].value}))["resources"]
-    again = the(menu(offers, "main", number(resources["fgpu"]), resources.get("gpu_kind", "")))
+    again = the(menu(offers, "main", fgpu_number(resources["fgpu"]), resources.get("gpu_kind", "")))
     assert again.chosen is not None
     assert (again.chosen.text, again.note) == (lines[at].text, "")
 

@@ -11,7 +11,8 @@ from contextlib import closing
 import pytest
 
 from portal.adapters.haproxy.runtime_api import Haproxy
-from portal.core.apps.access import hash_secret, public_key, ssh_key
+from portal.core.apps.access import public_key, ssh_key
+from portal.core.auth.person import hash_secret
 from tests.unit.web.front import SESSION, Front, Stream, running_front
 
 pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")

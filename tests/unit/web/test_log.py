@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.web.pages.sessions.log_text import PIECE, TAIL, whole_lines
+from portal.web.log_text import PIECE, TAIL, whole_lines
 from tests.fakes import World
 from tests.unit.web.conftest import Browser, Runner
 

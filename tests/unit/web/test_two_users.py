@@ -24,8 +24,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from portal.core.apps.access import AppState, AppWish, Person
+from portal.core.apps.access import AppState, AppWish
 from portal.core.apps.origins import Mode
+from portal.core.auth.person import Person
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session, State
 from portal.errors import Conflict

@@ -11,10 +11,10 @@ import pytest
 from werkzeug.datastructures import MultiDict
 from werkzeug.test import TestResponse
 
-from portal.core.admin.administration import Template
-from portal.core.apps.access import Person
+from portal.core.auth.person import Person
 from portal.core.cluster.jobs import Estimate
 from portal.core.launch.mounts import Folder
+from portal.core.launch.templates import Template
 from portal.errors import FieldError, InvalidRequest, Unavailable
 from tests.fakes import World
 from tests.unit.web.conftest import PORTAL, Browser, Runner

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from portal.core.admin.administration import ImageRule, SiteRules, Template
-from portal.core.cluster.effective_limits import exact_size
+from portal.core.admin.administration import ImageRule
+from portal.core.launch.templates import Template
+from portal.core.site_rules import SiteRules
+from portal.core.units import exact_size, fgpu_number
 from portal.errors import InvalidRequest, PortalError
 from portal.web.numbers import decimal, trim, whole
 from portal.web.pages.launch.form import FGPU
-from portal.web.pages.launch.gpu_menu import number
 
 _SHOWN = 16_000
 """Characters: as many as the longest list of people may have."""
@@ -59,7 +60,7 @@ def template_values(template: Template | None) -> dict[str, str]:
         "resources.cpus": str(template.cpus),
         "resources.memory": exact_size(template.memory_mb),
         "resources.shared_memory": exact_size(shared) if shared else "",
-        "resources.fgpu": number(template.fgpu) if template.fgpu else "",
+        "resources.fgpu": fgpu_number(template.fgpu) if template.fgpu else "",
         "resources.gpu_kind": template.gpu_kind or "",
         "time_limit": str(limit) if limit else "",
         "resource_group": template.resource_group or "",

@@ -9,15 +9,8 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, flash, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
-from portal.core.admin.administration import (
-    CapsRequest,
-    Entry,
-    ImageRequest,
-    mark,
-    parse,
-    parse_template,
-)
-from portal.core.admin.audit import WORDS, JournalFilter, of_day, read_cursor
+from portal.core.admin.administration import CapsRequest, ImageRequest, mark, parse, parse_template
+from portal.core.admin.audit import WORDS, Entry, JournalFilter, of_day, read_cursor
 from portal.core.cluster.fgpu import GpuKind
 from portal.errors import FieldError, InvalidRequest, PortalError
 from portal.web.auth.browser import require_login

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from portal.core.apps.access import AppState, AppWish, OpenApp, Person
+from portal.core.apps.access import AppState, AppWish, OpenApp
 from portal.core.apps.catalog import AppSpec
+from portal.core.auth.person import Person
 from portal.core.session.end_reasons import app_trouble
 from portal.core.session.session import LIVE, Session, State
-from portal.core.session.status import app_address
 from portal.errors import FieldError, InvalidRequest
 from portal.services.apps.apps import Choices
+from portal.web.api.models import app_address
 from portal.web.context import services
 from portal.web.pages.sessions.rows import Chip
 

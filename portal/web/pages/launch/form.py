@@ -13,7 +13,7 @@ from werkzeug.datastructures import MultiDict
 from portal.core.apps.catalog import Catalog
 from portal.core.launch.environment import MAX_TOTAL
 from portal.core.launch.mounts import MAX_MOUNTS
-from portal.core.launch.request import parse_size
+from portal.core.units import exact_size, parse_size
 from portal.errors import FieldError, PortalError
 from portal.web.body import NotJson, decode_json
 from portal.web.numbers import decimal, trim, whole
@@ -177,11 +177,6 @@ def _written(name: str, value: object) -> str:
     if isinstance(value, float):
         return repr(value).removesuffix(".0")
     return str(value)
-
-
-def exact_size(mb: int) -> str:
-    """Write MiB as people do, and so that reading it again gives the same."""
-    return f"{mb // 1024} GB" if mb and mb % 1024 == 0 else f"{mb} MB"
 
 
 def variables(values: Mapping[str, str]) -> list[str]:

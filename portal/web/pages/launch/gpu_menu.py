@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from portal.core.cluster.effective_limits import size
 from portal.core.cluster.fgpu import GpuKind, Slice, smallest
-from portal.core.cluster.gpu_offers import GpuOffer
+from portal.core.cluster.gpu_offers import GpuOffer, share
+from portal.core.units import fgpu_number, floor_size
 
 
 @dataclass(frozen=True)
@@ -44,26 +44,6 @@ class Menu:
         return next((option for option in all_of_them if option.chosen), self.strange)
 
 
-def number(amount: Fraction | float | None) -> str:
-    """An amount of fGPU without needless zeros."""
-    return f"{round(float(amount or 0), 3):g}"
-
-
-def share(memory_mb: int, sm_percent: int | None, kind: GpuKind | None = None) -> str:
-    """What a slice has, in a sentence's words."""
-    memory = f"{size(memory_mb)} of GPU memory"
-    if sm_percent is None or (kind is not None and kind.compute == "none"):
-        return memory
-    return f"{memory} and {sm_percent} % of the multiprocessors"
-
-
-def unit_words(kind: GpuKind) -> str:
-    """What 1 fGPU of a kind is."""
-    part = "a whole GPU" if kind.unit == 1 else f"{number(kind.unit)} of a GPU"
-    memory_mb, sm_percent = int(kind.memory_mb * kind.unit), int(100 * kind.unit)
-    return f"{kind.title}: 1 fGPU is {part}, with {share(memory_mb, sm_percent, kind)}"
-
-
 def menu(
     offers: Mapping[str, Sequence[GpuOffer]], group: str, asked: str, kind_name: str
 ) -> Menu | None:
@@ -89,8 +69,8 @@ def menu(
         )
     if wanted is None or granted is not None:
         return Menu(kinds, options, note=_note(wanted, granted))
-    text = f"{number(wanted)} fGPU: not offered here"
-    value = "/".join(filter(None, (kind_name, number(wanted))))
+    text = f"{fgpu_number(wanted)} fGPU: not offered here"
+    value = "/".join(filter(None, (kind_name, fgpu_number(wanted))))
     return Menu(kinds, options, strange=Option(value, text, "", (), chosen=True))
 
 
@@ -113,11 +93,11 @@ def _having(offers: Mapping[str, Sequence[GpuOffer]], kind: GpuKind) -> list[str
 
 def _heading(kind: GpuKind, groups: Sequence[str], of: int) -> str:
     where = f" in {', '.join(groups)}" if len(groups) < of else ""
-    return f"{kind.title}, {size(kind.memory_mb)}{where}"
+    return f"{kind.title}, {floor_size(kind.memory_mb)}{where}"
 
 
 def _text(kind: GpuKind, part: Slice) -> str:
-    words = [f"{number(part.fgpu)} fGPU", size(part.memory_mb)]
+    words = [f"{fgpu_number(part.fgpu)} fGPU", floor_size(part.memory_mb)]
     if part.gpus or part.shards == kind.shards:
         gpus = part.gpus or 1
         words.insert(1, "one whole GPU" if gpus == 1 else f"{gpus} whole GPUs")
@@ -127,7 +107,7 @@ def _text(kind: GpuKind, part: Slice) -> str:
 
 
 def _value(kind: str, amount: Fraction) -> str:
-    return "/".join(filter(None, (kind, number(amount))))
+    return "/".join(filter(None, (kind, fgpu_number(amount))))
 
 
 def _amount(asked: str) -> float | None:
@@ -152,9 +132,9 @@ def _granted(
 
 
 def _note(wanted: float | None, granted: tuple[GpuKind, Slice] | None) -> str:
-    if wanted is None or granted is None or number(wanted) == number(granted[1].fgpu):
+    if wanted is None or granted is None or fgpu_number(wanted) == fgpu_number(granted[1].fgpu):
         return ""
     return (
-        f"{number(wanted)} fGPU was asked for, and is rounded up to {number(granted[1].fgpu)}: "
-        "GPUs here are shared out in such steps."
+        f"{fgpu_number(wanted)} fGPU was asked for, and is rounded up to "
+        f"{fgpu_number(granted[1].fgpu)}: GPUs here are shared out in such steps."
     )

@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from portal.core.admin.administration import SiteRules, Template
-from portal.core.apps.access import Person
 from portal.core.apps.catalog import Catalog, Image
+from portal.core.auth.person import Person
 from portal.core.cluster.effective_limits import Group
 from portal.core.cluster.gpu_offers import GpuOffer
 from portal.core.cluster.usage import GroupUse
 from portal.core.launch.mounts import HOME, Folder
 from portal.core.launch.request import MAX_COUNT
-from portal.core.launch.templates import misfit
-from portal.core.policy import group_for
+from portal.core.launch.templates import Template
+from portal.core.policy import group_for, misfit
+from portal.core.site_rules import SiteRules
+from portal.core.units import fgpu_number
 from portal.errors import InvalidRequest, PortalError, Unavailable
 from portal.services.cluster import groups_of, use_of
 from portal.web.context import services
@@ -30,7 +31,7 @@ from portal.web.pages.launch.form import (
     sort_errors,
     variables,
 )
-from portal.web.pages.launch.gpu_menu import Menu, menu, number
+from portal.web.pages.launch.gpu_menu import Menu, menu
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,8 @@ class LaunchForm:
             return ""
         use = self.uses.get(group.name)
         free = use.fgpu.available if use and use.fgpu else None
-        left = "" if free is None else f" · {number(free)} free for you now"
-        return f"up to {number(max(amounts))} fGPU{left}"
+        left = "" if free is None else f" · {fgpu_number(free)} free for you now"
+        return f"up to {fgpu_number(max(amounts))} fGPU{left}"
 
     def gpu_why(self, group: Group) -> str:
         """Why no session may have more of a GPU in a group."""

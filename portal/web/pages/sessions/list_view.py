@@ -8,9 +8,8 @@ from urllib.parse import urlencode
 
 from flask import request
 
-from portal.core.apps.access import Person
-from portal.core.cluster.usage import GroupUse
-from portal.core.interfaces.stores import SlurmStatus
+from portal.core.auth.person import Person
+from portal.core.cluster.usage import GroupUse, SlurmStatus
 from portal.core.session.query import ListQuery, Page, Sort, read_leniently
 from portal.services.cluster import groups_of, use_of
 from portal.web.context import person, services

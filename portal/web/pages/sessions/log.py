@@ -10,8 +10,8 @@ from flask.typing import ResponseReturnValue
 from portal.core.session.session import OVER, Session
 from portal.errors import Conflict, Unavailable
 from portal.web.context import person, services
+from portal.web.log_text import PIECE, TAIL, decode, stream, whole_lines
 from portal.web.pages.blueprint import blueprint
-from portal.web.pages.sessions.log_text import PIECE, TAIL, decode, stream, whole_lines
 from portal.web.pages.sessions.rows import rows_for
 
 

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from flask import Flask, url_for
-from markupsafe import Markup
-
-from portal.core.apps.access import Person
 from portal.core.apps.catalog import AppSpec, Image
-from portal.core.cluster.effective_limits import size as bound
-from portal.core.interfaces.stores import SlurmStatus
-from portal.core.launch.request import parse_size
+from portal.core.auth.person import Person
+from portal.core.cluster.usage import SlurmStatus
 from portal.core.session.session import HELD, LIVE, SUSPENDED, Session, State
 from portal.web.api.serialize import all_in_full
 from portal.web.context import services
-from portal.web.pages.launch.form import exact_size
-from portal.web.pages.launch.gpu_menu import number as fgpu
-from portal.web.pages.launch.gpu_menu import share as gpu_share
-from portal.web.pages.launch.gpu_menu import unit_words
 
 TERMINAL = "terminal"
 
@@ -151,64 +139,3 @@ def rows_for(
         )
         for session, data in zip(sessions, all_in_full(sessions, status), strict=True)
     ]
-
-
-def size(mb: float) -> str:
-    """Write MiB as people do."""
-    if mb >= 1024:
-        return f"{mb / 1024:.1f}".removesuffix(".0") + " GB"
-    return f"{mb:.0f} MB"
-
-
-def span(minutes: int) -> str:
-    """Write minutes as people do."""
-    days, rest = divmod(minutes, 1440)
-    hours, minutes = divmod(rest, 60)
-    parts = [(days, "d"), (hours, "h"), (minutes, "min")]
-    return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 min"
-
-
-def moment(value: datetime | str | None, form: str = "clock") -> Markup:
-    """A time that the browser rewrites into its own time zone."""
-    if value is None:
-        return Markup("")
-    time = datetime.fromisoformat(value) if isinstance(value, str) else value
-    return Markup('<time datetime="{}" data-form="{}">{} UTC</time>').format(
-        time.isoformat(), form, f"{time:%Y-%m-%d %H:%M:%S}"
-    )
-
-
-def icon(name: str) -> Markup:
-    """A decorative icon; the words beside it say the same."""
-    return Markup('<i class="bi bi-{}" aria-hidden="true"></i>').format(name)
-
-
-def install_filters(app: Flask) -> None:
-    """Give the templates these words."""
-    app.jinja_env.filters.update(
-        size=size, bound=bound, span=span, moment=moment, exact=exact_size, mb=parse_size, fgpu=fgpu
-    )
-    app.jinja_env.globals.update(
-        icon=icon, asset=_Assets(app).url, gpu_share=gpu_share, unit_words=unit_words
-    )
-
-
-class _Assets:
-    """Addresses of static files that change with their content, so browsers keep them for long."""
-
-    def __init__(self, app: Flask) -> None:
-        self._app = app
-        self._marks: dict[str, str] = {}
-
-    def url(self, name: str) -> str:
-        """Address of one file; a file that was not built has an address all the same."""
-        if name not in self._marks:
-            self._marks[name] = self._mark(name)
-        return url_for("static", filename=name, v=self._marks[name])
-
-    def _mark(self, name: str) -> str:
-        try:
-            content = Path(str(self._app.static_folder), name).read_bytes()
-        except OSError:
-            return "0"
-        return hashlib.sha256(content).hexdigest()[:10]

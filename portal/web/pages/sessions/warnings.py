@@ -7,10 +7,10 @@ from datetime import timedelta
 
 from flask import Flask, g
 
-from portal.core.admin.administration import SiteRules
 from portal.core.session.idle import Unused, unused, warning_span
 from portal.core.session.session import Session
 from portal.core.session.status import ENDS_SOON, ends_soon
+from portal.core.site_rules import SiteRules
 from portal.web.context import person, services
 
 

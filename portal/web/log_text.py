@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 
-from portal.core.apps.access import Person
+from portal.core.auth.person import Person
 from portal.services.session.sessions import Sessions
 
 TAIL = 1 << 19

@@ -1,0 +1,31 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from portal.core.launch.presets import Kept, Preset
+
+
+class PresetStore(Protocol):
+    """The presets' table. Every method is one transaction."""
+
+    def all(self, owner: str) -> list[Preset]:
+        """Somebody's presets, by name."""
+        ...
+
+    def get(self, owner: str, name: str) -> Preset | None:
+        """One preset."""
+        ...
+
+    def save(self, owner: str, preset: Preset, replace: bool, most: int) -> Kept:
+        """Keep it, unless its name is taken or there are `most` already; what became of it."""
+        ...
+
+    def rename(self, owner: str, name: str, to: str) -> Kept:
+        """Give it another name, unless that one is taken; what became of it."""
+        ...
+
+    def remove(self, owner: str, name: str) -> bool:
+        """Forget it; whether there was one."""
+        ...

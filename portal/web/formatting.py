@@ -1,0 +1,73 @@
+"""Jinja filters and globals: times, icons, sizes and the addresses of static files."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from pathlib import Path
+
+from flask import Flask, url_for
+from markupsafe import Markup
+
+from portal.core.cluster.gpu_offers import share as gpu_share
+from portal.core.cluster.gpu_offers import unit_words
+from portal.core.units import (
+    exact_size,
+    fgpu_number,
+    floor_size,
+    parse_size,
+    rounded_size,
+    short_minutes,
+)
+
+
+def moment(value: datetime | str | None, form: str = "clock") -> Markup:
+    """A time that the browser rewrites into its own time zone."""
+    if value is None:
+        return Markup("")
+    time = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return Markup('<time datetime="{}" data-form="{}">{} UTC</time>').format(
+        time.isoformat(), form, f"{time:%Y-%m-%d %H:%M:%S}"
+    )
+
+
+def icon(name: str) -> Markup:
+    """A decorative icon; the words beside it say the same."""
+    return Markup('<i class="bi bi-{}" aria-hidden="true"></i>').format(name)
+
+
+def install_filters(app: Flask) -> None:
+    """Register the filters and globals of all templates."""
+    app.jinja_env.filters.update(
+        size=rounded_size,
+        bound=floor_size,
+        span=short_minutes,
+        moment=moment,
+        exact=exact_size,
+        mb=parse_size,
+        fgpu=fgpu_number,
+    )
+    app.jinja_env.globals.update(
+        icon=icon, asset=_Assets(app).url, gpu_share=gpu_share, unit_words=unit_words
+    )
+
+
+class _Assets:
+    """Addresses of static files that change with their content, so browsers keep them for long."""
+
+    def __init__(self, app: Flask) -> None:
+        self._app = app
+        self._marks: dict[str, str] = {}
+
+    def url(self, name: str) -> str:
+        """Address of one file; a file that was not built has an address all the same."""
+        if name not in self._marks:
+            self._marks[name] = self._mark(name)
+        return url_for("static", filename=name, v=self._marks[name])
+
+    def _mark(self, name: str) -> str:
+        try:
+            content = Path(str(self._app.static_folder), name).read_bytes()
+        except OSError:
+            return "0"
+        return hashlib.sha256(content).hexdigest()[:10]
