@@ -1,6 +1,6 @@
 """Two people do what they like on the real cluster: nobody is inside of what is not theirs.
 
-Short; the same with many steps is tests/unit/web/test_two_users.py.
+Short; the same with many steps is tests/unit/web/gate/test_views_two_users.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The running portal against its own OpenAPI document: HAProxy, gunicorn, SSH and Slurm included.
 
-tests/unit/web/test_schema.py tries far more; here it is about what stand-ins cannot show, and for a
-bounded time. What it launches is ended at once.
+tests/unit/web/api/test_openapi.py tries far more; this is about what stand-ins cannot show, and for
+a bounded time. What it launches is ended at once.
 """
 
 from __future__ import annotations

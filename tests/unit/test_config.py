@@ -9,8 +9,7 @@ from pydantic import BaseModel
 
 from portal.cli.check import check
 from portal.config import Settings, SettingsError, load_settings
-
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
 
 
 def models(model: type[BaseModel]) -> list[type[BaseModel]]:

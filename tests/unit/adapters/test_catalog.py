@@ -9,8 +9,7 @@ import pytest
 
 from portal.adapters.catalog import CatalogError, FolderCatalog, Found, read_app, read_image
 from portal.core.apps.catalog import split_request
-
-ROOT = Path(__file__).parents[3]
+from tests.paths import ROOT
 
 
 def app(folder: Path, name: str, toml: str, script: str | None = "exec true\n") -> Path:

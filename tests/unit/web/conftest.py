@@ -17,8 +17,8 @@ from portal import create_app
 from portal.config import GpuKindSettings, GpuSettings, Settings
 from portal.core.session.session import Session
 from tests.fakes import PASSWORDS, World, make_world
+from tests.paths import TEMPLATES
 
-TEMPLATES = Path(__file__).parents[3] / "templates"
 PORTAL = "http://localhost:8080"
 LAUNCH: dict[str, Any] = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
 

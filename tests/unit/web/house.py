@@ -27,7 +27,7 @@ from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.config import Settings
 from portal.core.apps.origins import Mode
 from tests.fakes import FakeRoutes, World, make_world
-from tests.unit.web.conftest import TEMPLATES
+from tests.paths import TEMPLATES
 from tests.unit.web.front import free_ports, render, wait_for_haproxy
 
 POOL = 6

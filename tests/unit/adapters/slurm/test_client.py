@@ -1,0 +1,128 @@
+"""Slurm's refusals and failures, from recorded words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from portal.adapters.slurm.client import Slurm
+from portal.adapters.ssh.transport import Completed
+from portal.errors import InvalidRequest, OutcomeUnknown, Unavailable
+from tests.paths import RECORDED
+
+VERSIONS = sorted(folder.name for folder in RECORDED.iterdir() if folder.is_dir())
+
+
+class Replay:
+    """A transport that gives one recorded answer and remembers what was asked."""
+
+    def __init__(self, code: int, stderr: str) -> None:
+        self.answer = Completed(code, b"", stderr)
+        self.asked: list[Sequence[str]] = []
+        self.users: list[str] = []
+
+    def run(
+        self,
+        user: str,
+        argv: Sequence[str],
+        stdin: bytes = b"",
+        seconds: float = 20.0,
+        most: int = 0,
+    ) -> Completed:
+        """Answer."""
+        self.asked.append(argv)
+        self.users.append(user)
+        return self.answer
+
+
+def slurm(version: str, name: str, code: int = 1) -> Slurm:
+    """A Slurm that says what was recorded under this name."""
+    words = (RECORDED / version / f"{name}.stderr.txt").read_text(encoding="utf-8")
+    return Slurm(Replay(code, words), "s", ".slipway", 20)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [("sbatch-refused", "resources.memory"), ("sbatch-partition", "resource_group")],
+)
+def test_a_refusal_names_the_field(version: str, name: str, field: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        slurm(version, name).submit("alice", "0" * 32, "{}", "#!/bin/sh\n")
+    assert caught.value.errors[0].field == field
+    assert "Slurm refused it" in caught.value.errors[0].message
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_silent_slurm_is_no_refusal(version: str) -> None:
+    with pytest.raises(Unavailable):
+        slurm(version, "sbatch-down").submit("alice", "0" * 32, "{}", "#!/bin/sh\n")
+    with pytest.raises(Unavailable):
+        slurm(version, "squeue-down").jobs()
+    with pytest.raises(Unavailable):
+        slurm(version, "scancel-down").cancel("alice", "1")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_sbatch_that_was_cut_off_may_have_been_heard(version: str) -> None:
+    with pytest.raises(OutcomeUnknown):
+        slurm(version, "sbatch-down", code=124).submit("alice", "0" * 32, "{}", "#!/bin/sh\n")
+
+
+class Picky:
+    """An accounting that refuses a question with one bad number in it."""
+
+    def __init__(self, *bad: str, down: bool = False) -> None:
+        self.bad = bad
+        self.down = down
+        self.questions = 0
+
+    def run(
+        self,
+        user: str,
+        argv: Sequence[str],
+        stdin: bytes = b"",
+        seconds: float = 20.0,
+        most: int = 0,
+    ) -> Completed:
+        """Answer."""
+        self.questions += 1
+        if self.down:
+            return Completed(1, b"", "sacct: error: slurmdbd: Sending PersistInit msg: refused\n")
+        ids = next(word for word in argv if word.startswith("--jobs=")).partition("=")[2].split(",")
+        if wrong := [each for each in ids if each in self.bad]:
+            return Completed(1, b"", f"sacct: fatal: Bad job/step specified: {wrong[0]}\n")
+        lines = [
+            "\x1f".join([each, "alice", "COMPLETED", "n1", "1", "2", "3", "0:0"]) for each in ids
+        ]
+        return Completed(0, "\n".join(lines).encode(), "")
+
+
+def test_one_bad_number_spoils_nothing() -> None:
+    """M7: everybody's sessions stood as long as it did."""
+    ids = [str(number) for number in range(100, 140)]
+    picky = Picky("117", "118", "139")
+    found = Slurm(picky, "s", ".slipway", 20).ended([*ids, "²", "", "12345678901", "1 2"])
+    assert set(found) == set(ids) - {"117", "118", "139"}
+    assert picky.questions < 40
+
+
+def test_an_accounting_that_is_down_is_asked_once() -> None:
+    picky = Picky(down=True)
+    with pytest.raises(Unavailable):
+        Slurm(picky, "s", ".slipway", 20).ended([str(number) for number in range(1, 50)])
+    assert picky.questions == 1
+
+
+def test_sessions_are_cancelled_by_the_operator_where_there_is_one() -> None:
+    """H3: the end of a session does not wait for its owner's shell."""
+    replay = Replay(0, "")
+    Slurm(replay, "s", ".slipway", 20, "operator").cancel("alice", "1", "²", "2")
+    Slurm(replay, "s", ".slipway", 20).cancel("alice", "3")
+    Slurm(replay, "s", ".slipway", 20).cancel("alice", "²")
+    assert [list(argv)[3:] for argv in replay.asked] == [
+        ["scancel", "--quiet", "--user=alice", "1", "2"],
+        ["scancel", "--quiet", "3"],
+    ]
+    assert replay.users == ["operator", "alice"]

@@ -1,0 +1,129 @@
+"""Reading limits and nodes as real Slurms printed them (tests/recorded/<version>/)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from portal.adapters.slurm.commands import SurpriseError, amount, nodes_parse, squeue_parse
+from portal.adapters.slurm.sacctmgr import Printed, limits
+from portal.core.cluster.effective_limits import bounds
+from portal.core.cluster.inventory import Partition
+from portal.core.cluster.jobs import JobState
+from portal.core.cluster.limits import Amount, Association, Entry, Limits
+from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded, roles
+
+
+def printed(version: str) -> Printed:
+    """The five recorded answers."""
+    return Printed(
+        config=recorded(version, "config"),
+        associations=recorded(version, "assoc"),
+        qos=recorded(version, "qos"),
+        users=recorded(version, "users"),
+        entries=recorded(version, "partition"),
+    )
+
+
+def read(version: str) -> Limits:
+    """The recorded limits."""
+    return limits(printed(version))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_limits(version: str) -> None:
+    found = read(version)
+    assert set(found.enforced) >= {"associations", "limits", "qos"}
+    assert found.default_accounts["alice"] == "research"
+    people = {a.user: a for a in found.associations if a.user}
+    assert people["alice"] == Association(
+        "research", "alice", qos=("normal",), default_qos="normal", group=Amount(cpus=20),
+        job=Amount(cpus=8), jobs=7, minutes=240,
+    )  # fmt: skip
+    assert people["bob"].node == Amount(memory_mb=1500)
+    (account,) = (a for a in found.associations if a.account == "research" and not a.user)
+    assert (account.parent, account.group) == ("root", Amount(40, 1024 * 1024))
+    (normal,) = (q for q in found.qos if q.name == "normal")
+    assert (normal.user, normal.job) == (Amount(3, 3072), Amount(cpus=2))
+    assert (normal.jobs, normal.minutes) == (9, 2880)
+    assert found.partitions == (Entry("main"),)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_bound_that_follows(version: str) -> None:
+    main = Partition("main", True, True, 64, 256_000, 480)
+    own = bounds("alice", main, read(version))
+    assert own.cpus and own.memory_mb and own.minutes and own.jobs
+    assert (own.cpus.value, own.memory_mb.value) == (2, 3072)
+    assert (own.minutes.value, own.jobs.value) == (480, 9)
+
+
+def test_other_clusters_are_not_ours() -> None:
+    said = printed(VERSIONS[0])
+    foreign = "elsewhere|research|alice|||normal|normal|cpu=1||||\n"
+    assert limits(replace(said, associations=said.associations + foreign)) == read(VERSIONS[0])
+
+
+def test_whom_a_partition_lets_in() -> None:
+    line = (
+        "PartitionName=gpu AllowAccounts=physics,bio AllowQos=ALL DenyQos=debug QoS=gpu-qos "
+        "MaxCPUsPerNode=12 MaxMemPerNode=64000\n"
+    )
+    (entry,) = limits(replace(printed(VERSIONS[0]), entries=line)).partitions
+    assert entry == Entry(
+        "gpu", "gpu-qos", ("physics", "bio"), (), (), ("debug",), Amount(12, 64_000)
+    )
+
+
+@pytest.mark.parametrize("field", ["config", "associations", "qos", "users", "entries"])
+def test_surprises_raise(field: str) -> None:
+    with pytest.raises(SurpriseError):
+        limits(replace(printed(VERSIONS[0]), **{field: "sacctmgr: what a surprise\n"}))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_jobs_hold(version: str) -> None:
+    reports = {job.job_id: job for job in squeue_parse(recorded(version, "squeue"))}
+    running = reports[roles(version)["running"]]
+    assert (running.account, running.qos) == ("research", "normal")
+    assert (running.state, running.cpus, running.memory_mb) == (JobState.RUNNING, 1, 100)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_nodes(version: str) -> None:
+    nodes = nodes_parse(recorded(version, "nodes"))
+    assert [(n.name, n.partition, n.usable) for n in nodes if n.partition == "main"] == [
+        ("n1", "main", True),
+        ("n2", "main", True),
+    ]
+    assert all(n.cpus >= 2 and n.memory_mb == 3500 for n in nodes)
+
+
+@pytest.mark.parametrize(
+    ("state", "usable"),
+    [
+        ("idle", True), ("mixed+planned", True), ("allocated", True), ("idle~", True),
+        ("powered_down", True), ("down*", False), ("idle+drain", False), ("drained", False),
+        ("down*+not_responding", False), ("draining", False), ("idle+maintenance", False),
+    ],
+)  # fmt: skip
+def test_nodes_that_take_no_jobs(state: str, usable: bool) -> None:
+    (node,) = nodes_parse(f"n1\x1fmain*\x1f4\x1f3500\x1f{state}\x1f(null)\x1f\n")
+    assert node.usable is usable
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("cpu=3,mem=3G", Amount(3, 3072)),
+        ("mem=1500M", Amount(None, 1500)),
+        ("mem=2T,node=1", Amount(None, 2 * 1024 * 1024)),
+        ("mem=0.50G,cpu=1", Amount(1, 512)),
+        ("cpu=8,gres/gpu=1", Amount(8, gpus=1)),
+        ("cpu=UNLIMITED,mem=UNLIMITED", Amount()),
+        ("", Amount()),
+    ],
+)
+def test_amounts(text: str, found: Amount) -> None:
+    assert amount(text) == found

@@ -1,0 +1,96 @@
+"""The administrator's command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from portal.cli.main import main
+from tests.paths import ROOT
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    """A site's settings in a folder of the test."""
+    file = tmp_path / "slipway.toml"
+    places = ("state", "run", "images", "apps")
+    quoted = {name: json.dumps(str(tmp_path / name)) for name in places}
+    file.write_text(
+        f"[sessions]\ntemplates = {json.dumps(str(ROOT / 'templates'))}\n"
+        f"images = {quoted['images']}\napps = {quoted['apps']}\n"
+        f"[state]\ndirectory = {quoted['state']}\nrun = {quoted['run']}\n"
+        f"[login]\nhost = '127.0.0.1'\nport = 1\nknown_hosts = {json.dumps(str(file))}\n"
+    )
+    return str(file)
+
+
+def test_init_makes_everything_once(config: str, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert main(["--config", config, "init"]) == 0
+    state = tmp_path / "state"
+    assert (state / "slipway.db").stat().st_mode & 0o077 == 0
+    assert (state / "secret_key").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "run" / "routes.map").exists()
+
+
+def test_a_new_key_joins_the_old_ones(
+    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--config", config, "init"]) == 0
+    (first,) = (tmp_path / "state" / "keys").iterdir()
+    assert main(["--config", config, "rotate-keys"]) == 0
+    keys = sorted((tmp_path / "state" / "keys").iterdir())
+    assert (keys[0], len(keys)) == (first, 2)
+    assert {file.stat().st_mode & 0o777 for file in keys} == {0o600}
+    for file in keys:
+        file.unlink()
+    capsys.readouterr()
+    main(["--config", config, "check"])
+    assert "MISSING 0 keys for values" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [("haproxy", "routes.map"), ("systemd", "portal.wsgi:app"), ("gpu", '"kinds": []')],
+)
+def test_render(config: str, capsys: pytest.CaptureFixture[str], what: str, words: str) -> None:
+    assert main(["--config", config, "render", what]) == 0
+    assert words in capsys.readouterr().out
+
+
+def test_check_says_what_is_missing(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--config", config, "check"]) == 1
+    assert "run `slipway init`" in capsys.readouterr().out
+    main(["--config", config, "init"])
+    assert main(["--config", config, "check"]) == 1
+    said = capsys.readouterr().out
+    assert "MISSING 0 images" in said
+    assert "The login node does not answer" in said
+
+
+def test_wrong_settings_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "slipway.toml"
+    file.write_text("[web]\ncolour = 'red'")
+    assert main(["--config", str(file), "init"]) == 2
+    assert "web.colour" in capsys.readouterr().err
+
+
+def test_a_wrong_app_is_shown_with_its_line_and_others_are_listed(
+    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in (("good", "title = 'Good'\ncommand = 'x'"), ("bad", "title = 'Bad'\nx = 1")):
+        (tmp_path / "apps" / name).mkdir(parents=True)
+        (tmp_path / "apps" / name / "app.toml").write_text(text)
+    (tmp_path / "images" / "plain" / "1").mkdir(parents=True)
+    (tmp_path / "images" / "plain" / "1" / "image.sif").touch()
+    (tmp_path / "images" / "plain" / "1" / "image.toml").write_text("title = 'Plain'")
+    main(["--config", config, "init"])
+    assert main(["--config", config, "check"]) == 1
+    said = capsys.readouterr().out
+    assert "ok      1 apps in" in said
+    assert "MISSING" in said
+    assert "bad/app.toml, line 2: x: there is no such field" in said
+    assert main(["--config", config, "apps"]) == 0
+    assert capsys.readouterr().out.split() == ["good", "Good", "plain/1"]

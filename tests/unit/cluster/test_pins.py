@@ -1,0 +1,32 @@
+"""What is installed is what was tested: each package has a version and the hashes of its files."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.paths import ROOT
+
+INSTALLED = sorted(
+    file.relative_to(ROOT).as_posix()
+    for file in (*ROOT.glob("requirements*.txt"), *ROOT.glob("images/*/*/requirements.txt"))
+)
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+def test_every_package_has_a_version_and_hashes(name: str) -> None:
+    text = re.sub(r"^\s*#.*$", "", (ROOT / name).read_text(), flags=re.MULTILINE)
+    entries = [line.strip() for line in text.replace("\\\n", " ").splitlines() if line.strip()]
+    assert len(entries) > 5
+    for entry in entries:
+        assert re.match(r"[A-Za-z0-9._\[\],-]+==[^ ;]+", entry), entry[:80]
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}\b", entry), entry[:80]
+
+
+@pytest.mark.parametrize("script", ["tests/run.sh", "cluster/Containerfile"])
+def test_hashes_are_demanded(script: str) -> None:
+    text = (ROOT / script).read_text().replace("\\\n", " ")
+    found = [line for line in text.splitlines() if re.search(r"-r(equirement)?[ =]", line)]
+    assert found
+    assert "--require-hashes" in text

@@ -1,0 +1,54 @@
+"""The batch script as a whole, and what must never get into it."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+
+import pytest
+
+from portal.core.job.batch_script import render
+from portal.core.job.description import JobDescription
+from tests.paths import ROOT
+
+TEMPLATE = (ROOT / "templates" / "job" / "session.sh.j2").read_text(encoding="utf-8")
+GOLDEN = ROOT / "tests" / "golden"
+
+PLAIN = JobDescription(
+    session="0123456789abcdef0123456789abcdef",
+    user="alice",
+    cpus=1,
+    memory_mb=600,
+    partition=None,
+    time_limit=None,
+    image="/srv/slipway/images/python/3.13/image.sif",
+    toolkit="/srv/slipway/toolkit.sqsh",
+    directory=".slipway",
+)
+FULL = dataclasses.replace(
+    PLAIN,
+    partition="main",
+    time_limit=90,
+    cpus=4,
+    memory_mb=16384,
+    dotfiles=(".tmux.conf", ".config/tmux/tmux.conf"),
+)
+GPU = dataclasses.replace(PLAIN, gres="shard:2")
+
+
+@pytest.mark.parametrize(("name", "job"), [("plain", PLAIN), ("full", FULL), ("gpu", GPU)])
+def test_the_whole_script(name: str, job: JobDescription) -> None:
+    """After a wanted change render it anew, read the difference, and commit both."""
+    assert render(job, TEMPLATE) == (GOLDEN / f"session-{name}.sh").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["plain", "full", "gpu"])
+def test_it_is_a_script_that_bash_can_read(name: str) -> None:
+    subprocess.run(["bash", "-n", str(GOLDEN / f"session-{name}.sh")], check=True)
+
+
+@pytest.mark.parametrize("field", ["user", "partition", "image", "toolkit", "directory", "session"])
+@pytest.mark.parametrize("value", ["a b", "$(id)", "a;b", "a\n#SBATCH --uid=0", "'", "`id`", "ä"])
+def test_nothing_that_a_shell_would_read_gets_in(field: str, value: str) -> None:
+    with pytest.raises(ValueError, match=field):
+        render(JobDescription(**{**dataclasses.asdict(PLAIN), field: value}), TEMPLATE)

@@ -1,0 +1,301 @@
+"""Mounts: what may be asked for, and what the batch script makes of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portal.core.job.batch_script import render
+from portal.core.launch.mounts import HOME, Mount, MountPoint, mount_points, storage_folder
+from portal.core.launch.request import parse_launch
+from portal.errors import InvalidRequest
+from tests.unit.core.job.test_batch_script import GOLDEN, PLAIN, TEMPLATE
+from tests.unit.core.launch.test_request import GOOD
+
+POINTS = (
+    MountPoint("home", ".", True),
+    MountPoint("data", "storage/data", False),
+    MountPoint("maps-2.1", "/srv/storage/alice/maps-2.1", True),
+)
+MOUNTS = dataclasses.replace(PLAIN, mounts=POINTS)
+
+
+def errors(mounts: object) -> dict[str, str]:
+    """The fields that the answer names, with its words."""
+    with pytest.raises(InvalidRequest) as caught:
+        parse_launch({**GOOD, "mounts": mounts})
+    return {error.field: error.message for error in caught.value.errors}
+
+
+def test_short_and_long_form() -> None:
+    asked = ["home", {"folder": "data", "read_only": True}, {"folder": "maps-2.1"}]
+    assert parse_launch({**GOOD, "mounts": asked}).mounts == (
+        Mount(folder="home"),
+        Mount(folder="data", read_only=True),
+        Mount(folder="maps-2.1"),
+    )
+    assert parse_launch(GOOD).mounts == ()
+
+
+@pytest.mark.parametrize(
+    ("mounts", "field"),
+    [
+        ("data", "mounts"),
+        (None, "mounts"),
+        ({"folder": "data"}, "mounts"),
+        (["data", {"folder": "data", "read_only": True}], "mounts"),
+        ([f"n{number}" for number in range(21)], "mounts"),
+        ([7], "mounts.0"),
+        ([None], "mounts.0"),
+        ([[]], "mounts.0"),
+        ([{}], "mounts.0"),
+        (["data", ""], "mounts.1"),
+        (["data", ".ssh"], "mounts.1"),
+        (["../bob"], "mounts.0"),
+        (["a/b"], "mounts.0"),
+        (["/etc"], "mounts.0"),
+        (["a b"], "mounts.0"),
+        (["a\n"], "mounts.0"),
+        (["$(id)"], "mounts.0"),
+        (["a:b"], "mounts.0"),
+        (["a,ro"], "mounts.0"),
+        (["ä"], "mounts.0"),
+        (["x" * 65], "mounts.0"),
+        ([{"folder": "data", "read_only": "yes"}], "mounts.0"),
+        ([{"folder": "data", "owner": "bob"}], "mounts.0"),
+        ([{"folder": 1}], "mounts.0"),
+    ],
+)
+def test_each_wrong_mount_is_named(mounts: object, field: str) -> None:
+    found = errors(mounts)
+    assert set(found) == {field}
+    assert found[field]
+
+
+def test_the_words() -> None:
+    assert errors(["data", "home", "data"]) == {"mounts": "the folder data is named twice"}
+    assert errors(["a"] * 21) == {"mounts": "these are too many; there may be 20"}
+    assert errors([{"folder": "a", "mode": 1}]) == {"mounts.0": "mode: there is no such field"}
+
+
+def test_where_folders_lie() -> None:
+    mounts = (Mount(folder=HOME), Mount(folder="data", read_only=True))
+    assert mount_points("alice", mounts, "storage/") == (
+        MountPoint("home", ".", False),
+        MountPoint("data", "storage/data", True),
+    )
+    (_, data) = mount_points("alice", mounts, "/lustre/{user}/storage")
+    assert data.source == "/lustre/alice/storage/data"
+
+
+@given(st.text() | st.text("abc./-_ \n'\"$"))
+def test_what_is_offered_can_be_asked_for(name: str) -> None:
+    try:
+        parse_launch({**GOOD, "mounts": [name]})
+        taken = name != HOME
+    except InvalidRequest:
+        taken = False
+    assert storage_folder(name, "/home/alice/storage").mountable == taken
+
+
+def test_the_whole_script() -> None:
+    """After a wanted change render it anew, read the difference, and commit both."""
+    golden = GOLDEN / "session-mounts.sh"
+    assert render(MOUNTS, TEMPLATE) == golden.read_text(encoding="utf-8")
+    subprocess.run(["bash", "-n", str(golden)], check=True)
+
+
+@pytest.mark.parametrize("part", ["name", "source"])
+@pytest.mark.parametrize("value", ["a b", "$(id)", "a;b", "a\nb", "'", '"', "ä"])
+def test_nothing_that_a_shell_would_read_gets_in(part: str, value: str) -> None:
+    changed: dict[str, Any] = {part: value}
+    bad = dataclasses.replace(POINTS[0], **changed)
+    with pytest.raises(ValueError, match="mounts"):
+        render(dataclasses.replace(PLAIN, mounts=(bad,)), TEMPLATE)
+
+
+class Node:
+    """A compute node on which the whole script runs; its container is a script that looks round."""
+
+    def __init__(self, root: Path) -> None:
+        self.home = root / 'a "home"'
+        self.session = self.home / ".slipway" / "sessions" / PLAIN.session
+        self.session.mkdir(parents=True)
+        (self.session / "spec.json").write_text("{}\n")
+        (self.home / "storage" / "data").mkdir(parents=True)
+        (self.home / "storage" / "data" / "kept").write_text("treasure")
+        self.bin = root / "bin"
+        self.bin.mkdir()
+        self.seen = root / "seen"
+        self.image = root / "image.sif"
+        self.image.touch()
+
+    def run(
+        self, points: tuple[MountPoint, ...], container: str = "", namespace: str = ""
+    ) -> tuple[int, str]:
+        """Exit code and log of the script; `container` is what apptainer does.
+
+        What `namespace` does comes before all, with the right to mount.
+        """
+        apptainer = self.bin / "apptainer"
+        apptainer.write_text(
+            f'#!/bin/bash\nprintf "%s\\n" "$@" > {self.seen}\n'
+            f"session={shlex.quote(str(self.session))}\n{container}\n"
+        )
+        apptainer.chmod(0o755)
+        job = dataclasses.replace(
+            PLAIN, mounts=points, image=str(self.image), toolkit=str(self.image)
+        )
+        text = render(job, TEMPLATE)
+        text = text.replace("export PATH=", f"export PATH={self.bin}:")
+        argv = ["bash", "-c", text]
+        if namespace:
+            within = f'export PATH; {namespace} && exec "$@"'
+            argv = ["unshare", "--mount", "--map-root-user", "sh", "-c", within, "sh", *argv]
+        done = subprocess.run(
+            argv,
+            cwd=self.home,
+            env={"SLURM_JOB_ID": "1", "SLURMD_NODENAME": "n1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout
+
+    def binds(self) -> list[str]:
+        """The mounts into the session's home that the container was started with."""
+        return [line for line in self.seen.read_text().splitlines() if "dst=/home/" in line]
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def nothing(node: Node) -> str:
+    """The empty folder that covers Slipway's own, as the options have it."""
+    return str(node.session / "nothing").replace('"', '""')
+
+
+def test_the_container_gets_the_mounts(node: Node) -> None:
+    data = MountPoint("data", "storage/data", False)
+    look = f'ls -A "$session/home" > {node.seen}.home'
+    assert node.run((data, MountPoint("home", ".", True)), look)[0] == 0
+    quoted = str(node.home).replace('"', '""')
+    assert node.binds() == [
+        f'type=bind,"src={quoted}/storage/data","dst=/home/alice/data"',
+        f'type=bind,"src={quoted}","dst=/home/alice/home",ro',
+        f'type=bind,"src={nothing(node)}","dst=/home/alice/home/.slipway",ro',
+    ]
+    assert Path(f"{node.seen}.home").read_text().split() == ["data", "home"]
+    assert not node.session.exists()
+    assert (node.home / "storage" / "data" / "kept").exists()
+
+
+def test_a_link_to_a_folder_is_a_folder(node: Node, tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    (node.home / "storage" / "linked").symlink_to(tmp_path / "far")
+    assert node.run((MountPoint("linked", "storage/linked", False),))[0] == 0
+    assert len(node.binds()) == 1
+
+
+@pytest.mark.parametrize(
+    "target", ["/", "/etc", "/usr/share", "/proc", "/dev", "../.slipway", "../.slipway/sessions"]
+)
+def test_a_link_into_the_nodes_system_or_slipways_folder_is_refused(
+    node: Node, target: str
+) -> None:
+    (node.home / "storage" / "linked").symlink_to(target)
+    code, log = node.run((MountPoint("linked", "storage/linked", False),))
+    assert code == 70
+    last = log.splitlines()[-1]
+    assert last.startswith('Slipway: the folder "linked" leads to /')
+    assert last.endswith(", which is neither yours nor storage. Launch without it.")
+    assert not node.seen.exists()
+    assert not node.session.exists()
+
+
+def test_the_folder_of_all_storage_folders_may_not_lead_there_either(node: Node) -> None:
+    (node.home / "elsewhere").symlink_to("/usr")
+    code, log = node.run((MountPoint("share", "elsewhere/share", False),))
+    assert (code, 'the folder "share" leads to /usr/share' in log) == (70, True)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_slipways_folder_is_covered_wherever_a_link_shows_it(
+    node: Node, tmp_path: Path, read_only: bool
+) -> None:
+    """The home by a link, and what is above the home."""
+    for name, target, place in (
+        ("again", node.home, "again/.slipway"),
+        ("above", tmp_path, f"above/{node.home.name}/.slipway"),
+    ):
+        (node.session / "spec.json").parent.mkdir(parents=True, exist_ok=True)
+        (node.session / "spec.json").write_text("{}\n")
+        (node.home / "storage" / name).symlink_to(target)
+        assert node.run((MountPoint(name, f"storage/{name}", read_only),))[0] == 0
+        quoted = place.replace('"', '""')
+        assert node.binds()[-1] == (
+            f'type=bind,"src={nothing(node)}","dst=/home/alice/{quoted}",ro'
+        )
+
+
+@pytest.mark.parametrize("what", ["gone", "a file", "a broken link"])
+def test_a_folder_that_is_gone_is_named_and_nothing_starts(node: Node, what: str) -> None:
+    place = node.home / "storage" / "maps"
+    if what == "a file":
+        place.write_text("")
+    elif what == "a broken link":
+        place.symlink_to("nowhere")
+    code, log = node.run((MountPoint("maps", "storage/maps", False),))
+    assert code == 70
+    assert log.splitlines()[-1] == (
+        'Slipway: the folder "maps" is not there any more. Launch without it, or make it again.'
+    )
+    assert not node.seen.exists()
+    assert not node.session.exists()
+
+
+def test_links_out_of_the_session_are_not_followed_by_its_end(node: Node) -> None:
+    """Whatever a session leaves in its home, deleting it takes nothing from anywhere else."""
+    leave = (
+        'ln -s "$PWD/storage/data" "$session/home/link"\n'
+        'ln -s "$PWD/storage" "$session/tmp/link"\n'
+        'rmdir "$session/home/data" && ln -s "$PWD/storage/data" "$session/home/data"'
+    )
+    assert node.run((MountPoint("data", "storage/data", False),), leave)[0] == 0
+    assert not node.session.exists()
+    assert (node.home / "storage" / "data" / "kept").read_text() == "treasure"
+
+
+def test_read_only_reaches_what_is_mounted_below(node: Node) -> None:
+    inner = node.home / "storage" / "data" / "in ner"
+    inner.mkdir()
+    points = (MountPoint("data", "storage/data", True), MountPoint("home", ".", False))
+    before = f"mount -t tmpfs none {shlex.quote(str(inner))}"
+    assert node.run(points, namespace=before)[0] == 0
+    quoted = str(node.home).replace('"', '""')
+    assert node.binds() == [
+        f'type=bind,"src={quoted}/storage/data","dst=/home/alice/data",ro',
+        f'type=bind,"src={quoted}/storage/data/in ner","dst=/home/alice/data/in ner",ro',
+        f'type=bind,"src={quoted}","dst=/home/alice/home"',
+        f'type=bind,"src={nothing(node)}","dst=/home/alice/home/.slipway",ro',
+    ]
+
+
+def test_what_is_mounted_in_the_session_outside_the_container_is_left(node: Node) -> None:
+    """No such mount exists by our doing; should one, its files are worth more than a clean end."""
+    kept = node.home / "storage" / "data" / "kept"
+    mount = 'mount --bind "$PWD/storage/data" "$session/home/data"'
+    points = (MountPoint("data", "storage/data", False),)
+    assert node.run(points, mount, namespace=":")[0] == 0
+    assert kept.read_text() == "treasure"
+    assert node.session.exists()

@@ -1,0 +1,88 @@
+"""A session as people see it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from portal.core.auth.person import Person
+from portal.core.session.pending_reasons import explain
+from portal.core.session.session import State
+from portal.core.session.status import elapsed, shown_reason, shown_state
+from portal.web.api.models import as_json
+from tests.fakes import APPS, World
+from tests.paths import RECORDED
+from tests.unit.services.session.test_sessions import REQUEST, ready
+
+ALICE = Person("alice", admin=False, login="a")
+
+
+def test_no_secret_and_nothing_internal_is_shown(world: World) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    shown = as_json(session, world.store.slurm_status(), list(APPS.values()), [], world.clock.now)
+    text = json.dumps(shown)
+    assert session.token_hash not in text
+    assert "10.0.0.1" not in text
+    assert "40000" not in text
+    assert shown["resources"] == {
+        "cpus": 1,
+        "memory": "600m",
+        "shared_memory": "300m",
+        "fgpu": None,
+        "gpu": None,
+    }
+    assert [app["name"] for app in shown["apps"]] == list(APPS)
+
+
+def test_submitting_is_pending_to_people(world: World) -> None:
+    world.slurm.lose_answer = True
+    session = world.sessions.launch(ALICE, REQUEST)
+    status = world.store.slurm_status()
+    assert shown_state(session, status, world.clock.now) == State.PENDING
+    reason = shown_reason(session, status, world.clock.now)
+    assert reason is not None
+    assert reason.code == "Submitting"
+
+
+def test_elapsed_counts_from_the_start_to_the_end(world: World) -> None:
+    session = world.sessions.launch(ALICE, REQUEST)
+    assert elapsed(session, world.clock.now) is None
+    session = ready(world, session)
+    world.clock.pass_(minutes=5)
+    span = elapsed(session, world.clock.now)
+    assert span is not None
+    assert span.total_seconds() == 300
+
+
+REASONS = json.loads((RECORDED / "pending_reasons.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("code", REASONS)
+def test_every_reason_of_every_slurm_has_words(code: str) -> None:
+    reason = explain(code)
+    assert reason.code == code
+    assert reason.text.endswith(".")
+    assert not reason.text.startswith("Slurm says")
+
+
+def test_free_text_behind_a_reason() -> None:
+    assert explain("ReqNodeNotAvail, UnavailableNodes:n1").code == "ReqNodeNotAvail"
+    assert explain(None).code == "None"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("QOSMaxCpuPerUserLimit", "You have reached your limit of CPU cores at once."),
+        ("AssocGrpMemLimit", "Your group has reached its limit of memory at once."),
+        ("AssocGrpGRESMinutes", "Your group's budget of GPUs over time is used up."),
+        ("MaxCpuRunMinsPerUser", "You have reached your limit of CPU cores times time limit."),
+        ("QOSMaxMemoryPerJob", "It asks for more memory than one session may have."),
+        ("QOSMinGRES", "It asks for less GPUs than a session must have here."),
+        ("AssocMaxJobsLimit", "You have reached your limit of running jobs at once."),
+        ("SomethingNew", "Slurm says: SomethingNew."),
+    ],
+)
+def test_limits_say_whose_and_of_what(code: str, words: str) -> None:
+    assert explain(code).text == words

@@ -1,0 +1,47 @@
+"""SECURITY.md names a test for each threat: each exists, and none of tests/attack is left out."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.paths import ROOT
+
+TESTS = ROOT / "tests"
+TEXT = (ROOT / "SECURITY.md").read_text()
+NAMED = sorted(set(re.findall(r"`((?:attack|slurm|unit|browser)/[\w/]+\.py(?:::\w+)?)`", TEXT)))
+FINDINGS = [*("C1 H1 H2 H3 H4".split()), *(f"M{n}" for n in range(1, 8))]
+FINDINGS += [f"L{n}" for n in range(1, 13)]
+
+
+def test_tests_are_named() -> None:
+    assert len(NAMED) > 30
+
+
+@pytest.mark.parametrize("named", NAMED)
+def test_a_named_test_exists(named: str) -> None:
+    file, _, test = named.partition("::")
+    source = (TESTS / file).read_text()
+    assert re.search(rf"^def {test or 'test_'}", source, re.MULTILINE), f"no {test} in {file}"
+
+
+def test_every_attack_is_named() -> None:
+    files = {f"attack/{file.name}" for file in (TESTS / "attack").glob("test_*.py")}
+    assert files - {named.partition("::")[0] for named in NAMED} == set()
+
+
+@pytest.mark.parametrize("finding", FINDINGS)
+def test_every_finding_has_a_row(finding: str) -> None:
+    assert re.search(rf"^\|[^|]*\([^|)]*\b{finding}\b[^|)]*\)[^|]*\|", TEXT, re.MULTILINE), finding
+
+
+def test_every_row_says_what_stops_it_and_names_a_test() -> None:
+    table = TEXT.partition("## Threats")[2]
+    rows = [line for line in table.splitlines() if line.startswith("| ") and "tried by" not in line]
+    assert len(rows) > 30
+    for row in rows:
+        threat, stops, tests = (cell.strip() for cell in row.strip("| ").split(" | "))
+        assert threat
+        assert stops
+        assert re.search(r"`\w+/[\w/]+\.py", tests), row

@@ -1,0 +1,147 @@
+"""Accounts that are removed or locked: their people are out, and nobody else is."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.adapters.ssh.accounts import LoginNodeAccounts
+from portal.core.admin.audit import JournalFilter
+from portal.core.auth.accounts import read_missing, read_password_status
+from portal.core.auth.logins import BROWSER
+from portal.core.auth.person import Person
+from portal.errors import Unavailable
+from portal.services.auth.accounts import GONE, PASSWORD, REFUSED
+from tests.fakes import World
+from tests.unit.services.auth.test_logins import enters
+
+PEOPLE = ("alice", "bob", "carol", "dave")
+
+
+def enter_all(world: World) -> dict[str, str]:
+    """Everybody is logged in and inside an app; their secrets."""
+    secrets = {}
+    for user in PEOPLE:
+        secrets[user], login = world.services.logins.open_browser(user)
+        enters(world, login, user)
+    return secrets
+
+
+def inside(world: World, secrets: dict[str, str]) -> set[str]:
+    """Who is logged in and in an app."""
+    logged_in = {u for u, s in secrets.items() if world.services.logins.find(s, BROWSER)}
+    assert {key.partition(".")[2] for key in world.routes.map} == logged_in
+    return logged_in
+
+
+def said(world: World) -> list[str]:
+    """The journal's words about accounts."""
+    admin, wanted = Person("admin", True, ""), JournalFilter(action="account.out")
+    return [e.detail for e in world.services.administration.journal(admin, wanted, 9, None)[0]]
+
+
+@pytest.mark.parametrize("how", ["removed", "refused", "locked"])
+def test_one_who_is_not_let_in_any_more_is_out(world: World, how: str) -> None:
+    secrets, watch = enter_all(world), world.services.accounts
+    watch.look()
+    assert inside(world, secrets) == set(PEOPLE)
+    if how == "locked":
+        world.accounts.passwords["bob"] = "L"
+    else:
+        getattr(world.accounts, how).add("bob")
+    watch.look()
+    assert inside(world, secrets) == {"alice", "carol", "dave"}
+    watch.look()
+    assert said(world) == [{"removed": GONE, "refused": REFUSED, "locked": PASSWORD}[how]]
+
+
+def test_nobody_is_out_when_the_login_node_is_silent(world: World) -> None:
+    secrets, watch = enter_all(world), world.services.accounts
+    watch.look()
+    world.accounts.silent = True
+    with pytest.raises(Unavailable):
+        watch.look()
+    assert inside(world, secrets) == set(PEOPLE)
+
+
+def test_many_who_vanish_at_once_are_not_believed_at_once(world: World) -> None:
+    secrets, watch = enter_all(world), world.services.accounts
+    world.accounts.removed |= {"alice", "bob", "carol"}
+    watch.look()
+    world.clock.pass_(minutes=9)
+    watch.look()
+    assert inside(world, secrets) == set(PEOPLE)
+    world.clock.pass_(minutes=2)
+    watch.look()
+    assert inside(world, secrets) == {"dave"}
+
+
+def test_a_password_that_was_never_usable_says_nothing(world: World) -> None:
+    secrets, watch = enter_all(world), world.services.accounts
+    world.accounts.passwords = dict.fromkeys(PEOPLE, "L")  # Kerberos, for one
+    for _ in range(3):
+        watch.look()
+    assert inside(world, secrets) == set(PEOPLE)
+
+
+def test_whoever_is_let_in_again_may_come_back(world: World) -> None:
+    secrets, watch = enter_all(world), world.services.accounts
+    world.accounts.refused.add("bob")
+    watch.look()
+    world.accounts.refused.clear()
+    secrets["bob"], login = world.services.logins.open_browser("bob")
+    enters(world, login, "bob")
+    watch.look()
+    assert inside(world, secrets) == set(PEOPLE)
+
+
+def test_only_so_many_are_looked_at_and_each_has_their_turn(world: World) -> None:
+    for number in range(400):
+        world.services.logins.open_browser(f"user{number}")
+    for _ in range(3):
+        world.clock.pass_(seconds=25)
+        before = len(world.accounts.asked)
+        world.services.accounts.look()
+        assert len(world.accounts.asked) - before == 150
+    assert len(set(world.accounts.asked)) == 400
+
+
+def test_who_has_not_been_there_for_long_is_not_looked_at(world: World) -> None:
+    world.services.logins.open_browser("alice")
+    world.clock.pass_(minutes=11)
+    world.services.accounts.look()
+    assert world.accounts.asked == []
+
+
+def test_passwd_is_read_strictly() -> None:
+    text = "alice:x:1001:1001::/home/alice:/bin/bash\nbob:x:1:1::/home/bob:/usr/sbin/nologin\nx\n"
+    assert read_missing(["alice", "bob", "carol"], text) == {"bob", "carol"}
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("alice L 2026-11-21 0 99999 7 -1\n", "L"),
+        ("welcome\nalice P 2026-11-21 0 99999 7 -1\n", "P"),
+        ("alice L\n", ""),  # no entry in shadow(5): LDAP
+        ("bob L 2026-11-21 0 99999 7 -1\n", ""),
+        ("alice NP 2026-11-21 0 99999 7 -1\n", ""),
+        ("", ""),
+    ],
+)
+def test_the_word_about_a_password_is_read_strictly(text: str, status: str) -> None:
+    assert read_password_status("alice", text) == status
+
+
+def test_a_refusal_counts_when_it_is_repeated_and_others_are_let_in(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[str | None] = []
+    node = LoginNodeAccounts(world.services.settings.login, None, world.slurm)  # type: ignore[arg-type]
+    monkeypatch.setattr(node, "_enter", lambda _user: answers.pop(0))
+    answers[:] = [None, "", None]
+    assert not node.standing("alice").let_in
+    answers[:] = [None, "", "alice P 2026-11-21 0 99999 7 -1"]
+    assert node.standing("alice").password == "P"
+    answers[:] = [None, None]
+    with pytest.raises(Unavailable):
+        node.standing("alice")

@@ -1,0 +1,194 @@
+"""Several sessions by one launch: all of them, or none, whatever happens in between."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from portal.adapters.ssh.transport import Completed
+from portal.core.launch.request import LaunchRequest, parse_launch
+from portal.core.session.query import ListQuery, Page
+from portal.core.session.session import Session, State
+from portal.errors import Conflict, InvalidRequest, OutcomeUnknown, Unavailable
+from portal.services.session.reconciler import Reconciler
+from portal.web.api.models import as_json
+from tests.fakes import CONTACT, World
+from tests.unit.services.session.test_sessions import ALICE
+
+SECRET = "open-sesame"
+REFUSED = "sbatch: error: Batch job submission failed: AssocMaxSubmitJobLimit\n"
+
+
+class Crash(BaseException):
+    """The process is killed."""
+
+
+def asked(count: int = 3, **more: object) -> LaunchRequest:
+    resources = {"cpus": 1, "memory": "600m"}
+    body = {"environment": "python", "resources": resources, "count": count, **more}
+    return parse_launch(body)
+
+
+def fail_at(
+    world: World, monkeypatch: pytest.MonkeyPatch, number: int, end: Completed | BaseException
+) -> None:
+    """Let the submission of this number and all later ones end like that."""
+    real, seen = world.slurm._sbatch, []
+
+    def sbatch(user: str, line: str, text: str) -> Completed:
+        seen.append(line)
+        if len(seen) < number:
+            return real(user, line, text)
+        if isinstance(end, BaseException):
+            raise end
+        return end
+
+    monkeypatch.setattr(world.slurm, "_sbatch", sbatch)
+
+
+def live_jobs(world: World) -> list[str]:
+    return [job.name for job in world.slurm.jobs if job.state in ("PENDING", "RUNNING")]
+
+
+def settle(world: World) -> None:
+    """Let the worker look until all is settled."""
+    for _ in range(6):
+        world.clock.pass_(seconds=65)
+        Reconciler(world.sessions).look()
+
+
+def states(world: World, batch: list[Session]) -> set[str]:
+    found = [world.store.get(session.id) for session in batch]
+    return {session.state for session in found if session}
+
+
+def test_all_are_launched_with_numbered_names(world: World) -> None:
+    made = world.sessions.launch_all(ALICE, asked(3, name="many", env={"KEY": SECRET}))
+    assert [session.name for session in made] == ["many1", "many2", "many3"]
+    assert {session.state for session in made} == {State.PENDING}
+    assert [job.name for job in world.slurm.jobs] == [session.id for session in made]
+    tokens = {json.loads(job.spec)["token"] for job in world.slurm.jobs}
+    assert len(tokens) == 3
+
+
+def test_the_same_key_gives_the_same_sessions_in_their_order(world: World) -> None:
+    first = world.sessions.launch_all(ALICE, asked(12), key="k")
+    again = world.sessions.launch_all(ALICE, asked(12), key="k")
+    assert [session.id for session in first] == [session.id for session in again]
+    assert len(world.slurm.jobs) == 12
+    with pytest.raises(Conflict):
+        world.sessions.launch_all(ALICE, asked(11), key="k")
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_one_refused_none_left(world: World, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    with monkeypatch.context() as patch:
+        fail_at(world, patch, number, Completed(1, b"", REFUSED))
+        with pytest.raises(InvalidRequest):
+            world.sessions.launch_all(ALICE, asked(3, env={"KEY": SECRET}), key="k")
+    assert live_jobs(world) == []
+    assert world.slurm.folders == set()
+    assert world.store.listing(ListQuery()) == Page()
+    assert len(world.sessions.launch_all(ALICE, asked(3), key="k")) == 3
+
+
+def test_slurm_falls_silent_in_the_middle(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        fail_at(world, patch, 3, Completed(1, b"", CONTACT))
+        patch.setattr(world.slurm, "_scancel", lambda _words: Completed(1, b"", CONTACT))
+        with pytest.raises(Unavailable):
+            world.sessions.launch_all(ALICE, asked(3))
+    assert len(live_jobs(world)) == 2
+    assert {s.state for s in world.store.live()} == {State.ENDING}
+    settle(world)
+    assert live_jobs(world) == []
+    assert world.store.live() == []
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_killed_in_the_middle_all_come(
+    world: World, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    with monkeypatch.context() as patch:
+        fail_at(world, patch, number, Crash())
+        with pytest.raises(Crash):
+            world.sessions.launch_all(ALICE, asked(3, env={"KEY": SECRET}))
+    batch = world.store.live()
+    assert len(batch) == 3
+    settle(world)
+    assert states(world, batch) == {State.PENDING}
+    assert sorted(live_jobs(world)) == sorted(session.id for session in batch)
+    assert all(json.loads(job.spec)["env"] == {"KEY": SECRET} for job in world.slurm.jobs)
+
+
+@pytest.mark.parametrize("end", [Completed(1, b"", REFUSED), OutcomeUnknown("cut")])
+def test_killed_in_the_middle_and_then_refused_none_stays(
+    world: World, monkeypatch: pytest.MonkeyPatch, end: Completed | BaseException
+) -> None:
+    with monkeypatch.context() as patch:
+        fail_at(world, patch, 3, Crash())
+        with pytest.raises(Crash):
+            world.sessions.launch_all(ALICE, asked(3))
+        patch.undo()
+        batch = world.store.live()
+        fail_at(world, patch, 1, end)
+        settle(world)
+    assert live_jobs(world) == []
+    assert world.store.live() == []
+    ended = [world.store.get(session.id) for session in batch]
+    texts = sorted(str(session.end_text) for session in ended if session)
+    assert len(texts) == 3
+    assert sum("did not take all sessions of this launch" in text for text in texts) == 2
+
+
+def test_lost_answers_are_found_again(world: World) -> None:
+    world.slurm.lose_answer = True
+    batch = world.sessions.launch_all(ALICE, asked(3))
+    assert {session.state for session in batch} == {State.SUBMITTING}
+    world.slurm.lose_answer = False
+    settle(world)
+    assert states(world, batch) == {State.PENDING}
+    assert len(world.slurm.jobs) == 3
+
+
+def test_a_slow_slurm_does_not_hold_the_request_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = world.slurm._sbatch
+
+    def slow(user: str, line: str, text: str) -> Completed:
+        world.clock.pass_(seconds=7)
+        return real(user, line, text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.slurm, "_sbatch", slow)
+        batch = world.sessions.launch_all(ALICE, asked(5))
+    assert len(world.slurm.jobs) == 2
+    assert len(batch) == 5
+    settle(world)
+    assert states(world, batch) == {State.PENDING}
+    assert len(world.slurm.jobs) == 5
+
+
+def test_variables_travel_in_the_secret_part_only(world: World) -> None:
+    session = world.sessions.launch(ALICE, asked(1, env={"KEY": SECRET}))
+    job = world.slurm.jobs[0]
+    assert json.loads(job.spec)["env"] == {"KEY": SECRET}
+    assert SECRET not in job.script
+    assert SECRET not in "".join(world.slurm.commands)
+    assert SECRET not in session.model_dump_json()
+    shown = as_json(session, world.store.slurm_status(), [], [], world.clock.now)
+    assert shown["env"] == ["KEY"]
+    assert SECRET not in json.dumps(shown)
+    assert world.store.env(session.id) == {"KEY": SECRET}
+
+
+@pytest.mark.parametrize(("given", "told"), [("64m", (64, True)), (None, (300, False))])
+def test_the_size_of_shared_memory(world: World, given: str | None, told: tuple[int, bool]) -> None:
+    resources = {"cpus": 1, "memory": "600m"} | ({"shared_memory": given} if given else {})
+    session = world.sessions.launch(ALICE, asked(1, resources=resources))
+    wanted = json.loads(world.slurm.jobs[0].spec)["shared_memory"]
+    assert (wanted["mb"], wanted["must"]) == told
+    shown = as_json(session, world.store.slurm_status(), [], [], world.clock.now)
+    assert shown["resources"]["shared_memory"] == f"{told[0]}m"

@@ -1,0 +1,360 @@
+"""Use is noted and unused sessions end: the worker's measurement, heartbeats, people."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from pydantic import ValidationError
+
+from portal.core.admin.administration import CapsRequest
+from portal.core.admin.audit import JournalFilter
+from portal.core.apps.access import AppState, gateway_name
+from portal.core.apps.catalog import AppSpec
+from portal.core.session.idle import Traffic
+from portal.core.session.session import UNUSED, Cause, Session, State
+from portal.core.site_rules import SiteRules
+from portal.errors import Conflict, NotFound, Unavailable
+from portal.services.apps.proxy import Ways
+from portal.services.session.idle_culler import Idleness
+from portal.services.session.reconciler import Reconciler
+from portal.services.session.sessions import Usage
+from tests.fakes import APPS, CATALOG, World
+from tests.unit.services.session.test_reconciler import get, look
+from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
+
+
+def worker(world: World) -> Idleness:
+    """A worker that has just been started."""
+    decided = world.services.administration
+    return Idleness(world.sessions, decided.rules, decided.note)
+
+
+def rule(world: World, minutes: int | None = 60, **more: int) -> SiteRules:
+    """What the administrator decides."""
+    asked = CapsRequest(idle_minutes=minutes, **more)
+    return world.services.administration.save_rules(ADMIN, asked)
+
+
+def running(world: World) -> Session:
+    """A session of alice's that runs."""
+    return ready(world, world.sessions.launch(ALICE, REQUEST))
+
+
+def beat(world: World, session: Session, cpu_seconds: float = 1.0, *busy: str) -> None:
+    """The runner reports."""
+    known = get(world, session)
+    world.sessions.record_usage(known, Usage(cpu_seconds, 1, 0, {}, busy))
+
+
+def pass_(world: World, session: Session, minutes: float) -> None:
+    """Let time pass in which the worker measures and the runner reports; nothing is done."""
+    for _ in range(round(minutes * 2)):
+        world.clock.pass_(seconds=30)
+        if get(world, session).state is State.RUNNING:
+            beat(world, session)
+        worker(world).look()
+
+
+def type_(world: World, session: Session, requests: int = 0, sent: int = 10) -> None:
+    """Somebody uses the terminal."""
+    name = gateway_name("terminal", session.id)
+    old = world.routes.sent.get(name, Traffic(0, 0))
+    world.routes.sent[name] = Traffic(old.requests + requests, old.bytes + sent)
+
+
+def last_used(world: World, session: Session) -> datetime:
+    """As it is stored."""
+    found = get(world, session).last_used
+    assert found is not None
+    return found
+
+
+def test_an_unused_session_is_ended_and_says_why(world: World) -> None:
+    rule(world)
+    session = running(world)
+    world.access.open_app(ALICE, session.id, "terminal")
+    world.access.note_app(session, "terminal", AppState.READY)
+    link = world.access.open_app(ALICE, session.id, "terminal")
+    world.access.enter(link.label, link.ticket)
+    assert world.routes.map
+    begun = world.clock.now
+    pass_(world, session, 59.5)
+    assert get(world, session).state is State.RUNNING
+    pass_(world, session, 0.5)
+    ended = get(world, session)
+    assert (ended.state, ended.stopped_by) == (State.ENDING, UNUSED)
+    assert world.slurm.jobs[0].state == "CANCELLED"
+    assert world.routes.map == {}
+    (line,) = world.services.administration.journal(
+        ADMIN, JournalFilter(action="session.idle"), 10, None
+    )[0]
+    assert (line.who, line.target) == ("Slipway", session.id)
+    assert line.detail == f"{session.name} of alice: not used since {begun:%Y-%m-%d %H:%M} UTC"
+    world.slurm.log = b"the last\nwords\n"
+    look(world)
+    Reconciler(world.sessions).clean()
+    over = get(world, session)
+    assert (over.state, over.cause) == (State.FINISHED, Cause.IDLE)
+    assert over.end_text == (
+        "Ended by Slipway: nobody had used it since 2026-11-20 12:00 UTC. Launch it again to go on."
+    )
+    assert over.end_log == "the last\nwords"
+
+
+def test_without_a_rule_nothing_ends(world: World) -> None:
+    session = running(world)
+    pass_(world, session, 300)
+    assert get(world, session).state is State.RUNNING
+
+
+def test_typing_keeps(world: World) -> None:
+    rule(world)
+    session = running(world)
+    pass_(world, session, 50)
+    type_(world, session)
+    pass_(world, session, 50)
+    assert get(world, session).state is State.RUNNING
+    pass_(world, session, 11)
+    assert get(world, session).state is State.ENDING
+
+
+def test_opening_an_app_counts(world: World) -> None:
+    session = running(world)
+    pass_(world, session, 50)
+    world.access.open_app(ALICE, session.id, "terminal")
+    assert last_used(world, session) == world.clock.now
+
+
+def test_a_computation_counts_with_no_window_open(world: World) -> None:
+    rule(world)
+    session = running(world)
+    pass_(world, session, 1)
+    quiet = last_used(world, session)
+    world.clock.pass_(seconds=10)
+    beat(world, session, 1.9)  # nine percent of a core
+    assert last_used(world, session) == quiet
+    world.clock.pass_(seconds=10)
+    beat(world, session, 3.0)
+    assert last_used(world, session) == world.clock.now
+    pass_(world, session, 2)
+    beat(world, session, 3.0, "jupyterlab")
+    assert last_used(world, session) == world.clock.now
+
+
+def test_administrators_say_what_a_computation_is(world: World) -> None:
+    rule(world, idle_cpu_percent=90)
+    session = running(world)
+    pass_(world, session, 2)
+    quiet = last_used(world, session)
+    world.clock.pass_(seconds=10)
+    beat(world, session, 9.0)
+    assert last_used(world, session) == quiet
+
+
+def test_use_is_written_once_a_minute(world: World) -> None:
+    session = running(world)
+    worker(world).look()
+    begun = last_used(world, session)
+    for seconds in (20, 40, 60):
+        world.clock.pass_(seconds=20)
+        type_(world, session)
+        worker(world).look()
+        assert (last_used(world, session) > begun) is (seconds == 60)
+
+
+def test_a_restarted_worker_neither_invents_nor_forgets_use(world: World) -> None:
+    session = running(world)
+    type_(world, session, requests=500)
+    worker(world).look()
+    pass_(world, session, 10)  # each look is another worker's first one
+    quiet = last_used(world, session)
+    assert world.clock.now - quiet > timedelta(minutes=9)
+    type_(world, session)  # while there is no worker
+    pass_(world, session, 0.5)
+    assert last_used(world, session) == world.clock.now
+
+
+def test_while_nobody_measures_nobody_is_idle(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule(world)
+    session = running(world)
+    pass_(world, session, 50)
+
+    def away() -> dict[str, Traffic]:
+        raise Unavailable("the proxy is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.routes, "traffic", away)
+        for _ in range(20):
+            world.clock.pass_(minutes=1)
+            beat(world, session)
+            with pytest.raises(Unavailable):
+                worker(world).look()
+    assert get(world, session).state is State.RUNNING
+    pass_(world, session, 59)
+    assert get(world, session).state is State.RUNNING
+    pass_(world, session, 2)
+    assert get(world, session).state is State.ENDING
+
+
+def test_a_short_absence_of_haproxy_changes_nothing(world: World) -> None:
+    rule(world)
+    session = running(world)
+    type_(world, session, requests=9)
+    pass_(world, session, 30)
+    world.routes.sent.clear()  # restarted: it counts from zero
+    pass_(world, session, 29.5)
+    assert get(world, session).state is State.RUNNING
+    pass_(world, session, 1.5)
+    assert get(world, session).state is State.ENDING
+
+
+def test_a_silent_node_ends_nothing(world: World) -> None:
+    rule(world)
+    session = running(world)
+    for _ in range(200):
+        world.clock.pass_(minutes=1)
+        worker(world).look()
+    assert get(world, session).state is State.RUNNING
+    beat(world, session)
+    assert last_used(world, session) == world.clock.now
+
+
+def test_while_slurm_is_silent_nothing_ends(world: World) -> None:
+    rule(world)
+    session = running(world)
+    look(world)
+    world.slurm.down = True
+    look(world)
+    pass_(world, session, 70)
+    assert get(world, session).state is State.RUNNING
+    world.slurm.down = False
+    look(world)
+    worker(world).look()
+    assert get(world, session).state is State.ENDING
+
+
+def test_waiting_sessions_are_never_idle(world: World) -> None:
+    rule(world)
+    session = world.sessions.launch(ALICE, REQUEST)
+    world.clock.pass_(hours=9)
+    worker(world).look()
+    assert get(world, session).state is State.PENDING
+    session = ready(world, session)
+    assert session.last_used == world.clock.now
+
+
+def test_a_new_rule_warns_first_and_todays_rule_holds(world: World) -> None:
+    session = running(world)
+    pass_(world, session, 200)
+    rule(world, 60, idle_warning=10)
+    pass_(world, session, 9.5)
+    assert get(world, session).state is State.RUNNING
+    rule(world, None)
+    pass_(world, session, 10)
+    assert get(world, session).state is State.RUNNING
+    since = rule(world, 60, idle_warning=10).idle_set
+    world.clock.pass_(seconds=1)
+    assert rule(world, 60, idle_warning=10, idle_cpu_percent=20).idle_set == since
+    pass_(world, session, 10)
+    assert get(world, session).state is State.ENDING
+
+
+def test_keep_it(world: World) -> None:
+    rule(world)
+    session = running(world)
+    pass_(world, session, 59.5)
+    with pytest.raises(NotFound):
+        world.sessions.keep(BOB, session.id)
+    assert world.sessions.keep(ALICE, session.id).last_used == world.clock.now
+    pass_(world, session, 59.5)
+    assert get(world, session).state is State.RUNNING
+    world.sessions.stop(ALICE, session.id)
+    with pytest.raises(Conflict):
+        world.sessions.keep(ALICE, session.id)
+    waiting = world.sessions.launch(ALICE, REQUEST)
+    assert world.sessions.keep(ALICE, waiting.id).last_used is None
+    kept = JournalFilter(action="session.keep")
+    assert len(world.services.administration.journal(ADMIN, kept, 10, None)[0]) == 1
+
+
+def test_whoever_uses_it_in_the_last_moment_keeps_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule(world)
+    session = running(world)
+    pass_(world, session, 59.5)
+    world.clock.pass_(seconds=30)
+    beat(world, session)
+    real = world.store.slurm_status
+
+    def clicked() -> object:
+        world.sessions.keep(ALICE, session.id)
+        return real()
+
+    monkeypatch.setattr(world.store, "slurm_status", clicked)
+    worker(world).look()
+    assert get(world, session).state is State.RUNNING
+
+
+def test_a_crash_before_the_cancel_is_made_good(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule(world)
+    session = running(world)
+    pass_(world, session, 59.5)
+    world.clock.pass_(seconds=30)
+    beat(world, session)
+
+    def crash(_session: Session) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.sessions, "cancel_again", crash)
+        with pytest.raises(KeyboardInterrupt):
+            worker(world).look()
+    world.clock.pass_(seconds=10)
+    look(world)
+    assert world.slurm.jobs[0].state == "CANCELLED"
+    look(world)
+    assert get(world, session).cause is Cause.IDLE
+
+
+def test_one_that_cannot_be_ended_does_not_hold_up_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule(world)
+    both = first, second = running(world), running(world)
+    worker(world).look()
+    while world.clock.now - last_used(world, first) < timedelta(minutes=60):
+        world.clock.pass_(seconds=60)
+        for session in both:
+            beat(world, session)
+        if world.clock.now - last_used(world, first) < timedelta(minutes=60):
+            worker(world).look()
+
+    def away(_session: str) -> None:
+        raise Unavailable("the proxy is away")
+
+    monkeypatch.setattr(world.access, "close_session", away)
+    worker(world).look()
+    assert {get(world, one).state for one in (first, second)} == {State.ENDING}
+
+
+def test_haproxy_learns_what_a_window_asks_for_by_itself(world: World) -> None:
+    said = ("/api/contents", "PUT /lab/api/workspaces")
+    lab = APPS["jupyterlab"].model_copy(update={"background": said})
+    catalog = CATALOG.model_copy(update={"apps": {**APPS, "jupyterlab": lab}})
+    assert Ways(world.store, world.doors, world.routes, lambda: catalog).restore()
+    assert world.routes.background == [
+        "jupyterlab/GET/api/contents",
+        "jupyterlab/PUT/lab/api/workspaces",
+    ]
+
+
+@pytest.mark.parametrize("wrong", ["api", "put /api", "GET  /api", "GET api", "GET /a /b", ""])
+def test_a_wrong_request_is_refused(wrong: str) -> None:
+    with pytest.raises(ValidationError):
+        AppSpec(name="lab", title="Lab", script="run", background=(wrong,))

@@ -1,0 +1,354 @@
+"""What time does to sessions, crashes included."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from portal.adapters.ssh.transport import Completed
+from portal.core.session.session import Cause, Session, State
+from portal.core.session.status import UNKNOWN, shown_reason, shown_state
+from portal.errors import Unavailable
+from portal.services.session.reconciler import Reconciler
+from tests.fakes import FakeJob, FakeSlurm, World
+from tests.unit.services.session.test_sessions import ALICE, REQUEST, ready
+
+
+def get(world: World, session: Session) -> Session:
+    """The session as it is now."""
+    found = world.store.get(session.id)
+    assert found is not None
+    return found
+
+
+def look(world: World) -> bool:
+    """Let a moment pass, then look at Slurm once."""
+    world.clock.pass_(seconds=1)
+    return Reconciler(world.sessions).look()
+
+
+def test_pending_running_ended(world: World) -> None:
+    session = world.sessions.launch(ALICE, REQUEST)
+    world.slurm.jobs[0].reason = "QOSMaxCpuPerUserLimit"
+    look(world)
+    assert get(world, session).pending_reason == "QOSMaxCpuPerUserLimit"
+    world.slurm.start(world.slurm.jobs[0])
+    look(world)
+    assert get(world, session).state is State.STARTING
+    ready(world, session)
+    look(world)
+    assert get(world, session).state is State.RUNNING
+    world.slurm.finish(world.slurm.jobs[0], "COMPLETED")
+    look(world)
+    assert get(world, session).state is State.FINISHED
+
+
+@pytest.mark.parametrize(
+    ("word", "state", "cause"),
+    [
+        ("CANCELLED by 1001", State.FINISHED, Cause.CANCELLED),
+        ("TIMEOUT", State.FINISHED, Cause.TIME_LIMIT),
+        ("OUT_OF_MEMORY", State.FAILED, Cause.OUT_OF_MEMORY),
+        ("NODE_FAIL", State.FAILED, Cause.NODE_FAILURE),
+        ("PREEMPTED", State.FAILED, Cause.PREEMPTED),
+        ("FAILED", State.FAILED, Cause.FAILED),
+    ],
+)
+def test_the_true_cause(world: World, word: str, state: State, cause: Cause) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    world.slurm.finish(world.slurm.jobs[0], word, code=3)
+    look(world)
+    ended = get(world, session)
+    assert (ended.state, ended.cause) == (state, cause)
+
+
+def test_a_job_that_never_answered_failed_to_start(world: World) -> None:
+    session = world.sessions.launch(ALICE, REQUEST)
+    world.slurm.start(world.slurm.jobs[0])
+    world.slurm.finish(world.slurm.jobs[0], "FAILED", code=255)
+    look(world)
+    assert get(world, session).cause is Cause.START_FAILED
+
+
+def test_forgotten_by_slurm_is_known_from_accounting(world: World) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    world.slurm.finish(world.slurm.jobs[0], "TIMEOUT")
+    world.slurm.forgotten.add(1)
+    look(world)
+    assert get(world, session).cause is Cause.TIME_LIMIT
+
+
+def test_not_found_is_not_ended(world: World) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    world.slurm.forgotten.add(1)
+    world.slurm.accounting_down = True
+    look(world)
+    assert get(world, session).state is State.RUNNING
+    now, status = world.clock.now, world.store.slurm_status()
+    assert shown_state(get(world, session), status, now) == UNKNOWN
+    reason = shown_reason(get(world, session), status, now)
+    assert reason is not None
+    assert reason.code == "JobUnknown"
+    world.slurm.accounting_down = False
+    world.slurm.finish(world.slurm.jobs[0], "NODE_FAIL")
+    look(world)
+    assert get(world, session).cause is Cause.NODE_FAILURE
+
+
+def test_someone_elses_job_of_that_number_changes_nothing(world: World) -> None:
+    session = world.sessions.launch(ALICE, REQUEST)
+    world.slurm.jobs[0].user = "bob"
+    world.slurm.jobs[0].state = "TIMEOUT"
+    look(world)
+    assert get(world, session).state is State.PENDING
+
+
+def test_silence_is_unknown_and_refuses_launches(world: World) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    look(world)
+    world.slurm.down = True
+    assert not look(world)
+    since = world.clock.now
+    world.clock.pass_(seconds=20)
+    status = world.store.slurm_status()
+    assert status.failing_since == since
+    assert shown_state(get(world, session), status, world.clock.now) == UNKNOWN
+    reason = shown_reason(get(world, session), status, world.clock.now)
+    assert reason is not None
+    assert f"{since:%H:%M:%S}" in reason.text
+    with pytest.raises(Unavailable):
+        world.sessions.launch(ALICE, REQUEST)
+    world.slurm.down = False
+    assert look(world)
+    shown = shown_state(get(world, session), world.store.slurm_status(), world.clock.now)
+    assert shown == State.RUNNING
+
+
+def test_garbage_from_squeue_ends_nobody(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    world.slurm.jobs[0].reason = "a\x1fb"
+    assert not look(world)
+    assert get(world, session).state is State.RUNNING
+
+
+def test_a_lost_answer_is_found_again(world: World) -> None:
+    world.slurm.lose_answer = True
+    session = world.sessions.launch(ALICE, REQUEST)
+    world.slurm.lose_answer = False
+    look(world)
+    assert get(world, session).state is State.SUBMITTING  # sbatch might still be under way
+    world.clock.pass_(seconds=60)
+    look(world)
+    assert (get(world, session).state, get(world, session).job_id) == (State.PENDING, "1")
+    assert len(world.slurm.jobs) == 1
+
+
+def test_a_lost_answer_whose_job_is_over_already(world: World) -> None:
+    world.slurm.lose_answer = True
+    session = world.sessions.launch(ALICE, REQUEST)
+    world.slurm.finish(world.slurm.jobs[0], "TIMEOUT")
+    world.slurm.forgotten.add(1)
+    world.clock.pass_(seconds=60)
+    look(world)
+    assert get(world, session).cause is Cause.TIME_LIMIT
+
+
+def test_a_crash_before_sbatch_submits_once_more(world: World) -> None:
+    world.slurm.lose_answer = True
+    session = world.sessions.launch(ALICE, REQUEST)
+    world.slurm.jobs.clear()  # it never reached Slurm; the folder is there
+    world.slurm.lose_answer = False
+    world.clock.pass_(seconds=60)
+    look(world)
+    look(world)
+    assert len(world.slurm.jobs) == 1
+    assert get(world, session).state is State.PENDING
+    assert get(world, session).token_hash != session.token_hash
+    ready(world, session)
+
+
+def test_it_gives_up_in_the_end_and_says_so(world: World) -> None:
+    world.slurm.lose_answer = True
+    session = world.sessions.launch(ALICE, REQUEST)
+    for _ in range(4):
+        world.slurm.jobs.clear()
+        world.clock.pass_(seconds=60)
+        look(world)
+    assert get(world, session).state is State.FAILED
+    assert "three times" in (get(world, session).end_text or "")
+
+
+def test_stopping_before_slurm_had_it(world: World) -> None:
+    world.slurm.lose_answer = True
+    session = world.sessions.launch(ALICE, REQUEST)
+    world.slurm.jobs.clear()
+    world.sessions.stop(ALICE, session.id)
+    world.clock.pass_(seconds=60)
+    look(world)
+    assert get(world, session).state is State.FINISHED
+    assert world.slurm.jobs == []
+
+
+def test_stopping_what_slurm_had_unheard(world: World) -> None:
+    world.slurm.lose_answer = True
+    session = world.sessions.launch(ALICE, REQUEST)
+    world.sessions.stop(ALICE, session.id)
+    world.clock.pass_(seconds=60)
+    look(world)
+    look(world)
+    assert world.slurm.jobs[0].state == "CANCELLED"
+    assert get(world, session).state is State.FINISHED
+
+
+def test_a_wish_to_stop_is_repeated(world: World) -> None:
+    session = world.sessions.launch(ALICE, REQUEST)
+    world.slurm.down = True
+    world.sessions.stop(ALICE, session.id)
+    world.slurm.down = False
+    world.clock.pass_(seconds=10)
+    look(world)
+    assert world.slurm.jobs[0].state == "CANCELLED"
+    look(world)
+    assert get(world, session).end_text == "Ended by alice."
+
+
+def test_files_are_deleted_after_the_end(world: World) -> None:
+    session = world.sessions.launch(ALICE, REQUEST)
+    world.sessions.stop(ALICE, session.id)
+    look(world)
+    Reconciler(world.sessions).clean()
+    assert world.slurm.folders == set()
+    assert get(world, session).cleaned
+
+
+def test_orders_that_did_not_arrive_are_repeated(world: World) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    world.runners.deaf = True
+    world.access.open_app(ALICE, session.id, "terminal")
+    world.runners.deaf = False
+    world.clock.pass_(seconds=10)
+    Reconciler(world.sessions).order_again()
+    assert [order["name"] for _, order in world.runners.orders] == ["terminal"]
+    Reconciler(world.sessions).order_again()
+    assert len(world.runners.orders) == 1
+
+
+def test_partitions_bound_the_form(world: World) -> None:
+    Reconciler(world.sessions).read_partitions()
+    assert [p.max_cpus for p in world.store.partitions()] == [4]
+
+
+def test_who_cancelled_it_comes_from_accounting(world: World) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    world.slurm.finish(world.slurm.jobs[0], "CANCELLED by 1003")
+    look(world)
+    assert (
+        get(world, session).end_text
+        == "Cancelled by carol (an administrator) with Slurm's own commands."
+    )
+    assert sum("id --name" in line for line in world.slurm.commands) == 1
+
+
+def test_accounting_that_lags_is_waited_for_but_not_for_ever(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    job = world.slurm.jobs[0]
+    world.slurm.finish(job, "CANCELLED")
+    running = replace(job, state="RUNNING")
+    monkeypatch.setattr(world.slurm, "_sacct", lambda words: sacct_of(world, running, words))
+    look(world)
+    assert get(world, session).state is State.RUNNING
+    world.clock.pass_(seconds=10)
+    look(world)
+    assert get(world, session).cause is Cause.CANCELLED
+
+
+def sacct_of(world: World, job: FakeJob, words: list[str]) -> Completed:
+    """What accounting says when it has this job only."""
+    return FakeSlurm(world.clock, [job])._sacct(words)
+
+
+def test_the_place_in_the_queue(world: World) -> None:
+    first = world.sessions.launch(ALICE, REQUEST)
+    second = world.sessions.launch(ALICE, REQUEST)
+    look(world)
+    assert (get(world, first).ahead, get(world, second).ahead) == (0, 1)
+    world.slurm.start(world.slurm.jobs[0])
+    look(world)
+    assert (get(world, first).ahead, get(world, second).ahead) == (None, 0)
+
+
+def test_a_job_that_turns_up_again_is_known_again(world: World) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    world.slurm.forgotten.add(1)
+    world.slurm.accounting_down = True
+    look(world)
+    world.slurm.forgotten.clear()
+    look(world)
+    shown = shown_state(get(world, session), world.store.slurm_status(), world.clock.now)
+    assert shown == State.RUNNING
+
+
+def test_a_wrong_number_is_found_by_its_name(world: World) -> None:
+    """M7: as an earlier version stored it; it must not spoil the question for everybody."""
+    wrong = ready(world, world.sessions.launch(ALICE, REQUEST))
+    other = ready(world, world.sessions.launch(ALICE, REQUEST))
+    world.store.change(wrong.id, {State.RUNNING}, job_id="²")
+    world.slurm.finish(world.slurm.jobs[1], "COMPLETED")
+    look(world)
+    assert get(world, other).state is State.FINISHED
+    world.clock.pass_(seconds=61)
+    look(world)
+    assert get(world, wrong).job_id == "1"
+    assert get(world, wrong).lost is None
+
+
+def test_a_session_without_a_job_can_be_ended(world: World) -> None:
+    """M7: it stood for ever, since "not found" is not "ended"."""
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    world.slurm.jobs.clear()
+    look(world)
+    world.clock.pass_(minutes=10)
+    look(world)
+    assert get(world, session).state is State.RUNNING
+    world.sessions.stop(ALICE, session.id)
+    world.clock.pass_(minutes=1)
+    look(world)
+    ended = get(world, session)
+    assert (ended.state, ended.cause) == (State.FINISHED, Cause.CANCELLED)
+    assert ended.end_text == "Ended by alice. Slurm knows no job of this session."
+
+
+def test_a_silent_accounting_ends_nothing(world: World) -> None:
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    world.slurm.forgotten.add(1)
+    world.sessions.stop(ALICE, session.id)
+    world.slurm.jobs[0].state = "RUNNING"
+    world.slurm.accounting_down = True
+    look(world)
+    world.clock.pass_(minutes=10)
+    look(world)
+    assert get(world, session).state is State.ENDING
+
+
+def test_work_for_owners_is_left_to_the_pool(world: World) -> None:
+    """H3 c: what is done as an owner is never done by whoever looks at the queue."""
+    done: list[tuple[str, str]] = []
+    world.sessions.later = lambda owner, name, _action: done.append((owner, name.split()[0]))
+    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    lost = world.sessions.launch(ALICE, REQUEST)
+    world.store.change(lost.id, {State.PENDING}, state=State.SUBMITTING, job_id=None)
+    world.sessions.stop(ALICE, session.id)
+    world.slurm.jobs[0].state = "RUNNING"
+    world.clock.pass_(seconds=61)
+    asked = len(world.slurm.commands)
+    reconciler = Reconciler(world.sessions)
+    assert reconciler.look()
+    world.slurm.jobs[0].state = "FAILED"
+    assert reconciler.look()
+    reconciler.clean()
+    assert not [line for line in world.slurm.commands[asked:] if line.startswith("alice:")]
+    assert ("alice/cancel", "cancel") in done
+    assert ("alice", "settle") in done

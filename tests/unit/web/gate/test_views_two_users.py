@@ -1,0 +1,294 @@
+"""Two people do what they like, in any order: nobody is ever inside of what is not theirs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import quote
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from portal.core.apps.access import AppState, AppWish
+from portal.core.apps.origins import Mode
+from portal.core.auth.person import Person
+from portal.core.launch.request import LaunchRequest
+from portal.core.session.session import Session, State
+from portal.errors import Conflict
+from portal.services.session.sessions import ReadyMessage
+from tests.fakes import World
+from tests.unit.services.session.test_sessions import REQUEST, token_of
+from tests.unit.web.house import House, running_house
+
+pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")
+
+APPS = ("terminal", "jupyterlab", "board")
+PEOPLE = ("alice", "bob")
+LOGINS = ("desk", "phone")
+MOST = 3
+"""Sessions at the same time: few, so that what is done meets."""
+
+
+@dataclass
+class Link:
+    """A click's answer that nobody has used yet."""
+
+    person: Person
+    session: str
+    app: str
+    label: str
+    ticket: str
+    made: datetime
+    good: bool = True
+
+
+@dataclass
+class Cookie:
+    """What a browser was given once; it is never thrown away here."""
+
+    person: Person
+    session: str
+    app: str
+    label: str
+    value: str
+    good: bool = True
+
+
+class TwoUsers(RuleBasedStateMachine):
+    """What people and time do; the model says who may be inside, HAProxy who is."""
+
+    house: ClassVar[House]
+    sessions = Bundle("sessions")
+    links = Bundle("links")
+
+    @initialize()
+    def begin(self) -> None:
+        """A portal without sessions."""
+        self.world: World = self.house.new_world()
+        self.owners: dict[str, str] = {}
+        self.cookies: list[Cookie] = []
+        self.handed: list[Link] = []
+        self.labels: set[str] = set()
+
+    # What people do
+
+    @precondition(lambda self: sum(not self._over(one) for one in self.owners) < MOST)
+    @rule(target=sessions, owner=st.sampled_from(PEOPLE))
+    def launch(self, owner: str) -> str:
+        """A session that runs at once; also the next one after one that is over."""
+        request: LaunchRequest = REQUEST
+        person = Person(owner, admin=False, login="desk")
+        session = self.world.sessions.launch(person, request)
+        job = self.world.slurm.jobs[-1]
+        self.world.slurm.start(job)
+        known = self.world.sessions.authenticate(session.id, token_of(self.world))
+        self.world.sessions.mark_ready(known, ReadyMessage(str(job.id), "n1", 40000, "csr"))
+        self.world.store.change(
+            session.id, {State.RUNNING}, address="127.0.0.1", port=self.house.gateway_port
+        )
+        self.owners[session.id] = owner
+        return session.id
+
+    @rule(
+        target=links,
+        session=sessions,
+        app=st.sampled_from(APPS),
+        login=st.sampled_from(LOGINS),
+        port=st.none() | st.integers(0, 5),
+        public=st.sampled_from((None, None, True, False)),
+    )
+    def open(
+        self, session: str, app: str, login: str, port: int | None, public: bool | None
+    ) -> Link | None:
+        """A click, with or without a wish for a port or for everybody."""
+        first = (self.house.settings.web.pool or (0, 0))[0]
+        wish = AppWish(
+            public=public if app == "board" else None, port=None if port is None else first + port
+        )
+        person = Person(self.owners[session], admin=False, login=login)
+        before = self._label(session, app)
+        try:
+            link = self.world.access.open_app(person, session, app, wish)
+        except Conflict:
+            return None
+        if before not in ("", link.label) or wish.public is False:
+            self._spoil(session, app, cookies=before not in ("", link.label))
+        for server in {app, "jupyterlab" if app == "jupyterlab" else app}:
+            self.world.access.note_app(self._session(session), server, AppState.READY)
+        self.labels.add(link.label)
+        made = Link(person, session, app, link.label, link.ticket, self.world.clock())
+        self.handed.append(made)
+        self._trim(session, app)
+        return made
+
+    @rule(link=consumes(links))
+    def enter(self, link: Link | None) -> None:
+        """Somebody uses the link that they were given, however late, whatever is there now."""
+        if link is None:
+            return
+        life = (self.world.clock() - link.made).total_seconds()
+        good = link.good and life <= 60
+        origin = self.house.settings.web.app_url(link.label)
+        path = f"/.slipway/enter?ticket={quote(link.ticket)}"
+        status, _name, cookies = self.house.get(origin, path)
+        assert (status == 303) is good, (status, link)
+        link.good = False
+        ours = [one for one in cookies if one.startswith("slipway_app_")]
+        if ours:
+            value = ours[0].partition(";")[0].partition("=")[2]
+            self.cookies.append(Cookie(link.person, link.session, link.app, link.label, value))
+
+    @rule(session=sessions)
+    def click_close_and_enter(self, session: str) -> None:
+        """A link that is overtaken by its owner's second thoughts."""
+        link = self.open(session, "terminal", "desk", None, None)
+        self.close(session, "terminal")
+        self.enter(link)
+
+    @rule(session=sessions, port=st.integers(0, 5))
+    def click_move_and_enter(self, session: str, port: int) -> None:
+        """A link to where the app is no more."""
+        link = self.open(session, "terminal", "desk", None, None)
+        self.time_passes(11)
+        self.open(session, "terminal", "desk", port, None)
+        self.enter(link)
+
+    @rule(session=sessions, app=st.sampled_from(APPS))
+    def close(self, session: str, app: str) -> None:
+        """The owner shuts an app."""
+        if self._over(session):
+            return
+        person = Person(self.owners[session], admin=False, login="desk")
+        self.world.access.close_app(person, session, app)
+        self._spoil(session, app)
+
+    @rule(session=sessions)
+    def make_private(self, session: str) -> None:
+        """The owner takes back what is open to everybody."""
+        if self._over(session):
+            return
+        person = Person(self.owners[session], admin=False, login="desk")
+        self.world.access.make_private(person, session, "board")
+        self._spoil(session, "board", cookies=False)
+
+    @rule(session=sessions)
+    def end(self, session: str) -> None:
+        """The owner ends a session."""
+        person = Person(self.owners[session], admin=False, login="desk")
+        self.world.sessions.stop(person, session)
+        for app in APPS:
+            self._spoil(session, app)
+
+    @precondition(lambda self: self.cookies)
+    @rule(person=st.sampled_from(PEOPLE), login=st.sampled_from(LOGINS))
+    def log_out(self, person: str, login: str) -> None:
+        """Logins have names of their own here; two people's "desk" are two."""
+        self.world.access.close_login(login)
+        for cookie in self.cookies:
+            if cookie.person.login == login:
+                cookie.good = False
+        for link in self.handed:
+            if link.person.login == login:
+                link.good = False
+
+    @rule(seconds=st.sampled_from((1, 11, 11, 11, 61, 40 * 24 * 3600)))
+    def time_passes(self, seconds: int) -> None:
+        """An app may move again, a ticket is too old, or a port is anybody's again."""
+        self.world.clock.pass_(seconds=seconds)
+
+    @rule()
+    def the_worker_looks(self) -> None:
+        """It finds nothing to mend."""
+        self.world.access.ways.shut_again()
+        assert self.world.access.compare() == 0
+
+    # What must always be true
+
+    @invariant()
+    def nobody_is_inside_of_what_is_not_theirs(self) -> None:
+        """Every cookie ever given is tried at its origin, and every origin without one."""
+        if not hasattr(self, "world"):
+            return
+        for cookie in self.cookies:
+            name = f"{self.house.settings.web.app_cookie(cookie.label)}={cookie.value}"
+            found = self._reached(cookie.label, name)
+            expected = self._public(cookie.label)
+            if cookie.good:
+                expected = f"{cookie.app}.{cookie.session}.slipway"
+            assert found == expected, (cookie, found)
+        for label in self.labels:
+            assert self._reached(label, "") == self._public(label)
+
+    def _reached(self, label: str, cookie: str) -> str:
+        origin = self.house.settings.web.app_url(label)
+        return self.house.get(origin, "/whoami", cookie)[1]
+
+    def _public(self, label: str) -> str:
+        opened = self.world.doors.app_by_label(label)
+        if opened is None or opened.public_since is None:
+            return ""
+        return f"{opened.app}.{opened.session}.slipway"
+
+    # The model
+
+    def _session(self, session: str) -> Session:
+        found = self.world.store.get(session)
+        assert found is not None
+        return found
+
+    def _over(self, session: str) -> bool:
+        return self._session(session).state is not State.RUNNING
+
+    def _label(self, session: str, app: str) -> str:
+        found = (one.label for one in self.world.doors.apps(session) if one.app == app)
+        return next(found, "")
+
+    def _spoil(self, session: str, app: str, *, cookies: bool = True) -> None:
+        for link in self.handed:
+            if (link.session, link.app) == (session, app):
+                link.good = False
+        for cookie in self.cookies if cookies else []:
+            if (cookie.session, cookie.app) == (session, app):
+                cookie.good = False
+
+    def _trim(self, session: str, app: str) -> None:
+        mine = [one for one in self.handed if (one.session, one.app) == (session, app) and one.good]
+        for old in mine[:-8]:
+            old.good = False
+
+
+@pytest.fixture(params=["subdomains", "ports"])
+def house(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[House]:
+    """HAProxy in each mode."""
+    mode: Mode = request.param
+    with running_house(tmp_path, mode) as running:
+        yield running
+
+
+def test_nobody_is_inside_of_what_is_not_theirs(house: House) -> None:
+    """C1, H1, L10, M1: the invariant, checked through the real HAProxy after every step."""
+    TwoUsers.house = house
+    run_state_machine_as_test(
+        TwoUsers,
+        settings=settings(
+            max_examples=30,
+            stateful_step_count=30,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
