@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from portal.core.apps.origins import Mode, Origins, PortRules, Range
-from portal.core.auth.logins import Terms
+from portal.core.apps.origins import Mode, Origins, PortPolicy, Range
+from portal.core.auth.logins import LoginTerms
 from portal.core.cluster.fgpu import Compute, GpuKind, Sharing, parse_ratio
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.units import Memory
@@ -102,9 +102,9 @@ class WebSettings(BaseModel):
     )
 
     @property
-    def login_terms(self) -> Terms:
+    def login_terms(self) -> LoginTerms:
         """How long log-ins last, and how often passwords may be tried."""
-        return Terms(
+        return LoginTerms(
             idle=timedelta(hours=self.login_hours),
             life=timedelta(days=self.login_days),
             token_days=self.token_days,
@@ -179,9 +179,9 @@ class WebSettings(BaseModel):
         return self.apps_ports or (_POOL if self.apps == "ports" else None)
 
     @property
-    def port_rules(self) -> PortRules:
+    def port_rules(self) -> PortPolicy:
         """How these are shared out."""
-        return PortRules(self.ports_per_person, timedelta(days=self.port_quarantine_days))
+        return PortPolicy(self.ports_per_person, timedelta(days=self.port_quarantine_days))
 
     @property
     def ssh_host(self) -> str:

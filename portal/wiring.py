@@ -7,12 +7,12 @@ from pathlib import Path
 
 from portal.adapters.catalog import FolderCatalog
 from portal.adapters.certificates import CertificateAuthority
-from portal.adapters.db.access import Doors
-from portal.adapters.db.administration import RulesTable
-from portal.adapters.db.attempts import AttemptTable
-from portal.adapters.db.logins import LoginTable
-from portal.adapters.db.presets import PresetTable
-from portal.adapters.db.sessions import Store, open_database
+from portal.adapters.db.access import AccessTables
+from portal.adapters.db.administration import AdministrationTables
+from portal.adapters.db.attempts import AttemptTables
+from portal.adapters.db.logins import LoginTables
+from portal.adapters.db.presets import PresetTables
+from portal.adapters.db.sessions import SessionTables, open_database
 from portal.adapters.encryption import Sealer
 from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.adapters.runner_client import GatewayRunners, resolve
@@ -21,20 +21,20 @@ from portal.adapters.ssh.accounts import LoginNodeAccounts
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import PasswordCheck, SshTransport
 from portal.config import Settings
-from portal.core.job.description import Rules
+from portal.core.job.description import JobSettings
 from portal.services.admin.administration import Administration, caller_address
-from portal.services.apps.apps import Access
-from portal.services.apps.origins import AppPlaces
-from portal.services.apps.proxy import Ways
-from portal.services.apps.ssh import Ssh
-from portal.services.apps.starter import Starts
+from portal.services.apps.apps import Apps
+from portal.services.apps.origins import AppOrigins
+from portal.services.apps.proxy import ProxyRoutes
+from portal.services.apps.ssh import SshAccess
+from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
-from portal.services.auth.attempts import Attempts
+from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
 from portal.services.container import Services
 from portal.services.launch.presets import Presets
 from portal.services.session.sessions import Sessions
-from portal.services.storage import Folders
+from portal.services.storage import Storage
 
 
 def now() -> datetime:
@@ -48,16 +48,18 @@ def wire(settings: Settings) -> Services:
     transport = SshTransport(settings.login, authority, settings.slurm.operator)
     engine = open_database(settings.state.database_url)
     sealer = Sealer(settings.state.keys)
-    store, doors = Store(engine, sealer), Doors(engine)
+    store, doors = SessionTables(engine, sealer), AccessTables(engine)
     catalog = FolderCatalog(settings.sessions.apps, settings.sessions.images, doors.image_apps)
-    administration = Administration(RulesTable(engine), store, now, settings.state.journal_days)
+    administration = Administration(
+        AdministrationTables(engine), store, now, settings.state.journal_days
+    )
     origins = settings.web.origins
-    access = Access(
+    access = Apps(
         sessions=store,
         store=doors,
-        ways=Ways(store, doors, HaproxyRoutes(settings.state.run), catalog),
-        starts=Starts(doors, GatewayRunners(settings.state.ca_file("")), catalog, origins.url),
-        places=AppPlaces(doors, origins, administration.rules, settings.web.port_rules, now),
+        ways=ProxyRoutes(store, doors, HaproxyRoutes(settings.state.run), catalog),
+        starts=AppStarter(doors, GatewayRunners(settings.state.ca_file("")), catalog, origins.url),
+        places=AppOrigins(doors, origins, administration.rules, settings.web.port_rules, now),
         catalog=catalog,
         rules=administration.rules,
         is_admin=settings.slurm.admins.__contains__,
@@ -89,7 +91,7 @@ def wire(settings: Settings) -> Services:
     )
     terms = settings.web.login_terms
     logins = Logins(
-        store=LoginTable(engine),
+        store=LoginTables(engine),
         terms=terms,
         admins=settings.slurm.admins,
         clock=now,
@@ -102,13 +104,15 @@ def wire(settings: Settings) -> Services:
         sessions=sessions,
         access=access,
         logins=logins,
-        attempts=Attempts(AttemptTable(engine), terms, now, administration.note, caller_address),
+        attempts=LoginAttempts(
+            AttemptTables(engine), terms, now, administration.note, caller_address
+        ),
         authenticate=PasswordCheck(settings.login, transport.uid),
         clock=now,
-        folders=Folders(files, administration.note),
-        presets=Presets(PresetTable(engine, sealer), now),
+        folders=Storage(files, administration.note),
+        presets=Presets(PresetTables(engine, sealer), now),
         administration=administration,
-        ssh=Ssh(store, access, files, settings.web.ssh_host, administration.note),
+        ssh=SshAccess(store, access, files, settings.web.ssh_host, administration.note),
         accounts=AccountWatch(
             accounts=LoginNodeAccounts(settings.login, authority, transport),
             logins=logins,
@@ -121,9 +125,9 @@ def wire(settings: Settings) -> Services:
     )
 
 
-def _rules(settings: Settings) -> Rules:
+def _rules(settings: Settings) -> JobSettings:
     template = Path(settings.sessions.templates) / "job" / "session.sh.j2"
-    return Rules(
+    return JobSettings(
         template=template.read_text(encoding="utf-8"),
         toolkit=settings.sessions.toolkit,
         directory=settings.sessions.directory,

@@ -17,8 +17,8 @@ from pathlib import Path
 from portal.errors import PortalError
 from portal.services.auth.accounts import LOOK_SECONDS
 from portal.services.container import Services
-from portal.services.owner_queue import OwnerWork
-from portal.services.session.idle_culler import Idleness
+from portal.services.owner_queue import OwnerQueue
+from portal.services.session.idle_culler import IdleCuller
 from portal.services.session.reconciler import Reconciler
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ COMPARE_SECONDS = 10.0
 
 
 @dataclass
-class Chore:
+class PeriodicTask:
     """Something done again and again; `seconds` from the end of one time to the next."""
 
     name: str
@@ -41,10 +41,10 @@ class Chore:
     due: float = field(default=0.0)
 
 
-class Lane:
+class TaskThread:
     """Chores that wait for each other, and since when one of them is being done."""
 
-    def __init__(self, *chores: Chore) -> None:
+    def __init__(self, *chores: PeriodicTask) -> None:
         self.chores = chores
         self.begun: float | None = None
 
@@ -62,34 +62,34 @@ class Worker:
         slurm = services.settings.slurm
         reconciler = Reconciler(services.sessions)
         decided = services.administration
-        idleness = Idleness(services.sessions, decided.rules, decided.note)
+        idleness = IdleCuller(services.sessions, decided.rules, decided.note)
         self._services = services
         self._stop = threading.Event()
-        self._owners = OwnerWork()
+        self._owners = OwnerQueue()
         services.sessions.later = self._owners
         self._lanes = [
-            Lane(
-                Chore("partitions", slurm.partitions_seconds, reconciler.read_partitions),
-                Chore("look", slurm.poll_seconds, reconciler.look),
+            TaskThread(
+                PeriodicTask("partitions", slurm.partitions_seconds, reconciler.read_partitions),
+                PeriodicTask("look", slurm.poll_seconds, reconciler.look),
             ),
-            Lane(Chore("limits", slurm.limits_seconds, reconciler.read_limits)),
-            Lane(
-                Chore("routes", 1.0, services.access.ways.restore),
-                Chore("shutting", 1.0, services.access.ways.shut_again),
-                Chore("compare", COMPARE_SECONDS, services.access.compare),
+            TaskThread(PeriodicTask("limits", slurm.limits_seconds, reconciler.read_limits)),
+            TaskThread(
+                PeriodicTask("routes", 1.0, services.access.ways.restore),
+                PeriodicTask("shutting", 1.0, services.access.ways.shut_again),
+                PeriodicTask("compare", COMPARE_SECONDS, services.access.compare),
             ),
-            Lane(Chore("accounts", LOOK_SECONDS, services.accounts.look)),
-            Lane(Chore("idleness", MEASURE_SECONDS, idleness.look)),
-            Lane(
-                Chore("clean", 1.0, reconciler.clean),
-                Chore("requeued", 3.0, reconciler.prepare_requeued),
-                Chore("who", 10.0, reconciler.ask_who),
-                Chore("orders", 5.0, reconciler.order_again),
-                Chore("expire", 60.0, services.logins.expire),
-                Chore("left over", 5.0, services.logins.shut_left_over),
-                Chore("attempts", 60.0, services.attempts.conclude),
-                Chore("variables", 3600.0, self._forget_variables),
-                Chore("journal", 3600.0, services.administration.expire),
+            TaskThread(PeriodicTask("accounts", LOOK_SECONDS, services.accounts.look)),
+            TaskThread(PeriodicTask("idleness", MEASURE_SECONDS, idleness.look)),
+            TaskThread(
+                PeriodicTask("clean", 1.0, reconciler.clean),
+                PeriodicTask("requeued", 3.0, reconciler.prepare_requeued),
+                PeriodicTask("who", 10.0, reconciler.ask_who),
+                PeriodicTask("orders", 5.0, reconciler.order_again),
+                PeriodicTask("expire", 60.0, services.logins.expire),
+                PeriodicTask("left over", 5.0, services.logins.shut_left_over),
+                PeriodicTask("attempts", 60.0, services.attempts.conclude),
+                PeriodicTask("variables", 3600.0, self._forget_variables),
+                PeriodicTask("journal", 3600.0, services.administration.expire),
             ),
         ]
 
@@ -118,7 +118,7 @@ class Worker:
             if self._owners.broken(HANGS_AFTER):
                 raise SystemExit("the work for owners of sessions hangs")
 
-    def _lane(self, lane: Lane) -> None:
+    def _lane(self, lane: TaskThread) -> None:
         while not self._stop.is_set():
             for chore in lane.chores:
                 if time.monotonic() >= chore.due:
@@ -129,7 +129,7 @@ class Worker:
             self._stop.wait(max(pause, 0.05))
 
     @staticmethod
-    def _do(chore: Chore) -> None:
+    def _do(chore: PeriodicTask) -> None:
         begun = time.monotonic()
         try:
             chore.action()

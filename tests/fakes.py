@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from portal.adapters.db.access import Doors
-from portal.adapters.db.administration import RulesTable
-from portal.adapters.db.attempts import AttemptTable
-from portal.adapters.db.logins import LoginTable
-from portal.adapters.db.presets import PresetTable
-from portal.adapters.db.sessions import Store, open_database
+from portal.adapters.db.access import AccessTables
+from portal.adapters.db.administration import AdministrationTables
+from portal.adapters.db.attempts import AttemptTables
+from portal.adapters.db.logins import LoginTables
+from portal.adapters.db.presets import PresetTables
+from portal.adapters.db.sessions import SessionTables, open_database
 from portal.adapters.db.tables import SessionRow
 from portal.adapters.encryption import Sealer, make_key
 from portal.adapters.slurm.client import Slurm
@@ -24,24 +24,24 @@ from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import Completed
 from portal.config import Settings
 from portal.core.apps.catalog import AppSpec, Catalog, Image
-from portal.core.auth.accounts import Standing
-from portal.core.job.description import Rules
+from portal.core.auth.accounts import AccountStatus
+from portal.core.job.description import JobSettings
 from portal.core.session.idle import Traffic
 from portal.core.session.session import Session
 from portal.errors import OutcomeUnknown, Unavailable
 from portal.services.admin.administration import Administration, caller_address
-from portal.services.apps.apps import Access
-from portal.services.apps.origins import AppPlaces
-from portal.services.apps.proxy import Ways
-from portal.services.apps.ssh import Ssh
-from portal.services.apps.starter import Starts
+from portal.services.apps.apps import Apps
+from portal.services.apps.origins import AppOrigins
+from portal.services.apps.proxy import ProxyRoutes
+from portal.services.apps.ssh import SshAccess
+from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
-from portal.services.auth.attempts import Attempts
+from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
 from portal.services.container import Services
 from portal.services.launch.presets import Presets
 from portal.services.session.sessions import Sessions
-from portal.services.storage import Folders
+from portal.services.storage import Storage
 
 US = "\x1f"
 GUESS = "sbatch: Job 7 to start at 1795186800 using 1 processors on nodes n1 in partition main\n"
@@ -412,12 +412,12 @@ class FakeAccounts:
             raise Unavailable("the login node does not answer")
         return set(names) & self.removed
 
-    def standing(self, user: str) -> Standing:
+    def standing(self, user: str) -> AccountStatus:
         """Whether one is let in."""
         self.asked.append(user)
         if self.silent:
             raise Unavailable("the login node does not answer")
-        return Standing(user not in self.refused, self.passwords.get(user, "P"))
+        return AccountStatus(user not in self.refused, self.passwords.get(user, "P"))
 
 
 class FakeCertificates:
@@ -469,8 +469,8 @@ class World:
     routes: FakeRoutes
     runners: FakeRunners
     accounts: FakeAccounts
-    store: Store
-    doors: Doors
+    store: SessionTables
+    doors: AccessTables
     services: Services
 
     @property
@@ -479,7 +479,7 @@ class World:
         return self.services.sessions
 
     @property
-    def access(self) -> Access:
+    def access(self) -> Apps:
         """The doors."""
         return self.services.access
 
@@ -495,15 +495,15 @@ def make_world(settings: Settings, routes: FakeRoutes | None = None) -> World:
     if not settings.state.keys.exists():
         make_key(settings.state.keys)
     sealer = Sealer(settings.state.keys)
-    store, doors = Store(engine, sealer), Doors(engine)
-    administration = Administration(RulesTable(engine), store, clock)
+    store, doors = SessionTables(engine, sealer), AccessTables(engine)
+    administration = Administration(AdministrationTables(engine), store, clock)
     origins = settings.web.origins
-    access = Access(
+    access = Apps(
         sessions=store,
         store=doors,
-        ways=Ways(store, doors, routes, lambda: CATALOG),
-        starts=Starts(doors, runners, lambda: CATALOG, origins.url),
-        places=AppPlaces(doors, origins, administration.rules, settings.web.port_rules, clock),
+        ways=ProxyRoutes(store, doors, routes, lambda: CATALOG),
+        starts=AppStarter(doors, runners, lambda: CATALOG, origins.url),
+        places=AppOrigins(doors, origins, administration.rules, settings.web.port_rules, clock),
         catalog=lambda: CATALOG,
         rules=administration.rules,
         is_admin=settings.slurm.admins.__contains__,
@@ -521,7 +521,7 @@ def make_world(settings: Settings, routes: FakeRoutes | None = None) -> World:
         resolve=lambda node: {"n1": "10.0.0.1", "n2": "10.0.0.2"}.get(node, "127.0.0.1"),
         catalog=lambda: CATALOG,
         clock=clock,
-        rules=Rules(
+        rules=JobSettings(
             TEMPLATE, "/srv/toolkit.sqsh", ".slipway", "https://portal:8443", (0, 0), 10, "storage"
         ),
         administration=administration,
@@ -530,7 +530,7 @@ def make_world(settings: Settings, routes: FakeRoutes | None = None) -> World:
     )
     terms = settings.web.login_terms
     logins = Logins(
-        store=LoginTable(engine),
+        store=LoginTables(engine),
         terms=terms,
         admins=settings.slurm.admins,
         clock=clock,
@@ -543,13 +543,15 @@ def make_world(settings: Settings, routes: FakeRoutes | None = None) -> World:
         sessions=sessions,
         access=access,
         logins=logins,
-        attempts=Attempts(AttemptTable(engine), terms, clock, administration.note, caller_address),
+        attempts=LoginAttempts(
+            AttemptTables(engine), terms, clock, administration.note, caller_address
+        ),
         authenticate=lambda u, p: PASSWORDS.get(u) == p,
         clock=clock,
-        folders=Folders(files, administration.note),
-        presets=Presets(PresetTable(engine, sealer), clock),
+        folders=Storage(files, administration.note),
+        presets=Presets(PresetTables(engine, sealer), clock),
         administration=administration,
-        ssh=Ssh(store, access, files, settings.web.ssh_host, administration.note),
+        ssh=SshAccess(store, access, files, settings.web.ssh_host, administration.note),
         accounts=AccountWatch(
             accounts=accounts,
             logins=logins,

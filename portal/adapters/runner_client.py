@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from portal.adapters.ssh.per_user import Bounds, Turns
+from portal.adapters.ssh.per_user import ThrottleLimits, UserThrottle
 from portal.core.apps.access import gateway_name
 from portal.core.session.session import Session
 from portal.errors import Unavailable
@@ -23,9 +23,9 @@ from portal.errors import Unavailable
 SECONDS = 5.0
 """All of a call: connecting, TLS, and the answer."""
 LONGEST_LINE = 1024
-EACH = Bounds(at_once=1, waiting=1, seconds=1.0)
+EACH = ThrottleLimits(at_once=1, waiting=1, seconds=1.0)
 """Calls to one session from one process."""
-OWNERS = Bounds(at_once=2, waiting=1, seconds=1.0)
+OWNERS = ThrottleLimits(at_once=2, waiting=1, seconds=1.0)
 """Calls to all sessions of one person."""
 _BUSY = "The session does not answer in time. Try again in {seconds} seconds."
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?: [^\r\n]*)?\r?\n")
@@ -37,8 +37,8 @@ class GatewayRunners:
     def __init__(self, ca_directory: Path) -> None:
         self._context = ssl.create_default_context(cafile=str(ca_directory / "gateway_ca.pem"))
         self._context.load_cert_chain(str(ca_directory / "client.pem"))
-        self._sessions = Turns(EACH, _BUSY)
-        self._owners = Turns(OWNERS, _BUSY)
+        self._sessions = UserThrottle(EACH, _BUSY)
+        self._owners = UserThrottle(OWNERS, _BUSY)
 
     def start_app(self, session: Session, order: Mapping[str, object]) -> None:
         """Ask for an app to be started; asking twice starts it once. Raises Unavailable."""

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from portal.config import Settings
 from portal.core.interfaces.systems import Authenticator, Clock
 from portal.services.admin.administration import Administration
-from portal.services.apps.apps import Access
-from portal.services.apps.ssh import Ssh
+from portal.services.apps.apps import Apps
+from portal.services.apps.ssh import SshAccess
 from portal.services.auth.accounts import AccountWatch
-from portal.services.auth.attempts import Attempts
+from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
 from portal.services.launch.presets import Presets
 from portal.services.session.sessions import Sessions
-from portal.services.storage import Folders
+from portal.services.storage import Storage
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Services:
 
     settings: Settings
     sessions: Sessions
-    access: Access
+    access: Apps
     logins: Logins
-    attempts: Attempts
+    attempts: LoginAttempts
     authenticate: Authenticator
     clock: Clock
-    folders: Folders
+    folders: Storage
     presets: Presets
     administration: Administration
-    ssh: Ssh
+    ssh: SshAccess
     accounts: AccountWatch

@@ -27,7 +27,7 @@ LONGEST_PAUSE = 30.0
 Action = Callable[[], object]
 
 
-class Later(Protocol):
+class RunForOwner(Protocol):
     """Has something done for an owner; what is waiting or under way already is not done twice."""
 
     def __call__(self, owner: str, name: str, action: Action) -> None:
@@ -35,7 +35,7 @@ class Later(Protocol):
         ...
 
 
-def at_once(owner: str, name: str, action: Action) -> None:
+def run_now(owner: str, name: str, action: Action) -> None:
     """Do it here and now: for programs that have no lanes to protect."""
     attempt(owner, name, action)
 
@@ -61,7 +61,7 @@ class _Owner:
     until: float = 0.0
 
 
-class OwnerWork:
+class OwnerQueue:
     """Later, by a pool of threads."""
 
     def __init__(self, threads: int = THREADS) -> None:

@@ -11,7 +11,7 @@ from portal.core.launch.mounts import HOME, NAME, RULE, Folder
 from portal.errors import FieldError, InvalidRequest
 
 
-class Folders:
+class Storage:
     """A person's home directory and storage folders, looked at as that person."""
 
     def __init__(self, files: UserFiles, note: Callable[[str, str, str], None]) -> None:

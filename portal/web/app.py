@@ -24,11 +24,11 @@ from portal.web.api import (
 )
 from portal.web.auth import browser
 from portal.web.body import MAX_FIELDS, BoundedRequest
-from portal.web.body_timeout import Patience
+from portal.web.body_timeout import BodyTimeout
 from portal.web.context import EXTENSION
 from portal.web.formatting import install_filters
 from portal.web.gate import views as gate
-from portal.web.json import SoundJson
+from portal.web.json import StrictJson
 from portal.web.pages.admin import views as admin
 from portal.web.pages.sessions import warnings
 
@@ -42,10 +42,10 @@ def build(services: Services) -> Flask:
     portal = _portal(services)
     origins = gate.build(services, _templates(services), STATIC, MAX_BODY)
     portal.extensions["slipway_gate"] = origins
-    by_host = security.ByHost(services.settings.web, portal.wsgi_app, origins.wsgi_app)
+    by_host = security.HostDispatcher(services.settings.web, portal.wsgi_app, origins.wsgi_app)
     # Exactly one proxy is in front of us, HAProxy, and it has removed what clients claim.
     proxied = ProxyFix(by_host, x_for=1, x_proto=1, x_host=0)
-    portal.wsgi_app = Patience(proxied)  # type: ignore[method-assign]
+    portal.wsgi_app = BodyTimeout(proxied)  # type: ignore[method-assign]
     return portal
 
 
@@ -55,7 +55,7 @@ def _templates(services: Services) -> str:
 
 def _portal(services: Services) -> Flask:
     app = Flask("portal", template_folder=_templates(services), static_folder=str(STATIC))
-    app.json = SoundJson(app)
+    app.json = StrictJson(app)
     secure = services.settings.web.secure
     app.config.update(
         SECRET_KEY=Path(services.settings.state.directory, "secret_key").read_text().strip(),

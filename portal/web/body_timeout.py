@@ -15,7 +15,7 @@ SECONDS = 30.0
 """For all of a longer one. However slowly it drips, the thread is free again after that."""
 
 
-class Patience:
+class BodyTimeout:
     """Gives up a body that takes too long, by ending the reading side of its connection."""
 
     def __init__(self, app: Wsgi, seconds: float = SECONDS) -> None:

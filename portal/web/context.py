@@ -28,7 +28,7 @@ def install(app: Flask) -> None:
         caller_address.set(request.remote_addr or "")
 
 
-def be(person: Person) -> None:
+def set_person(person: Person) -> None:
     """Remember who asks; only the front doors (login cookie, API token) call this."""
     g.person = person
 

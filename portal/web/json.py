@@ -11,7 +11,7 @@ from flask.json.provider import DefaultJSONProvider
 log = logging.getLogger(__name__)
 
 
-class SoundJson(DefaultJSONProvider):
+class StrictJson(DefaultJSONProvider):
     """Flask's JSON, with null in the place of NaN and infinities, which JSON does not know."""
 
     def dumps(self, obj: Any, **kwargs: Any) -> str:

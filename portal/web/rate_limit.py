@@ -23,7 +23,7 @@ class Rate:
     at_once: int
 
 
-class Pace:
+class RateLimiter:
     """Counts callers in this process; shared by its threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

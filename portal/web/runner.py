@@ -18,7 +18,7 @@ from portal.services.session.sessions import ReadyMessage, Usage
 from portal.web.auth.bearer import bearer
 from portal.web.body import read_model
 from portal.web.context import services
-from portal.web.rate_limit import Pace, Rate
+from portal.web.rate_limit import Rate, RateLimiter
 from portal.web.security import FROM_RUNNERS, csrf
 
 blueprint = Blueprint("runner", __name__, url_prefix="/runner/v1/sessions/<session_id>")
@@ -28,7 +28,7 @@ NEWS = Rate(per_second=1.0, at_once=3)
 """An honest runner reports every ten seconds, and what it could not deliver once more."""
 APP_NEWS = Rate(per_second=2.0, at_once=40)
 """Of all apps of a session together, which may come up in the same moment."""
-pace = Pace()
+pace = RateLimiter()
 
 Count = Annotated[int, Field(ge=0, le=2**53)]
 """Bytes and the like: as far as JSON's readers count exactly."""

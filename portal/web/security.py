@@ -26,7 +26,7 @@ FROM_RUNNERS = "HTTP_X_SLIPWAY_FRONTEND"
 """Set by HAProxy on its call-back side only, and removed on the side of browsers."""
 
 
-class ByHost:
+class HostDispatcher:
     """Sends each request to the portal or, at an app's own origin, to the gate."""
 
     def __init__(self, web: WebSettings, portal: Wsgi, apps: Wsgi) -> None:

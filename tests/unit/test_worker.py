@@ -9,8 +9,8 @@ import time
 import pytest
 
 from portal import worker
-from portal.services.owner_queue import OwnerWork
-from portal.worker import Chore, Lane, Worker
+from portal.services.owner_queue import OwnerQueue
+from portal.worker import PeriodicTask, TaskThread, Worker
 from tests.fakes import World
 
 
@@ -21,8 +21,8 @@ def test_a_lane_that_hangs_is_noticed(world: World, monkeypatch: pytest.MonkeyPa
     hold = threading.Event()
     subject = Worker(world.services)
     subject._lanes = [
-        Lane(Chore("quick", 0.05, lambda: None)),
-        Lane(Chore("hangs", 0.05, lambda: hold.wait(20))),
+        TaskThread(PeriodicTask("quick", 0.05, lambda: None)),
+        TaskThread(PeriodicTask("hangs", 0.05, lambda: hold.wait(20))),
     ]
     with pytest.raises(SystemExit, match="hangs: hangs"):
         subject.run()
@@ -32,7 +32,7 @@ def test_a_lane_that_hangs_is_noticed(world: World, monkeypatch: pytest.MonkeyPa
 
 def test_chores_may_take_long_if_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "HANGS_AFTER", 0.2)
-    lane = Lane(Chore("any", 1, lambda: None))
+    lane = TaskThread(PeriodicTask("any", 1, lambda: None))
     assert not lane.hangs
     lane.begun = time.monotonic()
     assert not lane.hangs
@@ -42,4 +42,4 @@ def test_chores_may_take_long_if_they_end(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_owners_have_a_pool_in_the_worker(world: World) -> None:
     Worker(world.services)
-    assert isinstance(world.sessions.later, OwnerWork)
+    assert isinstance(world.sessions.later, OwnerQueue)

@@ -31,20 +31,20 @@ from portal.adapters.db.tables import (
 )
 from portal.core.apps.access import (
     AppState,
-    Entrance,
     Grant,
     OpenApp,
-    Redeemed,
+    OriginEntry,
+    RedeemedTicket,
     Ticket,
     public_key,
     ssh_key,
 )
-from portal.core.apps.origins import Choice, Places, Seeker
+from portal.core.apps.origins import KnownOrigins, OriginChoice, OriginRequest
 from portal.core.interfaces.access import Placed
 from portal.core.session.session import LIVE
 
 
-class Doors:
+class AccessTables:
     """AccessStore over SQLModel."""
 
     def __init__(self, engine: Engine) -> None:
@@ -57,8 +57,8 @@ class Doors:
         self,
         session: str,
         seen: OpenApp | None,
-        seeker: Seeker,
-        choose: Callable[[Places], Choice],
+        seeker: OriginRequest,
+        choose: Callable[[KnownOrigins], OriginChoice],
         now: datetime,
     ) -> Placed:
         """Give an app an origin, or another one, unless a request was quicker (see AccessStore)."""
@@ -201,7 +201,7 @@ class Doors:
 
     def redeem(
         self, ticket_hash: str, label: str, cookie_hash: str, has: str, now: datetime, most: int
-    ) -> Redeemed | None:
+    ) -> RedeemedTicket | None:
         """Exchange a ticket for a grant (see AccessStore)."""
         with Database(self._engine) as db:
             row = db.get(TicketRow, ticket_hash)
@@ -226,19 +226,19 @@ class Doors:
         has: str,
         now: datetime,
         most: int,
-    ) -> Redeemed:
+    ) -> RedeemedTicket:
         there = db.get(OriginRow, ticket.label)
         mark = there.mark if there else ""
         held = db.get(GrantRow, has) if has else None
         mine = (ticket.label, ticket.session, ticket.app, ticket.user, ticket.login)
         if held and (held.label, held.session, held.app, held.user, held.login) == mine:
-            return Redeemed(_grant(held), _app(row), mark, new=False)
+            return RedeemedTicket(_grant(held), _app(row), mark, new=False)
         grant = Grant(cookie_hash, *mine, created=now)
         dropped = trim_grants(db, grant, most - 1, now)
         db.add(GrantRow(**vars(grant)))
-        return Redeemed(grant, _app(row), mark, new=True, dropped=tuple(dropped))
+        return RedeemedTicket(grant, _app(row), mark, new=True, dropped=tuple(dropped))
 
-    def entry(self, label: str, cookie_hash: str) -> Entrance | None:
+    def entry(self, label: str, cookie_hash: str) -> OriginEntry | None:
         """The app at an origin and what a cookie is good for there; None where nothing is."""
         with Database(self._readers) as db:
             row = db.exec(select(AppRow).where(col(AppRow.label) == label)).first()
@@ -252,7 +252,7 @@ class Doors:
                 row.app,
                 db.exec(owner).first(),
             )
-            return Entrance(_app(row), _grant(grant) if grant and good else None)
+            return OriginEntry(_app(row), _grant(grant) if grant and good else None)
 
     def grants(self, session: str | None = None) -> list[Grant]:
         """The grants of one session, or all; only those for the app that is at their origin now."""

@@ -13,8 +13,8 @@ from sqlmodel import Session as Database
 from sqlmodel import col, delete, select
 
 from portal.adapters.db.tables import ImageRuleRow, JournalRow, SiteRuleRow, TemplateRow
-from portal.core.admin.administration import ImageRule, mark
-from portal.core.admin.audit import Entry, JournalFilter
+from portal.core.admin.administration import ImageRule, etag
+from portal.core.admin.audit import AuditEvent, AuditFilter
 from portal.core.launch.templates import MAX_PLACE, Template
 from portal.core.site_rules import SiteRules
 from portal.errors import Conflict
@@ -28,7 +28,7 @@ OVERTAKEN = (
 Changed = TypeVar("Changed")
 
 
-class RulesTable:
+class AdministrationTables:
     """RulesStore over SQLModel."""
 
     def __init__(self, engine: Engine) -> None:
@@ -46,7 +46,7 @@ class RulesTable:
         self,
         name: str,
         seen: str | None,
-        change: Callable[[Template | None, int], tuple[Template, Entry]],
+        change: Callable[[Template | None, int], tuple[Template, AuditEvent]],
     ) -> Template:
         """Make or replace a template; the change also gets the place behind all others."""
 
@@ -63,7 +63,7 @@ class RulesTable:
         return self._change(seen, save)
 
     def drop_template(
-        self, name: str, seen: str | None, line: Callable[[Template], Entry]
+        self, name: str, seen: str | None, line: Callable[[Template], AuditEvent]
     ) -> Template | None:
         """Delete a template and return it; None when there is none."""
         with Database(self._engine) as db:
@@ -77,7 +77,7 @@ class RulesTable:
             db.commit()
             return template
 
-    def move_template(self, name: str, by: int, line: Callable[[int], Entry]) -> bool:
+    def move_template(self, name: str, by: int, line: Callable[[int], AuditEvent]) -> bool:
         """Move a template by one place; `line` gets the new one (from 0). False: no template."""
         with Database(self._engine) as db:
             rows = list(db.exec(_in_order().with_for_update()).all())
@@ -104,7 +104,7 @@ class RulesTable:
         environment: str,
         version: str,
         seen: str | None,
-        change: Callable[[ImageRule], tuple[ImageRule, Entry]],
+        change: Callable[[ImageRule], tuple[ImageRule, AuditEvent]],
     ) -> ImageRule:
         """Make or replace the rule about an image."""
 
@@ -125,7 +125,7 @@ class RulesTable:
             return _site_rules(db.exec(select(SiteRuleRow)))
 
     def save_site_rules(
-        self, seen: str | None, change: Callable[[SiteRules], tuple[SiteRules, Entry]]
+        self, seen: str | None, change: Callable[[SiteRules], tuple[SiteRules, AuditEvent]]
     ) -> SiteRules:
         """Replace the caps."""
 
@@ -162,20 +162,20 @@ class RulesTable:
 
     # The journal
 
-    def note(self, entries: Sequence[Entry]) -> None:
+    def note(self, entries: Sequence[AuditEvent]) -> None:
         """Add lines to the journal."""
         with Database(self._engine) as db:
             db.add_all([_line(entry) for entry in entries])
             db.commit()
 
-    def journal(self, wanted: JournalFilter, limit: int, before: int | None) -> list[Entry]:
+    def journal(self, wanted: AuditFilter, limit: int, before: int | None) -> list[AuditEvent]:
         """Lines, newest first, from those on whose id is below `before`."""
         query = select(JournalRow).where(*_conditions(wanted))
         if before is not None:
             query = query.where(col(JournalRow.id) < before)
         with Database(self._readers) as db:
             rows = db.exec(query.order_by(col(JournalRow.id).desc()).limit(limit))
-            return [Entry.model_validate(row) for row in rows]
+            return [AuditEvent.model_validate(row) for row in rows]
 
     def forget_journal(self, before: datetime) -> None:
         """Drop the lines of before a time."""
@@ -185,11 +185,11 @@ class RulesTable:
 
 
 def _compare(seen: str | None, now: Template | ImageRule | SiteRules | None) -> None:
-    if seen is not None and seen != mark(now):
+    if seen is not None and seen != etag(now):
         raise Conflict(OVERTAKEN)
 
 
-def _put(db: Database, row: Any, table: Any, values: dict[str, Any], entry: Entry) -> None:
+def _put(db: Database, row: Any, table: Any, values: dict[str, Any], entry: AuditEvent) -> None:
     if row is None:
         db.add(table(**values))
     else:
@@ -213,7 +213,7 @@ def _last_place(rows: Sequence[TemplateRow]) -> int:
     return rows[-1].place + 1 if rows else 0
 
 
-def _line(entry: Entry) -> JournalRow:
+def _line(entry: AuditEvent) -> JournalRow:
     return JournalRow(**entry.model_dump(exclude={"id"}))
 
 
@@ -222,7 +222,7 @@ def _site_rules(rows: Iterable[SiteRuleRow]) -> SiteRules:
     return SiteRules(**{name: known[name] for name in SiteRules.model_fields if name in known})
 
 
-def _conditions(wanted: JournalFilter) -> list[Any]:
+def _conditions(wanted: AuditFilter) -> list[Any]:
     found: list[Any] = []
     if wanted.who is not None:
         found.append(col(JournalRow.who) == wanted.who)

@@ -9,7 +9,7 @@ from sqlmodel import Session as Database
 from sqlmodel import col, delete, func, select
 
 from portal.adapters.db.tables import AttemptRow, KnownNetworkRow, RefusalRow
-from portal.core.auth.logins import Refusals
+from portal.core.auth.logins import FailedAttempts
 
 # One statement, so that of many at once exactly as many pass as there are tries. What it says is
 # the same in SQLite and PostgreSQL.
@@ -29,7 +29,7 @@ _COUNT = text(
 )
 
 
-class AttemptTable:
+class AttemptTables:
     """AttemptStore over SQL."""
 
     def __init__(self, engine: Engine) -> None:
@@ -78,7 +78,7 @@ class AttemptTable:
         with self._engine.begin() as connection:
             connection.execute(_REMEMBER, {"user": user, "network": network, "now": now})
 
-    def refused(self, user: str, network: str, hour: int, names: int) -> Refusals:
+    def refused(self, user: str, network: str, hour: int, names: int) -> FailedAttempts:
         """Count a wrong password; beyond so many names from one network they share one count."""
         here = (col(RefusalRow.network) == network, col(RefusalRow.hour) == hour)
         with Database(self._readers) as db:
@@ -88,15 +88,15 @@ class AttemptTable:
         with self._engine.begin() as connection:
             values = {"network": network, "hour": hour, "user": user}
             count = connection.execute(_COUNT, values).scalar_one()
-        return Refusals(user, network, hour, count)
+        return FailedAttempts(user, network, hour, count)
 
-    def refusals_before(self, hour: int) -> Sequence[Refusals]:
+    def refusals_before(self, hour: int) -> Sequence[FailedAttempts]:
         """The counts of hours that are over."""
         with Database(self._readers) as db:
             rows = db.exec(select(RefusalRow).where(col(RefusalRow.hour) < hour))
-            return [Refusals(**row.model_dump()) for row in rows]
+            return [FailedAttempts(**row.model_dump()) for row in rows]
 
-    def drop_refusals(self, done: Refusals) -> None:
+    def drop_refusals(self, done: FailedAttempts) -> None:
         """Forget a count."""
         which = (
             col(RefusalRow.network) == done.network,

@@ -12,13 +12,13 @@ from sqlmodel import col, delete, select, update
 
 from portal.adapters.db.grants import drop_grants
 from portal.adapters.db.tables import AccountRow, GrantRow, LoginRow, TicketRow, UtcDateTime
-from portal.core.auth.logins import BROWSER, KINDS, TOKEN, Login, Presence
+from portal.core.auth.logins import BROWSER, KINDS, TOKEN, Login, UserLogins
 
 KEPT = timedelta(hours=1)
 """How long a login that was taken back is remembered: longer than a request or a ticket lives."""
 
 
-class LoginTable:
+class LoginTables:
     """LoginStore over SQLModel."""
 
     def __init__(self, engine: Engine) -> None:
@@ -52,7 +52,7 @@ class LoginTable:
         with Database(self._readers) as db:
             return [_login(row) for row in db.exec(query)]
 
-    def present(self, now: datetime) -> list[Presence]:
+    def present(self, now: datetime) -> list[UserLogins]:
         """Everybody who has a live login or token, by name."""
         user, used = col(LoginRow.user), func.max(col(LoginRow.used), type_=UtcDateTime)
         browsers, tokens = (
@@ -60,7 +60,7 @@ class LoginTable:
         )
         query = select(user, browsers, tokens, used).where(_live(now)).group_by(user).order_by(user)
         with Database(self._readers) as db:
-            return [Presence(*row) for row in db.exec(query)]
+            return [UserLogins(*row) for row in db.exec(query)]
 
     def use_login(self, hash: str, used: datetime, expires: datetime) -> None:
         """Note the use of a login, and until when it lasts now."""

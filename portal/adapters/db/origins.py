@@ -10,7 +10,7 @@ from sqlmodel import Session as Database
 from sqlmodel import col, select, update
 
 from portal.adapters.db.tables import AppRow, OriginRow, SessionRow, ShuttingRow
-from portal.core.apps.origins import Origin, Places, Seeker, Use, port_of
+from portal.core.apps.origins import KnownOrigins, Origin, OriginRequest, OriginUse, port_of
 from portal.core.session.session import LIVE, State
 from portal.errors import Conflict
 
@@ -22,7 +22,7 @@ def is_live(db: Database, session: str) -> None:
         raise Conflict("This session is over. Launch it again to use its apps.")
 
 
-def find_places(db: Database, seeker: Seeker) -> Places:
+def find_places(db: Database, seeker: OriginRequest) -> KnownOrigins:
     """The labels in use, the ports that anybody had, and the names of this very use."""
     use = seeker.use
     rows = db.exec(
@@ -39,7 +39,7 @@ def find_places(db: Database, seeker: Seeker) -> Places:
     taken = set(db.exec(select(AppRow.label)))
     # Where a way is not shut yet nobody else comes in.
     taken |= {key.partition(".")[0] for key in db.exec(select(ShuttingRow.key))}
-    return Places(taken, {row.label: _origin(row) for row in rows})
+    return KnownOrigins(taken, {row.label: _origin(row) for row in rows})
 
 
 def keep(db: Database, origin: Origin) -> None:
@@ -57,5 +57,5 @@ def leave(db: Database, labels: Collection[str], now: datetime) -> None:
 
 
 def _origin(row: OriginRow) -> Origin:
-    use = Use(row.owner, row.environment, row.version, row.app)
+    use = OriginUse(row.owner, row.environment, row.version, row.app)
     return Origin(row.label, use, row.kept, row.shared, row.mark, row.used)

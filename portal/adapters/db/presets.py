@@ -13,10 +13,10 @@ from sqlmodel import col, delete, select, update
 from portal.adapters.db.reencrypt import open_values, seal_preset
 from portal.adapters.db.tables import PresetRow
 from portal.adapters.encryption import Sealer
-from portal.core.launch.presets import Kept, Preset
+from portal.core.launch.presets import Preset, SaveResult
 
 
-class PresetTable:
+class PresetTables:
     """PresetStore over SQLModel."""
 
     def __init__(self, engine: Engine, sealer: Sealer) -> None:
@@ -36,46 +36,46 @@ class PresetTable:
             row = db.get(PresetRow, (owner, name))
             return _preset(row, self._sealer) if row else None
 
-    def save(self, owner: str, preset: Preset, replace: bool, most: int) -> Kept:
+    def save(self, owner: str, preset: Preset, replace: bool, most: int) -> SaveResult:
         """Keep it, unless its name is taken or there are `most` already; what became of it."""
         for _ in range(2):  # once more when somebody took the name in this very moment
             try:
                 return self._save(owner, preset, replace, most)
             except IntegrityError:
                 continue
-        return Kept.TAKEN
+        return SaveResult.TAKEN
 
-    def _save(self, owner: str, preset: Preset, replace: bool, most: int) -> Kept:
+    def _save(self, owner: str, preset: Preset, replace: bool, most: int) -> SaveResult:
         body = seal_preset(self._sealer, owner, preset.body)
         with Database(self._engine) as db:
             # All of a person's are locked, or two new ones could both be the last that may be.
             mine = db.exec(select(PresetRow).where(_of(owner)).with_for_update()).all()
             row = next((row for row in mine if row.name == preset.name), None)
             if row is None and len(mine) >= most:
-                return Kept.FULL
+                return SaveResult.FULL
             if row is not None and not replace:
-                return Kept.TAKEN
-            kept = Kept.NEW if row is None else Kept.REPLACED
+                return SaveResult.TAKEN
+            kept = SaveResult.NEW if row is None else SaveResult.REPLACED
             row = row or PresetRow(owner=owner, name=preset.name, request="", saved=preset.saved)
             row.request, row.saved = body, preset.saved
             db.add(row)
             db.commit()
             return kept
 
-    def rename(self, owner: str, name: str, to: str) -> Kept:
+    def rename(self, owner: str, name: str, to: str) -> SaveResult:
         """Give it another name, unless that one is taken; what became of it."""
         try:
             with Database(self._engine) as db:
                 mine = {row.name for row in db.exec(select(PresetRow).where(_of(owner)))}
                 if name not in mine:
-                    return Kept.MISSING
+                    return SaveResult.MISSING
                 if to in mine and to != name:
-                    return Kept.TAKEN
+                    return SaveResult.TAKEN
                 done = db.exec(update(PresetRow).where(_is(owner, name)).values(name=to))
                 db.commit()
-                return Kept.RENAMED if done.rowcount else Kept.MISSING
+                return SaveResult.RENAMED if done.rowcount else SaveResult.MISSING
         except IntegrityError:  # somebody took the name in this very moment
-            return Kept.TAKEN
+            return SaveResult.TAKEN
 
     def remove(self, owner: str, name: str) -> bool:
         """Forget it; whether there was one."""

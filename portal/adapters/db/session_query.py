@@ -27,7 +27,7 @@ _KEYS: dict[str, ColumnElement[Any]] = {
 }
 
 
-def read_page(db: Database, query: ListQuery) -> Page:
+def query_page(db: Database, query: ListQuery) -> Page:
     """Read one page."""
     place = query.place
     back = place is not None and place.before

@@ -20,13 +20,13 @@ from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
 from portal.adapters.db.reencrypt import place_of
-from portal.adapters.db.session_query import read_page
+from portal.adapters.db.session_query import query_page
 from portal.adapters.db.tables import ClusterRow, LaunchKeyRow, SessionEnvRow, SessionRow
 from portal.adapters.encryption import Sealer, is_sealed
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Limits
-from portal.core.cluster.usage import SlurmStatus, Use
-from portal.core.session.idle import Measured
+from portal.core.cluster.usage import ClusterUsage, SlurmStatus
+from portal.core.session.idle import TrafficSample
 from portal.core.session.query import ListQuery, Page
 from portal.core.session.session import LIVE, OVER, Session, State
 from portal.errors import Conflict, KeyReused
@@ -64,7 +64,7 @@ def _begin_immediate(connection: Any) -> None:
     connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
 
 
-class Store:
+class SessionTables:
     """SessionStore and StatusStore over SQLModel; variables need a sealer."""
 
     def __init__(self, engine: Engine, sealer: Sealer | None = None) -> None:
@@ -261,7 +261,7 @@ class Store:
     def listing(self, query: ListQuery) -> Page:
         """One page of the list."""
         with Database(self._readers) as db:
-            return read_page(db, query)
+            return query_page(db, query)
 
     def counts(self, owner: str | None) -> dict[State, int]:
         """How many sessions there are in each state, of one person or of all."""
@@ -321,31 +321,31 @@ class Store:
             row = db.get(ClusterRow, 1)
             return _limits(row.limits) if row and row.limits else None
 
-    def save_use(self, use: Use) -> None:
+    def save_use(self, use: ClusterUsage) -> None:
         """Keep who holds what at this look."""
         self._cluster(use=_USE.dump_json(use).decode())
 
-    def use(self) -> Use:
+    def use(self) -> ClusterUsage:
         """Who held what at the last look."""
         with Database(self._readers) as db:
             row = db.get(ClusterRow, 1)
-            return _use(row.use) if row else Use()
+            return _use(row.use) if row else ClusterUsage()
 
-    def save_measured(self, measured: Measured) -> None:
+    def save_measured(self, measured: TrafficSample) -> None:
         """Keep what browsers had sent to the apps."""
         self._cluster(measured=_MEASURED.dump_json(measured).decode())
 
-    def measured(self) -> Measured | None:
+    def measured(self) -> TrafficSample | None:
         """What they had sent at the last measurement."""
         with Database(self._readers) as db:
             row = db.get(ClusterRow, 1)
             return _MEASURED.validate_json(row.measured) if row and row.measured else None
 
 
-_MEASURED = TypeAdapter(Measured)
+_MEASURED = TypeAdapter(TrafficSample)
 _PARTITIONS = TypeAdapter(list[Partition])
 _LIMITS = TypeAdapter(Limits)
-_USE = TypeAdapter(Use)
+_USE = TypeAdapter(ClusterUsage)
 
 
 @lru_cache(maxsize=2)
@@ -355,8 +355,8 @@ def _limits(text: str) -> Limits:
 
 
 @lru_cache(maxsize=2)
-def _use(text: str) -> Use:
-    return _USE.validate_json(text) if text else Use()
+def _use(text: str) -> ClusterUsage:
+    return _USE.validate_json(text) if text else ClusterUsage()
 
 
 def _of_batch(batch: str) -> Any:

@@ -32,7 +32,7 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value is not None else None
 
 
-class Words(TypeDecorator[tuple[str, ...]]):
+class WordTuple(TypeDecorator[tuple[str, ...]]):
     """Keeps words that hold no space."""
 
     impl = AutoString
@@ -93,7 +93,7 @@ class SessionRow(SQLModel, table=True):
     gpu_sm_percent: int | None = None
     shared_memory_mb: int | None = None
     shared_memory_cap_mb: int | None = None
-    env_names: tuple[str, ...] = Field(default=(), sa_type=Words)
+    env_names: tuple[str, ...] = Field(default=(), sa_type=WordTuple)
     mounts: tuple[Mount, ...] = Field(default=(), sa_type=MountList)
     state: str
     created: datetime = _time()
@@ -131,7 +131,7 @@ class SessionRow(SQLModel, table=True):
     gpu_memory_used: int | None = Field(default=None, sa_type=BigInteger)
     gpu_percent: float | None = None
     gpu_kills: int = 0
-    apps: tuple[str, ...] = Field(default=(), sa_type=Words)
+    apps: tuple[str, ...] = Field(default=(), sa_type=WordTuple)
     last_used: datetime | None = _time(default=None)
     log_read: datetime | None = _time(default=None)
     log_read_by: str | None = None
@@ -212,7 +212,7 @@ class ImageAppsRow(SQLModel, table=True):
 
     environment: str = Field(primary_key=True)
     version: str = Field(primary_key=True)
-    apps: tuple[str, ...] = Field(default=(), sa_type=Words)
+    apps: tuple[str, ...] = Field(default=(), sa_type=WordTuple)
 
 
 class TicketRow(SQLModel, table=True):
@@ -253,7 +253,7 @@ class LoginRow(SQLModel, table=True):
     kind: str
     user: str = Field(index=True)
     name: str = ""
-    scopes: tuple[str, ...] = Field(default=(), sa_type=Words)
+    scopes: tuple[str, ...] = Field(default=(), sa_type=WordTuple)
     created: datetime = _time()
     used: datetime = _time()
     expires: datetime = _time()
@@ -352,8 +352,8 @@ class ImageRuleRow(SQLModel, table=True):
     environment: str = Field(primary_key=True)
     version: str = Field(primary_key=True)
     seen_by: str
-    accounts: tuple[str, ...] = Field(default=(), sa_type=Words)
-    users: tuple[str, ...] = Field(default=(), sa_type=Words)
+    accounts: tuple[str, ...] = Field(default=(), sa_type=WordTuple)
+    users: tuple[str, ...] = Field(default=(), sa_type=WordTuple)
 
 
 class SiteRuleRow(SQLModel, table=True):

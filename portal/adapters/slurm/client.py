@@ -125,7 +125,7 @@ class Slurm:
         if done.code == 0:
             try:
                 return estimate.estimate_parse(done.stderr)
-            except commands.SurpriseError as error:
+            except commands.UnexpectedOutput as error:
                 raise Unavailable(f"Slurm's guess cannot be read: {error}") from error
         refusal = _refusal(done)
         if not isinstance(refusal, InvalidRequest):

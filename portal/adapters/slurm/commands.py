@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from portal.core.cluster.inventory import Node, NodeGpus, Partition
 from portal.core.cluster.jobs import JobReport, JobState, job_state
-from portal.core.cluster.limits import Amount
+from portal.core.cluster.limits import Tres
 
 SEPARATOR = "\x1f"
 
@@ -21,7 +21,7 @@ ENVIRONMENT = ("TZ=UTC", "SLURM_TIME_FORMAT=%s", "LC_ALL=C.UTF-8")
 """What every query runs with: times as seconds since 1970, words in English."""
 
 
-class SurpriseError(Exception):
+class UnexpectedOutput(Exception):
     """A command printed what no known Slurm prints."""
 
 
@@ -65,7 +65,7 @@ def _queue_line(line: str) -> JobReport:
     fields = line.split(SEPARATOR)
     # The last field has its separator too, so one empty rest follows.
     if len(fields) != len(_QUEUE_FIELDS) + 1:
-        raise SurpriseError(f"squeue: {len(fields)} fields in {line!r}")
+        raise UnexpectedOutput(f"squeue: {len(fields)} fields in {line!r}")
     words = list(map(str.strip, fields[:-1]))
     job_id, user, state, reason, nodes, submitted, start, end, code, partition, priority = words[
         :11
@@ -133,7 +133,7 @@ def sacct_parse(text: str) -> list[JobReport]:
 def _sacct_line(line: str) -> JobReport:
     fields = line.split(SEPARATOR)
     if len(fields) != len(_SACCT_FIELDS):
-        raise SurpriseError(f"sacct: {len(fields)} fields in {line!r}")
+        raise UnexpectedOutput(f"sacct: {len(fields)} fields in {line!r}")
     job_id, user, state, nodes, submitted, start, end, code = map(str.strip, fields)
     return JobReport(
         job_id=job_id,
@@ -170,7 +170,7 @@ def sinfo_parse(text: str) -> list[Partition]:
             continue
         fields = line.split(SEPARATOR)
         if len(fields) != len(_NODE_FIELDS) + 1:
-            raise SurpriseError(f"sinfo: {len(fields)} fields in {line!r}")
+            raise UnexpectedOutput(f"sinfo: {len(fields)} fields in {line!r}")
         name, available, cpus, memory, limit, gres = map(str.strip, fields[:-1])
         earlier = found.get(name.rstrip("*"))
         found[name.rstrip("*")] = Partition(
@@ -230,7 +230,7 @@ def nodes_parse(text: str) -> list[Node]:
     for line in filter(str.strip, text.split("\n")):
         fields = line.split(SEPARATOR)
         if len(fields) != len(_HOST_FIELDS) + 1:
-            raise SurpriseError(f"sinfo: {len(fields)} fields in {line!r}")
+            raise UnexpectedOutput(f"sinfo: {len(fields)} fields in {line!r}")
         name, partition, cpus, memory, state, gres = map(str.strip, fields[:-1])
         usable, gpus = not _UNUSABLE.search(state), node_gpus(gres)
         found.append(Node(name, partition.rstrip("*"), int(cpus), int(memory), usable, gpus))
@@ -265,7 +265,7 @@ def scancel_argv(*job_ids: str, user: str = "") -> list[str]:
 _UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 
 
-def amount(text: str) -> Amount:
+def amount(text: str) -> Tres:
     """What is read of Slurm's list of resources, such as "cpu=3,mem=3G,gres/shard=2".
 
     GPUs of one kind alone ("gres/shard:a100=2") do not count: that is not all of them.
@@ -273,7 +273,7 @@ def amount(text: str) -> Amount:
     found = dict(item.partition("=")[::2] for item in text.split(",") if "=" in item)
     match = re.fullmatch(r"([0-9.]+)([KMGTP]?)", found.get("mem", ""))
     cpus, shards, gpus = (found.get(name, "") for name in ("cpu", "gres/shard", "gres/gpu"))
-    return Amount(
+    return Tres(
         int(cpus) if cpus.isdigit() else None,
         round(float(match[1]) * _UNITS[match[2] or "M"]) if match else None,
         int(shards) if shards.isdigit() else None,
@@ -319,7 +319,7 @@ def _state(word: str) -> JobState:
     try:
         return job_state(word)
     except ValueError as error:
-        raise SurpriseError(f"unknown job state {word!r}") from error
+        raise UnexpectedOutput(f"unknown job state {word!r}") from error
 
 
 def read_time(text: str) -> datetime | None:

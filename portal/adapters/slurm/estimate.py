@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from portal.adapters.slurm.commands import SurpriseError, read_time
+from portal.adapters.slurm.commands import UnexpectedOutput, read_time
 from portal.core.cluster.jobs import Estimate
 
 
@@ -26,7 +26,7 @@ def estimate_parse(text: str) -> Estimate:
     match = _ESTIMATE.search(text)
     start = read_time(match["start"]) or _written_time(match["start"]) if match else None
     if match is None or start is None:
-        raise SurpriseError(f"sbatch --test-only: no start in {text!r}")
+        raise UnexpectedOutput(f"sbatch --test-only: no start in {text!r}")
     return Estimate(start, match["node"] or "", "")
 
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from portal.adapters.slurm.commands import SurpriseError, amount, parse_minutes
-from portal.core.cluster.limits import Association, Entry, Limits, Qos
+from portal.adapters.slurm.commands import UnexpectedOutput, amount, parse_minutes
+from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos
 
 _ASSOCIATION_FIELDS = (
     "Cluster", "Account", "User", "Partition", "ParentName", "QOS", "DefaultQOS",
@@ -85,7 +85,7 @@ def limits(printed: Printed) -> Limits:
 def _setting(config: str, name: str) -> str:
     match = re.search(rf"^{name}\s*=\s*(\S*)", config, re.MULTILINE)
     if match is None:
-        raise SurpriseError(f"scontrol: no {name}")
+        raise UnexpectedOutput(f"scontrol: no {name}")
     return match[1]
 
 
@@ -93,7 +93,7 @@ def _lines(command: str, text: str, fields: Sequence[str]) -> Iterator[list[str]
     for line in filter(str.strip, text.split("\n")):
         values = [value.strip() for value in line.split("|")]
         if len(values) != len(fields):
-            raise SurpriseError(f"{command}: {len(values)} fields in {line!r}")
+            raise UnexpectedOutput(f"{command}: {len(values)} fields in {line!r}")
         yield values
 
 
@@ -130,13 +130,13 @@ def _qos(line: Sequence[str]) -> Qos:
     )
 
 
-def _entries(text: str) -> Iterator[Entry]:
+def _entries(text: str) -> Iterator[PartitionAccess]:
     for line in filter(str.strip, text.split("\n")):
         said = dict(word.partition("=")[::2] for word in line.split())
         if "PartitionName" not in said:
-            raise SurpriseError(f"scontrol: no partition in {line!r}")
+            raise UnexpectedOutput(f"scontrol: no partition in {line!r}")
         node = [said.get("MaxCPUsPerNode", ""), said.get("MaxMemPerNode", "")]
-        yield Entry(
+        yield PartitionAccess(
             name=said["PartitionName"],
             qos="" if said.get("QoS", "N/A") == "N/A" else said["QoS"],
             accounts=_only(said.get("AllowAccounts")),

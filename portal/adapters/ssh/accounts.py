@@ -13,7 +13,7 @@ import paramiko
 from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.ssh.transport import USER, Transport, open_transport
 from portal.config import LoginSettings
-from portal.core.auth.accounts import Standing, read_missing, read_password_status
+from portal.core.auth.accounts import AccountStatus, read_missing, read_password_status
 from portal.errors import Unavailable
 
 AT_ONCE = 200
@@ -47,7 +47,7 @@ class LoginNodeAccounts:
             found |= read_missing(part, answer.stdout.decode(errors="replace"))
         return found
 
-    def standing(self, user: str) -> Standing:
+    def standing(self, user: str) -> AccountStatus:
         """Whether an account is let in right now, and what is seen of its password.
 
         A refusal counts when it is repeated, and the portal's own account is let in in between:
@@ -59,8 +59,8 @@ class LoginNodeAccounts:
                 raise Unavailable("The login node lets nobody in with the portal's certificates.")
             said = self._enter(user)
         if said is None:
-            return Standing(let_in=False)
-        return Standing(let_in=True, password=read_password_status(user, said))
+            return AccountStatus(let_in=False)
+        return AccountStatus(let_in=True, password=read_password_status(user, said))
 
     def _enter(self, user: str) -> str | None:
         """Log in with a certificate, never over a connection that is there already.

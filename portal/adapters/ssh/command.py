@@ -51,7 +51,7 @@ class Unresponsive(Unavailable):
     """A user's shell or home did not let a command begin."""
 
 
-class NotInTime(OutcomeUnknown):
+class CommandTimeout(OutcomeUnknown):
     """A command began and did not end in time, or printed too much."""
 
 
@@ -93,7 +93,7 @@ class Channel(Protocol):
     def shutdown_write(self) -> None: ...
 
 
-class Conversation:
+class RemoteCommand:
     """Runs one command to its end, or hangs up."""
 
     def __init__(self, channel: Channel, most: int) -> None:
@@ -206,8 +206,8 @@ class Conversation:
         if not self._begun:
             return Unresponsive(TOO_LOUD if loud else TOO_LATE)
         if loud:
-            return NotInTime(f"{argv[0]} printed more on the login node than it ever should.")
-        return NotInTime(f"The login node did not finish {argv[0]} in time.")
+            return CommandTimeout(f"{argv[0]} printed more on the login node than it ever should.")
+        return CommandTimeout(f"The login node did not finish {argv[0]} in time.")
 
 
 class _TooMuchError(Exception):

@@ -26,7 +26,7 @@ FORGIVEN = 600.0
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ThrottleLimits:
     """How many at once, how many more may wait for them, and for how many seconds."""
 
     at_once: int
@@ -45,14 +45,14 @@ class _Person:
     seen: float = 0.0
 
 
-class Turns:
+class UserThrottle:
     """Hands out turns, by name of whoever answers; shared by all threads of a process.
 
     `refusal` is what a person reads; "{seconds}" in it is when trying again makes sense.
     """
 
     def __init__(
-        self, bounds: Bounds, refusal: str, clock: Callable[[], float] = time.monotonic
+        self, bounds: ThrottleLimits, refusal: str, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._bounds = bounds
         self._refusal = refusal

@@ -17,13 +17,13 @@ import paramiko
 
 from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.ssh.command import (
+    CommandTimeout,
     Completed,
-    Conversation,
-    NotInTime,
+    RemoteCommand,
     Unresponsive,
     hang_up,
 )
-from portal.adapters.ssh.per_user import PATIENT, Bounds, Turns
+from portal.adapters.ssh.per_user import PATIENT, ThrottleLimits, UserThrottle
 from portal.config import LoginSettings
 from portal.errors import OutcomeUnknown, Unavailable
 
@@ -33,9 +33,9 @@ USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 600.0
 """How long an unused connection is kept; sshd lets it outlive its certificate."""
-PEOPLE = Bounds(at_once=3, waiting=3, seconds=PATIENT)
+PEOPLE = ThrottleLimits(at_once=3, waiting=3, seconds=PATIENT)
 """What one person may have under way in one process: less than gunicorn has threads (8)."""
-OURS = Bounds(at_once=8, waiting=64, seconds=5.0)
+OURS = ThrottleLimits(at_once=8, waiting=64, seconds=5.0)
 """The same for the portal's own accounts. sshd refuses the eleventh command of a connection
 (MaxSessions), and a refusal would cost the others their connection."""
 MOST_OUTPUT = 256 * 1024
@@ -90,8 +90,8 @@ class SshTransport:
         self._pool: dict[str, _Connection] = {}
         self._lock = threading.Lock()
         self._user_locks: dict[str, threading.Lock] = {}
-        self._people = Turns(PEOPLE, BUSY)
-        self._ours = Turns(OURS, BUSY)
+        self._people = UserThrottle(PEOPLE, BUSY)
+        self._ours = UserThrottle(OURS, BUSY)
 
     def run(
         self,
@@ -108,7 +108,7 @@ class SshTransport:
         with self._people.turn(user):
             try:
                 return self._run(user, argv, stdin, seconds, most)
-            except (Unresponsive, NotInTime):
+            except (Unresponsive, CommandTimeout):
                 self._people.strike(user)
                 raise
 
@@ -121,7 +121,7 @@ class SshTransport:
         connection, channel = self._open(user)
         ended = False
         try:
-            done = Conversation(channel, most).run(argv, stdin, seconds)
+            done = RemoteCommand(channel, most).run(argv, stdin, seconds)
             ended = True
             return done
         except Unavailable:

@@ -186,7 +186,7 @@ def parse_template(name: str, data: Mapping[str, Any]) -> TemplateRequest:
     return asked
 
 
-def mark(value: BaseModel | None) -> str:
+def etag(value: BaseModel | None) -> str:
     """What tells two states of a thing apart; "" for one that is not there.
 
     Moving one template changes the places of others, which nobody edited.
@@ -196,7 +196,7 @@ def mark(value: BaseModel | None) -> str:
     return hashlib.sha256(value.model_dump_json(exclude={"place"}).encode()).hexdigest()[:16]
 
 
-def rule_of(image: Image, rules: Iterable[ImageRule]) -> ImageRule:
+def image_rule(image: Image, rules: Iterable[ImageRule]) -> ImageRule:
     """The rule of one image."""
     key = (image.environment, image.version)
     found = next((r for r in rules if (r.environment, r.version) == key), None)
@@ -217,17 +217,17 @@ def accounts_of(user: str, limits: Limits | None) -> frozenset[str]:
     return frozenset(found)
 
 
-def visible(
+def visible_catalog(
     user: str, catalog: Catalog, rules: Iterable[ImageRule], limits: Limits | None
 ) -> Catalog:
     """The catalog with only those images that this person may see."""
     known = list(rules)
     accounts = accounts_of(user, limits)
-    images = (i for i in catalog.images if rule_of(i, known).lets_in(user, accounts))
+    images = (i for i in catalog.images if image_rule(i, known).lets_in(user, accounts))
     return catalog.model_copy(update={"images": tuple(images)})
 
 
-def check_people(asked: ImageRequest, limits: Limits | None) -> None:
+def check_principals(asked: ImageRequest, limits: Limits | None) -> None:
     """Refuse a rule that lets in nobody by mistake: no name, or one that Slurm does not know."""
     problems = []
     if asked.seen_by == "some" and not (asked.accounts or asked.users):

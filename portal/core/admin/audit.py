@@ -75,7 +75,7 @@ _Short = Annotated[str, checked(_short), WithJsonSchema({"type": "string", "maxL
 _Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
-class JournalFilter(BaseModel):
+class AuditFilter(BaseModel):
     """Which lines: those to which all that is given applies."""
 
     model_config = ConfigDict(frozen=True)
@@ -89,7 +89,7 @@ class JournalFilter(BaseModel):
     """The first moment that does not count any more."""
 
 
-class JournalQuery(JournalFilter):
+class AuditQuery(AuditFilter):
     """The same as programs ask it; unknown parameters are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -98,7 +98,7 @@ class JournalQuery(JournalFilter):
     cursor: str | None = None
 
 
-def of_day(day: str) -> tuple[datetime, datetime]:
+def day_bounds(day: str) -> tuple[datetime, datetime]:
     """First and last moment (UTC) of a day such as 2026-11-21; raises InvalidRequest."""
     try:
         begun = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
@@ -118,7 +118,7 @@ def read_cursor(cursor: str | None) -> int | None:
     return number
 
 
-class Entry(BaseModel):
+class AuditEvent(BaseModel):
     """One line of the journal: who did what, when, to what, and from where."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)

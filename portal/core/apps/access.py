@@ -50,7 +50,7 @@ class OpenApp:
 
 
 @dataclass(frozen=True)
-class AppWish:
+class AppOptions:
     """How somebody wants an app opened; None leaves things as they are."""
 
     public: bool | None = None
@@ -115,7 +115,7 @@ def route_target(session: Session, server: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Entrance:
+class OriginEntry:
     """An origin with a cookie, as the store knows both at one moment."""
 
     opened: OpenApp
@@ -125,7 +125,7 @@ class Entrance:
 
 
 @dataclass(frozen=True)
-class Redeemed:
+class RedeemedTicket:
     """What a ticket was exchanged for."""
 
     grant: Grant

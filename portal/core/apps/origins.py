@@ -94,7 +94,7 @@ class Origins:
 
 
 @dataclass(frozen=True)
-class Use:
+class OriginUse:
     """What an origin is used for: the same files of the same image, for the same person."""
 
     owner: str
@@ -108,7 +108,7 @@ class Origin:
     """What is remembered of an origin that may be used again."""
 
     label: str
-    use: Use
+    use: OriginUse
     """What it was used for last."""
     kept: bool
     """Whether the same use gets it again."""
@@ -121,10 +121,10 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Seeker:
+class OriginRequest:
     """Who looks for an origin, and for what."""
 
-    use: Use
+    use: OriginUse
     kind: str
     keep: bool
     """Whether the same use shall find it again."""
@@ -133,7 +133,7 @@ class Seeker:
 
 
 @dataclass(frozen=True)
-class PortRules:
+class PortPolicy:
     """How ports are shared out."""
 
     per_person: int
@@ -142,7 +142,7 @@ class PortRules:
 
 
 @dataclass(frozen=True)
-class Places:
+class KnownOrigins:
     """Which labels are in use, and what is remembered of those that may be used again."""
 
     taken: Collection[str]
@@ -150,7 +150,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Choice:
+class OriginChoice:
     """What was chosen."""
 
     origin: Origin | None
@@ -161,7 +161,9 @@ class Choice:
     """Whether a port was asked for: the app stays for a moment, as it is or where it goes."""
 
 
-def occupy(known: Origin | None, label: str, seeker: Seeker, now: datetime, mark: str) -> Origin:
+def occupy(
+    known: Origin | None, label: str, seeker: OriginRequest, now: datetime, mark: str
+) -> Origin:
     """The origin as it is once this use has begun; `mark` is a new random one."""
     if known is None:
         return Origin(label, seeker.use, seeker.keep, shared=False, mark="", used=now)
@@ -171,7 +173,7 @@ def occupy(known: Origin | None, label: str, seeker: Seeker, now: datetime, mark
     return Origin(label, seeker.use, seeker.keep, shared=shared, mark=mark, used=now)
 
 
-def choose_name(places: Places, seeker: Seeker) -> str | None:
+def choose_name(places: KnownOrigins, seeker: OriginRequest) -> str | None:
     """The name that this use had last and nobody has now; None: a new one is due."""
     own = [
         origin
@@ -197,9 +199,9 @@ class PortChooser:
     def __init__(
         self,
         ports: Collection[int],
-        places: Places,
-        seeker: Seeker,
-        rules: PortRules,
+        places: KnownOrigins,
+        seeker: OriginRequest,
+        rules: PortPolicy,
         now: datetime,
     ) -> None:
         self._ports = ports

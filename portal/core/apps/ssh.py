@@ -56,7 +56,7 @@ def was_renewed(details: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Door:
+class SshEndpoint:
     """A session's SSH door: the app behind it, and how far it has come."""
 
     session: Session

@@ -11,7 +11,7 @@ LOCKED = "L"
 
 
 @dataclass(frozen=True)
-class Standing:
+class AccountStatus:
     """What the login node says of an account."""
 
     let_in: bool

@@ -45,7 +45,7 @@ class Login:
 
 
 @dataclass(frozen=True)
-class Presence:
+class UserLogins:
     """How somebody is logged in."""
 
     user: str
@@ -55,7 +55,7 @@ class Presence:
 
 
 @dataclass(frozen=True)
-class Terms:
+class LoginTerms:
     """How long log-ins last, and how often passwords may be tried."""
 
     idle: timedelta
@@ -71,7 +71,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Refusals:
+class FailedAttempts:
     """How often a password was wrong, for one name from one network in one hour."""
 
     user: str

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, fields
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.jobs import JobReport
 from portal.core.cluster.limits import (
-    Amount,
     Association,
     Bound,
     Bounds,
+    GroupLimit,
     Limits,
     Qos,
-    Standing,
-    Total,
-    standing,
-    standing_of_job,
+    Tres,
+    UserLimits,
+    user_limits,
+    user_limits_of_job,
 )
 from portal.core.units import floor_size, format_cores
 
@@ -26,7 +26,7 @@ PLACE = "{amount}"
 
 
 @dataclass(frozen=True)
-class Group(Partition):
+class UserPartition(Partition):
     """A partition as one person sees it: what is too much for them is too much for it."""
 
     why: Mapping[str, str] = field(default_factory=dict)
@@ -37,31 +37,35 @@ class Group(Partition):
         return self.why.get(what) or super().too_much(what)
 
 
-def groups_for(user: str, partitions: Sequence[Partition], limits: Limits | None) -> list[Group]:
+def partitions_for(
+    user: str, partitions: Sequence[Partition], limits: Limits | None
+) -> list[UserPartition]:
     """The partitions that are open to a person, each with that person's bounds."""
     found = []
     for partition in partitions:
-        own = standing(user, partition.name, limits) if limits else None
+        own = user_limits(user, partition.name, limits) if limits else None
         if limits is None or own is not None:
             found.append(_group(partition, _bounds(partition, own)))
     return found
 
 
-def group_of_job(user: str, partition: Partition, job: JobReport, limits: Limits) -> Group | None:
+def partition_of_job(
+    user: str, partition: Partition, job: JobReport, limits: Limits
+) -> UserPartition | None:
     """A job's partition with the bounds of the job's own account and QOS, as Slurm has them.
 
     None where nothing says that this user may use those.
     """
-    own = standing_of_job(user, partition.name, job.account, job.qos, limits)
+    own = user_limits_of_job(user, partition.name, job.account, job.qos, limits)
     return _group(partition, _bounds(partition, own)) if own else None
 
 
 def bounds(user: str, partition: Partition, limits: Limits | None) -> Bounds:
     """The tightest of the largest node, the partition, its QOS, the QOS and the associations."""
-    return _bounds(partition, standing(user, partition.name, limits) if limits else None)
+    return _bounds(partition, user_limits(user, partition.name, limits) if limits else None)
 
 
-def _group(partition: Partition, own: Bounds) -> Group:
+def _group(partition: Partition, own: Bounds) -> UserPartition:
     data = {item.name: getattr(partition, item.name) for item in fields(Partition)}
     data["max_cpus"] = own.cpus.value if own.cpus else partition.max_cpus
     data["max_memory_mb"] = own.memory_mb.value if own.memory_mb else partition.max_memory_mb
@@ -73,10 +77,10 @@ def _group(partition: Partition, own: Bounds) -> Group:
         "shards": own.shards, "gpus": own.gpus,
     }  # fmt: skip
     why = {name: bound.why for name, bound in named.items() if bound}
-    return Group(**data, why=why, max_jobs=own.jobs.value if own.jobs else None)
+    return UserPartition(**data, why=why, max_jobs=own.jobs.value if own.jobs else None)
 
 
-def _bounds(partition: Partition, own: Standing | None) -> Bounds:
+def _bounds(partition: Partition, own: UserLimits | None) -> Bounds:
     cpus, memory_mb = partition.max_cpus, partition.max_memory_mb
     return Bounds(
         cpus=_tightest(
@@ -107,11 +111,11 @@ def _tightest(found: Iterable[Bound]) -> Bound | None:
     return min(found, key=lambda bound: bound.value, default=None)
 
 
-Pick = Callable[[Amount], int | None]
+Pick = Callable[[Tres], int | None]
 
 
 def _of_one_kind(
-    partition: Partition, own: Standing | None, pick: Pick, words: Callable[[int], str]
+    partition: Partition, own: UserLimits | None, pick: Pick, words: Callable[[int], str]
 ) -> Iterator[Bound]:
     if own is None:
         return
@@ -120,15 +124,15 @@ def _of_one_kind(
         yield Bound(entry, f"a session in {partition.name} may have {words(entry)} at most")
     for amount, who in _per_session(own, pick):
         yield Bound(amount, f"a session of yours may have {words(amount)} at most ({who})")
-    for total in totals(own):
+    for total in group_limits(own):
         value = pick(total.amount)
         if value is not None:
             yield Bound(value, f"{total.who.format(amount=words(value))}")
 
 
-def _per_session(own: Standing, pick: Pick) -> Iterator[tuple[int, str]]:
+def _per_session(own: UserLimits, pick: Pick) -> Iterator[tuple[int, str]]:
     """Limits of one job: by QOS where it says something, else by association; job and node."""
-    kinds: list[tuple[Callable[[Qos], Amount], Callable[[Association], Amount], str, str]] = [
+    kinds: list[tuple[Callable[[Qos], Tres], Callable[[Association], Tres], str, str]] = [
         (lambda q: q.job, lambda a: a.job, "MaxTRESPerJob", "MaxTRES"),
         (lambda q: q.node, lambda a: a.node, "MaxTRESPerNode", "MaxTRESPerNode"),
     ]
@@ -142,30 +146,30 @@ def _per_session(own: Standing, pick: Pick) -> Iterator[tuple[int, str]]:
             yield value, who
 
 
-def totals(own: Standing) -> Iterator[Total]:
+def group_limits(own: UserLimits) -> Iterator[GroupLimit]:
     """Limits for several jobs together, without those that a limit before them replaces."""
-    users, accounts, groups = Amount(), Amount(), Amount()
+    users, accounts, groups = Tres(), Tres(), Tres()
     account = own.association.account if own.association else ""
     for qos in own.qos:
         # A QOS that comes by the partition counts the jobs of its partitions.
         scope = (None, own.by_partition) if qos.name == own.entry.qos else (qos.name, None)
         # What still counts of a limit where an earlier one of the same kind goes before it.
         one, team, everybody = qos.user.beside(users), qos.account.beside(accounts), qos.group
-        yield Total(
+        yield GroupLimit(
             one,
             f"you may use {{amount}} at once (QOS {qos.name}, MaxTRESPerUser)",
             user=own.user,
             qos=scope[0],
             partitions=scope[1],
         )
-        yield Total(
+        yield GroupLimit(
             team,
             f"account {account} may use {{amount}} at once (QOS {qos.name}, MaxTRESPerAccount)",
             accounts=frozenset({account}),
             qos=scope[0],
             partitions=scope[1],
         )
-        yield Total(
+        yield GroupLimit(
             everybody.beside(groups),
             f"everybody in QOS {qos.name} together may use {{amount}} (GrpTRES)",
             qos=scope[0],
@@ -180,14 +184,14 @@ def totals(own: Standing) -> Iterator[Total]:
     for link in own.chain:
         if link.user:
             who = "you may use {amount} at once (your association, GrpTRES)"
-            yield Total(link.group.beside(groups), who, link.user, frozenset({link.account}))
+            yield GroupLimit(link.group.beside(groups), who, link.user, frozenset({link.account}))
         else:
             below |= {link.account}
             who = f"account {link.account} may use {{amount}} at once (GrpTRES)"
-            yield Total(link.group.beside(groups), who, accounts=below)
+            yield GroupLimit(link.group.beside(groups), who, accounts=below)
 
 
-def _minutes(partition: Partition, own: Standing | None) -> Iterator[Bound]:
+def _minutes(partition: Partition, own: UserLimits | None) -> Iterator[Bound]:
     flags = own.qos[-1].flags if own and own.qos else ()
     if partition.max_minutes is not None and "PartitionTimeLimit" not in flags:
         minutes = partition.max_minutes
@@ -202,7 +206,7 @@ def _minutes(partition: Partition, own: Standing | None) -> Iterator[Bound]:
         yield Bound(value, f"sessions of yours may run {value} minutes at most ({who})")
 
 
-def _jobs(own: Standing | None) -> Iterator[Bound]:
+def _jobs(own: UserLimits | None) -> Iterator[Bound]:
     if own is None:
         return
     found = [(q.jobs, f"QOS {q.name}, MaxJobsPerUser") for q in own.qos]

@@ -13,7 +13,7 @@ from portal.core.cluster.jobs import JobReport
 
 
 @dataclass(frozen=True)
-class GpuRoom:
+class GpuCapacity:
     """The GPUs of one kind in a partition's usable nodes, in fGPU."""
 
     kind: str
@@ -29,7 +29,7 @@ class GpuRoom:
     """How many the largest node has."""
 
 
-def kind_held(job: JobReport, there: Sequence[NodeGpus], gpus: Gpus) -> GpuKind | None:
+def allocated_kind(job: JobReport, there: Sequence[NodeGpus], gpus: Gpus) -> GpuKind | None:
     """The kind of GPU that a job holds on a node; None where it holds none.
 
     Slurm's queue does not name it: where a node has several kinds, it is taken to be the first
@@ -41,9 +41,9 @@ def kind_held(job: JobReport, there: Sequence[NodeGpus], gpus: Gpus) -> GpuKind 
     return next((kind for kind in gpus.kinds if any(is_of(f, kind) for f in fitting)), None)
 
 
-def gpu_rooms(
+def gpu_capacities(
     nodes: Sequence[Node], taken: Mapping[tuple[str, str], Fraction], gpus: Gpus
-) -> Iterator[GpuRoom]:
+) -> Iterator[GpuCapacity]:
     """A partition's GPUs by their kind; `taken` is held of each node's, by its name and theirs.
 
     A job that holds whole GPUs takes all of their shards.
@@ -57,7 +57,7 @@ def gpu_rooms(
             for (_node, whole), part in zip(usable, held, strict=True)
         )
         if having:
-            yield GpuRoom(
+            yield GpuCapacity(
                 kind=kind.name,
                 title=kind.title,
                 fgpu=float(sum(whole for _node, whole in usable)),

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from portal.core.cluster.inventory import NodeGpus, Partition
-from portal.core.cluster.limits import Amount, Association, Entry, Limits, Qos
+from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos, Tres
 from portal.core.units import floor_size, format_cores, format_minutes, plural
 
-EXAMPLE = Amount(8, 32 * 1024)
+EXAMPLE = Tres(8, 32 * 1024)
 NO_LIMIT = "no limit"
 
 
@@ -46,7 +46,7 @@ class Limited:
 
 
 @dataclass(frozen=True)
-class LimitList:
+class LimitReport:
     """All that Slurm was found to say."""
 
     applied: bool
@@ -58,15 +58,15 @@ class LimitList:
     """Only those with a limit of their own."""
 
 
-def limit_list(limits: Limits, partitions: Sequence[Partition]) -> LimitList:
+def limit_report(limits: Limits, partitions: Sequence[Partition]) -> LimitReport:
     """Put everything into words."""
     entries = {entry.name: entry for entry in limits.partitions}
     accounts = [a for a in limits.associations if not a.user and a.account]
     listed = {a.account: a for a in accounts}
     users = (_user(a, listed.get(a.account)) for a in limits.associations if a.user)
-    return LimitList(
+    return LimitReport(
         applied="limits" in limits.enforced,
-        groups=tuple(_group(p, entries.get(p.name, Entry(p.name))) for p in partitions),
+        groups=tuple(_group(p, entries.get(p.name, PartitionAccess(p.name))) for p in partitions),
         qos=tuple(map(_qos, limits.qos)),
         accounts=tuple(map(_account, accounts)),
         users=tuple(user for user in users if user.set),
@@ -119,11 +119,11 @@ def _of_association(
     yield _time("Each session, time", "MaxWall", minutes, change)
 
 
-def _own(amount: Amount, above: Amount) -> Amount:
-    return Amount() if amount == above else amount
+def _own(amount: Tres, above: Tres) -> Tres:
+    return Tres() if amount == above else amount
 
 
-def _group(partition: Partition, entry: Entry) -> Limited:
+def _group(partition: Partition, entry: PartitionAccess) -> Limited:
     change = f"scontrol update PartitionName={partition.name}"
     people = ",".join(entry.accounts)
     largest = _all_of([format_cores(partition.max_cpus), floor_size(partition.max_memory_mb)])
@@ -139,8 +139,8 @@ def _group(partition: Partition, entry: Entry) -> Limited:
     return Limited(partition.name, f"largest node: {largest}{state}", limits)
 
 
-def _amount(what: str, key: str, amount: Amount, change: str) -> Limit:
-    shown = amount if amount != Amount() else EXAMPLE
+def _amount(what: str, key: str, amount: Tres, change: str) -> Limit:
+    shown = amount if amount != Tres() else EXAMPLE
     parts = [
         ("cpu", shown.cpus),
         ("mem", shown.memory_mb and _slurm_size(shown.memory_mb)),
@@ -148,10 +148,10 @@ def _amount(what: str, key: str, amount: Amount, change: str) -> Limit:
         ("gres/gpu", shown.gpus),
     ]
     value = ",".join(f"{name}={part}" for name, part in parts if part is not None)
-    return Limit(what, _words(amount), f"{change} {key}={value}", amount != Amount())
+    return Limit(what, _words(amount), f"{change} {key}={value}", amount != Tres())
 
 
-def _words(amount: Amount) -> str:
+def _words(amount: Tres) -> str:
     parts = []
     if amount.cpus is not None:
         parts.append(format_cores(amount.cpus))

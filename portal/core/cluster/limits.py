@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass, field
 
 
 @dataclass(frozen=True)
-class Amount:
+class Tres:
     """Cores, MiB of memory, shards of GPUs and whole GPUs; None where nothing is said."""
 
     cpus: int | None = None
@@ -21,15 +21,15 @@ class Amount:
     shards: int | None = None
     gpus: int | None = None
 
-    def or_else(self, other: Amount) -> Amount:
+    def or_else(self, other: Tres) -> Tres:
         """The same, with the other's word where this one says nothing."""
         pairs = zip(astuple(self), astuple(other), strict=True)
-        return Amount(*(theirs if own is None else own for own, theirs in pairs))
+        return Tres(*(theirs if own is None else own for own, theirs in pairs))
 
-    def beside(self, other: Amount) -> Amount:
+    def beside(self, other: Tres) -> Tres:
         """What is left of it where the other says nothing."""
         pairs = zip(astuple(self), astuple(other), strict=True)
-        return Amount(*(own if theirs is None else None for own, theirs in pairs))
+        return Tres(*(own if theirs is None else None for own, theirs in pairs))
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class Association:
     parent: str = ""
     qos: tuple[str, ...] = ()
     default_qos: str = ""
-    group: Amount = Amount()
+    group: Tres = Tres()
     """All jobs of this association and of those below it together."""
-    job: Amount = Amount()
-    node: Amount = Amount()
+    job: Tres = Tres()
+    node: Tres = Tres()
     jobs: int | None = None
     minutes: int | None = None
 
@@ -56,18 +56,18 @@ class Qos:
 
     name: str
     flags: tuple[str, ...] = ()
-    group: Amount = Amount()
-    job: Amount = Amount()
-    node: Amount = Amount()
-    user: Amount = Amount()
-    account: Amount = Amount()
+    group: Tres = Tres()
+    job: Tres = Tres()
+    node: Tres = Tres()
+    user: Tres = Tres()
+    account: Tres = Tres()
     jobs: int | None = None
     """Running jobs of one user."""
     minutes: int | None = None
 
 
 @dataclass(frozen=True)
-class Entry:
+class PartitionAccess:
     """Whom a partition lets in, and its own limits for one node of a job; () lets everybody in."""
 
     name: str
@@ -76,7 +76,7 @@ class Entry:
     not_accounts: tuple[str, ...] = ()
     allowed_qos: tuple[str, ...] = ()
     not_qos: tuple[str, ...] = ()
-    node: Amount = Amount()
+    node: Tres = Tres()
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Limits:
     default_accounts: dict[str, str] = field(default_factory=dict)
     associations: tuple[Association, ...] = ()
     qos: tuple[Qos, ...] = ()
-    partitions: tuple[Entry, ...] = ()
+    partitions: tuple[PartitionAccess, ...] = ()
     tracked: tuple[str, ...] = ()
     """AccountingStorageTRES: Slurm counts and limits nothing else."""
 
@@ -123,10 +123,10 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Total:
+class GroupLimit:
     """A limit for several jobs together, and for whose jobs: those with all the named fields."""
 
-    amount: Amount
+    amount: Tres
     who: str
     user: str | None = None
     accounts: frozenset[str] | None = None
@@ -135,7 +135,7 @@ class Total:
 
 
 @dataclass(frozen=True)
-class Standing:
+class UserLimits:
     """Where one person stands in one partition: association, QOS in Slurm's order, its entry."""
 
     user: str
@@ -144,29 +144,29 @@ class Standing:
     """The association and the accounts above it."""
     qos: tuple[Qos, ...]
     job_qos: str
-    entry: Entry
+    entry: PartitionAccess
     by_partition: frozenset[str]
     """Partitions that share this one's QOS: its totals count jobs in all of them."""
 
 
-def standing(user: str, partition: str, limits: Limits) -> Standing | None:
+def user_limits(user: str, partition: str, limits: Limits) -> UserLimits | None:
     """Find them; None when Slurm would not let this person in at all."""
-    entry = next((e for e in limits.partitions if e.name == partition), Entry(partition))
+    entry = next((e for e in limits.partitions if e.name == partition), PartitionAccess(partition))
     found = _association(user, partition, limits)
     if found is None and limits.shuts_out_strangers:
         return None
     return _standing(user, entry, found, _job_qos(found), limits)
 
 
-def standing_of_job(
+def user_limits_of_job(
     user: str, partition: str, account: str, qos: str, limits: Limits
-) -> Standing | None:
+) -> UserLimits | None:
     """The same for a job that Slurm has in this account and with this QOS.
 
     None where nothing says that they may be used: they need not be those that sbatch takes by
     itself, since whoever submits can name others.
     """
-    entry = next((e for e in limits.partitions if e.name == partition), Entry(partition))
+    entry = next((e for e in limits.partitions if e.name == partition), PartitionAccess(partition))
     found = _association(user, partition, limits, account)
     if "limits" in limits.enforced or limits.shuts_out_strangers:
         known = {each.name for each in limits.qos}
@@ -178,8 +178,8 @@ def standing_of_job(
 
 
 def _standing(
-    user: str, entry: Entry, found: Association | None, job_qos: str, limits: Limits
-) -> Standing | None:
+    user: str, entry: PartitionAccess, found: Association | None, job_qos: str, limits: Limits
+) -> UserLimits | None:
     account = found.account if found else ""
     if not _let_in(account, entry.accounts, entry.not_accounts):
         return None
@@ -187,7 +187,7 @@ def _standing(
         return None
     sharing = frozenset(e.name for e in limits.partitions if entry.qos and e.qos == entry.qos)
     applied = "limits" in limits.enforced
-    return Standing(
+    return UserLimits(
         user,
         found if applied else None,
         tuple(_chain(found, limits)) if found and applied else (),

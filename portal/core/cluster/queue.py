@@ -13,7 +13,7 @@ _IN_LINE = frozenset({None, "None", "Priority", "Resources"})
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
-def places(jobs: Iterable[JobReport]) -> dict[str, int]:
+def queue_positions(jobs: Iterable[JobReport]) -> dict[str, int]:
     """How many jobs are taken up before each one that stands in the line, by job id.
 
     Slurm goes by priority in each partition, then by time of submission; small jobs may slip

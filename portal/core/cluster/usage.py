@@ -14,19 +14,19 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Generic, TypeVar
 
-from portal.core.cluster.effective_limits import groups_for, totals
+from portal.core.cluster.effective_limits import group_limits, partitions_for
 from portal.core.cluster.gpu_offers import NO_GPUS, Gpus
-from portal.core.cluster.gpu_usage import GpuRoom, gpu_rooms, kind_held
+from portal.core.cluster.gpu_usage import GpuCapacity, allocated_kind, gpu_capacities
 from portal.core.cluster.inventory import Node, Partition
 from portal.core.cluster.jobs import JobReport, JobState
-from portal.core.cluster.limits import Amount, Limits, Total, standing
+from portal.core.cluster.limits import GroupLimit, Limits, Tres, user_limits
 from portal.core.units import floor_size, format_cores, format_fgpu
 
 Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
-class Holding:
+class Allocation:
     """What the jobs of one user, account, QOS and partition hold together; memory in MiB."""
 
     user: str
@@ -42,7 +42,7 @@ class Holding:
 
 
 @dataclass(frozen=True)
-class Room:
+class Capacity:
     """A partition's usable nodes together: how large, and how much of it nobody holds."""
 
     partition: str
@@ -50,15 +50,15 @@ class Room:
     memory_mb: int
     free_cpus: int
     free_memory_mb: int
-    gpus: tuple[GpuRoom, ...] = ()
+    gpus: tuple[GpuCapacity, ...] = ()
 
 
 @dataclass(frozen=True)
-class Use:
+class ClusterUsage:
     """The cluster's use at one look."""
 
-    holdings: tuple[Holding, ...] = ()
-    rooms: tuple[Room, ...] = ()
+    holdings: tuple[Allocation, ...] = ()
+    rooms: tuple[Capacity, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,9 @@ class _Taken:
     )
 
 
-def measure(jobs: Iterable[JobReport], nodes: Sequence[Node], gpus: Gpus = NO_GPUS) -> Use:
+def measure_usage(
+    jobs: Iterable[JobReport], nodes: Sequence[Node], gpus: Gpus = NO_GPUS
+) -> ClusterUsage:
     """Add up what all jobs hold."""
     held: dict[tuple[str, str, str, str], Counter[str]] = {}
     fgpu: defaultdict[tuple[str, str, str, str], Fraction] = defaultdict(Fraction)
@@ -114,39 +116,39 @@ def measure(jobs: Iterable[JobReport], nodes: Sequence[Node], gpus: Gpus = NO_GP
         for node in job.nodes:  # squeue says how much in all: shares are taken to be equal
             taken.cpus[node] += -(-job.cpus // len(job.nodes))
             taken.memory[node] += -(-job.memory_mb // len(job.nodes))
-            if kind := kind_held(job, there.get(node, ()), gpus):
+            if kind := allocated_kind(job, there.get(node, ()), gpus):
                 part = kind.fgpu(job.shards, job.gpus) / len(job.nodes)
                 taken.fgpu[node, kind.name] += part
                 fgpu[key] += part
     holdings = tuple(
-        Holding(*key, h["cpus"], h["memory_mb"], h["shards"], h["gpus"], float(fgpu[key]))
+        Allocation(*key, h["cpus"], h["memory_mb"], h["shards"], h["gpus"], float(fgpu[key]))
         for key, h in sorted(held.items())
     )
-    return Use(holdings, tuple(_rooms(nodes, taken, gpus)))
+    return ClusterUsage(holdings, tuple(_rooms(nodes, taken, gpus)))
 
 
-def _rooms(nodes: Sequence[Node], taken: _Taken, gpus: Gpus) -> Iterable[Room]:
+def _rooms(nodes: Sequence[Node], taken: _Taken, gpus: Gpus) -> Iterable[Capacity]:
     for name in dict.fromkeys(node.partition for node in nodes):
         all_nodes = [node for node in nodes if node.partition == name]
         usable = [node for node in all_nodes if node.usable]
-        yield Room(
+        yield Capacity(
             name,
             sum(node.cpus for node in usable),
             sum(node.memory_mb for node in usable),
             sum(max(node.cpus - taken.cpus[node.name], 0) for node in usable),
             sum(max(node.memory_mb - taken.memory[node.name], 0) for node in usable),
-            tuple(gpu_rooms(all_nodes, taken.fgpu, gpus)),
+            tuple(gpu_capacities(all_nodes, taken.fgpu, gpus)),
         )
 
 
-def meters(
-    user: str, partition: str, limits: Limits | None, use: Use
+def usage_meters(
+    user: str, partition: str, limits: Limits | None, use: ClusterUsage
 ) -> tuple[Meter[int], Meter[int], Meter[float] | None]:
     """One person's cores, memory and fGPU in one partition; None where it has no GPUs."""
-    own = standing(user, partition, limits) if limits else None
-    found = [(total.amount, _held(use, total)) for total in (totals(own) if own else ())]
+    own = user_limits(user, partition, limits) if limits else None
+    found = [(total.amount, _held(use, total)) for total in (group_limits(own) if own else ())]
     room = next((room for room in use.rooms if room.partition == partition), None)
-    here = Total(Amount(), "", user, partitions=frozenset({partition}))
+    here = GroupLimit(Tres(), "", user, partitions=frozenset({partition}))
     mine = _held(use, here)
     fgpu = sum(holding.fgpu for holding in _counted(use, here))
     return (
@@ -181,7 +183,7 @@ def _meter(
 
 
 def _fgpu_meter(
-    mine: float, rooms: Sequence[GpuRoom], limits: Sequence[tuple[Amount, Amount]]
+    mine: float, rooms: Sequence[GpuCapacity], limits: Sequence[tuple[Tres, Tres]]
 ) -> Meter[float]:
     """Slurm limits shards and whole GPUs each by itself; a person may hold both of them.
 
@@ -191,7 +193,7 @@ def _fgpu_meter(
     allowed, available = sum(room.fgpu for room in rooms), sum(room.free for room in rooms)
     shard = max(room.shard for room in rooms)
     gpu = max((room.gpu for room in rooms if not room.shard or room.most > 1), default=0.0)
-    ways: list[tuple[float, Callable[[Amount], int | None]]] = [
+    ways: list[tuple[float, Callable[[Tres], int | None]]] = [
         (shard, lambda amount: amount.shards),
         (gpu, lambda amount: amount.gpus),
     ]
@@ -205,28 +207,28 @@ def _fgpu_meter(
     return Meter(round(mine, 3), round(allowed, 3), round(available, 3))
 
 
-def room_of(rooms: Sequence[Room], partition: str, kind: str) -> GpuRoom | None:
+def capacity_of(rooms: Sequence[Capacity], partition: str, kind: str) -> GpuCapacity | None:
     """The GPUs of one kind in a partition."""
     found = (gpus for room in rooms if room.partition == partition for gpus in room.gpus)
     return next((gpus for gpus in found if gpus.kind == kind), None)
 
 
-def held_back(
+def limit_reached(
     user: str,
     partition: str,
-    wanted: Amount,
+    wanted: Tres,
     limits: Limits | None,
-    use: Use,
+    use: ClusterUsage,
     gpu_kind: str = "",
 ) -> str:
     """Whose limit keeps more of this from this person for now; "" where none does.
 
     Slurm's own estimate looks at free nodes only, and promises a start that limits then forbid.
     """
-    own = standing(user, partition, limits) if limits else None
-    room = room_of(use.rooms, partition, gpu_kind)
+    own = user_limits(user, partition, limits) if limits else None
+    room = capacity_of(use.rooms, partition, gpu_kind)
     shard, gpu = (room.shard, room.gpu) if room else (0, 0)
-    for total in totals(own) if own else ():
+    for total in group_limits(own) if own else ():
         most, held = total.amount, _held(use, total)
         for bound, holds, more, written in (
             (most.cpus, held.cpus, wanted.cpus, format_cores),
@@ -239,7 +241,7 @@ def held_back(
     return ""
 
 
-def _counted(use: Use, total: Total) -> list[Holding]:
+def _counted(use: ClusterUsage, total: GroupLimit) -> list[Allocation]:
     return [
         holding
         for holding in use.holdings
@@ -250,9 +252,9 @@ def _counted(use: Use, total: Total) -> list[Holding]:
     ]
 
 
-def _held(use: Use, total: Total) -> Amount:
+def _held(use: ClusterUsage, total: GroupLimit) -> Tres:
     counted = _counted(use, total)
-    return Amount(
+    return Tres(
         sum(h.cpus for h in counted),
         sum(h.memory_mb for h in counted),
         sum(h.shards for h in counted),
@@ -261,7 +263,7 @@ def _held(use: Use, total: Total) -> Amount:
 
 
 @dataclass(frozen=True)
-class GroupUse:
+class PartitionUsage:
     """The bars of one person in one group, with the names of the groups to choose from."""
 
     group: str
@@ -272,23 +274,23 @@ class GroupUse:
     """None where the group has no GPUs."""
 
 
-def group_use(
+def partition_usage(
     user: str,
     wanted: str | None,
     partitions: Sequence[Partition],
     limits: Limits | None,
-    use: Use,
-) -> GroupUse | None:
+    use: ClusterUsage,
+) -> PartitionUsage | None:
     """The bars of the wanted group, else of the default one; None when it is not open to them."""
-    groups = groups_for(user, partitions, limits)
+    groups = partitions_for(user, partitions, limits)
     if wanted is None:
         group = next((g for g in groups if g.default), groups[0] if groups else None)
     else:
         group = next((g for g in groups if g.name == wanted), None)
     if group is None:
         return None
-    return GroupUse(
-        group.name, tuple(g.name for g in groups), *meters(user, group.name, limits, use)
+    return PartitionUsage(
+        group.name, tuple(g.name for g in groups), *usage_meters(user, group.name, limits, use)
     )
 
 
@@ -299,5 +301,5 @@ class SlurmStatus:
     answered: datetime | None
     failing_since: datetime | None
     message: str = ""
-    rooms: tuple[Room, ...] = ()
+    rooms: tuple[Capacity, ...] = ()
     """What of each partition nobody held at the last look."""

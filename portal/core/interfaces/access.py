@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from portal.core.apps.access import AppState, Entrance, Grant, OpenApp, Redeemed, Ticket
-from portal.core.apps.origins import Choice, Places, Seeker
+from portal.core.apps.access import AppState, Grant, OpenApp, OriginEntry, RedeemedTicket, Ticket
+from portal.core.apps.origins import KnownOrigins, OriginChoice, OriginRequest
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Placed:
 
     opened: OpenApp | None
     """None where no place was found, or somebody else took it at the same moment."""
-    choice: Choice | None = None
+    choice: OriginChoice | None = None
     """None when another request was quicker, and nothing was changed."""
     keys: tuple[str, ...] = ()
     """Ways to where it was, which are to be shut."""
@@ -34,8 +34,8 @@ class AccessStore(Protocol):
         self,
         session: str,
         seen: OpenApp | None,
-        seeker: Seeker,
-        choose: Callable[[Places], Choice],
+        seeker: OriginRequest,
+        choose: Callable[[KnownOrigins], OriginChoice],
         now: datetime,
     ) -> Placed:
         """Give an app an origin, or another one, by what `choose` says of the places there are.
@@ -102,7 +102,7 @@ class AccessStore(Protocol):
 
     def redeem(
         self, ticket_hash: str, label: str, cookie_hash: str, has: str, now: datetime, most: int
-    ) -> Redeemed | None:
+    ) -> RedeemedTicket | None:
         """Exchange a ticket for a grant to what it was made for, and for its session's owner.
 
         None when it is unknown, spent, expired, or for what is not at this origin (any more).
@@ -111,7 +111,7 @@ class AccessStore(Protocol):
         """
         ...
 
-    def entry(self, label: str, cookie_hash: str) -> Entrance | None:
+    def entry(self, label: str, cookie_hash: str) -> OriginEntry | None:
         """The app at an origin and what a cookie is good for there; None where nothing is."""
         ...
 

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Protocol
 
 from portal.core.admin.administration import ImageRule
-from portal.core.admin.audit import Entry, JournalFilter
+from portal.core.admin.audit import AuditEvent, AuditFilter
 from portal.core.launch.templates import Template
 from portal.core.site_rules import SiteRules
 
 
-class RulesStore(Protocol):
+class AdministrationStore(Protocol):
     """What administrators decide, and the journal. Every method is one transaction.
 
     A change and its line in the journal are stored together or not at all. `seen` is the
@@ -31,18 +31,18 @@ class RulesStore(Protocol):
         self,
         name: str,
         seen: str | None,
-        change: Callable[[Template | None, int], tuple[Template, Entry]],
+        change: Callable[[Template | None, int], tuple[Template, AuditEvent]],
     ) -> Template:
         """Make or replace a template; the change also gets the place behind all others."""
         ...
 
     def drop_template(
-        self, name: str, seen: str | None, line: Callable[[Template], Entry]
+        self, name: str, seen: str | None, line: Callable[[Template], AuditEvent]
     ) -> Template | None:
         """Delete a template and return it; None when there is none."""
         ...
 
-    def move_template(self, name: str, by: int, line: Callable[[int], Entry]) -> bool:
+    def move_template(self, name: str, by: int, line: Callable[[int], AuditEvent]) -> bool:
         """Move a template by one place; `line` gets the new one (from 0). False: no template.
 
         At either end it stays, without a line.
@@ -58,7 +58,7 @@ class RulesStore(Protocol):
         environment: str,
         version: str,
         seen: str | None,
-        change: Callable[[ImageRule], tuple[ImageRule, Entry]],
+        change: Callable[[ImageRule], tuple[ImageRule, AuditEvent]],
     ) -> ImageRule:
         """Make or replace the rule about an image."""
         ...
@@ -68,16 +68,16 @@ class RulesStore(Protocol):
         ...
 
     def save_site_rules(
-        self, seen: str | None, change: Callable[[SiteRules], tuple[SiteRules, Entry]]
+        self, seen: str | None, change: Callable[[SiteRules], tuple[SiteRules, AuditEvent]]
     ) -> SiteRules:
         """Replace the caps."""
         ...
 
-    def note(self, entries: Sequence[Entry]) -> None:
+    def note(self, entries: Sequence[AuditEvent]) -> None:
         """Add lines to the journal; nothing ever changes one."""
         ...
 
-    def journal(self, wanted: JournalFilter, limit: int, before: int | None) -> list[Entry]:
+    def journal(self, wanted: AuditFilter, limit: int, before: int | None) -> list[AuditEvent]:
         """Lines, newest first, from those on whose id is below `before`."""
         ...
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from portal.core.auth.accounts import Standing
-from portal.core.auth.logins import KINDS, Login, Presence, Refusals
+from portal.core.auth.accounts import AccountStatus
+from portal.core.auth.logins import KINDS, FailedAttempts, Login, UserLogins
 
 
 class LoginStore(Protocol):
@@ -29,7 +29,7 @@ class LoginStore(Protocol):
         """All of somebody's live logins and tokens, newest first."""
         ...
 
-    def present(self, now: datetime) -> list[Presence]:
+    def present(self, now: datetime) -> list[UserLogins]:
         """Everybody who has a live login or token, by name."""
         ...
 
@@ -94,15 +94,15 @@ class AttemptStore(Protocol):
         """This account has logged in from this network."""
         ...
 
-    def refused(self, user: str, network: str, hour: int, names: int) -> Refusals:
+    def refused(self, user: str, network: str, hour: int, names: int) -> FailedAttempts:
         """Count a wrong password; beyond so many names from one network they share one count."""
         ...
 
-    def refusals_before(self, hour: int) -> Sequence[Refusals]:
+    def refusals_before(self, hour: int) -> Sequence[FailedAttempts]:
         """The counts of hours that are over."""
         ...
 
-    def drop_refusals(self, done: Refusals) -> None:
+    def drop_refusals(self, done: FailedAttempts) -> None:
         """Forget a count."""
         ...
 
@@ -118,6 +118,6 @@ class Accounts(Protocol):
         """Those of these accounts that do not exist or have no shell to log in with."""
         ...
 
-    def standing(self, user: str) -> Standing:
+    def standing(self, user: str) -> AccountStatus:
         """Whether an account is let in right now, and what is seen of its password."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from portal.core.launch.presets import Kept, Preset
+from portal.core.launch.presets import Preset, SaveResult
 
 
 class PresetStore(Protocol):
@@ -18,11 +18,11 @@ class PresetStore(Protocol):
         """One preset."""
         ...
 
-    def save(self, owner: str, preset: Preset, replace: bool, most: int) -> Kept:
+    def save(self, owner: str, preset: Preset, replace: bool, most: int) -> SaveResult:
         """Keep it, unless its name is taken or there are `most` already; what became of it."""
         ...
 
-    def rename(self, owner: str, name: str, to: str) -> Kept:
+    def rename(self, owner: str, name: str, to: str) -> SaveResult:
         """Give it another name, unless that one is taken; what became of it."""
         ...
 

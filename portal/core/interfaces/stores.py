@@ -8,8 +8,8 @@ from typing import Protocol
 
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Limits
-from portal.core.cluster.usage import SlurmStatus, Use
-from portal.core.session.idle import Measured
+from portal.core.cluster.usage import ClusterUsage, SlurmStatus
+from portal.core.session.idle import TrafficSample
 from portal.core.session.query import ListQuery, Page
 from portal.core.session.session import Session, State
 
@@ -152,18 +152,18 @@ class StatusStore(Protocol):
         """The limits as last read; None before the first time."""
         ...
 
-    def save_use(self, use: Use) -> None:
+    def save_use(self, use: ClusterUsage) -> None:
         """Keep who holds what at this look."""
         ...
 
-    def use(self) -> Use:
+    def use(self) -> ClusterUsage:
         """Who held what at the last look."""
         ...
 
-    def save_measured(self, measured: Measured) -> None:
+    def save_measured(self, measured: TrafficSample) -> None:
         """Keep what browsers had sent to the apps."""
         ...
 
-    def measured(self) -> Measured | None:
+    def measured(self) -> TrafficSample | None:
         """What they had sent at the last measurement; None before the first one."""
         ...

@@ -206,7 +206,7 @@ class Resolver(Protocol):
         ...
 
 
-class Note(Protocol):
+class RecordEvent(Protocol):
     """Writes the journal; never raises, since what is noted has happened already."""
 
     def __call__(self, who: str, action: str, target: str = "", detail: str = "") -> None:

@@ -13,7 +13,7 @@ from portal.core.job.description import JobDescription
 _SAFE = re.compile(r"[A-Za-z0-9._/@%+=:,-]*")
 
 
-def render(job: JobDescription, template_text: str) -> str:
+def render_script(job: JobDescription, template_text: str) -> str:
     """Fill the template; raises ValueError if any value could mean something to a shell."""
     for key, value in asdict(job).items():
         if not all(map(_SAFE.fullmatch, _texts(value))):

@@ -10,7 +10,7 @@ from portal.core.session.session import Session
 
 
 @dataclass(frozen=True)
-class Rules:
+class JobSettings:
     """What the site's settings say about all sessions."""
 
     template: str
@@ -26,7 +26,7 @@ class Rules:
     """Files of the user's home that each session gets copies of."""
 
 
-def build_job(session: Session, image: Image, rules: Rules) -> JobDescription:
+def build_job(session: Session, image: Image, rules: JobSettings) -> JobDescription:
     """Describe the job that carries the session."""
     return JobDescription(
         session=session.id,

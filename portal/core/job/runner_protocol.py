@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from portal.core.apps.catalog import AppSpec
-from portal.core.job.description import Rules
+from portal.core.job.description import JobSettings
 from portal.core.session.session import Session
 
 
@@ -14,7 +14,7 @@ def runner_spec(
     session: Session,
     token: str,
     apps: Sequence[AppSpec],
-    rules: Rules,
+    rules: JobSettings,
     env: Mapping[str, str],
     *,
     callback_ca: str,

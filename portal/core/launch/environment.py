@@ -51,7 +51,7 @@ _NAMES = (
 )
 
 
-def refusal(name: str) -> str | None:
+def variable_problem(name: str) -> str | None:
     """Why a well-formed name may not be set; None when it may."""
     if name in _ALLOWED:
         return None
@@ -65,7 +65,7 @@ def _check_name(name: str) -> str:
     if not re.fullmatch(NAME, name):
         text = "a name is of letters, digits and _, does not begin with a digit, up to 128 of them"
         raise wrong(text)
-    if problem := refusal(name):
+    if problem := variable_problem(name):
         raise wrong(problem)
     return name
 

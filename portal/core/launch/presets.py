@@ -21,7 +21,7 @@ _RULE = (
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9 ._-]{0,58}[A-Za-z0-9._-])?")
 
 
-class Kept(Enum):
+class SaveResult(Enum):
     """What became of the wish to keep a preset, or to rename it."""
 
     NEW = "new"

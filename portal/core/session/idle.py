@@ -24,7 +24,7 @@ _MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
-class Measured:
+class TrafficSample:
     """What browsers had sent to each app, by its gateway name, at one moment."""
 
     at: datetime
@@ -32,7 +32,10 @@ class Measured:
 
 
 def used_sessions(
-    running: Collection[str], before: Measured | None, now: Measured, noise: Mapping[str, int]
+    running: Collection[str],
+    before: TrafficSample | None,
+    now: TrafficSample,
+    noise: Mapping[str, int],
 ) -> set[str]:
     """Those of the running sessions that were used since the measurement before.
 
@@ -58,7 +61,7 @@ def _since(before: Traffic | None, now: Traffic) -> Traffic:
     return Traffic(now.requests - before.requests, now.bytes - before.bytes)
 
 
-def works(
+def is_computing(
     session: Session,
     cpu_percent: float | None,
     busy: Collection[str],
@@ -77,7 +80,7 @@ def _heard(session: Session, now: datetime) -> bool:
     return heard is not None and now - heard <= UNWATCHED
 
 
-def worth_noting(session: Session, rules: SiteRules, now: datetime) -> bool:
+def should_record_use(session: Session, rules: SiteRules, now: datetime) -> bool:
     """Whether use is news: it is written down once a minute, with short rules more often."""
     span = (
         _MINUTE if rules.idle_minutes is None else min(_MINUTE, _MINUTE * rules.idle_minutes / 10)
@@ -112,7 +115,7 @@ def is_unused(session: Session, rules: SiteRules, now: datetime) -> bool:
 
 
 @dataclass(frozen=True)
-class Unused:
+class IdleNotice:
     """What its people read of a session that nobody uses."""
 
     since: datetime
@@ -121,7 +124,7 @@ class Unused:
     """Whether it ends so soon that it is said aloud."""
 
 
-def unused(session: Session, rules: SiteRules, now: datetime) -> Unused | None:
+def idle_notice(session: Session, rules: SiteRules, now: datetime) -> IdleNotice | None:
     """What to say of a session; None while it is used, and where its time limit comes first."""
     ends, since = idle_deadline(session, rules), session.last_used
     if ends is None or since is None or not _heard(session, now):
@@ -129,7 +132,7 @@ def unused(session: Session, rules: SiteRules, now: datetime) -> Unused | None:
     if session.deadline is not None and session.deadline <= ends:
         return None
     warned = ends - now <= warning_span(rules)
-    return Unused(since, ends, warned) if warned or now - since >= TOLD_AFTER else None
+    return IdleNotice(since, ends, warned) if warned or now - since >= TOLD_AFTER else None
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ _NOUNS = {
 }
 
 
-def explain(code: str | None) -> Reason:
+def explain_reason(code: str | None) -> Reason:
     """Put Slurm's reason code into words; one that is not known is shown as it is."""
     # squeue may put free text behind the code: "ReqNodeNotAvail, UnavailableNodes:n1".
     word = (code or "None").split(",")[0].split("(")[0].strip() or "None"

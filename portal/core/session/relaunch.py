@@ -18,12 +18,12 @@ from portal.core.units import (
 )
 
 
-def body_of(request: LaunchRequest) -> dict[str, Any]:
+def to_request_body(request: LaunchRequest) -> dict[str, Any]:
     """What one would send to make this very request."""
     return request.model_dump(mode="json", exclude_defaults=True)
 
 
-def body_of_session(session: Session, env: Mapping[str, str]) -> dict[str, Any]:
+def session_to_request_body(session: Session, env: Mapping[str, str]) -> dict[str, Any]:
     """What one would send to launch a session like this one; `env` with its values.
 
     Not checked: what may be asked for can have changed since.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from portal.core.cluster.fgpu import to_number
-from portal.core.cluster.usage import SlurmStatus, room_of
-from portal.core.session.pending_reasons import WAIT, Reason, explain
+from portal.core.cluster.usage import SlurmStatus, capacity_of
+from portal.core.session.pending_reasons import WAIT, Reason, explain_reason
 from portal.core.session.session import OVER, SUSPENDED, Session, State
 from portal.core.units import format_fgpu
 
@@ -60,7 +60,7 @@ def shown_reason(session: Session, status: SlurmStatus, now: datetime) -> Reason
         case State.PENDING:
             return _waits(session, short_of_gpu(session, status))
         case State.STARTING | State.RUNNING if session.pending_reason == SUSPENDED:
-            return explain(SUSPENDED)
+            return explain_reason(SUSPENDED)
         case State.STARTING:
             return Reason("Starting", "The container is starting.")
         case State.RUNNING:
@@ -72,7 +72,7 @@ def shown_reason(session: Session, status: SlurmStatus, now: datetime) -> Reason
 def short_of_gpu(session: Session, status: SlurmStatus) -> str:
     """That the GPU it asked for is in use, in words; "" where that is not why it waits."""
     code = (session.pending_reason or "").split(",")[0].strip()
-    room = room_of(status.rooms, session.partition or "", session.gpu_kind)
+    room = capacity_of(status.rooms, session.partition or "", session.gpu_kind)
     if session.fgpu is None or room is None or code not in FOR_ROOM:
         return ""
     used = to_number(room.fgpu - room.free)
@@ -83,7 +83,7 @@ def short_of_gpu(session: Session, status: SlurmStatus) -> str:
 
 
 def _waits(session: Session, gpu: str) -> Reason:
-    reason = explain(session.pending_reason)
+    reason = explain_reason(session.pending_reason)
     if gpu:
         reason = Reason(reason.code, gpu, WAIT)
     if session.requeued is None:

@@ -12,7 +12,7 @@ START_PATIENCE = timedelta(minutes=15)
 """How long a job may run without its runner calling back; the runner itself gives up after ten."""
 
 
-def observe(session: Session, report: JobReport, now: datetime) -> Changes:
+def apply_report(session: Session, report: JobReport, now: datetime) -> Changes:
     """Say what Slurm's report of the job changes in a live session; nothing new gives {}."""
     if report.state.over:
         return _ended(session, report, now)

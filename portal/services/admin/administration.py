@@ -12,17 +12,17 @@ from portal.core.admin.administration import (
     ImageRequest,
     ImageRule,
     TemplateRequest,
-    check_people,
+    check_principals,
+    image_rule,
     name_problems,
-    rule_of,
-    visible,
+    visible_catalog,
 )
-from portal.core.admin.audit import MAX_DETAIL, Entry, JournalFilter
+from portal.core.admin.audit import MAX_DETAIL, AuditEvent, AuditFilter
 from portal.core.admin.descriptions import describe_caps, describe_rule, describe_template
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person
-from portal.core.cluster.limit_report import LimitList, limit_list
-from portal.core.interfaces.administration import RulesStore
+from portal.core.cluster.limit_report import LimitReport, limit_report
+from portal.core.interfaces.administration import AdministrationStore
 from portal.core.interfaces.stores import StatusStore
 from portal.core.interfaces.systems import Clock
 from portal.core.launch.templates import Template
@@ -44,7 +44,7 @@ class Administration:
     """
 
     def __init__(
-        self, store: RulesStore, status: StatusStore, clock: Clock, journal_days: int = 365
+        self, store: AdministrationStore, status: StatusStore, clock: Clock, journal_days: int = 365
     ) -> None:
         self._store = store
         self._status = status
@@ -83,7 +83,7 @@ class Administration:
             raise InvalidRequest(problems)
         self._check_group(asked.resource_group)
 
-        def change(before: Template | None, last: int) -> tuple[Template, Entry]:
+        def change(before: Template | None, last: int) -> tuple[Template, AuditEvent]:
             if seen == "" and before is not None:
                 text = "there is a template of this name already"
                 raise InvalidRequest([FieldError("name", text)])
@@ -109,7 +109,7 @@ class Administration:
         """
         self.admit(person)
 
-        def line(template: Template) -> Entry:
+        def line(template: Template) -> AuditEvent:
             return self._entry(person, "template.delete", name, describe_template(template))
 
         dropped = self._store.drop_template(name, seen, line)
@@ -121,7 +121,7 @@ class Administration:
         """Move a template up (-1) or down (+1); at either end it stays."""
         self.admit(person)
 
-        def line(place: int) -> Entry:
+        def line(place: int) -> AuditEvent:
             return self._entry(person, "template.order", name, f"now at place {place + 1}")
 
         if not self._store.move_template(name, by, line):
@@ -133,13 +133,15 @@ class Administration:
         """The catalog with only those images that this person may see and launch."""
         if person.admin:
             return catalog
-        return visible(person.name, catalog, self._store.image_rules(), self._status.limits())
+        return visible_catalog(
+            person.name, catalog, self._store.image_rules(), self._status.limits()
+        )
 
     def rules_of(self, person: Person, catalog: Catalog) -> list[tuple[Image, ImageRule]]:
         """All images, each with who sees it, for an administrator."""
         self.admit(person)
         rules = self._store.image_rules()
-        return [(image, rule_of(image, rules)) for image in catalog.images]
+        return [(image, image_rule(image, rules)) for image in catalog.images]
 
     def rule(
         self, person: Person, catalog: Catalog, environment: str, version: str
@@ -149,7 +151,7 @@ class Administration:
         image = catalog.image(environment, version)
         if image is None:
             raise NotFound("There is no such image.")
-        return image, rule_of(image, self._store.image_rules())
+        return image, image_rule(image, self._store.image_rules())
 
     def show_image(
         self,
@@ -162,11 +164,11 @@ class Administration:
     ) -> ImageRule:
         """Decide who sees an image; running sessions keep it whatever is decided."""
         self.rule(person, catalog, environment, version)
-        check_people(asked, self._status.limits())
+        check_principals(asked, self._status.limits())
         named = asked.model_dump() if asked.seen_by == "some" else {"seen_by": asked.seen_by}
         rule = ImageRule(environment=environment, version=version, **named)
 
-        def change(before: ImageRule) -> tuple[ImageRule, Entry]:
+        def change(before: ImageRule) -> tuple[ImageRule, AuditEvent]:
             said = _changed(describe_rule(rule), describe_rule(before))
             return rule, self._entry(person, "image.show", f"{environment} {version}", said)
 
@@ -190,18 +192,18 @@ class Administration:
         """Replace the caps; sessions that are there already keep what they have."""
         self.admit(person)
 
-        def change(before: SiteRules) -> tuple[SiteRules, Entry]:
+        def change(before: SiteRules) -> tuple[SiteRules, AuditEvent]:
             rules = asked.rules(before, self._clock())
             said = _changed(describe_caps(rules), describe_caps(before))
             return rules, self._entry(person, "caps.change", detail=said)
 
         return self._store.save_site_rules(seen, change)
 
-    def limits(self, person: Person) -> LimitList | None:
+    def limits(self, person: Person) -> LimitReport | None:
         """Slurm's limits as last read, each with its command; None before the first time."""
         self.admit(person)
         limits = self._status.limits()
-        return limit_list(limits, self._status.partitions()) if limits else None
+        return limit_report(limits, self._status.partitions()) if limits else None
 
     # The journal
 
@@ -222,11 +224,11 @@ class Administration:
             text = "; ".join(entry.model_dump_json(exclude={"id"}) for entry in entries)
             log.exception("not in the journal: %s", text)
 
-    def _entry(self, person: Person, action: str, target: str = "", detail: str = "") -> Entry:
+    def _entry(self, person: Person, action: str, target: str = "", detail: str = "") -> AuditEvent:
         return self._line(person.name, action, target, detail)
 
-    def _line(self, who: str, action: str, target: str, detail: str) -> Entry:
-        return Entry(
+    def _line(self, who: str, action: str, target: str, detail: str) -> AuditEvent:
+        return AuditEvent(
             time=self._clock(),
             who=who,
             action=action,
@@ -236,8 +238,8 @@ class Administration:
         )
 
     def journal(
-        self, person: Person, wanted: JournalFilter, limit: int, before: int | None
-    ) -> tuple[list[Entry], int | None]:
+        self, person: Person, wanted: AuditFilter, limit: int, before: int | None
+    ) -> tuple[list[AuditEvent], int | None]:
         """Lines, newest first, a page at a time; the second value is where the next one begins."""
         self.admit(person)
         found = self._store.journal(wanted, limit + 1, before)

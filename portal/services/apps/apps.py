@@ -7,25 +7,25 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from portal.core.apps.access import AppState, AppWish, OpenApp, Ticket, public_key
+from portal.core.apps.access import AppOptions, AppState, OpenApp, Ticket, public_key
 from portal.core.apps.catalog import AppSpec, Catalog
 from portal.core.apps.origins import Range
 from portal.core.auth.person import Person, hash_secret
 from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.stores import SessionStore
-from portal.core.interfaces.systems import Clock, Note
+from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.core.session.session import LIVE, OVER, Session, State
 from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, FieldError, InvalidRequest, NotFound
-from portal.services.apps.gate import Entered, Entering, Gate
-from portal.services.apps.origins import AppPlaces, Place
-from portal.services.apps.proxy import Ways
-from portal.services.apps.starter import Starts
+from portal.services.apps.gate import Admission, AppGate, GateStatus
+from portal.services.apps.origins import AppOrigins, AssignedOrigin
+from portal.services.apps.proxy import ProxyRoutes
+from portal.services.apps.starter import AppStarter
 
 TICKET_LIFE = timedelta(seconds=60)
 MOST_TICKETS = 8
 """So many tickets to one app may wait to be redeemed; the oldest go."""
-NO_WISH = AppWish()
+NO_WISH = AppOptions()
 MAX_ANSWER = 500
 """Characters that an owner may write where an app asks for something."""
 USE_NOTED = timedelta(seconds=30)
@@ -55,7 +55,7 @@ class Choices:
     """The pool from which a port may be asked for; None where none may."""
 
 
-class Access:
+class Apps:
     """Opens apps, lets browsers in, and shuts the way again."""
 
     def __init__(
@@ -63,14 +63,14 @@ class Access:
         *,
         sessions: SessionStore,
         store: AccessStore,
-        ways: Ways,
-        starts: Starts,
-        places: AppPlaces,
+        ways: ProxyRoutes,
+        starts: AppStarter,
+        places: AppOrigins,
         catalog: Callable[[], Catalog],
         rules: Callable[[], SiteRules],
         is_admin: Callable[[str], bool],
         clock: Clock,
-        note: Note,
+        note: RecordEvent,
     ) -> None:
         self._sessions = sessions
         self._store = store
@@ -80,14 +80,14 @@ class Access:
         self._is_admin = is_admin
         self._clock = clock
         self._note = note
-        self._entering = Entering(sessions, store, ways, catalog, clock)
+        self._entering = AppGate(sessions, store, ways, catalog, clock)
         self.ways = ways
         self.starts = starts
 
     # Opening
 
     def open_app(
-        self, person: Person, session_id: str, app: str, wish: AppWish = NO_WISH
+        self, person: Person, session_id: str, app: str, wish: AppOptions = NO_WISH
     ) -> AppLink:
         """Start an app if need be and give one browser a ticket to it.
 
@@ -124,7 +124,7 @@ class Access:
         public = spec.public and self._rules().public_apps
         return Choices(public=public, ports=self._places.pool(spec))
 
-    def _check(self, spec: AppSpec, wish: AppWish) -> None:
+    def _check(self, spec: AppSpec, wish: AppOptions) -> None:
         problems = []
         if wish.public and not self.choices(spec).public:
             problems.append(FieldError("public", f"{spec.title} cannot be opened to everybody"))
@@ -138,7 +138,7 @@ class Access:
         if problems:
             raise InvalidRequest(problems)
 
-    def _leave(self, session: Session, place: Place) -> None:
+    def _leave(self, session: Session, place: AssignedOrigin) -> None:
         """Where an app has moved nobody comes in by its old origin any more."""
         if place.left is None:
             return
@@ -147,7 +147,7 @@ class Access:
         if self._server(session, place.opened.app).state is AppState.READY:
             self.ways.open_standing(session, place.opened)
 
-    def _change(self, session: Session, spec: AppSpec, opened: OpenApp, wish: AppWish) -> bool:
+    def _change(self, session: Session, spec: AppSpec, opened: OpenApp, wish: AppOptions) -> bool:
         """Carry out what an owner wants of an app that has its place.
 
         False when another request was quicker to answer what the app asks for.
@@ -262,11 +262,11 @@ class Access:
 
     # Entering
 
-    def enter(self, label: str, ticket: str, has: str = "") -> Entered:
+    def enter(self, label: str, ticket: str, has: str = "") -> Admission:
         """Exchange a ticket for a cookie at the app's own origin (see Entering)."""
         return self._entering.enter(label, ticket, has)
 
-    def gate(self, label: str, cookie: str) -> Gate:
+    def gate(self, label: str, cookie: str) -> GateStatus:
         """What a browser that was not let through should be told (see Entering)."""
         return self._entering.gate(label, cookie)
 

@@ -14,14 +14,14 @@ from portal.core.interfaces.stores import SessionStore
 from portal.core.interfaces.systems import Clock
 from portal.core.session.session import Session, State
 from portal.errors import NotFound, Unauthorized
-from portal.services.apps.proxy import Ways
+from portal.services.apps.proxy import ProxyRoutes
 
 MOST_GRANTS = 16
 """So many browsers may be inside of one app; the oldest go."""
 
 
 @dataclass(frozen=True)
-class Gate:
+class GateStatus:
     """What stands between a browser and its app."""
 
     session: Session
@@ -34,7 +34,7 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class Entered:
+class Admission:
     """What a browser gets for its ticket."""
 
     cookie: str | None
@@ -45,14 +45,14 @@ class Entered:
     """The origin's mark (core.origins.Origin)."""
 
 
-class Entering:
+class AppGate:
     """Lets browsers in by the store's word alone: nothing that a browser says is believed."""
 
     def __init__(
         self,
         sessions: SessionStore,
         store: AccessStore,
-        ways: Ways,
+        ways: ProxyRoutes,
         catalog: Callable[[], Catalog],
         clock: Clock,
     ) -> None:
@@ -62,7 +62,7 @@ class Entering:
         self._catalog = catalog
         self._clock = clock
 
-    def enter(self, label: str, ticket: str, has: str = "") -> Entered:
+    def enter(self, label: str, ticket: str, has: str = "") -> Admission:
         """Exchange a ticket for a cookie at the app's own origin; `has` is the browser's cookie.
 
         Raises Unauthorized for a ticket that is missing, spent, expired, or for what is not at
@@ -88,9 +88,9 @@ class Entering:
         if taken.new and self._server(opened).state is AppState.READY:
             self._ways.open(taken.grant.key, session, opened.app)
         path = self._spec(session, opened.app).path
-        return Entered(cookie if taken.new else None, path, taken.mark)
+        return Admission(cookie if taken.new else None, path, taken.mark)
 
-    def gate(self, label: str, cookie: str) -> Gate:
+    def gate(self, label: str, cookie: str) -> GateStatus:
         """What a browser that was not let through should be told.
 
         It also mends a way that HAProxy has lost. Raises NotFound without a good cookie, unless
@@ -107,7 +107,7 @@ class Entering:
             self._ways.open(grant.key if grant else public_key(label), session, opened.app)
         # Strangers learn that it is not there yet, not what its log says.
         said = (server.message, server.log) if grant else ("", "")
-        return Gate(session, spec, server.state, *said, inside=grant is not None)
+        return GateStatus(session, spec, server.state, *said, inside=grant is not None)
 
     def _server(self, opened: OpenApp) -> OpenApp:
         """The entry of the app whose process answers for this one."""

@@ -8,17 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from portal.core.apps.access import AppWish, OpenApp
+from portal.core.apps.access import AppOptions, OpenApp
 from portal.core.apps.catalog import AppSpec
 from portal.core.apps.origins import (
-    Choice,
+    KnownOrigins,
+    OriginChoice,
+    OriginRequest,
     Origins,
-    Places,
+    OriginUse,
     PortChooser,
-    PortRules,
+    PortPolicy,
     Range,
-    Seeker,
-    Use,
     choose_name,
     occupy,
     port_of,
@@ -36,7 +36,7 @@ _TRIES = 5
 
 
 @dataclass(frozen=True)
-class Place:
+class AssignedOrigin:
     """Where an app is now."""
 
     opened: OpenApp
@@ -48,7 +48,7 @@ class Place:
     """The ways that this has taken away."""
 
 
-class AppPlaces:
+class AppOrigins:
     """Gives apps their origins."""
 
     def __init__(
@@ -56,7 +56,7 @@ class AppPlaces:
         store: AccessStore,
         origins: Origins,
         rules: Callable[[], SiteRules],
-        port_rules: PortRules,
+        port_rules: PortPolicy,
         clock: Clock,
     ) -> None:
         self._store = store
@@ -82,13 +82,15 @@ class AppPlaces:
             return FieldError("preferred_port", text)
         return None
 
-    def place(self, session: Session, spec: AppSpec, wish: AppWish, known: OpenApp | None) -> Place:
+    def place(
+        self, session: Session, spec: AppSpec, wish: AppOptions, known: OpenApp | None
+    ) -> AssignedOrigin:
         """The app's place; the wished-for port, where that is free for its owner.
 
         Raises Conflict where there is no place at all.
         """
         if known is not None and self._stays(known, spec, wish):
-            return Place(known, self._told(wish, known, _AGAIN))
+            return AssignedOrigin(known, self._told(wish, known, _AGAIN))
         for _ in range(_TRIES):
             placed = self._store.place(
                 session.id,
@@ -101,15 +103,19 @@ class AppPlaces:
                 return self._result(placed, known, wish, spec)
         raise Conflict("All ports for apps are taken. Try again in a moment.")
 
-    def _result(self, placed: Placed, known: OpenApp | None, wish: AppWish, spec: AppSpec) -> Place:
+    def _result(
+        self, placed: Placed, known: OpenApp | None, wish: AppOptions, spec: AppSpec
+    ) -> AssignedOrigin:
         opened = placed.opened
         if opened is None or not self._origins.fits(opened.label, spec.kind):
             raise Conflict("It was moved at the same time. Open it again.")
         why = placed.choice.refused if placed.choice else _MEANWHILE
         moved = known is not None and placed.choice is not None and opened.label != known.label
-        return Place(opened, self._told(wish, opened, why), known if moved else None, placed.keys)
+        return AssignedOrigin(
+            opened, self._told(wish, opened, why), known if moved else None, placed.keys
+        )
 
-    def _stays(self, known: OpenApp, spec: AppSpec, wish: AppWish) -> bool:
+    def _stays(self, known: OpenApp, spec: AppSpec, wish: AppOptions) -> bool:
         if not self._origins.fits(known.label, spec.kind):
             return False
         if wish.public and not known.public_since:
@@ -118,18 +124,18 @@ class AppPlaces:
             return True
         return known.moved is not None and self._clock() - known.moved < MOVE_PAUSE
 
-    def _seeker(self, session: Session, spec: AppSpec) -> Seeker:
-        use = Use(session.owner, session.environment, session.version, spec.name)
-        return Seeker(use, spec.kind, keep=spec.keep_origin, open=spec.public)
+    def _seeker(self, session: Session, spec: AppSpec) -> OriginRequest:
+        use = OriginUse(session.owner, session.environment, session.version, spec.name)
+        return OriginRequest(use, spec.kind, keep=spec.keep_origin, open=spec.public)
 
     def _choose(
         self,
-        places: Places,
+        places: KnownOrigins,
         session: Session,
         spec: AppSpec,
-        wish: AppWish,
+        wish: AppOptions,
         known: OpenApp | None,
-    ) -> Choice:
+    ) -> OriginChoice:
         """What to do, from what the store knows at this moment."""
         seeker, now = self._seeker(session, spec), self._clock()
         usable = self._origins.usable(spec.kind)
@@ -140,7 +146,7 @@ class AppPlaces:
         if asked is not None and not refused:
             return self._take(places, str(asked), seeker, now, asked=True)
         if known is not None and self._may_stay(places, known, spec, wish):
-            return Choice(None, refused, asked=bool(refused))
+            return OriginChoice(None, refused, asked=bool(refused))
         if self._origins.has_name(spec.kind):
             name = choose_name(places, seeker) or secrets.token_hex(10)
             return self._take(places, name, seeker, now, refused)
@@ -151,23 +157,25 @@ class AppPlaces:
 
     @staticmethod
     def _take(
-        places: Places,
+        places: KnownOrigins,
         label: str,
-        seeker: Seeker,
+        seeker: OriginRequest,
         now: datetime,
         refused: str = "",
         *,
         asked: bool = False,
-    ) -> Choice:
+    ) -> OriginChoice:
         origin = occupy(places.origins.get(label), label, seeker, now, secrets.token_hex(8))
-        return Choice(origin, refused, asked)
+        return OriginChoice(origin, refused, asked)
 
     @staticmethod
     def _may_move(known: OpenApp | None, now: datetime) -> bool:
         """Whether the last wish for a port is long enough ago."""
         return known is None or known.moved is None or now - known.moved >= MOVE_PAUSE
 
-    def _may_stay(self, places: Places, known: OpenApp, spec: AppSpec, wish: AppWish) -> bool:
+    def _may_stay(
+        self, places: KnownOrigins, known: OpenApp, spec: AppSpec, wish: AppOptions
+    ) -> bool:
         """Whether the app's present origin is still right for it."""
         if not self._origins.fits(known.label, spec.kind):
             return False
@@ -177,7 +185,7 @@ class AppPlaces:
         # Nobody else's storage is where everybody comes, and no name that its owner gets again.
         return not origin.shared and (not origin.kept or port_of(origin.label) is not None)
 
-    def _told(self, wish: AppWish, opened: OpenApp, why: str) -> str:
+    def _told(self, wish: AppOptions, opened: OpenApp, why: str) -> str:
         if wish.port is None or opened.label == str(wish.port):
             return ""
         port = port_of(opened.label)

@@ -17,7 +17,7 @@ from portal.errors import StillOpen, Unavailable
 log = logging.getLogger(__name__)
 
 
-class Ways:
+class ProxyRoutes:
     """Opens and shuts the ways from browsers, and from SSH clients, to apps.
 
     What is opened is stored before, and looked at once more after HAProxy has heard of it; what is

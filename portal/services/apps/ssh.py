@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from portal.core.apps.access import AppWish
+from portal.core.apps.access import AppOptions
 from portal.core.apps.catalog import AppSpec
-from portal.core.apps.ssh import Door
+from portal.core.apps.ssh import SshEndpoint
 from portal.core.auth.person import Person
 from portal.core.interfaces.stores import SessionStore
-from portal.core.interfaces.systems import Note, UserFiles
+from portal.core.interfaces.systems import RecordEvent, UserFiles
 from portal.core.session.session import Session
 from portal.errors import NotFound
-from portal.services.apps.apps import NO_WISH, Access, AppLink
+from portal.services.apps.apps import NO_WISH, AppLink, Apps
 
 
-class Ssh:
+class SshAccess:
     """Doors of sessions, and their owners' key (id_container)."""
 
     def __init__(
-        self, sessions: SessionStore, access: Access, files: UserFiles, host: str, note: Note
+        self, sessions: SessionStore, access: Apps, files: UserFiles, host: str, note: RecordEvent
     ) -> None:
         self._sessions = sessions
         self._access = access
@@ -25,14 +25,14 @@ class Ssh:
         self._host = host
         self._note = note
 
-    def door(self, person: Person, session_id: str) -> Door:
+    def door(self, person: Person, session_id: str) -> SshEndpoint:
         """The door of one's own session; raises NotFound where there is none."""
         session = self._sessions.get(session_id)
         if session is None or session.owner != person.name:
             raise NotFound("There is no such session.")
         spec = self._spec(session)
         opened = next((a for a in self._access.opened(session.id) if a.app == spec.name), None)
-        return Door(session, spec, opened, self._host)
+        return SshEndpoint(session, spec, opened, self._host)
 
     def _spec(self, session: Session) -> AppSpec:
         for spec in self._access.offered(session):
@@ -40,7 +40,7 @@ class Ssh:
                 return spec
         raise NotFound("This session has no SSH.")
 
-    def open(self, person: Person, session_id: str, wish: AppWish = NO_WISH) -> AppLink:
+    def open(self, person: Person, session_id: str, wish: AppOptions = NO_WISH) -> AppLink:
         """Open the door; raises as Access.open_app does."""
         app = self.door(person, session_id).app.name
         return self._access.open_app(person, session_id, app, wish)

@@ -15,7 +15,7 @@ from portal.errors import Unavailable
 log = logging.getLogger(__name__)
 
 
-class Starts:
+class AppStarter:
     """Has the runners start what somebody waits for."""
 
     def __init__(

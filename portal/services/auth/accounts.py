@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 from portal.core.auth.accounts import LOCKED
 from portal.core.interfaces.auth import Accounts
 from portal.core.interfaces.stores import SessionStore
-from portal.core.interfaces.systems import Clock, Note
+from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.core.session.session import Session
 from portal.errors import PortalError, Unavailable
-from portal.services.apps.apps import Access
+from portal.services.apps.apps import Apps
 from portal.services.auth.logins import Logins
 
 log = logging.getLogger(__name__)
@@ -42,10 +42,10 @@ class AccountWatch:
         *,
         accounts: Accounts,
         logins: Logins,
-        access: Access,
+        access: Apps,
         sessions: SessionStore,
         clock: Clock,
-        note: Note,
+        note: RecordEvent,
         checks: int,
     ) -> None:
         self._accounts = accounts

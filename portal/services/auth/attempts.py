@@ -11,9 +11,9 @@ from __future__ import annotations
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 
-from portal.core.auth.logins import Refusals, Terms, network_of
+from portal.core.auth.logins import FailedAttempts, LoginTerms, network_of
 from portal.core.interfaces.auth import AttemptStore
-from portal.core.interfaces.systems import Clock, Note
+from portal.core.interfaces.systems import Clock, RecordEvent
 
 KNOWN_FOR = timedelta(days=180)
 """How long a network is remembered that an account has logged in from."""
@@ -22,15 +22,15 @@ NAMES = 10
 _MINUTE, _HOUR = 60_000, 3_600_000
 
 
-class Attempts:
+class LoginAttempts:
     """Counts tries at passwords."""
 
     def __init__(
         self,
         store: AttemptStore,
-        terms: Terms,
+        terms: LoginTerms,
         clock: Clock,
-        note: Note,
+        note: RecordEvent,
         address: ContextVar[str],
     ) -> None:
         self._store = store
@@ -84,7 +84,7 @@ class Attempts:
             self._store.drop_refusals(done)
         self._store.expire(_ms(now), _ms(now - KNOWN_FOR))
 
-    def _note_more(self, done: Refusals) -> None:
+    def _note_more(self, done: FailedAttempts) -> None:
         more = done.count - 1
         text = f"{more} more {'time' if more == 1 else 'times'} within that hour"
         before = self._address.set(done.network)

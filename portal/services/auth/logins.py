@@ -16,12 +16,12 @@ from portal.core.auth.logins import (
     SCOPES,
     TOKEN,
     Login,
-    Presence,
-    Terms,
+    LoginTerms,
+    UserLogins,
 )
 from portal.core.auth.person import Person, hash_secret
 from portal.core.interfaces.auth import LoginStore
-from portal.core.interfaces.systems import Clock, Note
+from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.errors import FieldError, InvalidRequest, NotFound
 
 MINUTE = timedelta(minutes=1)
@@ -36,10 +36,10 @@ class Logins:
         self,
         *,
         store: LoginStore,
-        terms: Terms,
+        terms: LoginTerms,
         admins: Collection[str],
         clock: Clock,
-        note: Note,
+        note: RecordEvent,
         shut: Callable[..., None],
         address: Callable[[], str],
     ) -> None:
@@ -167,7 +167,7 @@ class Logins:
         found = self.store.logins(user, self._clock())
         return [login for login in found if kind in (None, login.kind)]
 
-    def present(self) -> list[Presence]:
+    def present(self) -> list[UserLogins]:
         """Everybody who has a live login or token, by name."""
         return self.store.present(self._clock())
 

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from portal.core.auth.person import Person, hash_secret
 from portal.core.cluster.fgpu import of_gres
 from portal.core.cluster.jobs import Estimate
-from portal.core.cluster.limits import Amount
-from portal.core.cluster.usage import held_back
+from portal.core.cluster.limits import Tres
+from portal.core.cluster.usage import limit_reached
 from portal.core.interfaces.stores import StatusStore
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.launch.request import LaunchRequest
@@ -78,10 +78,10 @@ class Estimates:
         return asked.answer
 
     def _held_back(self, session: Session) -> str:
-        wanted = Amount(session.cpus, session.memory_mb, *of_gres(session.gres))
+        wanted = Tres(session.cpus, session.memory_mb, *of_gres(session.gres))
         limits, use = self._status.limits(), self._status.use()
         group = session.partition or ""
-        return held_back(session.owner, group, wanted, limits, use, session.gpu_kind)
+        return limit_reached(session.owner, group, wanted, limits, use, session.gpu_kind)
 
 
 def _ask_later() -> Estimate:

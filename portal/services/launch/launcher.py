@@ -14,8 +14,8 @@ from portal.core.cluster.fgpu import to_number
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.interfaces.stores import SessionStore, StatusStore
 from portal.core.interfaces.systems import Certificates, Clock, Scheduler, UserFiles
-from portal.core.job.batch_script import render
-from portal.core.job.description import Rules, build_job
+from portal.core.job.batch_script import render_script
+from portal.core.job.description import JobSettings, build_job
 from portal.core.job.runner_protocol import runner_spec
 from portal.core.launch.mounts import HOME, Mount
 from portal.core.launch.names import names_for
@@ -26,7 +26,7 @@ from portal.core.session.session import LIVE, WAITING, Session, State
 from portal.core.site_rules import SiteRules
 from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
 from portal.services.admin.administration import Administration
-from portal.services.cluster import groups_of
+from portal.services.cluster import partitions_for_user
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ longest submission (22 s) it ends before reconcile looks for lost ones (60 s).""
 TAKEN_BACK = "Slipway, since Slurm did not take all sessions of this launch"
 
 
-class Launches:
+class Launcher:
     """Makes sessions and hands them to Slurm."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Launches:
         certificates: Certificates,
         catalog: Callable[[], Catalog],
         clock: Clock,
-        rules: Rules,
+        rules: JobSettings,
         administration: Administration,
         gpus: Gpus,
         shut: Callable[[str], None],
@@ -109,11 +109,11 @@ class Launches:
         one = request.model_copy(update={"count": 1})
         session = self._make(person, one, decided, [""], caps)[0]
         job = build_job(session, decided.image, self._rules)
-        return session, render(job, self._rules.template)
+        return session, render_script(job, self._rules.template)
 
     def _decide(self, person: Person, request: LaunchRequest, caps: SiteRules) -> Decision:
         """What a request comes to; raises InvalidRequest."""
-        partitions = groups_of(self._status, person.name)
+        partitions = partitions_for_user(self._status, person.name)
         catalog = self._administration.seen_by(person, self._catalog())
         return decide(request, catalog, partitions, caps, self._gpus)
 
@@ -205,7 +205,7 @@ class Launches:
         self, session: Session, image: Image, token: str, env: Mapping[str, str]
     ) -> Session:
         spec = self._spec(session, token, env)
-        script = render(build_job(session, image, self._rules), self._rules.template)
+        script = render_script(build_job(session, image, self._rules), self._rules.template)
         job_id = self._scheduler.submit(session.owner, session.id, spec, script)
         changed = self._store.change(
             session.id, {State.SUBMITTING}, state=State.PENDING, job_id=job_id

@@ -5,9 +5,9 @@ from __future__ import annotations
 from portal.core.auth.person import Person
 from portal.core.interfaces.presets import PresetStore
 from portal.core.interfaces.systems import Clock
-from portal.core.launch.presets import FIELD, MAX_PRESETS, Kept, Preset, check_name
+from portal.core.launch.presets import FIELD, MAX_PRESETS, Preset, SaveResult, check_name
 from portal.core.launch.request import LaunchRequest
-from portal.core.session.relaunch import body_of
+from portal.core.session.relaunch import to_request_body
 from portal.errors import Conflict, FieldError, InvalidRequest, NotFound
 
 _NONE = "You have no preset of this name."
@@ -38,22 +38,22 @@ class Presets:
 
         Raises InvalidRequest, and Conflict where one of this name is not to be replaced.
         """
-        preset = Preset(check_name(name), body_of(request), self._clock())
+        preset = Preset(check_name(name), to_request_body(request), self._clock())
         kept = self._store.save(person.name, preset, replace, MAX_PRESETS)
-        if kept is Kept.FULL:
+        if kept is SaveResult.FULL:
             text = f"you have {MAX_PRESETS} presets already; delete one first"
             raise InvalidRequest([FieldError(FIELD, text)])
-        if kept is Kept.TAKEN:
+        if kept is SaveResult.TAKEN:
             raise Conflict(f"You have a preset named {name} already.")
-        return preset, kept is Kept.NEW
+        return preset, kept is SaveResult.NEW
 
     def rename(self, person: Person, name: str, to: str) -> None:
         """Give a preset another name. Raises NotFound, InvalidRequest, Conflict."""
         check_name(to)
         kept = self._store.rename(person.name, name, to)
-        if kept is Kept.MISSING:
+        if kept is SaveResult.MISSING:
             raise NotFound(_NONE)
-        if kept is Kept.TAKEN:
+        if kept is SaveResult.TAKEN:
             raise Conflict(f"You have a preset named {to} already.")
 
     def remove(self, person: Person, name: str) -> None:

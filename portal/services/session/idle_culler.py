@@ -7,8 +7,8 @@ from collections.abc import Callable
 from datetime import datetime
 
 from portal.core.cluster.usage import SlurmStatus
-from portal.core.interfaces.systems import Note
-from portal.core.session.idle import Measured, is_unused, used_sessions, worth_noting
+from portal.core.interfaces.systems import RecordEvent
+from portal.core.session.idle import TrafficSample, is_unused, should_record_use, used_sessions
 from portal.core.session.session import UNUSED, Session, State
 from portal.core.session.status import shown_state
 from portal.core.site_rules import SiteRules
@@ -21,10 +21,12 @@ SELF = "Slipway"
 """Who did it, in the journal."""
 
 
-class Idleness:
+class IdleCuller:
     """Notes when sessions are used and ends the unused ones, as administrators have decided."""
 
-    def __init__(self, sessions: Sessions, rules: Callable[[], SiteRules], note: Note) -> None:
+    def __init__(
+        self, sessions: Sessions, rules: Callable[[], SiteRules], note: RecordEvent
+    ) -> None:
         self._sessions = sessions
         self._store = sessions.store
         self._status = sessions.status
@@ -35,10 +37,10 @@ class Idleness:
         """Measure once; raises Unavailable, and changes nothing, when HAProxy does not answer."""
         now, rules = self._sessions.clock(), self._rules()
         before = self._status.measured()
-        measured = Measured(now, self._sessions.access.ways.traffic())
+        measured = TrafficSample(now, self._sessions.access.ways.traffic())
         running = {s.id: s for s in self._store.live() if s.state is State.RUNNING}
         used = used_sessions(running, before, measured, self._noise())
-        news = [s for s in used if worth_noting(running[s], rules, now)]
+        news = [s for s in used if should_record_use(running[s], rules, now)]
         if news:
             self._store.note_use(news, now)
         # After the use that it shows: a crash in between notes that once more and loses nothing.

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from portal.core.auth.person import Person
-from portal.core.cluster.effective_limits import Group, group_of_job
+from portal.core.cluster.effective_limits import UserPartition, partition_of_job
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.interfaces.stores import SessionStore, StatusStore
 from portal.core.interfaces.systems import Clock, Scheduler
@@ -19,7 +19,7 @@ from portal.core.session.session import LIVE, OVER, Session, State
 from portal.core.session.status import shown_limit
 from portal.errors import Conflict, FieldError, InvalidRequest, OutcomeUnknown, Unavailable
 from portal.services.admin.administration import Administration
-from portal.services.cluster import groups_of
+from portal.services.cluster import partitions_for_user
 
 LEASE = timedelta(seconds=120)
 """How long one extension keeps the others out at most: longer than Slurm's answers can take, so
@@ -37,7 +37,7 @@ _AT_ONCE = "More time is being given to this session right now. Look at it, then
 _ADMIN_HOLD = "An administrator holds it. Ask the administrators."
 
 
-class Tending:
+class Lifecycle:
     """Extends, releases, keeps; whoever calls has made sure that the person may see the session."""
 
     def __init__(
@@ -139,13 +139,13 @@ class Tending:
                     return report
         raise Conflict(_ONLY_RUNNING)
 
-    def _group_of_job(self, owner: str, report: JobReport) -> Group:
+    def _group_of_job(self, owner: str, report: JobReport) -> UserPartition:
         """The bounds of the job itself: whoever submits may name any account and QOS."""
         known, limits = self._status.partitions(), self._status.limits()
         partition = next((p for p in known if p.name == report.partition), None)
         if limits is None or partition is None:
             raise Unavailable("Slurm's limits are not known yet. Try again in a minute.")
-        found = group_of_job(owner, partition, report, limits)
+        found = partition_of_job(owner, partition, report, limits)
         if found is None:
             raise Conflict(
                 f"Slurm has this session with the QOS {report.qos or '(none)'} and the account "
@@ -154,12 +154,12 @@ class Tending:
             )
         return found
 
-    def _group(self, owner: str, partition: str | None) -> Group:
-        groups = groups_of(self._status, owner)
+    def _group(self, owner: str, partition: str | None) -> UserPartition:
+        groups = partitions_for_user(self._status, owner)
         if groups is None:
             raise Unavailable("Slurm's limits are not known yet. Try again in a minute.")
         found = group_for(partition, groups)
-        if not isinstance(found, Group):
+        if not isinstance(found, UserPartition):
             raise Conflict("Its owner may not use this resource group any more.")
         return found
 
@@ -230,11 +230,11 @@ class Tending:
         self._administration.note(person.name, "log.read", session.id, detail)
 
 
-def _room(group: Group, limit: int) -> int | None:
+def _room(group: UserPartition, limit: int) -> int | None:
     """Minutes between a time limit and the most that its owner may ask for; None for no bound."""
     return None if group.max_minutes is None else group.max_minutes - limit
 
 
-def _too_much(group: Group, room: int) -> str:
+def _too_much(group: UserPartition, room: int) -> str:
     whose = group.too_much("time")
     return f"{whose}; it can get {room} more" if room > 0 else f"{whose}, and it has them already"

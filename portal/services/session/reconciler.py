@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 
 from portal.core.cluster.inventory import Node
 from portal.core.cluster.jobs import JobReport
-from portal.core.cluster.queue import places
-from portal.core.cluster.usage import measure
+from portal.core.cluster.queue import queue_positions
+from portal.core.cluster.usage import measure_usage
 from portal.core.session.end_reasons import (
     BY_NOBODY_KNOWN,
     LOG_BYTES,
@@ -24,7 +24,7 @@ from portal.core.session.end_reasons import (
     tail,
 )
 from portal.core.session.session import LIVE, OVER, Cause, Changes, Session, State
-from portal.core.session.transitions import never_called, observe, was_requeued
+from portal.core.session.transitions import apply_report, never_called, was_requeued
 from portal.errors import Conflict, InvalidRequest, PortalError
 from portal.services.session.sessions import Sessions
 
@@ -73,8 +73,10 @@ class Reconciler:
             self._sessions.status.note_failure(asked, f"unreadable answer: {error}")
             return False
         self._sessions.status.note_answer(self._clock())
-        self._sessions.status.save_use(measure(jobs.values(), self._nodes, self._sessions.gpus))
-        ahead = places(jobs.values())
+        self._sessions.status.save_use(
+            measure_usage(jobs.values(), self._nodes, self._sessions.gpus)
+        )
+        ahead = queue_positions(jobs.values())
         over = [session for session in live if self._follow(session, jobs, ahead)]
         self._conclude(over, jobs)
         return True
@@ -95,7 +97,7 @@ class Reconciler:
         return False
 
     def _apply(self, session: Session, report: JobReport) -> None:
-        changes = observe(session, report, self._clock())
+        changes = apply_report(session, report, self._clock())
         if was_requeued(session, report):
             # First, so that a crash in between repeats it: nobody is led to what is gone.
             self._sessions.access.close_session(session.id)
@@ -176,7 +178,7 @@ class Reconciler:
 
     def _end(self, session: Session, report: JobReport) -> None:
         fresh = self._store.get(session.id) or session
-        if self._store.change(session.id, LIVE, **observe(fresh, report, self._clock())):
+        if self._store.change(session.id, LIVE, **apply_report(fresh, report, self._clock())):
             self._sessions.access.close_session(session.id)
 
     # A crash between storing and submitting
@@ -208,7 +210,7 @@ class Reconciler:
     def _adopt(self, session: Session, report: JobReport) -> None:
         log.info("session %s: found its job %s", session.id, report.job_id)
         known = {"job_id": session.job_id}
-        news = observe(session, report, self._clock())
+        news = apply_report(session, report, self._clock())
         changed = self._store.change_if(session.id, LIVE, known, **news)
         if changed is not None and changed.state is State.ENDING:
             self._sessions.cancel_again(changed)

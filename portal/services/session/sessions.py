@@ -16,12 +16,12 @@ from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.jobs import Estimate, JobReport
 from portal.core.interfaces.stores import SessionStore, StatusStore
 from portal.core.interfaces.systems import Certificates, Clock, Resolver, Scheduler, UserFiles
-from portal.core.job.description import Rules
+from portal.core.job.description import JobSettings
 from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.core.launch.templates import fill
-from portal.core.session.idle import works, worth_noting
+from portal.core.session.idle import is_computing, should_record_use
 from portal.core.session.query import ListQuery, Page, count_tabs
-from portal.core.session.relaunch import body_of_session
+from portal.core.session.relaunch import session_to_request_body
 from portal.core.session.session import (
     LIVE,
     NEVER_CALLED,
@@ -34,11 +34,11 @@ from portal.core.session.session import (
 )
 from portal.errors import Conflict, Gone, NotFound, Unauthorized
 from portal.services.admin.administration import Administration
-from portal.services.apps.apps import Access
+from portal.services.apps.apps import Apps
 from portal.services.launch.estimates import Estimates
-from portal.services.launch.launcher import Launches
-from portal.services.owner_queue import Later, at_once
-from portal.services.session.lifecycle import Tending
+from portal.services.launch.launcher import Launcher
+from portal.services.owner_queue import RunForOwner, run_now
+from portal.services.session.lifecycle import Lifecycle
 
 MOST_OF_A_LOG = 1 << 20
 """Bytes of a log that are read at once."""
@@ -94,11 +94,11 @@ class Sessions:
         scheduler: Scheduler,
         files: UserFiles,
         certificates: Certificates,
-        access: Access,
+        access: Apps,
         resolve: Resolver,
         catalog: Callable[[], Catalog],
         clock: Clock,
-        rules: Rules,
+        rules: JobSettings,
         administration: Administration,
         gpus: Gpus,
         extend_minutes: int,
@@ -111,12 +111,12 @@ class Sessions:
         self.catalog = catalog
         self.clock = clock
         self.gpus = gpus
-        self.later: Later = at_once
+        self.later: RunForOwner = run_now
         """How what waits for owners is done; the worker has a pool for it."""
         self._certificates = certificates
         self._resolve = resolve
         self._administration = administration
-        self._launches = Launches(
+        self._launches = Launcher(
             store=store,
             status=status,
             scheduler=scheduler,
@@ -130,7 +130,7 @@ class Sessions:
             shut=access.close_session,
         )
         self._estimates = Estimates(scheduler, status, clock, self._launches.draft)
-        self._tending = Tending(
+        self._tending = Lifecycle(
             store=store,
             status=status,
             scheduler=scheduler,
@@ -178,7 +178,7 @@ class Sessions:
                 f"The values of this session's variables ({names}) are forgotten some time after "
                 "its end. Start a new session and enter them again."
             )
-        return body_of_session(session, env)
+        return session_to_request_body(session, env)
 
     def resubmit(self, session: Session) -> None:
         """Submit a session whose job is known not to exist."""
@@ -274,8 +274,8 @@ class Sessions:
         self, session: Session, percent: float | None, usage: Usage, now: datetime
     ) -> dict[str, datetime]:
         rules = self._administration.rules()
-        used = works(session, percent, usage.busy, rules, now, usage.gpu_percent)
-        return {"last_used": now} if used and worth_noting(session, rules, now) else {}
+        used = is_computing(session, percent, usage.busy, rules, now, usage.gpu_percent)
+        return {"last_used": now} if used and should_record_use(session, rules, now) else {}
 
     # The list
 

@@ -19,9 +19,9 @@ from portal.core.admin.administration import (
     ImageRequest,
     ImageRule,
     TemplateRequest,
-    mark,
+    etag,
 )
-from portal.core.admin.audit import JournalQuery, read_cursor
+from portal.core.admin.audit import AuditQuery, read_cursor
 from portal.core.apps.catalog import Image
 from portal.core.cluster.limit_report import Limited
 from portal.core.launch.templates import Template
@@ -42,7 +42,7 @@ def guard() -> None:
 def _marked(body: dict[str, Any], value: BaseModel, status: int = 200) -> Response:
     response = jsonify(body)
     response.status_code = status
-    response.set_etag(mark(value))
+    response.set_etag(etag(value))
     return response
 
 
@@ -156,7 +156,7 @@ def _limited(found: Sequence[Limited]) -> list[dict[str, Any]]:
 @blueprint.get("/journal")
 def journal() -> ResponseReturnValue:
     """Who did what, newest first."""
-    query = read_query(JournalQuery)
+    query = read_query(AuditQuery)
     before = read_cursor(query.cursor)
     found, following = services().administration.journal(person(), query, query.limit, before)
     return {

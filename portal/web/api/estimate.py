@@ -6,11 +6,11 @@ from typing import Any
 
 from flask.typing import ResponseReturnValue
 
-from portal.core.cluster.usage import GroupUse
+from portal.core.cluster.usage import PartitionUsage
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session
 from portal.core.units import format_size
-from portal.services.cluster import use_of
+from portal.services.cluster import usage_for_user
 from portal.web.api import guarded
 from portal.web.api.models import gpu_of
 from portal.web.body import read_json
@@ -24,7 +24,7 @@ def estimate() -> ResponseReturnValue:
     """Slurm's estimate for a launch that is not made, and what is free for it right now."""
     wanted = services().sessions.parse(read_json())
     found = services().sessions.estimate(person(), wanted)
-    use = use_of(services().sessions.status, person().name, wanted.resource_group)
+    use = usage_for_user(services().sessions.status, person().name, wanted.resource_group)
     draft = services().sessions.draft(person(), wanted)
     return {
         "estimated_start": found.start.isoformat() if found and found.start else None,
@@ -41,7 +41,7 @@ def _granted(draft: Session, wanted: LaunchRequest) -> dict[str, Any] | None:
     return found and {"asked": asked, "fgpu": draft.fgpu, "rounded": draft.fgpu != asked, **found}
 
 
-def _free(use: GroupUse | None) -> dict[str, Any]:
+def _free(use: PartitionUsage | None) -> dict[str, Any]:
     cpus, memory = (use.cpus.available, use.memory.available) if use else (None, None)
     return {
         "cpus": cpus,

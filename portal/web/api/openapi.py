@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 from pydantic import BaseModel
 
 from portal.core.admin.administration import CapsRequest, ImageRequest, TemplateRequest
-from portal.core.admin.audit import JournalQuery
+from portal.core.admin.audit import AuditQuery
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.query import ListQuery
 from portal.web.api import PREFIX, open_to_all
@@ -241,9 +241,7 @@ def _for_administrators() -> dict[str, dict[str, Any]]:
         },
         "/admin/limits": {"get": _operation("Slurm's limits, in words", 200, _ref("Limits"))},
         "/journal": {
-            "get": _operation(
-                "Who did what, newest first", 200, entries, None, _query(JournalQuery)
-            )
+            "get": _operation("Who did what, newest first", 200, entries, None, _query(AuditQuery))
         },
     }
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from portal.core.apps.access import AppWish
+from portal.core.apps.access import AppOptions
 from portal.core.session.query import MAX_AT_ONCE, ListQuery
 from portal.core.session.session import Session
 from portal.core.validation import STRICT, Matching, wrong
@@ -66,9 +66,9 @@ class AppRequest(BaseModel):
     asked: Annotated[str, Field(max_length=MAX_ANSWER)] | None = None
     """The answer to what the app asks for; another one than before starts it anew."""
 
-    def wish(self) -> AppWish:
+    def wish(self) -> AppOptions:
         """The same as the portal's inside knows it."""
-        return AppWish(self.public, self.preferred_port, self.asked)
+        return AppOptions(self.public, self.preferred_port, self.asked)
 
 
 @blueprint.get("/sessions")

@@ -17,7 +17,7 @@ from portal.core.policy import misfit
 from portal.core.units import format_size
 from portal.core.validation import Word
 from portal.errors import FieldError, InvalidRequest
-from portal.services.cluster import groups_of, use_of
+from portal.services.cluster import partitions_for_user, usage_for_user
 from portal.web.api import guarded
 from portal.web.body import read_query
 from portal.web.context import person, services
@@ -79,7 +79,7 @@ def resource_groups() -> ResponseReturnValue:
             "bounded_by": {name: partition.why[name] for name in BOUNDED if name in partition.why},
             "gpus": [_offer(offer) for offer in gpus.offers(partition)],
         }
-        for partition in groups_of(services().sessions.status, person().name) or []
+        for partition in partitions_for_user(services().sessions.status, person().name) or []
     ]
     return {"resource_groups": groups}
 
@@ -105,7 +105,7 @@ def _amount(one: Slice) -> dict[str, Any]:
 @blueprint.get("/templates")
 def templates() -> ResponseReturnValue:
     """The resource templates, and whether one may launch with them."""
-    groups = groups_of(services().sessions.status, person().name)
+    groups = partitions_for_user(services().sessions.status, person().name)
     found = services().administration.templates()
     rules, gpus = services().administration.rules(), services().sessions.gpus
     return {"templates": [_template(one, misfit(one, groups, rules, gpus)) for one in found]}
@@ -143,7 +143,7 @@ class UseQuery(BaseModel):
 def usage() -> ResponseReturnValue:
     """What one holds in a resource group, may hold there, and could have at once."""
     wanted = read_query(UseQuery).resource_group
-    found = use_of(services().sessions.status, person().name, wanted)
+    found = usage_for_user(services().sessions.status, person().name, wanted)
     if found is None:
         text = "this resource group is not open to you"
         raise InvalidRequest([FieldError("resource_group", text)])

@@ -16,7 +16,7 @@ from portal.web.api import open_to_all
 from portal.web.auth.bearer import require_token
 from portal.web.auth.login_session import check_password
 from portal.web.body import read_model
-from portal.web.context import be, person, services
+from portal.web.context import person, services, set_person
 
 blueprint = open_to_all("tokens")
 
@@ -73,7 +73,7 @@ def _maker(body: TokenRequest) -> Person:
         missing = "password" if sent == ["username"] else "username"
         raise InvalidRequest([FieldError(missing, "this is missing")])
     user = check_password(body.username or "", body.password or "")
-    be(Person(user, user in services().settings.slurm.admins, login=""))
+    set_person(Person(user, user in services().settings.slurm.admins, login=""))
     return person()
 
 

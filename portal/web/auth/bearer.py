@@ -6,7 +6,7 @@ from flask import request
 
 from portal.core.auth.logins import TOKEN, Login
 from portal.errors import PortalError, Unauthorized
-from portal.web.context import be, services
+from portal.web.context import services, set_person
 
 _MAX_TOKEN = 512
 
@@ -37,5 +37,5 @@ def require_token() -> Login:
     if not login.allows(needed):
         raise Forbidden(f"This token was made without the scope “{needed}”.")
     logins.keep_alive(login)
-    be(logins.person(login))
+    set_person(logins.person(login))
     return login

@@ -10,7 +10,7 @@ from portal.core.auth.logins import BROWSER, Login
 from portal.core.auth.person import Person
 from portal.errors import Unauthorized, Unavailable
 from portal.web.auth.login_session import check_password
-from portal.web.context import be, person, services
+from portal.web.context import person, services, set_person
 from portal.web.paths import here, local_path, next_query
 
 blueprint = Blueprint("auth", __name__)
@@ -50,7 +50,7 @@ def _load(secret: str) -> BrowserUser | None:
 def require_login() -> ResponseReturnValue | None:
     """Let only people who are logged in pass; a guard for blueprints of pages."""
     if current_user.is_authenticated:
-        be(current_user.person)
+        set_person(current_user.person)
         if request.endpoint not in UNATTENDED:
             services().logins.keep_alive(current_user.login)
         return None

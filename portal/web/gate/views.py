@@ -30,7 +30,7 @@ from portal.core.session.end_reasons import app_trouble
 from portal.core.session.session import OVER, State
 from portal.core.session.status import shown_reason
 from portal.errors import NotFound, PortalError, Unauthorized
-from portal.services.apps.gate import Gate
+from portal.services.apps.gate import GateStatus
 from portal.services.container import Services
 from portal.web import errors
 from portal.web.context import EXTENSION, services
@@ -86,7 +86,7 @@ class Progress:
     """When this step began, where that is known."""
 
 
-def progress(gate: Gate, status: SlurmStatus, now: datetime) -> Progress:
+def progress(gate: GateStatus, status: SlurmStatus, now: datetime) -> Progress:
     """Put into words how far a session and its app have come."""
     session = gate.session
     if not gate.inside:
@@ -110,7 +110,7 @@ def progress(gate: Gate, status: SlurmStatus, now: datetime) -> Progress:
     return Progress("opening", f"{gate.app.title} is starting.")
 
 
-def _for_everybody(gate: Gate) -> Progress:
+def _for_everybody(gate: GateStatus) -> Progress:
     """For those who only know the address: nothing about the session and its owner."""
     if gate.session.state in OVER or gate.session.state is State.ENDING:
         return Progress("over", "It is not there any more.")
@@ -122,7 +122,7 @@ def _for_everybody(gate: Gate) -> Progress:
     return Progress("opening", "It is not there yet.", "It opens here by itself.")
 
 
-def _progress(gate: Gate) -> Progress:
+def _progress(gate: GateStatus) -> Progress:
     return progress(gate, services().sessions.status.slurm_status(), services().clock())
 
 
@@ -135,11 +135,11 @@ def _cookie_name() -> str:
     return services().settings.web.app_cookie(_label())
 
 
-def _gate() -> Gate | None:
+def _gate() -> GateStatus | None:
     return _find()[0]
 
 
-def _find() -> tuple[Gate | None, str]:
+def _find() -> tuple[GateStatus | None, str]:
     """What the browser is told, and the good one of its cookies ("" without one)."""
     # Another origin may have planted cookies of this name: any good one counts.
     found = None

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from portal.adapters.db.migrate import upgrade
-from portal.adapters.db.presets import PresetTable
+from portal.adapters.db.presets import PresetTables
 from portal.adapters.db.reencrypt import seal_all
-from portal.adapters.db.sessions import Store, open_database
+from portal.adapters.db.sessions import SessionTables, open_database
 from portal.adapters.encryption import Sealer, Unreadable, make_key, read_keys
 from portal.core.launch.presets import Preset
 from portal.core.session.session import State
@@ -47,7 +47,7 @@ def dump(folder: Path) -> bytes:
 
 def test_the_database_has_no_value_in_clear(tmp_path: Path, keys: Path, url: str) -> None:
     engine, sealer = open_database(url), Sealer(keys)
-    store, presets = Store(engine, sealer), PresetTable(engine, sealer)
+    store, presets = SessionTables(engine, sealer), PresetTables(engine, sealer)
     store.add([session(1)], "key", "fingerprint-4711", ENV)
     presets.save("alice", Preset("mine", {"environment": "python", "env": ENV}, NOON), False, 100)
     for secret in (CANARY.encode(), b"fingerprint-4711"):
@@ -66,7 +66,7 @@ def test_the_database_has_no_value_in_clear(tmp_path: Path, keys: Path, url: str
 
 
 def test_the_same_key_launches_once_still(keys: Path, url: str) -> None:
-    store = Store(open_database(url), Sealer(keys))
+    store = SessionTables(open_database(url), Sealer(keys))
     store.add([session(1)], "key", "one", ENV)
     make_key(keys)
     again, new = store.add([session(2)], "key", "one", ENV)
@@ -103,13 +103,13 @@ def test_what_is_there_in_clear_is_sealed(tmp_path: Path, keys: Path, url: str) 
     engine, sealer = open_database(url), Sealer(keys)
     _in_clear(engine, tmp_path)
     assert CANARY.encode() in dump(tmp_path)
-    store = Store(engine, sealer)
+    store = SessionTables(engine, sealer)
     assert store.env(f"{7:032x}") == {"A": f"{CANARY}-7"}, "a portal works meanwhile"
     assert seal_all(engine, sealer) == (52, 0)
     assert CANARY.encode() not in dump(tmp_path)
     assert b"aabbcc" not in dump(tmp_path)
     assert store.env(f"{7:032x}") == {"A": f"{CANARY}-7"}
-    found = PresetTable(engine, sealer).get("alice", "mine")
+    found = PresetTables(engine, sealer).get("alice", "mine")
     assert found is not None
     assert found.body["env"] == ENV
     assert seal_all(engine, sealer) == (0, 0)
@@ -136,7 +136,7 @@ def test_sealing_may_be_stopped_at_any_row(
     with pytest.raises(Crash):
         seal_all(engine, sealer)
     monkeypatch.undo()
-    store = Store(engine, sealer)
+    store = SessionTables(engine, sealer)
     assert [store.env(f"{n:032x}")["A"] for n in range(50)] == [f"{CANARY}-{n}" for n in range(50)]
     results: list[tuple[int, int]] = []
     threads = [
@@ -152,7 +152,7 @@ def test_sealing_may_be_stopped_at_any_row(
 
 def test_a_new_key_takes_over_and_the_old_one_may_go(keys: Path, url: str) -> None:
     engine, sealer = open_database(url), Sealer(keys)
-    store = Store(engine, sealer)
+    store = SessionTables(engine, sealer)
     store.add([session(1)], None, "", ENV)
     old = max(read_keys(keys))
     assert make_key(keys) > old
@@ -160,17 +160,17 @@ def test_a_new_key_takes_over_and_the_old_one_may_go(keys: Path, url: str) -> No
     fresh = Sealer(keys)
     assert seal_all(engine, fresh) == (1, 0)
     (keys / f"variables-{old}.key").unlink()
-    assert Store(engine, Sealer(keys)).env(session(1).id) == ENV
+    assert SessionTables(engine, Sealer(keys)).env(session(1).id) == ENV
     assert store.env(session(1).id) == ENV, "a process that runs finds the new key by itself"
 
 
 def test_without_its_key_nothing_but_the_values_is_lost(keys: Path, url: str) -> None:
     engine = open_database(url)
-    store, presets = Store(engine, Sealer(keys)), PresetTable(engine, Sealer(keys))
+    store, presets = SessionTables(engine, Sealer(keys)), PresetTables(engine, Sealer(keys))
     store.add([session(1)], None, "", ENV)
     presets.save("alice", Preset("mine", {"env": ENV}, NOON), False, 100)
     shutil.move(keys, keys.with_name("away"))
-    store, presets = Store(engine, Sealer(keys)), PresetTable(engine, Sealer(keys))
+    store, presets = SessionTables(engine, Sealer(keys)), PresetTables(engine, Sealer(keys))
     for act in (
         lambda: store.env(session(1).id),
         lambda: presets.get("alice", "mine"),
@@ -182,7 +182,7 @@ def test_without_its_key_nothing_but_the_values_is_lost(keys: Path, url: str) ->
     assert store.get(session(3).id) is not None
     assert [p.name for p in presets.all("alice")] == ["mine"]
     new = make_key(keys)
-    store, sealer = Store(engine, Sealer(keys)), Sealer(keys)
+    store, sealer = SessionTables(engine, Sealer(keys)), Sealer(keys)
     with pytest.raises(Unreadable, match="put it back"):
         store.env(session(1).id)
     assert seal_all(engine, sealer) == (1, 2)  # the mark of session 3's key, which was in clear
@@ -193,7 +193,7 @@ def test_without_its_key_nothing_but_the_values_is_lost(keys: Path, url: str) ->
 
 
 def test_values_are_forgotten_some_time_after_the_end(keys: Path, url: str) -> None:
-    store = Store(open_database(url), Sealer(keys))
+    store = SessionTables(open_database(url), Sealer(keys))
     for number, ended in ((1, NOON), (2, NOON + timedelta(days=20)), (3, None)):
         store.add([session(number)], None, "", ENV)
         if ended:

@@ -10,18 +10,18 @@ import pytest
 
 from portal.errors import Unavailable
 from portal.services import owner_queue
-from portal.services.owner_queue import OwnerWork, at_once
+from portal.services.owner_queue import OwnerQueue, run_now
 from tests.cluster import wait_for
 
 
 @pytest.fixture
-def work() -> OwnerWork:
-    found = OwnerWork(3)
+def work() -> OwnerQueue:
+    found = OwnerQueue(3)
     found.start()
     return found
 
 
-def test_a_slow_owner_makes_only_himself_wait(work: OwnerWork) -> None:
+def test_a_slow_owner_makes_only_himself_wait(work: OwnerQueue) -> None:
     hold, done = threading.Event(), []
     for number in range(10):
         work("bob", f"slow {number}", lambda: hold.wait(10))
@@ -31,7 +31,7 @@ def test_a_slow_owner_makes_only_himself_wait(work: OwnerWork) -> None:
     hold.set()
 
 
-def test_nothing_is_done_twice_at_once(work: OwnerWork) -> None:
+def test_nothing_is_done_twice_at_once(work: OwnerQueue) -> None:
     hold, begun = threading.Event(), []
 
     def act() -> None:
@@ -51,7 +51,7 @@ def test_nothing_is_done_twice_at_once(work: OwnerWork) -> None:
 
 
 def test_failures_bring_a_pause_that_success_ends(
-    work: OwnerWork, monkeypatch: pytest.MonkeyPatch
+    work: OwnerQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(owner_queue, "SLOW", 0.0)
     times: list[float] = []
@@ -77,7 +77,7 @@ def _more_than(times: list[float], number: int) -> bool:
     return len(times) > number
 
 
-def test_what_is_broken_is_noticed(work: OwnerWork) -> None:
+def test_what_is_broken_is_noticed(work: OwnerQueue) -> None:
     hold = threading.Event()
     work("bob", "hang", lambda: hold.wait(10))
     time.sleep(0.2)
@@ -89,12 +89,12 @@ def test_what_is_broken_is_noticed(work: OwnerWork) -> None:
 
 def test_without_lanes_it_is_done_at_once(caplog: pytest.LogCaptureFixture) -> None:
     done: list[int] = []
-    at_once("bob", "act", lambda: done.append(1))
+    run_now("bob", "act", lambda: done.append(1))
 
     def fail() -> None:
         raise Unavailable("no")
 
-    at_once("bob", "act", fail)
-    at_once("bob", "act", lambda: 1 / 0)
+    run_now("bob", "act", fail)
+    run_now("bob", "act", lambda: 1 / 0)
     assert done == [1]
     assert len(caplog.records) == 2

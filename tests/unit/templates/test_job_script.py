@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.job.batch_script import render
+from portal.core.job.batch_script import render_script
 from portal.core.job.description import JobDescription
 
 TEMPLATE = Path(__file__).parents[3] / "templates" / "job" / "session.sh.j2"
@@ -45,7 +45,7 @@ class Node:
 
     def options(self) -> list[str]:
         """The --mount options that the script's search comes to."""
-        text = render(JOB, TEMPLATE.read_text())
+        text = render_script(JOB, TEMPLATE.read_text())
         search = text.partition("# --- the job's own cgroup")[2].partition("# --- the container")[0]
         search = search.replace("/proc/self/", f"{self.root}/proc/")
         done = subprocess.run(
@@ -162,7 +162,7 @@ def test_no_group_of_its_own_shows_nothing(node: Node) -> None:
 
 
 def test_secret_is_only_in_the_open_file() -> None:
-    text = render(JOB, TEMPLATE.read_text())
+    text = render_script(JOB, TEMPLATE.read_text())
     assert text.index('exec 3< "$session/spec.json"') < text.index('rm -f -- "$session/spec.json"')
     assert "<&3 3<&-" in text
     assert "spec.json" not in text.partition("rm -f")[2].partition("\n")[2]

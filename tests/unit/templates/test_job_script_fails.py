@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.job.batch_script import render
+from portal.core.job.batch_script import render_script
 from portal.core.session.end_reasons import SCRIPT_FAILED, start_failure
 from tests.unit.templates.test_job_script import JOB, TEMPLATE
 
@@ -35,7 +35,7 @@ class Node:
     def run(self, gres: str = "") -> tuple[int, str]:
         """The script's exit code and log."""
         job = dataclasses.replace(JOB, image=str(self.image), toolkit=str(self.toolkit), gres=gres)
-        script = render(job, TEMPLATE.read_text())
+        script = render_script(job, TEMPLATE.read_text())
         script = script.replace("/run/slipway/", f"{self.home.parent}/slipway/")
         script = script.replace("export PATH=", f"export PATH={self.bin}:").replace(
             ". /etc/profile", "true"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from portal.web.body_timeout import WHOLE, Patience
+from portal.web.body_timeout import WHOLE, BodyTimeout
 from portal.web.wsgi_types import Environ, StartResponse
 
 
@@ -35,7 +35,7 @@ def _read_all(environ: Environ, _start: StartResponse) -> Iterable[bytes]:
 
 def _answer(it: tuple[socket.socket, socket.socket], length: int, seconds: float) -> bytes:
     environ: Environ = {"gunicorn.socket": it[0], "CONTENT_LENGTH": str(length)}
-    app = Patience(_read_all, seconds)
+    app = BodyTimeout(_read_all, seconds)
     return b"".join(app(environ, lambda *_words: lambda _data: None))
 
 
@@ -71,6 +71,6 @@ def test_short_ones_and_other_servers_need_no_watch(
 ) -> None:
     pair[1].sendall(b"12345")
     assert _answer(pair, 5, 0) == b"12345"
-    app = Patience(lambda _environ, _start: [b"here"], 0)
+    app = BodyTimeout(lambda _environ, _start: [b"here"], 0)
     assert list(app({"CONTENT_LENGTH": "99999999"}, lambda *_w: lambda _d: None)) == [b"here"]
     assert list(app({"CONTENT_LENGTH": "none"}, lambda *_w: lambda _d: None)) == [b"here"]

@@ -9,8 +9,8 @@ from flask import Flask
 from werkzeug.exceptions import TooManyRequests
 
 from portal.web import rate_limit, runner
-from portal.web.json import SoundJson
-from portal.web.rate_limit import Pace, Rate
+from portal.web.json import StrictJson
+from portal.web.rate_limit import Rate, RateLimiter
 
 RATE = Rate(per_second=1.0, at_once=3)
 
@@ -27,7 +27,7 @@ class Clock:
 
 def test_so_many_at_once_then_one_a_second() -> None:
     clock = Clock()
-    subject = Pace(clock)
+    subject = RateLimiter(clock)
     for _ in range(3):
         subject.take("a", RATE)
     with pytest.raises(TooManyRequests) as caught:
@@ -45,7 +45,7 @@ def test_so_many_at_once_then_one_a_second() -> None:
 
 def test_callers_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate_limit, "MOST_KEYS", 10)
-    subject = Pace(Clock())
+    subject = RateLimiter(Clock())
     for number in range(100):
         subject.take(str(number), RATE)
     assert len(subject._known) == 10
@@ -54,7 +54,7 @@ def test_callers_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_json_is_json() -> None:
     """L4: a guard where it is made, for what comes in by a way that nobody thought of."""
     app = Flask("x")
-    subject = SoundJson(app)
+    subject = StrictJson(app)
     found = subject.dumps({"a": [float("inf"), (float("nan"), 1.5)], "b": {"c": float("-inf")}})
     assert json.loads(found) == {"a": [None, [None, 1.5]], "b": {"c": None}}
 

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, flash, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
-from portal.core.admin.administration import CapsRequest, ImageRequest, mark, parse, parse_template
-from portal.core.admin.audit import WORDS, Entry, JournalFilter, of_day, read_cursor
+from portal.core.admin.administration import CapsRequest, ImageRequest, etag, parse, parse_template
+from portal.core.admin.audit import WORDS, AuditEvent, AuditFilter, day_bounds, read_cursor
 from portal.core.cluster.fgpu import GpuKind
 from portal.errors import FieldError, InvalidRequest, PortalError
 from portal.web.auth.browser import require_login
@@ -77,7 +77,7 @@ def new_template() -> ResponseReturnValue:
 def edit_template(name: str) -> ResponseReturnValue:
     """A template in its form."""
     found = services().administration.template(person(), name)
-    return _template_page(AdminForm(forms.template_values(found), mark(found)), name)
+    return _template_page(AdminForm(forms.template_values(found), etag(found)), name)
 
 
 def _template_page(form: AdminForm, name: str | None = None, status: int = 200) -> Response:
@@ -117,7 +117,7 @@ def _save_template(name: str | None, seen: str) -> ResponseReturnValue:
 def ask_drop_template(name: str) -> ResponseReturnValue:
     """Ask once more; scripts ask in a dialog instead."""
     found = services().administration.template(person(), name)
-    return _page("admin_delete.html", "templates", template=found, seen=mark(found))
+    return _page("admin_delete.html", "templates", template=found, seen=etag(found))
 
 
 @blueprint.post("/templates/<name>/delete")
@@ -153,7 +153,7 @@ def image(environment: str, version: str) -> ResponseReturnValue:
     """Who sees one image, in a form."""
     catalog = services().sessions.catalog()
     _, rule = services().administration.rule(person(), catalog, environment, version)
-    form = AdminForm(forms.image_values(rule), mark(rule))
+    form = AdminForm(forms.image_values(rule), etag(rule))
     return _image_page(form, environment, version)
 
 
@@ -194,7 +194,7 @@ def show_image(environment: str, version: str) -> ResponseReturnValue:
 def limits() -> ResponseReturnValue:
     """Slurm's limits with their commands, and the caps."""
     rules = services().administration.rules()
-    return _limits_page(AdminForm(forms.caps_values(rules), mark(rules)))
+    return _limits_page(AdminForm(forms.caps_values(rules), etag(rules)))
 
 
 def _limits_page(form: AdminForm, status: int = 200) -> Response:
@@ -223,7 +223,7 @@ def save_caps() -> ResponseReturnValue:
 def journal() -> ResponseReturnValue:
     """Who did what, newest first."""
     asked = {name: request.args.get(name, "").strip() for name in FILTERS}
-    entries: list[Entry] = []
+    entries: list[AuditEvent] = []
     following, problem, status = None, "", 200
     try:
         before = read_cursor(request.args.get("cursor"))
@@ -246,10 +246,10 @@ def journal() -> ResponseReturnValue:
     )
 
 
-def _filter(asked: Mapping[str, str]) -> JournalFilter:
-    since, until = of_day(asked["day"]) if asked["day"] else (None, None)
+def _filter(asked: Mapping[str, str]) -> AuditFilter:
+    since, until = day_bounds(asked["day"]) if asked["day"] else (None, None)
     plain = {name: asked[name] or None for name in ("who", "action", "text")}
-    return parse(JournalFilter, {**plain, "since": since, "until": until})
+    return parse(AuditFilter, {**plain, "since": since, "until": until})
 
 
 def _entered(names: tuple[str, ...]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from portal.core.apps.access import AppState, AppWish, OpenApp
+from portal.core.apps.access import AppOptions, AppState, OpenApp
 from portal.core.apps.catalog import AppSpec
 from portal.core.auth.person import Person
 from portal.core.session.end_reasons import app_trouble
@@ -116,13 +116,13 @@ def app_launcher(
     return AppLauncher(session, cards)
 
 
-def to_wish(form: Mapping[str, str]) -> AppWish:
+def to_options(form: Mapping[str, str]) -> AppOptions:
     """How a form wants an app opened; raises InvalidRequest for a port that is no number."""
     port = form.get("preferred_port", "").strip()
     # More digits than a port has are no port, and Python would read them for a while.
     if port and not (port.isascii() and port.isdigit() and len(port) <= 5):
         raise InvalidRequest([FieldError("preferred_port", "write the number of a port")])
-    return AppWish(
+    return AppOptions(
         public=True if "public" in form else None,
         port=int(port) if port else None,
         asked=form["asked"].strip() if "asked" in form else None,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from flask import Response, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
-from portal.core.apps.access import AppState, AppWish
-from portal.core.apps.ssh import KEY_FILE, KEY_FOLDER, Door
-from portal.core.session.pending_reasons import explain
+from portal.core.apps.access import AppOptions, AppState
+from portal.core.apps.ssh import KEY_FILE, KEY_FOLDER, SshEndpoint
+from portal.core.session.pending_reasons import explain_reason
 from portal.core.session.session import OVER, State
 from portal.errors import FieldError, InvalidRequest
 from portal.web.context import person, services
@@ -34,7 +34,7 @@ class Step:
     log: str = ""
 
 
-def step_of(door: Door) -> Step:
+def step_of(door: SshEndpoint) -> Step:
     """Put into words how far a session and its SSH server have come."""
     session, opened = door.session, door.opened
     if session.state in OVER or session.state is State.ENDING:
@@ -42,7 +42,7 @@ def step_of(door: Door) -> Step:
     if opened is None or not door.is_open:
         return Step(_CLOSED, "Nobody can connect with SSH until you open it.")
     if session.state in (State.SUBMITTING, State.PENDING):
-        reason = explain(session.pending_reason)
+        reason = explain_reason(session.pending_reason)
         return Step(CHIPS["PENDING"], f"It opens with the session. {reason.text}", moves=True)
     if session.state is State.STARTING:
         return Step(_STARTING, "The container is starting.", moves=True)
@@ -72,7 +72,7 @@ def open_ssh(session_id: str) -> ResponseReturnValue:
     """Open the door, at a port of one's choice if that is free."""
     wanted = request.form.get("preferred_port", "").strip()
     try:
-        services().ssh.open(person(), session_id, AppWish(port=_port(wanted)))
+        services().ssh.open(person(), session_id, AppOptions(port=_port(wanted)))
     except InvalidRequest as error:
         door = services().ssh.door(person(), session_id)
         return _page(door, error.errors[0].message, wanted, error.status)
@@ -112,7 +112,7 @@ def _port(text: str) -> int | None:
     return int(text) if text else None
 
 
-def _page(door: Door, problem: str = "", wanted: str = "", status: int = 200) -> Response:
+def _page(door: SshEndpoint, problem: str = "", wanted: str = "", status: int = 200) -> Response:
     tried = request.args.get("tried", "")
     taken = tried if door.port and tried.isdecimal() and tried != str(door.port) else ""
     page = render_template(

@@ -8,7 +8,7 @@ from flask.typing import ResponseReturnValue
 from portal.errors import InvalidRequest, NotFound
 from portal.web.context import person, services
 from portal.web.gate.links import enter_url
-from portal.web.pages.apps.cards import AppLauncher, app_launcher, to_wish
+from portal.web.pages.apps.cards import AppLauncher, app_launcher, to_options
 from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.paths import local_path
 
@@ -34,7 +34,7 @@ def _launcher(pad: AppLauncher, status: int = 200) -> Response:
 def open_app(session_id: str, app: str) -> ResponseReturnValue:
     """Start an app if need be, and go to its origin with a ticket."""
     try:
-        link = services().access.open_app(person(), session_id, app, to_wish(request.form))
+        link = services().access.open_app(person(), session_id, app, to_options(request.form))
     except InvalidRequest as error:
         values = request.form.to_dict()
         return _launcher(app_launcher(person(), session_id, app, values, error), error.status)

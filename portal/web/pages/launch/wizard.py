@@ -9,9 +9,9 @@ from functools import cached_property
 
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person
-from portal.core.cluster.effective_limits import Group
+from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.gpu_offers import GpuOffer
-from portal.core.cluster.usage import GroupUse
+from portal.core.cluster.usage import PartitionUsage
 from portal.core.launch.mounts import HOME, Folder
 from portal.core.launch.request import MAX_COUNT
 from portal.core.launch.templates import Template
@@ -19,7 +19,7 @@ from portal.core.policy import group_for, misfit
 from portal.core.site_rules import SiteRules
 from portal.core.units import fgpu_number
 from portal.errors import InvalidRequest, PortalError, Unavailable
-from portal.services.cluster import groups_of, use_of
+from portal.services.cluster import partitions_for_user, usage_for_user
 from portal.web.context import services
 from portal.web.pages.launch.form import (
     FGPU,
@@ -66,9 +66,9 @@ class LaunchForm:
     """The wizard: what may be chosen, what was entered, and what was wrong with it."""
 
     catalog: Catalog
-    open_to_me: Sequence[Group] | None
+    open_to_me: Sequence[UserPartition] | None
     """The resource groups that this person may use; None while none are known."""
-    uses: Mapping[str, GroupUse]
+    uses: Mapping[str, PartitionUsage]
     """What is free in each of them."""
     gpus: Mapping[str, Sequence[GpuOffer]]
     """What may be asked for of GPUs, in each of the groups that have some."""
@@ -107,12 +107,12 @@ class LaunchForm:
         return self.catalog.image(self.values.get("environment", ""), version)
 
     @property
-    def groups(self) -> Sequence[Group]:
+    def groups(self) -> Sequence[UserPartition]:
         """The resource groups to choose from."""
         return self.open_to_me or []
 
     @property
-    def group(self) -> Group | None:
+    def group(self) -> UserPartition | None:
         """The group whose bounds are shown: the chosen one, if it is open to this person."""
         usual = group_for(None, self.groups)
         names = [self.values.get("resource_group"), usual and usual.name]
@@ -129,7 +129,7 @@ class LaunchForm:
         """Whether there are GPUs to be told apart."""
         return len({offer.kind.name for offers in self.gpus.values() for offer in offers}) > 1
 
-    def gpu_bound(self, group: Group) -> str:
+    def gpu_bound(self, group: UserPartition) -> str:
         """The most of a GPU that a session may have in a group, and what is free of it."""
         amounts = [part.fgpu for offer in self.gpus.get(group.name, ()) for part in offer.amounts]
         if not amounts:
@@ -139,7 +139,7 @@ class LaunchForm:
         left = "" if free is None else f" · {fgpu_number(free)} free for you now"
         return f"up to {fgpu_number(max(amounts))} fGPU{left}"
 
-    def gpu_why(self, group: Group) -> str:
+    def gpu_why(self, group: UserPartition) -> str:
         """Why no session may have more of a GPU in a group."""
         return "; ".join(dict.fromkeys(offer.why for offer in self.gpus.get(group.name, ())))
 
@@ -171,8 +171,8 @@ def new_form(person: Person, given: Entered | None = None, folders: bool = False
     """The wizard for somebody; the list of their folders only on demand, as it takes its time."""
     catalog = services().administration.seen_by(person, services().sessions.catalog())
     status = services().sessions.status
-    groups, kinds = groups_of(status, person.name), services().sessions.gpus
-    found = {group.name: use_of(status, person.name, group.name) for group in groups or []}
+    groups, kinds = partitions_for_user(status, person.name), services().sessions.gpus
+    found = {group.name: usage_for_user(status, person.name, group.name) for group in groups or []}
     given = given or Entered(first_values(catalog))
     return LaunchForm(
         catalog=catalog,

@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 from flask import request
 
 from portal.core.auth.person import Person
-from portal.core.cluster.usage import GroupUse, SlurmStatus
+from portal.core.cluster.usage import PartitionUsage, SlurmStatus
 from portal.core.session.query import ListQuery, Page, Sort, read_leniently
-from portal.services.cluster import groups_of, use_of
+from portal.services.cluster import partitions_for_user, usage_for_user
 from portal.web.context import person, services
-from portal.web.pages.sessions.rows import Row, rows_for
+from portal.web.pages.sessions.rows import SessionView, session_views
 
 PAGE = 50
 """Sessions on one page."""
@@ -44,7 +44,7 @@ _FIRST = {sort.key: sort for sort in (
 
 
 @dataclass(frozen=True)
-class Board:
+class SessionListView:
     """The list as somebody's address asks for it."""
 
     query: ListQuery
@@ -54,7 +54,7 @@ class Board:
     page: Page
     counts: dict[str, int]
     status: SlurmStatus
-    use: GroupUse | None
+    use: PartitionUsage | None
 
     @property
     def tab(self) -> str:
@@ -62,9 +62,9 @@ class Board:
         return self.query.state or "running"
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[SessionView]:
         """The rows, dressed."""
-        return rows_for(self.person, self.page.sessions, self.status)
+        return session_views(self.person, self.page.sessions, self.status)
 
     def link(self, **changes: str | None) -> str:
         """The address of this list with changes, from its start unless a cursor is among them."""
@@ -115,7 +115,7 @@ class Board:
         if self.person.admin:
             known = [group.name for group in services().sessions.status.partitions()]
         else:
-            open_to = groups_of(services().sessions.status, self.person.name)
+            open_to = partitions_for_user(services().sessions.status, self.person.name)
             known = [group.name for group in open_to or []]
         return _with(self.query.resource_group, known)
 
@@ -130,7 +130,7 @@ def _with(chosen: str | None, known: list[str]) -> list[str]:
     return sorted({*known, *([chosen] if chosen else [])})
 
 
-def asked_for() -> Board:
+def asked_for() -> SessionListView:
     """The list that this request's address asks for."""
     who, story = person(), services().sessions
     values = {"state": "running", **request.args.to_dict()}
@@ -138,10 +138,10 @@ def asked_for() -> Board:
     if query.state is None:
         query = query.model_copy(update={"state": "running"})
     group = request.args.get("group") or None
-    use = use_of(story.status, who.name, group)
+    use = usage_for_user(story.status, who.name, group)
     if use is None:
-        group, use = None, use_of(story.status, who.name, None)
-    return Board(
+        group, use = None, usage_for_user(story.status, who.name, None)
+    return SessionListView(
         query=query,
         group=group,
         person=who,

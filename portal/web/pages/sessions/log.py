@@ -12,14 +12,14 @@ from portal.errors import Conflict, Unavailable
 from portal.web.context import person, services
 from portal.web.log_text import PIECE, TAIL, decode, stream, whole_lines
 from portal.web.pages.blueprint import blueprint
-from portal.web.pages.sessions.rows import rows_for
+from portal.web.pages.sessions.rows import session_views
 
 
 @blueprint.get("/sessions/<session_id>/log")
 def log(session_id: str) -> ResponseReturnValue:
     """The log's page; its text comes in pieces."""
     session = services().sessions.visible(person(), session_id)
-    row = rows_for(person(), [session])[0]
+    row = session_views(person(), [session])[0]
     return render_template("log.html", row=row, person=person())
 
 

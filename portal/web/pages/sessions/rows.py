@@ -41,7 +41,7 @@ REASON_CHIPS = dict.fromkeys(HELD, Chip("Held", "pause-fill", "wait")) | {
 
 
 @dataclass(frozen=True)
-class Row:
+class SessionView:
     """One session on the sessions page."""
 
     session: Session
@@ -124,13 +124,13 @@ class Row:
         return None if used is None or not memory_mb else min(used / 2**20 / memory_mb * 100, 100.0)
 
 
-def rows_for(
+def session_views(
     person: Person, sessions: Sequence[Session], status: SlurmStatus | None = None
-) -> list[Row]:
+) -> list[SessionView]:
     """Dress sessions for the page."""
     catalog = services().sessions.catalog()
     return [
-        Row(
+        SessionView(
             session,
             data,
             catalog.image(session.environment, session.version),

@@ -13,14 +13,14 @@ from portal.core.session.query import MAX_AT_ONCE
 from portal.errors import FieldError, InvalidRequest
 from portal.web.context import person, services
 from portal.web.pages.blueprint import blueprint, by_htmx
-from portal.web.pages.sessions.list_view import Board, asked_for
+from portal.web.pages.sessions.list_view import SessionListView, asked_for
 from portal.web.paths import here, local_path
 
 PARTS = ("_bars.html", "_tabs.html", "_rows.html")
 """What changes by itself; each has an element of its own on the page."""
 
 
-def _parts(board: Board) -> tuple[dict[str, Markup], str]:
+def _parts(board: SessionListView) -> tuple[dict[str, Markup], str]:
     """The parts that change by themselves, and a mark that changes when anything in them does."""
     parts = {
         name[1:-5]: Markup(  # noqa: S704 - rendered by our own template just now

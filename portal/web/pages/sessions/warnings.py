@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from flask import Flask, g
 
-from portal.core.session.idle import Unused, unused, warning_span
+from portal.core.session.idle import IdleNotice, idle_notice, warning_span
 from portal.core.session.session import Session
 from portal.core.session.status import ENDS_SOON, ends_soon
 from portal.core.site_rules import SiteRules
@@ -15,18 +15,18 @@ from portal.web.context import person, services
 
 
 @dataclass(frozen=True)
-class Ending:
+class EndingSession:
     """One's own session that ends soon, and how many minutes more it could get."""
 
     session: Session
     more: int
 
 
-def ending_sessions() -> list[Ending]:
+def ending_sessions() -> list[EndingSession]:
     """Of whoever asks, the next one first."""
     sessions, before = services().sessions, services().clock() + ENDS_SOON
     found = sessions.store.ending(person().name, before)
-    return [Ending(session, sessions.extension(session)) for session in found]
+    return [EndingSession(session, sessions.extension(session)) for session in found]
 
 
 def is_ending(session: Session) -> bool:
@@ -34,7 +34,7 @@ def is_ending(session: Session) -> bool:
     return ends_soon(session, services().clock())
 
 
-def unused_sessions() -> list[tuple[Session, Unused]]:
+def unused_sessions() -> list[tuple[Session, IdleNotice]]:
     """Those of whoever asks that end soon since nobody uses them, the next one first."""
     rules = _rules()
     if rules.idle_minutes is None:
@@ -46,9 +46,9 @@ def unused_sessions() -> list[tuple[Session, Unused]]:
     return sorted(warned, key=lambda one: (one[1].ends, one[0].id))
 
 
-def unused_of(session: Session) -> Unused | None:
+def unused_of(session: Session) -> IdleNotice | None:
     """What to say of a session that nobody uses."""
-    return unused(session, _rules(), services().clock())
+    return idle_notice(session, _rules(), services().clock())
 
 
 def _rules() -> SiteRules:

@@ -13,7 +13,7 @@ from sqlalchemy import event
 from sqlmodel import delete
 
 from portal.adapters.db.migrate import upgrade
-from portal.adapters.db.sessions import Store, open_database
+from portal.adapters.db.sessions import SessionTables, open_database
 from portal.adapters.db.tables import SessionRow
 from portal.core.session.query import ListQuery, Page, Sort
 from portal.core.session.session import Session, State
@@ -40,27 +40,27 @@ def session(number: int, **changes: object) -> Session:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+def store(tmp_path_factory: pytest.TempPathFactory) -> SessionTables:
     """A store whose tables the migrations made."""
     url = f"sqlite:///{tmp_path_factory.mktemp('listing')}/test.db"
     upgrade(url)
-    return Store(open_database(url))
+    return SessionTables(open_database(url))
 
 
 @pytest.fixture(autouse=True)
-def empty(store: Store) -> Iterator[None]:
+def empty(store: SessionTables) -> Iterator[None]:
     """Each test begins with an empty list."""
     yield
     clear(store)
 
 
-def clear(store: Store) -> None:
+def clear(store: SessionTables) -> None:
     """Forget all sessions."""
     with store._engine.begin() as connection:
         connection.execute(delete(SessionRow))
 
 
-def fill(store: Store, sessions: list[Session]) -> None:
+def fill(store: SessionTables, sessions: list[Session]) -> None:
     """Store sessions of whoever."""
     if sessions:
         store.add(sessions, None, "", {})
@@ -102,7 +102,11 @@ def shown_key(sort: Sort, row: Session) -> Any:
     limit=st.integers(1, 4),
 )
 def test_paging_shows_each_row_once_even_while_rows_come_in(
-    store: Store, rows: list[dict[str, Any]], late: list[dict[str, Any]], sort: Sort, limit: int
+    store: SessionTables,
+    rows: list[dict[str, Any]],
+    late: list[dict[str, Any]],
+    sort: Sort,
+    limit: int,
 ) -> None:
     clear(store)
     before = [session(number, **values) for number, values in enumerate(rows)]
@@ -126,7 +130,7 @@ def test_paging_shows_each_row_once_even_while_rows_come_in(
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(rows=st.lists(made, max_size=14), sort=st.sampled_from(Sort), limit=st.integers(1, 4))
 def test_the_way_back_shows_the_same_pages(
-    store: Store, rows: list[dict[str, Any]], sort: Sort, limit: int
+    store: SessionTables, rows: list[dict[str, Any]], sort: Sort, limit: int
 ) -> None:
     clear(store)
     fill(store, [session(number, **values) for number, values in enumerate(rows)])
@@ -151,7 +155,7 @@ FOUND = session(
     "words",
     ["train", "TRAIN", "n7", "4711", "471", "gpu_fast", "python", "2.2", "0000000", "train gpu 47"],
 )
-def test_the_search_finds(store: Store, words: str) -> None:
+def test_the_search_finds(store: SessionTables, words: str) -> None:
     fill(store, [FOUND])
     assert store.listing(ListQuery(q=words, owner="alice")).sessions == (FOUND,)
 
@@ -159,12 +163,12 @@ def test_the_search_finds(store: Store, words: str) -> None:
 @pytest.mark.parametrize(
     "words", ["tr%ng", "gpu-fast", "_raining", "711", "abcdef", "alice", "train cobol", "\\", "/"]
 )
-def test_the_search_does_not_find(store: Store, words: str) -> None:
+def test_the_search_does_not_find(store: SessionTables, words: str) -> None:
     fill(store, [FOUND])
     assert store.listing(ListQuery(q=words, owner="alice")).sessions == ()
 
 
-def test_owners_are_found_among_everybodys_only(store: Store) -> None:
+def test_owners_are_found_among_everybodys_only(store: SessionTables) -> None:
     fill(store, [FOUND, session(2, owner="bob")])
     assert store.listing(ListQuery(q="ali")).sessions == (FOUND,)
 
@@ -179,7 +183,7 @@ def test_owners_are_found_among_everybodys_only(store: Store) -> None:
         ({"environment": "jul"}, set()),
     ],
 )
-def test_filters(store: Store, wanted: dict[str, Any], names: set[str]) -> None:
+def test_filters(store: SessionTables, wanted: dict[str, Any], names: set[str]) -> None:
     fill(
         store,
         [
@@ -193,14 +197,14 @@ def test_filters(store: Store, wanted: dict[str, Any], names: set[str]) -> None:
     assert {row.name for row in store.listing(ListQuery(**wanted)).sessions} == names
 
 
-def test_counts_and_owners(store: Store) -> None:
+def test_counts_and_owners(store: SessionTables) -> None:
     fill(store, [session(1), session(2, state=State.FAILED), session(3, owner="bob")])
     assert store.counts("alice") == {State.PENDING: 1, State.FAILED: 1}
     assert store.counts(None) == {State.PENDING: 2, State.FAILED: 1}
     assert store.owners() == ["alice", "bob"]
 
 
-def plans(store: Store, ask: Callable[[], object]) -> list[list[str]]:
+def plans(store: SessionTables, ask: Callable[[], object]) -> list[list[str]]:
     """How the database goes about each query."""
     asked: list[tuple[str, Any]] = []
 
@@ -222,7 +226,9 @@ def plans(store: Store, ask: Callable[[], object]) -> list[list[str]]:
 
 @pytest.mark.parametrize("owner", ["alice", None])
 @pytest.mark.parametrize("state", ["running", "finished", "other"])
-def test_open_pages_read_only_what_they_show(store: Store, owner: str | None, state: str) -> None:
+def test_open_pages_read_only_what_they_show(
+    store: SessionTables, owner: str | None, state: str
+) -> None:
     query = ListQuery.model_validate({"state": state, "owner": owner})
     (page,) = plans(store, lambda: store.listing(query))
     assert page[0].startswith("SEARCH session USING INDEX")

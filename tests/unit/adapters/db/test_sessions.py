@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 from sqlmodel import SQLModel
 
 from portal.adapters.db.migrate import upgrade
-from portal.adapters.db.sessions import Store, open_database
+from portal.adapters.db.sessions import SessionTables, open_database
 from portal.adapters.db.tables import SessionRow
 from portal.core.session.query import ListQuery
 from portal.core.session.session import LIVE, Session, State
@@ -39,14 +39,14 @@ def session(number: int, **changes: object) -> Session:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(tmp_path: Path) -> SessionTables:
     """A store whose tables the migrations made."""
     url = f"sqlite:///{tmp_path}/test.db"
     upgrade(url)
-    return Store(open_database(url))
+    return SessionTables(open_database(url))
 
 
-def test_the_table_keeps_every_field_of_a_session(store: Store) -> None:
+def test_the_table_keeps_every_field_of_a_session(store: SessionTables) -> None:
     assert set(SessionRow.model_fields) == set(Session.model_fields)
     full = session(1, started=NOON, port=1, cpu_percent=1.5, pending_reason="Priority")
     store.add([full], None, "", {})
@@ -77,7 +77,7 @@ def test_migrations_make_the_tables_that_the_code_uses(tmp_path: Path) -> None:
     assert tables[0] == tables[1]
 
 
-def test_change_only_from_the_expected_state(store: Store) -> None:
+def test_change_only_from_the_expected_state(store: SessionTables) -> None:
     store.add([session(1)], None, "", {})
     assert store.change(session(1).id, {State.RUNNING}, node="n1") is None
     changed = store.change(session(1).id, LIVE, node="n1", state=State.RUNNING)
@@ -85,7 +85,7 @@ def test_change_only_from_the_expected_state(store: Store) -> None:
     assert (changed.node, changed.state) == ("n1", State.RUNNING)
 
 
-def test_of_many_at_once_one_wins(store: Store) -> None:
+def test_of_many_at_once_one_wins(store: SessionTables) -> None:
     store.add([session(1)], None, "", {})
     wins: list[object] = []
 
@@ -101,7 +101,7 @@ def test_of_many_at_once_one_wins(store: Store) -> None:
     assert len(wins) == 1
 
 
-def test_one_key_of_many_at_once_makes_one_session(store: Store) -> None:
+def test_one_key_of_many_at_once_makes_one_session(store: SessionTables) -> None:
     made: list[str] = []
 
     def race(number: int) -> None:
@@ -116,7 +116,7 @@ def test_one_key_of_many_at_once_makes_one_session(store: Store) -> None:
     assert len(store.live()) == 1
 
 
-def test_pages_hold_each_session_once(store: Store) -> None:
+def test_pages_hold_each_session_once(store: SessionTables) -> None:
     for number in range(25):
         store.add([session(number)], None, "", {})
     store.add([session(99, owner="bob")], None, "", {})
@@ -136,7 +136,7 @@ def test_pages_hold_each_session_once(store: Store) -> None:
 
 def test_an_error_of_the_database_repeats_no_value(tmp_path: Path) -> None:
     """L3: what is logged of it has neither in its words."""
-    store = Store(open_database(f"sqlite:///{tmp_path}/empty.db"))
+    store = SessionTables(open_database(f"sqlite:///{tmp_path}/empty.db"))
     with pytest.raises(OperationalError) as failed:
         store.add([session(1, end_text="CANARY-4711")], None, "", {})
     assert "no such table: session" in str(failed.value)

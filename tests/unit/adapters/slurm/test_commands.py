@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from portal.adapters.slurm.commands import (
-    SurpriseError,
+    UnexpectedOutput,
     expand_nodes,
     is_job_id,
     parse_minutes,
@@ -91,7 +91,7 @@ def test_the_queue_is_asked_without_anything_that_users_write() -> None:
     "text", ["1\x1f2\n", "7\x1fa\x1fDANCING\x1f\x1f\x1f1\x1f1\x1f1\x1f0\x1fmain\x1f1\x1f\n"]
 )
 def test_a_surprise_is_not_guessed_at(text: str) -> None:
-    with pytest.raises(SurpriseError):
+    with pytest.raises(UnexpectedOutput):
         squeue_parse(text)
 
 

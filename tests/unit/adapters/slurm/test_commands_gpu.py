@@ -7,7 +7,7 @@ import pytest
 from portal.adapters.slurm.commands import amount, node_gpus, nodes_parse, sinfo_parse, squeue_parse
 from portal.core.cluster.inventory import NodeGpus
 from portal.core.cluster.jobs import JobReport
-from portal.core.cluster.limits import Amount
+from portal.core.cluster.limits import Tres
 from tests.paths import RECORDED
 
 VERSIONS = ("24.11", "26.05")
@@ -61,13 +61,13 @@ def test_a_group_has_the_most_of_each_kind_that_one_node_has() -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("cpu=1,mem=100M,node=1,billing=1,gres/shard=2", Amount(1, 100, 2)),
-        ("cpu=1,mem=100M,node=1,gres/gpu:a100=1,gres/gpu=1", Amount(1, 100, None, 1)),
-        ("gres/shard=0", Amount(shards=0)),
-        ("gres/shard:a100=2", Amount()),
+        ("cpu=1,mem=100M,node=1,billing=1,gres/shard=2", Tres(1, 100, 2)),
+        ("cpu=1,mem=100M,node=1,gres/gpu:a100=1,gres/gpu=1", Tres(1, 100, None, 1)),
+        ("gres/shard=0", Tres(shards=0)),
+        ("gres/shard:a100=2", Tres()),
     ],
 )
-def test_amounts_of_gpus(text: str, found: Amount) -> None:
+def test_amounts_of_gpus(text: str, found: Tres) -> None:
     assert amount(text) == found
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from portal.adapters.slurm.commands import SurpriseError, amount, nodes_parse, squeue_parse
+from portal.adapters.slurm.commands import UnexpectedOutput, amount, nodes_parse, squeue_parse
 from portal.adapters.slurm.sacctmgr import Printed, limits
 from portal.core.cluster.effective_limits import bounds
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.jobs import JobState
-from portal.core.cluster.limits import Amount, Association, Entry, Limits
+from portal.core.cluster.limits import Association, Limits, PartitionAccess, Tres
 from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded, roles
 
 
@@ -38,16 +38,16 @@ def test_limits(version: str) -> None:
     assert found.default_accounts["alice"] == "research"
     people = {a.user: a for a in found.associations if a.user}
     assert people["alice"] == Association(
-        "research", "alice", qos=("normal",), default_qos="normal", group=Amount(cpus=20),
-        job=Amount(cpus=8), jobs=7, minutes=240,
+        "research", "alice", qos=("normal",), default_qos="normal", group=Tres(cpus=20),
+        job=Tres(cpus=8), jobs=7, minutes=240,
     )  # fmt: skip
-    assert people["bob"].node == Amount(memory_mb=1500)
+    assert people["bob"].node == Tres(memory_mb=1500)
     (account,) = (a for a in found.associations if a.account == "research" and not a.user)
-    assert (account.parent, account.group) == ("root", Amount(40, 1024 * 1024))
+    assert (account.parent, account.group) == ("root", Tres(40, 1024 * 1024))
     (normal,) = (q for q in found.qos if q.name == "normal")
-    assert (normal.user, normal.job) == (Amount(3, 3072), Amount(cpus=2))
+    assert (normal.user, normal.job) == (Tres(3, 3072), Tres(cpus=2))
     assert (normal.jobs, normal.minutes) == (9, 2880)
-    assert found.partitions == (Entry("main"),)
+    assert found.partitions == (PartitionAccess("main"),)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -71,14 +71,14 @@ def test_whom_a_partition_lets_in() -> None:
         "MaxCPUsPerNode=12 MaxMemPerNode=64000\n"
     )
     (entry,) = limits(replace(printed(VERSIONS[0]), entries=line)).partitions
-    assert entry == Entry(
-        "gpu", "gpu-qos", ("physics", "bio"), (), (), ("debug",), Amount(12, 64_000)
+    assert entry == PartitionAccess(
+        "gpu", "gpu-qos", ("physics", "bio"), (), (), ("debug",), Tres(12, 64_000)
     )
 
 
 @pytest.mark.parametrize("field", ["config", "associations", "qos", "users", "entries"])
 def test_surprises_raise(field: str) -> None:
-    with pytest.raises(SurpriseError):
+    with pytest.raises(UnexpectedOutput):
         limits(replace(printed(VERSIONS[0]), **{field: "sacctmgr: what a surprise\n"}))
 
 
@@ -116,14 +116,14 @@ def test_nodes_that_take_no_jobs(state: str, usable: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("cpu=3,mem=3G", Amount(3, 3072)),
-        ("mem=1500M", Amount(None, 1500)),
-        ("mem=2T,node=1", Amount(None, 2 * 1024 * 1024)),
-        ("mem=0.50G,cpu=1", Amount(1, 512)),
-        ("cpu=8,gres/gpu=1", Amount(8, gpus=1)),
-        ("cpu=UNLIMITED,mem=UNLIMITED", Amount()),
-        ("", Amount()),
+        ("cpu=3,mem=3G", Tres(3, 3072)),
+        ("mem=1500M", Tres(None, 1500)),
+        ("mem=2T,node=1", Tres(None, 2 * 1024 * 1024)),
+        ("mem=0.50G,cpu=1", Tres(1, 512)),
+        ("cpu=8,gres/gpu=1", Tres(8, gpus=1)),
+        ("cpu=UNLIMITED,mem=UNLIMITED", Tres()),
+        ("", Tres()),
     ],
 )
-def test_amounts(text: str, found: Amount) -> None:
+def test_amounts(text: str, found: Tres) -> None:
     assert amount(text) == found

@@ -14,7 +14,7 @@ import paramiko
 import pytest
 
 from portal.adapters.ssh import command
-from portal.adapters.ssh.command import Completed, Conversation, NotInTime, Unresponsive
+from portal.adapters.ssh.command import CommandTimeout, Completed, RemoteCommand, Unresponsive
 
 
 class ShellChannel:
@@ -137,7 +137,7 @@ class Talk:
         self._startup.write_text(startup + "\n", encoding="utf-8")
         channel = ShellChannel(self._startup)
         self._channels.append(channel)
-        return Conversation(channel, most).run(argv, stdin, seconds)
+        return RemoteCommand(channel, most).run(argv, stdin, seconds)
 
     def end(self) -> None:
         """Hang up everywhere."""
@@ -211,7 +211,7 @@ def test_noise_ends_in_plain_words(
 )
 def test_a_command_has_a_deadline_and_a_limit(talk: Talk, script: str) -> None:
     begun = time.monotonic()
-    with pytest.raises(NotInTime):
+    with pytest.raises(CommandTimeout):
         talk("", "sh", "-c", script, seconds=1)
     assert time.monotonic() - begun < 2
 

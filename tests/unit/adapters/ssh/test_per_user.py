@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from portal.adapters.ssh.per_user import LONGEST_PAUSE, PATIENT, SLOW, Bounds, Turns
+from portal.adapters.ssh.per_user import LONGEST_PAUSE, PATIENT, SLOW, ThrottleLimits, UserThrottle
 from portal.errors import Unavailable
 
-BOUNDS = Bounds(at_once=2, waiting=1, seconds=0.2)
+BOUNDS = ThrottleLimits(at_once=2, waiting=1, seconds=0.2)
 AGAIN = "again in {seconds}"
 
 
@@ -31,12 +31,12 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def turns(clock: Clock) -> Turns:
-    return Turns(BOUNDS, AGAIN, clock)
+def turns(clock: Clock) -> UserThrottle:
+    return UserThrottle(BOUNDS, AGAIN, clock)
 
 
 def test_one_may_wait_and_gets_the_next_turn() -> None:
-    turns, order = Turns(Bounds(1, 1, 5.0), AGAIN), []
+    turns, order = UserThrottle(ThrottleLimits(1, 1, 5.0), AGAIN), []
     entered, leave = threading.Event(), threading.Event()
 
     def first() -> None:
@@ -63,7 +63,7 @@ def test_one_may_wait_and_gets_the_next_turn() -> None:
     assert order == ["first", "second"]
 
 
-def test_nobody_queues_behind_what_is_slow(turns: Turns, clock: Clock) -> None:
+def test_nobody_queues_behind_what_is_slow(turns: UserThrottle, clock: Clock) -> None:
     with turns.turn("bob"), turns.turn("bob"):
         clock.now += PATIENT + 1
         begun = time.monotonic()
@@ -74,7 +74,7 @@ def test_nobody_queues_behind_what_is_slow(turns: Turns, clock: Clock) -> None:
             pass
 
 
-def test_pauses_grow_and_end(turns: Turns, clock: Clock) -> None:
+def test_pauses_grow_and_end(turns: UserThrottle, clock: Clock) -> None:
     pauses = []
     for _ in range(8):
         turns.strike("bob")
@@ -93,7 +93,7 @@ def test_pauses_grow_and_end(turns: Turns, clock: Clock) -> None:
         pass
 
 
-def test_what_ends_late_counts_too(turns: Turns, clock: Clock) -> None:
+def test_what_ends_late_counts_too(turns: UserThrottle, clock: Clock) -> None:
     for expected in (0, 2, 4):
         with turns.turn("bob"):
             clock.now += SLOW + 1
@@ -101,7 +101,7 @@ def test_what_ends_late_counts_too(turns: Turns, clock: Clock) -> None:
         clock.now += expected
 
 
-def test_people_are_forgotten(turns: Turns, clock: Clock) -> None:
+def test_people_are_forgotten(turns: UserThrottle, clock: Clock) -> None:
     for number in range(100):
         with turns.turn(f"user{number}"):
             pass

@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from portal.adapters.ssh.command import NotInTime
+from portal.adapters.ssh.command import CommandTimeout
 from portal.adapters.ssh.transport import OURS, PEOPLE, Completed, SshTransport
 from portal.config import LoginSettings
 from portal.errors import Unavailable
@@ -76,15 +76,15 @@ def test_people_do_not_wait_for_each_other() -> None:
 
 
 def test_after_what_did_not_end_there_is_a_pause() -> None:
-    crowded = Crowded(0, NotInTime("it dripped"))
-    with pytest.raises(NotInTime):
+    crowded = Crowded(0, CommandTimeout("it dripped"))
+    with pytest.raises(CommandTimeout):
         crowded.run("bob", ["true"])
     with pytest.raises(Unavailable, match="Try again in 2 seconds"):
         crowded.run("bob", ["true"])
     crowded.error = None
     assert crowded.run("alice", ["true"]).code == 0
     # The portal's own accounts belong to the site: what fails there is nobody's fault.
-    crowded.error = NotInTime("Slurm thinks")
+    crowded.error = CommandTimeout("Slurm thinks")
     for _ in range(2):
-        with pytest.raises(NotInTime):
+        with pytest.raises(CommandTimeout):
             crowded.run("slipway-operator", ["true"])

@@ -9,10 +9,10 @@ from portal.core.admin.administration import (
     ImageRule,
     TemplateRequest,
     accounts_of,
-    check_people,
-    mark,
+    check_principals,
+    etag,
     parse,
-    visible,
+    visible_catalog,
 )
 from portal.core.cluster.gpu_offers import NO_GPUS
 from portal.core.cluster.limits import Association, Limits
@@ -59,7 +59,7 @@ def rule(seen_by: str, **more: tuple[str, ...]) -> ImageRule:
 )
 def test_who_sees_an_image(found: ImageRule, alice: bool, bob: bool) -> None:
     for user, sees in (("alice", alice), ("bob", bob)):
-        left = visible(user, CATALOG, [found], LIMITS)
+        left = visible_catalog(user, CATALOG, [found], LIMITS)
         assert (left.image("python", "3.13") is not None) is sees
         assert left.image("python", "3.12") is not None
         assert left.apps == CATALOG.apps
@@ -67,7 +67,9 @@ def test_who_sees_an_image(found: ImageRule, alice: bool, bob: bool) -> None:
 
 def test_while_slurm_was_not_read_accounts_let_in_nobody() -> None:
     assert accounts_of("alice", None) == frozenset()
-    left = visible("alice", CATALOG, [rule("some", accounts=("optics",), users=("bob",))], None)
+    left = visible_catalog(
+        "alice", CATALOG, [rule("some", accounts=("optics",), users=("bob",))], None
+    )
     assert left.image("python", "3.13") is None
 
 
@@ -97,15 +99,15 @@ def test_accounts_in_a_circle_end() -> None:
 )
 def test_a_rule_that_says_nothing_is_refused(data: dict[str, object], field: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        check_people(parse(ImageRequest, data), LIMITS)
+        check_principals(parse(ImageRequest, data), LIMITS)
     assert [e.field for e in caught.value.errors] == [field]
 
 
 def test_names_that_slurm_does_not_show_are_taken_on_trust() -> None:
     asked = parse(ImageRequest, {"seen_by": "some", "users": ["mallory", "mallory"]})
     assert asked.users == ("mallory",)
-    check_people(asked, None)
-    check_people(asked, Limits())
+    check_principals(asked, None)
+    check_principals(asked, Limits())
 
 
 @pytest.mark.parametrize(
@@ -166,9 +168,9 @@ def test_a_template_comes_back_as_it_was_written() -> None:
 
 def test_a_mark_changes_with_what_was_edited_and_not_with_the_order() -> None:
     template = Template(name="small", title="Small", cpus=1, memory_mb=2048)
-    assert mark(None) == ""
-    assert mark(template) == mark(template.model_copy(update={"place": 4}))
-    assert mark(template) != mark(template.model_copy(update={"cpus": 2}))
+    assert etag(None) == ""
+    assert etag(template) == etag(template.model_copy(update={"place": 4}))
+    assert etag(template) != etag(template.model_copy(update={"cpus": 2}))
 
 
 def test_the_cap_bounds_what_is_asked_and_the_usual_share() -> None:

@@ -9,13 +9,13 @@ import pytest
 
 from portal.core.apps.origins import (
     BAD_PORTS,
+    KnownOrigins,
     Origin,
+    OriginRequest,
     Origins,
-    Places,
+    OriginUse,
     PortChooser,
-    PortRules,
-    Seeker,
-    Use,
+    PortPolicy,
     choose_name,
     occupy,
 )
@@ -68,20 +68,24 @@ def test_the_list_is_the_standards() -> None:
 
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
-RULES = PortRules(per_person=2, quarantine=timedelta(days=30))
-LAB = Use("alice", "python", "3.13", "jupyterlab")
-ALICE = Seeker(LAB, "web", keep=True, open=False)
-PUBLIC = Seeker(replace(LAB, app="webapp"), "web", keep=False, open=True)
+RULES = PortPolicy(per_person=2, quarantine=timedelta(days=30))
+LAB = OriginUse("alice", "python", "3.13", "jupyterlab")
+ALICE = OriginRequest(LAB, "web", keep=True, open=False)
+PUBLIC = OriginRequest(replace(LAB, app="webapp"), "web", keep=False, open=True)
 
 
-def had(port: int, use: Use, days: int = 1, *, kept: bool = False, shared: bool = False) -> Origin:
+def had(
+    port: int, use: OriginUse, days: int = 1, *, kept: bool = False, shared: bool = False
+) -> Origin:
     """A port that was left so many days ago."""
     return Origin(str(port), use, kept, shared, "m", NOW - timedelta(days=days))
 
 
-def chooser(*known: Origin, taken: tuple[int, ...] = (), seeker: Seeker = ALICE) -> PortChooser:
+def chooser(
+    *known: Origin, taken: tuple[int, ...] = (), seeker: OriginRequest = ALICE
+) -> PortChooser:
     """Of the ports 1 to 3."""
-    places = Places({str(port) for port in taken}, {origin.label: origin for origin in known})
+    places = KnownOrigins({str(port) for port in taken}, {origin.label: origin for origin in known})
     return PortChooser([1, 2, 3], places, seeker, RULES, NOW)
 
 
@@ -130,7 +134,7 @@ def test_ones_own_port_then_a_new_one_then_one_that_was_long_left(
     ],
 )
 def test_a_wish_gets_no_further(
-    known: list[Origin], taken: tuple[int, ...], seeker: Seeker, words: str
+    known: list[Origin], taken: tuple[int, ...], seeker: OriginRequest, words: str
 ) -> None:
     """H1: naming a port gives nobody what they would not get otherwise."""
     assert chooser(*known, taken=taken, seeker=seeker).refusal(2).startswith(words)
@@ -157,9 +161,9 @@ def test_an_origin_is_marked_when_its_use_changes() -> None:
 def test_the_same_name_for_the_same_use_unless_somebody_is_there() -> None:
     name = Origin("ab" * 10, LAB, kept=True, shared=False, mark="", used=NOW)
     known = {name.label: name}
-    assert choose_name(Places(set(), known), ALICE) == name.label
-    assert choose_name(Places({name.label}, known), ALICE) is None
-    assert choose_name(Places(set(), known), replace(ALICE, keep=False)) is None
-    assert choose_name(Places(set(), known), replace(ALICE, use=BOBS)) is None
+    assert choose_name(KnownOrigins(set(), known), ALICE) == name.label
+    assert choose_name(KnownOrigins({name.label}, known), ALICE) is None
+    assert choose_name(KnownOrigins(set(), known), replace(ALICE, keep=False)) is None
+    assert choose_name(KnownOrigins(set(), known), replace(ALICE, use=BOBS)) is None
     port = {"2": had(2, LAB, kept=True)}
-    assert choose_name(Places(set(), port), ALICE) is None
+    assert choose_name(KnownOrigins(set(), port), ALICE) is None

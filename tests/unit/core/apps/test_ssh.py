@@ -11,7 +11,7 @@ import pytest
 
 from portal.core.apps.access import AppState, OpenApp
 from portal.core.apps.catalog import AppSpec
-from portal.core.apps.ssh import Door, find_private_key, read_host_key
+from portal.core.apps.ssh import SshEndpoint, find_private_key, read_host_key
 from portal.core.session.session import Session, State
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -26,13 +26,13 @@ def host_key(tmp_path: Path) -> Path:
     return file
 
 
-def door(details: str = "", shut: bool = False) -> Door:
+def door(details: str = "", shut: bool = False) -> SshEndpoint:
     session = Session(
         id=ID, name="otter", owner="alice", environment="python", version="3.13", cpus=1,
         memory_mb=600, state=State.RUNNING, created=NOW, submitted=NOW, token_hash="",
     )  # fmt: skip
     opened = OpenApp(ID, "ssh", "10203", AppState.READY, details=details, shut=shut)
-    return Door(
+    return SshEndpoint(
         session,
         AppSpec(name="ssh", title="SSH", kind="ssh", script="sshd"),
         opened,

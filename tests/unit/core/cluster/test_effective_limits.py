@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from portal.core.cluster.effective_limits import Group, bounds, groups_for
+from portal.core.cluster.effective_limits import UserPartition, bounds, partitions_for
 from portal.core.cluster.gpu_offers import NO_GPUS
 from portal.core.cluster.inventory import Partition
-from portal.core.cluster.limits import Amount, Association, Entry, Limits, Qos
+from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos, Tres
 from portal.core.launch.request import parse_launch
 from portal.core.policy import decide
 from portal.core.site_rules import SiteRules
@@ -27,7 +27,7 @@ LIMITS = Limits(
     default_accounts={"alice": "physics"},
     associations=(ALICE, PHYSICS, SCIENCE, Association("root")),
     qos=(NORMAL, Qos("long", minutes=9000)),
-    partitions=(Entry("main"), Entry("gpu")),
+    partitions=(PartitionAccess("main"), PartitionAccess("gpu")),
 )
 
 
@@ -35,14 +35,14 @@ def limits(
     alice: Association = ALICE,
     science: Association = SCIENCE,
     qos: tuple[Qos, ...] = (NORMAL,),
-    main: Entry | None = None,
+    main: PartitionAccess | None = None,
 ) -> Limits:
     """The same limits with some of them changed."""
     return replace(
         LIMITS,
         associations=(alice, PHYSICS, science),
         qos=qos,
-        partitions=(main or Entry("main"), Entry("gpu")),
+        partitions=(main or PartitionAccess("main"), PartitionAccess("gpu")),
     )
 
 
@@ -63,20 +63,20 @@ def test_without_limits_the_largest_node_bounds() -> None:
 @pytest.mark.parametrize(
     ("found", "value", "word"),
     [
-        (limits(qos=(Qos("normal", user=Amount(cpus=3)),)), 3, "QOS normal, MaxTRESPerUser"),
-        (limits(qos=(Qos("normal", job=Amount(cpus=2)),)), 2, "QOS normal, MaxTRESPerJob"),
-        (limits(qos=(Qos("normal", node=Amount(cpus=2)),)), 2, "QOS normal, MaxTRESPerNode"),
-        (limits(qos=(Qos("normal", account=Amount(cpus=5)),)), 5, "account physics"),
-        (limits(qos=(Qos("normal", group=Amount(cpus=6)),)), 6, "everybody in QOS normal"),
-        (limits(replace(ALICE, job=Amount(cpus=4))), 4, "account physics, MaxTRES"),
-        (limits(replace(ALICE, group=Amount(cpus=7))), 7, "your association"),
+        (limits(qos=(Qos("normal", user=Tres(cpus=3)),)), 3, "QOS normal, MaxTRESPerUser"),
+        (limits(qos=(Qos("normal", job=Tres(cpus=2)),)), 2, "QOS normal, MaxTRESPerJob"),
+        (limits(qos=(Qos("normal", node=Tres(cpus=2)),)), 2, "QOS normal, MaxTRESPerNode"),
+        (limits(qos=(Qos("normal", account=Tres(cpus=5)),)), 5, "account physics"),
+        (limits(qos=(Qos("normal", group=Tres(cpus=6)),)), 6, "everybody in QOS normal"),
+        (limits(replace(ALICE, job=Tres(cpus=4))), 4, "account physics, MaxTRES"),
+        (limits(replace(ALICE, group=Tres(cpus=7))), 7, "your association"),
         (
-            limits(science=replace(SCIENCE, group=Amount(cpus=1))),
+            limits(science=replace(SCIENCE, group=Tres(cpus=1))),
             1,
             "account science may use 1 core",
         ),
-        (limits(main=Entry("main", node=Amount(cpus=8))), 8, "a session in main"),
-        (limits(replace(ALICE, job=Amount(cpus=0))), 0, "0 cores"),
+        (limits(main=PartitionAccess("main", node=Tres(cpus=8))), 8, "a session in main"),
+        (limits(replace(ALICE, job=Tres(cpus=0))), 0, "0 cores"),
     ],
 )
 def test_every_kind_of_limit_bounds_and_says_whose(found: Limits, value: int, word: str) -> None:
@@ -86,11 +86,11 @@ def test_every_kind_of_limit_bounds_and_says_whose(found: Limits, value: int, wo
 
 
 def test_the_first_of_one_kind_counts_as_in_slurm() -> None:
-    alice = replace(ALICE, job=Amount(cpus=2), group=Amount(cpus=2))
-    normal = Qos("normal", job=Amount(cpus=9), group=Amount(cpus=12))
+    alice = replace(ALICE, job=Tres(cpus=2), group=Tres(cpus=2))
+    normal = Qos("normal", job=Tres(cpus=9), group=Tres(cpus=12))
     assert cpus(limits(alice, qos=(normal,)))[0] == 9  # the QOS goes before the association
-    own = Qos("main-qos", job=Amount(cpus=11))
-    entry = Entry("main", qos="main-qos")
+    own = Qos("main-qos", job=Tres(cpus=11))
+    entry = PartitionAccess("main", qos="main-qos")
     assert cpus(limits(alice, qos=(normal, own), main=entry))[0] == 11
     over = replace(normal, flags=("OverPartQOS",))
     assert cpus(limits(alice, qos=(over, own), main=entry))[0] == 9
@@ -98,7 +98,7 @@ def test_the_first_of_one_kind_counts_as_in_slurm() -> None:
 
 def test_time_and_memory_and_jobs() -> None:
     alice = replace(ALICE, minutes=60, jobs=4)
-    found = limits(alice, qos=(Qos("normal", user=Amount(memory_mb=3072)),))
+    found = limits(alice, qos=(Qos("normal", user=Tres(memory_mb=3072)),))
     own = bounds("alice", MAIN, found)
     assert own.minutes and (own.minutes.value, own.jobs and own.jobs.value) == (60, 4)
     assert own.memory_mb and "3 GB at once" in own.memory_mb.why
@@ -108,36 +108,36 @@ def test_time_and_memory_and_jobs() -> None:
 
 
 def test_limits_that_slurm_does_not_apply_bound_nothing() -> None:
-    found = replace(limits(qos=(Qos("normal", user=Amount(cpus=3)),)), enforced=())
+    found = replace(limits(qos=(Qos("normal", user=Tres(cpus=3)),)), enforced=())
     assert cpus(found)[0] == 16
-    assert [g.name for g in groups_for("stranger", [MAIN, GPU], found)] == ["main", "gpu"]
+    assert [g.name for g in partitions_for("stranger", [MAIN, GPU], found)] == ["main", "gpu"]
 
 
 @pytest.mark.parametrize(
     ("entry", "open_"),
     [
-        (Entry("main"), True),
-        (Entry("main", accounts=("physics", "chemistry")), True),
-        (Entry("main", accounts=("chemistry",)), False),
-        (Entry("main", not_accounts=("physics",)), False),
-        (Entry("main", allowed_qos=("long",)), False),
-        (Entry("main", not_qos=("normal",)), False),
+        (PartitionAccess("main"), True),
+        (PartitionAccess("main", accounts=("physics", "chemistry")), True),
+        (PartitionAccess("main", accounts=("chemistry",)), False),
+        (PartitionAccess("main", not_accounts=("physics",)), False),
+        (PartitionAccess("main", allowed_qos=("long",)), False),
+        (PartitionAccess("main", not_qos=("normal",)), False),
     ],
 )
-def test_only_partitions_that_let_one_in_are_offered(entry: Entry, open_: bool) -> None:
-    names = [group.name for group in groups_for("alice", [MAIN, GPU], limits(main=entry))]
+def test_only_partitions_that_let_one_in_are_offered(entry: PartitionAccess, open_: bool) -> None:
+    names = [group.name for group in partitions_for("alice", [MAIN, GPU], limits(main=entry))]
     assert names == (["main", "gpu"] if open_ else ["gpu"])
 
 
 def test_an_association_may_be_for_one_partition() -> None:
-    alice = replace(ALICE, partition="gpu", group=Amount(cpus=5))
-    (group,) = groups_for("alice", [MAIN, GPU], limits(alice))
+    alice = replace(ALICE, partition="gpu", group=Tres(cpus=5))
+    (group,) = partitions_for("alice", [MAIN, GPU], limits(alice))
     assert (group.name, group.max_cpus) == ("gpu", 5)
 
 
 def test_strangers_are_offered_nothing_and_told_so() -> None:
-    assert groups_for("bob", [MAIN, GPU], LIMITS) == []
-    assert len(groups_for("bob", [MAIN, GPU], None)) == 2
+    assert partitions_for("bob", [MAIN, GPU], LIMITS) == []
+    assert len(partitions_for("bob", [MAIN, GPU], None)) == 2
     request = parse_launch({"environment": "python", "resources": {"cpus": 1, "memory": "1g"}})
     with pytest.raises(InvalidRequest) as caught:
         decide(request, CATALOG, [], SiteRules(), NO_GPUS)
@@ -145,8 +145,8 @@ def test_strangers_are_offered_nothing_and_told_so() -> None:
 
 
 def test_a_refusal_names_the_field_and_whose_limit_it_is() -> None:
-    own = limits(qos=(Qos("normal", user=Amount(3, 3072), minutes=30),))
-    groups: list[Group] = groups_for("alice", [MAIN], own)
+    own = limits(qos=(Qos("normal", user=Tres(3, 3072), minutes=30),))
+    groups: list[UserPartition] = partitions_for("alice", [MAIN], own)
     wanted = {"environment": "python", "resources": {"cpus": 5, "memory": "4g"}, "time_limit": 31}
     with pytest.raises(InvalidRequest) as caught:
         decide(parse_launch(wanted), CATALOG, groups, SiteRules(), NO_GPUS)
@@ -159,8 +159,10 @@ def test_a_refusal_names_the_field_and_whose_limit_it_is() -> None:
 
 def test_what_the_site_hides_shuts_out_nobody() -> None:
     hidden = replace(LIMITS, associations=(Association("root", "root"),), default_accounts={})
-    hidden = replace(hidden, partitions=(Entry("main", accounts=("physics",)), Entry("gpu")))
-    assert len(groups_for("alice", [MAIN, GPU], hidden)) == 2
+    hidden = replace(
+        hidden, partitions=(PartitionAccess("main", accounts=("physics",)), PartitionAccess("gpu"))
+    )
+    assert len(partitions_for("alice", [MAIN, GPU], hidden)) == 2
 
 
 def test_circles_of_accounts_end() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from portal.core.cluster.effective_limits import groups_for
+from portal.core.cluster.effective_limits import partitions_for
 from portal.core.cluster.fgpu import GpuKind, Slice, to_number
 from portal.core.cluster.gpu_offers import NO_GPUS, Gpus
 from portal.core.cluster.inventory import NodeGpus, Partition
-from portal.core.cluster.limits import Amount, Association, Limits, Qos
+from portal.core.cluster.limits import Association, Limits, Qos, Tres
 from portal.core.launch.request import parse_launch
 from portal.core.launch.templates import Template
 from portal.core.policy import decide, misfit
@@ -20,7 +20,7 @@ from portal.core.site_rules import SiteRules
 from portal.errors import InvalidRequest
 from tests.fakes import CATALOG
 
-NO_LIMIT = Amount()
+NO_LIMIT = Tres()
 HALF = Fraction(1, 2)
 A100 = GpuKind("a100", "NVIDIA A100", 40_960, Fraction(1), Fraction(1, 4))
 H200 = GpuKind("h200", "NVIDIA H200", 143_360, HALF, HALF)
@@ -122,7 +122,7 @@ def test_a_group_that_is_not_there_is_the_only_thing_that_is_wrong() -> None:
     assert refusal(MAIN, GPU, group="nowhere", fgpu=1)[0] == "resource_group"
 
 
-def limits(user: Amount, account: Amount = NO_LIMIT) -> Limits:
+def limits(user: Tres, account: Tres = NO_LIMIT) -> Limits:
     """Limits of the QOS for each person, and of their account."""
     return Limits(
         ("associations", "limits"),
@@ -133,22 +133,22 @@ def limits(user: Amount, account: Amount = NO_LIMIT) -> Limits:
 
 
 def test_it_is_said_whose_limit_it_is_in_fgpu() -> None:
-    (group,) = groups_for("alice", [GPU], limits(Amount(shards=2, gpus=1), Amount(shards=3)))
+    (group,) = partitions_for("alice", [GPU], limits(Tres(shards=2, gpus=1), Tres(shards=3)))
     assert (group.max_shards, group.max_gpus) == (2, 1)
     said = "you may use 0.5 fGPU at once (QOS normal, MaxTRESPerUser)"
     assert refusal(group, fgpu=0.6) == ("resources.fgpu", said)
     said = "you may use 1 fGPU at once (QOS normal, MaxTRESPerUser)"
     assert refusal(group, fgpu=1.5, gpu_kind="h200") == ("resources.fgpu", said)
-    (group,) = groups_for("alice", [GPU], limits(Amount(), Amount(shards=3)))
+    (group,) = partitions_for("alice", [GPU], limits(Tres(), Tres(shards=3)))
     said = "account lab may use 0.75 fGPU at once (GrpTRES)"
     assert refusal(group, fgpu=1) == ("resources.fgpu", said)
 
 
 def test_whole_gpus_have_a_limit_of_their_own() -> None:
-    (group,) = groups_for("alice", [GPU], limits(Amount(gpus=1)))
+    (group,) = partitions_for("alice", [GPU], limits(Tres(gpus=1)))
     two = {"fgpu": 4, "gpu_kind": "h200"}
     assert refusal(group, **two)[1] == "you may use 2 fGPU at once (QOS normal, MaxTRESPerUser)"
-    (group,) = groups_for("alice", [GPU], limits(Amount(shards=1)))
+    (group,) = partitions_for("alice", [GPU], limits(Tres(shards=1)))
     found = grant(group, fgpu=0.125, gpu_kind="1g.18gb")
     assert found is not None  # Slurm counts no shards of it
 
@@ -159,7 +159,7 @@ def test_the_offers_of_a_group() -> None:
     assert [to_number(one.fgpu) for one in h200.amounts] == [0.5, 1, 1.5, 2, 4]
     assert [one.memory_mb for one in mig.amounts] == [18_432]
     assert SITE.offers(MAIN) == []
-    (group,) = groups_for("alice", [GPU], limits(Amount(shards=0)))
+    (group,) = partitions_for("alice", [GPU], limits(Tres(shards=0)))
     assert [offer.kind for offer in SITE.offers(group)] == [MIG]
 
 

@@ -11,8 +11,15 @@ from portal.core.cluster.fgpu import GpuKind, of_gres
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.inventory import Node, NodeGpus
 from portal.core.cluster.jobs import JobReport, JobState
-from portal.core.cluster.limits import Amount, Association, Entry, Limits, Qos
-from portal.core.cluster.usage import Holding, Meter, Use, held_back, measure, meters
+from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos, Tres
+from portal.core.cluster.usage import (
+    Allocation,
+    ClusterUsage,
+    Meter,
+    limit_reached,
+    measure_usage,
+    usage_meters,
+)
 
 HALF = Fraction(1, 2)
 A100 = GpuKind("a100", "A100", 40_960, Fraction(1), Fraction(1, 4))
@@ -35,7 +42,7 @@ def job(user: str = "alice", node: str = "n1", shards: int = 0, gpus: int = 0) -
     )  # fmt: skip
 
 
-def limits(user: Amount, account: Amount) -> Limits:
+def limits(user: Tres, account: Tres) -> Limits:
     """Limits of each person and of their account."""
     return Limits(
         ("associations", "limits"),
@@ -46,46 +53,49 @@ def limits(user: Amount, account: Amount) -> Limits:
             Association("lab", group=account),
         ),
         (Qos("normal", user=user),),
-        (Entry("main"),),
+        (PartitionAccess("main"),),
     )
 
 
-def bar(use: Use, user: Amount | None = None, account: Amount | None = None) -> Meter[float]:
+def bar(use: ClusterUsage, user: Tres | None = None, account: Tres | None = None) -> Meter[float]:
     """Alice's bar in main."""
-    found = limits(user or Amount(), account or Amount())
-    meter = meters("alice", "main", found, use)[2]
+    found = limits(user or Tres(), account or Tres())
+    meter = usage_meters("alice", "main", found, use)[2]
     assert meter is not None
     return meter
 
 
 def test_a_group_without_gpus_has_two_bars() -> None:
-    assert meters("alice", "main", None, measure([job(shards=1)], [PLAIN], SITE))[2] is None
-    assert meters("alice", "main", None, Use())[2] is None
+    assert (
+        usage_meters("alice", "main", None, measure_usage([job(shards=1)], [PLAIN], SITE))[2]
+        is None
+    )
+    assert usage_meters("alice", "main", None, ClusterUsage())[2] is None
 
 
 def test_shards_are_shown_in_fgpu() -> None:
     nodes = [ONE, PLAIN]
-    assert bar(measure([], nodes, SITE)) == Meter(0, 2, 2)
-    shared = measure([job(shards=1), job("bob", shards=2)], nodes, SITE)
+    assert bar(measure_usage([], nodes, SITE)) == Meter(0, 2, 2)
+    shared = measure_usage([job(shards=1), job("bob", shards=2)], nodes, SITE)
     assert bar(shared) == Meter(0.5, 2, 0.5)
     assert (bar(shared).upper, bar(shared).lower) == (25.0, 50.0)
-    assert shared.holdings[0] == Holding("alice", "lab", "normal", "main", 1, 1024, 1, 0, 0.5)
+    assert shared.holdings[0] == Allocation("alice", "lab", "normal", "main", 1, 1024, 1, 0, 0.5)
 
 
 def test_a_whole_gpu_takes_all_of_its_shards() -> None:
-    use = measure([job("bob", "n3", gpus=1), job("alice", "n3", shards=1)], [TWO], SITE)
+    use = measure_usage([job("bob", "n3", gpus=1), job("alice", "n3", shards=1)], [TWO], SITE)
     assert bar(use) == Meter(0.5, 4, 1.5)
 
 
 def test_nodes_that_take_no_jobs_give_no_room() -> None:
-    assert bar(measure([], [replace(ONE, usable=False)], SITE)) == Meter(0, 0, 0)
+    assert bar(measure_usage([], [replace(ONE, usable=False)], SITE)) == Meter(0, 0, 0)
 
 
 def test_kinds_are_added_up() -> None:
     nodes = [ONE, OLD, CUT]
     jobs = [job(shards=1), job(node="n4", shards=1), job(node="n5", gpus=2)]
-    assert bar(measure(jobs, nodes, SITE)) == Meter(1, 3.875, 2.875)
-    (room,) = measure(jobs, nodes, SITE).rooms
+    assert bar(measure_usage(jobs, nodes, SITE)) == Meter(1, 3.875, 2.875)
+    (room,) = measure_usage(jobs, nodes, SITE).rooms
     assert [(r.kind, r.fgpu, r.free) for r in room.gpus] == [
         ("a100", 1.0, 0.75), ("h200", 2.0, 1.5), ("1g.18gb", 0.875, 0.625),
     ]  # fmt: skip
@@ -93,21 +103,21 @@ def test_kinds_are_added_up() -> None:
 
 def test_a_job_on_several_nodes_holds_some_of_each() -> None:
     spread = replace(job(gpus=2), nodes=("n1", "n3"))
-    assert bar(measure([spread], [ONE, TWO], SITE)) == Meter(4, 6, 2)
+    assert bar(measure_usage([spread], [ONE, TWO], SITE)) == Meter(4, 6, 2)
 
 
 def test_limits_on_shards() -> None:
-    busy = measure([job(shards=1), job("bob", shards=1)], [ONE], SITE)
-    assert bar(busy, Amount(shards=2)) == Meter(0.5, 1, 0.5)
-    assert bar(busy, Amount(shards=3), Amount(shards=2)) == Meter(0.5, 1, 0)
-    assert bar(busy, Amount(gpus=0)) == Meter(0.5, 2, 1)  # Slurm counts no shards there
+    busy = measure_usage([job(shards=1), job("bob", shards=1)], [ONE], SITE)
+    assert bar(busy, Tres(shards=2)) == Meter(0.5, 1, 0.5)
+    assert bar(busy, Tres(shards=3), Tres(shards=2)) == Meter(0.5, 1, 0)
+    assert bar(busy, Tres(gpus=0)) == Meter(0.5, 2, 1)  # Slurm counts no shards there
 
 
 def test_shards_and_whole_gpus_are_limited_each_by_itself() -> None:
-    busy = measure([job(node="n3", gpus=1)], [TWO], SITE)
-    assert bar(busy, Amount(shards=1)) == Meter(2, 4, 2)  # whole ones are not limited
-    assert bar(busy, Amount(shards=1, gpus=1)) == Meter(2, 2.5, 0.5)
-    assert bar(measure([], [CUT], SITE), Amount(gpus=2)) == Meter(0, 0.25, 0.25)
+    busy = measure_usage([job(node="n3", gpus=1)], [TWO], SITE)
+    assert bar(busy, Tres(shards=1)) == Meter(2, 4, 2)  # whole ones are not limited
+    assert bar(busy, Tres(shards=1, gpus=1)) == Meter(2, 2.5, 0.5)
+    assert bar(measure_usage([], [CUT], SITE), Tres(gpus=2)) == Meter(0, 0.25, 0.25)
 
 
 @pytest.mark.parametrize(
@@ -119,10 +129,10 @@ def test_what_sbatch_was_asked_for(gres: str, found: tuple[int, int]) -> None:
 
 
 def test_whoever_has_to_wait_is_told_whose_limit_it_is() -> None:
-    use = measure([job(shards=1)], [ONE], SITE)
-    own = limits(Amount(shards=2), Amount(gpus=0))
-    said = held_back("alice", "main", Amount(1, 100, 2, 0), own, use, "h200")
+    use = measure_usage([job(shards=1)], [ONE], SITE)
+    own = limits(Tres(shards=2), Tres(gpus=0))
+    said = limit_reached("alice", "main", Tres(1, 100, 2, 0), own, use, "h200")
     assert said == "you may use 1 fGPU at once (QOS normal, MaxTRESPerUser)"
-    assert held_back("alice", "main", Amount(1, 100, 1, 0), own, use, "h200") == ""
-    whole = held_back("alice", "main", Amount(1, 100, 0, 1), own, use, "h200")
+    assert limit_reached("alice", "main", Tres(1, 100, 1, 0), own, use, "h200") == ""
+    whole = limit_reached("alice", "main", Tres(1, 100, 0, 1), own, use, "h200")
     assert whole == "account lab may use 0 fGPU at once (GrpTRES)"

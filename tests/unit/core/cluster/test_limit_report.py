@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from portal.core.cluster.inventory import Partition
-from portal.core.cluster.limit_report import Limit, Limited, limit_list
-from portal.core.cluster.limits import Amount, Association, Entry, Limits, Qos
+from portal.core.cluster.limit_report import Limit, Limited, limit_report
+from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos, Tres
 
 MAIN = Partition("main", True, True, 4, 3500, 480)
 GPU = Partition("gpu", False, False, 64, 512 * 1024, None)
 LIMITS = Limits(
     enforced=("associations", "limits"),
-    qos=(Qos("normal", user=Amount(3, 3072), jobs=5, minutes=1500), Qos("long")),
+    qos=(Qos("normal", user=Tres(3, 3072), jobs=5, minutes=1500), Qos("long")),
     associations=(
         Association("root"),
-        Association("physics", parent="root", group=Amount(40), job=Amount(8, 1536)),
+        Association("physics", parent="root", group=Tres(40), job=Tres(8, 1536)),
         # As sacctmgr shows it: the account's own limit, handed down.
-        Association("physics", "alice", job=Amount(8, 1536)),
-        Association("physics", "bob", job=Amount(2, None), jobs=1, partition="main"),
+        Association("physics", "alice", job=Tres(8, 1536)),
+        Association("physics", "bob", job=Tres(2, None), jobs=1, partition="main"),
     ),
-    partitions=(Entry("main", qos="long", accounts=("physics", "law"), node=Amount(2, 1000)),),
+    partitions=(
+        PartitionAccess("main", qos="long", accounts=("physics", "law"), node=Tres(2, 1000)),
+    ),
 )
 
 
@@ -28,7 +30,7 @@ def commands(found: Limited) -> dict[str, str]:
 
 
 def test_every_limit_has_the_command_that_sets_it() -> None:
-    found = limit_list(LIMITS, [MAIN, GPU])
+    found = limit_report(LIMITS, [MAIN, GPU])
     assert found.applied
     normal, long = found.qos
     assert commands(normal) == {
@@ -46,7 +48,7 @@ def test_every_limit_has_the_command_that_sets_it() -> None:
 
 
 def test_accounts_and_those_people_who_differ_from_them() -> None:
-    found = limit_list(LIMITS, [])
+    found = limit_report(LIMITS, [])
     root, physics = found.accounts
     assert root.set == []
     assert physics.about == "below root"
@@ -63,7 +65,7 @@ def test_accounts_and_those_people_who_differ_from_them() -> None:
 
 
 def test_partitions_have_scontrols_words() -> None:
-    main, gpu = limit_list(LIMITS, [MAIN, GPU]).groups
+    main, gpu = limit_report(LIMITS, [MAIN, GPU]).groups
     change = "scontrol update PartitionName=main"
     assert commands(main) == {
         f"{change} MaxTime=08:00:00": "8 hours",
@@ -77,4 +79,4 @@ def test_partitions_have_scontrols_words() -> None:
 
 
 def test_it_says_when_slurm_does_not_apply_limits() -> None:
-    assert not limit_list(Limits(enforced=("associations",)), []).applied
+    assert not limit_report(Limits(enforced=("associations",)), []).applied

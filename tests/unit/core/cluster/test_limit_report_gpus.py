@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from portal.core.cluster.inventory import NodeGpus, Partition
-from portal.core.cluster.limit_report import limit_list
-from portal.core.cluster.limits import Amount, Limits, Qos
+from portal.core.cluster.limit_report import limit_report
+from portal.core.cluster.limits import Limits, Qos, Tres
 
 GPUS = (NodeGpus("a100", 2, 8), NodeGpus("", 1), NodeGpus("l40s", 0))
 GPU = Partition("gpu", False, True, 64, 512 * 1024, None, gpus=GPUS)
@@ -13,13 +13,13 @@ GPU = Partition("gpu", False, True, 64, 512 * 1024, None, gpus=GPUS)
 def test_shards_have_words_and_slurms_own_name() -> None:
     limits = Limits(
         qos=(
-            Qos("all", user=Amount(3, 3072, 4)),
-            Qos("two", user=Amount(None, 1024, 1)),
-            Qos("one", user=Amount(shards=0)),
-            Qos("whole", user=Amount(gpus=2)),
+            Qos("all", user=Tres(3, 3072, 4)),
+            Qos("two", user=Tres(None, 1024, 1)),
+            Qos("one", user=Tres(shards=0)),
+            Qos("whole", user=Tres(gpus=2)),
         )
     )
-    found = [qos.set[0] for qos in limit_list(limits, []).qos]
+    found = [qos.set[0] for qos in limit_report(limits, []).qos]
     assert [limit.value for limit in found] == [
         "3 cores, 3 GB and 4 GPU shards",
         "1 GB and 1 GPU shard",
@@ -36,5 +36,5 @@ def test_shards_have_words_and_slurms_own_name() -> None:
 
 
 def test_the_largest_nodes_gpus_are_named() -> None:
-    (group,) = limit_list(Limits(), [GPU]).groups
+    (group,) = limit_report(Limits(), [GPU]).groups
     assert group.about == "largest node: 64 cores and 512 GB; 2 GPUs (a100) in 8 shards; 1 GPU"

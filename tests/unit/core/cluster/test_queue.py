@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from time import perf_counter
 
 from portal.core.cluster.jobs import JobReport, JobState
-from portal.core.cluster.queue import places
+from portal.core.cluster.queue import queue_positions
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -26,7 +26,12 @@ def job(number: int, priority: int = 10, **changes: object) -> JobReport:
 
 
 def test_priority_first_then_time() -> None:
-    assert places([job(1), job(2, 50), job(3), job(4, 5)]) == {"1": 1, "2": 0, "3": 2, "4": 3}
+    assert queue_positions([job(1), job(2, 50), job(3), job(4, 5)]) == {
+        "1": 1,
+        "2": 0,
+        "3": 2,
+        "4": 3,
+    }
 
 
 def test_only_those_who_wait_in_the_same_line_count() -> None:
@@ -38,16 +43,18 @@ def test_only_those_who_wait_in_the_same_line_count() -> None:
         job(4, reason="QOSMaxCpuPerUserLimit"),
         job(5),
     ]
-    assert places([me, *others]) == {"1": 0, "5": 0, "9": 1}
+    assert queue_positions([me, *others]) == {"1": 0, "5": 0, "9": 1}
 
 
 def test_a_job_that_no_place_would_help_has_none() -> None:
     waiting = job(1, reason="QOSMaxCpuPerUserLimit")
-    assert places([waiting, job(2, 0, reason="None"), job(3, state=JobState.RUNNING)]) == {}
+    assert (
+        queue_positions([waiting, job(2, 0, reason="None"), job(3, state=JobState.RUNNING)]) == {}
+    )
 
 
 def test_ten_thousand_jobs_are_placed_at_once() -> None:
     began = perf_counter()
-    found = places(job(number, priority=number % 7 + 1) for number in range(10_000))
+    found = queue_positions(job(number, priority=number % 7 + 1) for number in range(10_000))
     assert perf_counter() - began < 2.0  # each against all others would take half a minute
     assert sorted(found.values()) == list(range(10_000))

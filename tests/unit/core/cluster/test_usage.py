@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from portal.core.cluster.inventory import Node, Partition
 from portal.core.cluster.jobs import JobReport, JobState
-from portal.core.cluster.limits import Amount, Association, Entry, Limits, Qos
-from portal.core.cluster.usage import Use, group_use, measure, meters
+from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos, Tres
+from portal.core.cluster.usage import ClusterUsage, measure_usage, partition_usage, usage_meters
 
 NODES = [
     Node("n1", "main", 4, 8000, True),
@@ -22,10 +22,10 @@ LIMITS = Limits(
     associations=(
         Association("lab", "alice", default_qos="normal"),
         Association("lab", "bob", default_qos="normal"),
-        Association("lab", group=Amount(cpus=6)),
+        Association("lab", group=Tres(cpus=6)),
     ),
-    qos=(Qos("normal", user=Amount(3, 3072)),),
-    partitions=(Entry("main"), Entry("gpu")),
+    qos=(Qos("normal", user=Tres(3, 3072)),),
+    partitions=(PartitionAccess("main"), PartitionAccess("gpu")),
 )
 
 
@@ -44,44 +44,44 @@ def job(
     )  # fmt: skip
 
 
-def cpus(use: Use, user: str = "alice", limits: Limits | None = LIMITS) -> tuple[int, ...]:
+def cpus(use: ClusterUsage, user: str = "alice", limits: Limits | None = LIMITS) -> tuple[int, ...]:
     """A person's cores in main: mine, allowed, available."""
-    meter = meters(user, "main", limits, use)[0]
+    meter = usage_meters(user, "main", limits, use)[0]
     assert meter.allowed is not None and meter.available is not None
     return meter.mine, meter.allowed, meter.available
 
 
 def test_nothing_held() -> None:
-    assert cpus(measure([], NODES)) == (0, 3, 3)
-    assert cpus(measure([], NODES), limits=None) == (0, 8, 8)  # n3 takes no jobs
+    assert cpus(measure_usage([], NODES)) == (0, 3, 3)
+    assert cpus(measure_usage([], NODES), limits=None) == (0, 8, 8)  # n3 takes no jobs
 
 
 def test_only_what_is_allocated_counts() -> None:
     jobs = [job(), job(state=JobState.PENDING), job(state=JobState.COMPLETED)]
-    assert cpus(measure(jobs, NODES)) == (1, 3, 2)
-    assert cpus(measure([job(state=JobState.COMPLETING)], NODES))[0] == 1
+    assert cpus(measure_usage(jobs, NODES)) == (1, 3, 2)
+    assert cpus(measure_usage([job(state=JobState.COMPLETING)], NODES))[0] == 1
 
 
 def test_memory_is_measured_like_cores() -> None:
-    memory = meters("alice", "main", LIMITS, measure([job(memory=2048)], NODES))[1]
+    memory = usage_meters("alice", "main", LIMITS, measure_usage([job(memory=2048)], NODES))[1]
     assert (memory.mine, memory.allowed, memory.available) == (2048, 3072, 1024)
     assert (round(memory.upper or 0), round(memory.lower or 0)) == (67, 67)
 
 
 def test_others_leave_less_of_what_is_shared() -> None:
-    busy = measure([job(), job("bob", cpus=4)], NODES)
+    busy = measure_usage([job(), job("bob", cpus=4)], NODES)
     assert cpus(busy) == (1, 3, 1)  # the account's six cores
-    full = measure([job("root", "n1", 4), job("root", "n2", 3)], NODES)
+    full = measure_usage([job("root", "n1", 4), job("root", "n2", 3)], NODES)
     assert cpus(full, limits=None) == (0, 8, 1)
 
 
 def test_jobs_elsewhere_use_up_ones_own_limit_but_are_not_mine_here() -> None:
-    use = measure([job(), job(partition="gpu", node="n2")], NODES)
+    use = measure_usage([job(), job(partition="gpu", node="n2")], NODES)
     assert cpus(use) == (1, 3, 1)
 
 
 def test_no_room_known_and_no_limits_is_said_so() -> None:
-    meter = meters("alice", "main", None, measure([job()], []))[0]
+    meter = usage_meters("alice", "main", None, measure_usage([job()], []))[0]
     assert (meter.mine, meter.allowed, meter.available) == (1, None, None)
     assert (meter.upper, meter.lower) == (None, None)
 
@@ -91,12 +91,12 @@ def test_the_group_must_be_open() -> None:
         Partition("main", True, True, 4, 8000, None),
         Partition("gpu", False, True, 4, 8, None),
     ]
-    use = measure([], NODES)
-    found = group_use("alice", None, parts, LIMITS, use)
+    use = measure_usage([], NODES)
+    found = partition_usage("alice", None, parts, LIMITS, use)
     assert found and (found.group, found.groups) == ("main", ("main", "gpu"))
-    assert (found := group_use("alice", "gpu", parts, LIMITS, use)) and found.group == "gpu"
-    assert group_use("alice", "nix", parts, LIMITS, use) is None
-    assert group_use("stranger", None, parts, LIMITS, use) is None
+    assert (found := partition_usage("alice", "gpu", parts, LIMITS, use)) and found.group == "gpu"
+    assert partition_usage("alice", "nix", parts, LIMITS, use) is None
+    assert partition_usage("stranger", None, parts, LIMITS, use) is None
 
 
 sizes = st.tuples(
@@ -111,7 +111,8 @@ def test_one_job_raises_and_its_end_lowers_by_the_same(
     rest = [job(user, node, size) for user, node, size in others]
     one = job("alice", mine[1], mine[2])
     before, during = (
-        meters("alice", "main", LIMITS, measure(j, NODES))[:2] for j in (rest, [*rest, one])
+        usage_meters("alice", "main", LIMITS, measure_usage(j, NODES))[:2]
+        for j in (rest, [*rest, one])
     )
     assert during[0].mine - before[0].mine == mine[2]
     assert during[1].mine - before[1].mine == 1024

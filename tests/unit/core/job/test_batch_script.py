@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from portal.core.job.batch_script import render
+from portal.core.job.batch_script import render_script
 from portal.core.job.description import JobDescription
 from tests.paths import ROOT
 
@@ -39,7 +39,9 @@ GPU = dataclasses.replace(PLAIN, gres="shard:2")
 @pytest.mark.parametrize(("name", "job"), [("plain", PLAIN), ("full", FULL), ("gpu", GPU)])
 def test_the_whole_script(name: str, job: JobDescription) -> None:
     """After a wanted change render it anew, read the difference, and commit both."""
-    assert render(job, TEMPLATE) == (GOLDEN / f"session-{name}.sh").read_text(encoding="utf-8")
+    assert render_script(job, TEMPLATE) == (GOLDEN / f"session-{name}.sh").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize("name", ["plain", "full", "gpu"])
@@ -51,4 +53,4 @@ def test_it_is_a_script_that_bash_can_read(name: str) -> None:
 @pytest.mark.parametrize("value", ["a b", "$(id)", "a;b", "a\n#SBATCH --uid=0", "'", "`id`", "ä"])
 def test_nothing_that_a_shell_would_read_gets_in(field: str, value: str) -> None:
     with pytest.raises(ValueError, match=field):
-        render(JobDescription(**{**dataclasses.asdict(PLAIN), field: value}), TEMPLATE)
+        render_script(JobDescription(**{**dataclasses.asdict(PLAIN), field: value}), TEMPLATE)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.job.batch_script import render
+from portal.core.job.batch_script import render_script
 from tests.unit.core.job.test_batch_script import PLAIN, TEMPLATE
 
 NAMES = (".tmux.conf", ".config/tmux/tmux.conf", ".vimrc", ".inputrc", ".nanorc", ".gitconfig")
@@ -25,7 +25,7 @@ def home(tmp_path: Path) -> Path:
 
 def copy(home: Path) -> Path:
     """Run that part of the script, and return the session's home."""
-    part = render(JOB, TEMPLATE).partition("# The session's home is new")[2]
+    part = render_script(JOB, TEMPLATE).partition("# The session's home is new")[2]
     part = part.partition("# Where Apptainer")[0]
     done = subprocess.run(
         ["bash", "-c", f"#{part}"],

@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from portal.core.apps.catalog import Image
-from portal.core.job.description import Rules, build_job
+from portal.core.job.description import JobSettings, build_job
 from portal.core.launch.mounts import Mount, MountPoint
 from portal.core.session.session import Session, State
 
-RULES = Rules("", "/t.sqsh", ".slipway", "https://portal", (0, 0), 10, "/lustre/{user}/storage")
+RULES = JobSettings(
+    "", "/t.sqsh", ".slipway", "https://portal", (0, 0), 10, "/lustre/{user}/storage"
+)
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.core.launch.environment import refusal
+from portal.core.launch.environment import variable_problem
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from portal.core.launch.environment import refusal
     ],
 )
 def test_each_refusal_names_the_variable_and_the_reason(name: str, why: str) -> None:
-    text = refusal(name)
+    text = variable_problem(name)
     assert text is not None
     assert text.startswith(f"{name} cannot be set: it is ")
     assert why in text
@@ -46,4 +46,4 @@ def test_each_refusal_names_the_variable_and_the_reason(name: str, why: str) -> 
     ],
 )
 def test_others_may_be_set(name: str) -> None:
-    assert refusal(name) is None
+    assert variable_problem(name) is None

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.core.job.batch_script import render
+from portal.core.job.batch_script import render_script
 from portal.core.launch.mounts import HOME, Mount, MountPoint, mount_points, storage_folder
 from portal.core.launch.request import parse_launch
 from portal.errors import InvalidRequest
@@ -108,7 +108,7 @@ def test_what_is_offered_can_be_asked_for(name: str) -> None:
 def test_the_whole_script() -> None:
     """After a wanted change render it anew, read the difference, and commit both."""
     golden = GOLDEN / "session-mounts.sh"
-    assert render(MOUNTS, TEMPLATE) == golden.read_text(encoding="utf-8")
+    assert render_script(MOUNTS, TEMPLATE) == golden.read_text(encoding="utf-8")
     subprocess.run(["bash", "-n", str(golden)], check=True)
 
 
@@ -118,7 +118,7 @@ def test_nothing_that_a_shell_would_read_gets_in(part: str, value: str) -> None:
     changed: dict[str, Any] = {part: value}
     bad = dataclasses.replace(POINTS[0], **changed)
     with pytest.raises(ValueError, match="mounts"):
-        render(dataclasses.replace(PLAIN, mounts=(bad,)), TEMPLATE)
+        render_script(dataclasses.replace(PLAIN, mounts=(bad,)), TEMPLATE)
 
 
 class Node:
@@ -153,7 +153,7 @@ class Node:
         job = dataclasses.replace(
             PLAIN, mounts=points, image=str(self.image), toolkit=str(self.image)
         )
-        text = render(job, TEMPLATE)
+        text = render_script(job, TEMPLATE)
         text = text.replace("export PATH=", f"export PATH={self.bin}:")
         argv = ["bash", "-c", text]
         if namespace:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from portal.core.launch.environment import NAME, refusal
+from portal.core.launch.environment import NAME, variable_problem
 from portal.core.launch.names import names_for, readable_name
 from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.core.units import MIN_MEMORY_MB, format_size, parse_size
@@ -133,7 +133,7 @@ def test_variables_are_taken_as_they_are_or_named(env: dict[str, str]) -> None:
         name
         for name, value in env.items()
         if not re.fullmatch(NAME, name)
-        or refusal(name)
+        or variable_problem(name)
         or "\0" in value
         or len(value.encode()) > 4096
     }

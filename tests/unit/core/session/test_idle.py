@@ -12,15 +12,15 @@ from portal.core.apps.access import gateway_name
 from portal.core.session.idle import (
     TOLD_AFTER,
     UNWATCHED,
-    Measured,
     Traffic,
+    TrafficSample,
     idle_deadline,
+    idle_notice,
+    is_computing,
     is_unused,
-    unused,
+    should_record_use,
     used_sessions,
     warning_span,
-    works,
-    worth_noting,
 )
 from portal.core.session.session import Session, State
 from portal.core.site_rules import SiteRules
@@ -62,7 +62,9 @@ def used(
     first, second = (
         {name: Traffic(*sent) for name, sent in counted.items()} for counted in (before, now)
     )
-    return used_sessions({ONE, TWO}, Measured(NOON, first), Measured(NOON + after, second), noise)
+    return used_sessions(
+        {ONE, TWO}, TrafficSample(NOON, first), TrafficSample(NOON + after, second), noise
+    )
 
 
 def test_an_open_window_is_no_use() -> None:
@@ -95,7 +97,7 @@ def test_what_a_restarted_haproxy_counts_begins_at_zero() -> None:
 
 
 def test_a_time_that_nobody_measured_counts_as_use() -> None:
-    now = Measured(NOON, {LAB: Traffic(5, 5)})
+    now = TrafficSample(NOON, {LAB: Traffic(5, 5)})
     assert used_sessions({ONE, TWO}, None, now, {}) == {ONE, TWO}
     still = {LAB: (5, 5)}
     assert used(still, still, UNWATCHED) == set()
@@ -124,18 +126,18 @@ def test_use_is_what_is_new(
 def test_computations_count() -> None:
     quiet, busy = SiteRules(), SiteRules(idle_cpu_percent=50)
     at = NOON + TWENTY
-    assert not works(session(), 9.9, (), quiet, at)
-    assert works(session(), 10.0, (), quiet, at)
-    assert not works(session(), 49.0, (), busy, at)
-    assert works(session(), None, ("jupyterlab",), quiet, at)
-    assert not works(session(), None, (), quiet, at)
+    assert not is_computing(session(), 9.9, (), quiet, at)
+    assert is_computing(session(), 10.0, (), quiet, at)
+    assert not is_computing(session(), 49.0, (), busy, at)
+    assert is_computing(session(), None, ("jupyterlab",), quiet, at)
+    assert not is_computing(session(), None, (), quiet, at)
 
 
 def test_a_silent_node_may_have_computed() -> None:
     silent = session(usage_at=NOON + TWENTY)
     at = NOON + TWENTY + UNWATCHED
-    assert not works(silent, 0.0, (), HOUR, at)
-    assert works(silent, 0.0, (), HOUR, at + timedelta(seconds=1))
+    assert not is_computing(silent, 0.0, (), HOUR, at)
+    assert is_computing(silent, 0.0, (), HOUR, at + timedelta(seconds=1))
 
 
 def test_use_is_written_down_now_and_then() -> None:
@@ -147,8 +149,8 @@ def test_use_is_written_down_now_and_then() -> None:
         (short, 5, False),
         (short, 6, True),
     ):
-        assert worth_noting(session(), rules, NOON + timedelta(seconds=seconds)) is worth
-    assert worth_noting(session(last_used=None), HOUR, NOON)
+        assert should_record_use(session(), rules, NOON + timedelta(seconds=seconds)) is worth
+    assert should_record_use(session(last_used=None), HOUR, NOON)
 
 
 def test_the_end_of_what_nobody_uses() -> None:
@@ -192,7 +194,7 @@ def test_the_usual_warning_suits_short_rules() -> None:
 def test_people_read_of_it_quietly_then_aloud() -> None:
     def said(minutes: float, **changes: object) -> bool | None:
         now = NOON + timedelta(minutes=minutes)
-        found = unused(session(usage_at=now, **changes), HOUR, now)
+        found = idle_notice(session(usage_at=now, **changes), HOUR, now)
         assert found is None or found.ends == NOON + timedelta(hours=1)
         return None if found is None else found.warned
 
@@ -208,4 +210,4 @@ def test_people_read_of_it_quietly_then_aloud() -> None:
 
 
 def test_nothing_is_said_of_a_silent_node() -> None:
-    assert unused(session(), HOUR, NOON + timedelta(minutes=50)) is None
+    assert idle_notice(session(), HOUR, NOON + timedelta(minutes=50)) is None

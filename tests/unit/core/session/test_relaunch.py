@@ -9,15 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from werkzeug.datastructures import MultiDict
 
-from portal.core.launch.environment import refusal
+from portal.core.launch.environment import variable_problem
 from portal.core.launch.request import LaunchRequest, parse_launch
-from portal.core.session.relaunch import body_of, body_of_session
+from portal.core.session.relaunch import session_to_request_body, to_request_body
 from portal.core.session.session import Session, State
 from portal.core.units import MIN_MEMORY_MB, format_size
 from portal.web.pages.launch.form import MOUNT, READ_ONLY, Entered, from_body, to_body
 
 WORDS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}", fullmatch=True)
-VARIABLES = st.from_regex(r"[A-Z][A-Z0-9_]{0,9}", fullmatch=True).filter(lambda n: not refusal(n))
+VARIABLES = st.from_regex(r"[A-Z][A-Z0-9_]{0,9}", fullmatch=True).filter(
+    lambda n: not variable_problem(n)
+)
 VALUES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40)
 
 
@@ -57,20 +59,20 @@ def fields(entered: Entered) -> MultiDict[str, str]:
 @given(bodies())
 def test_a_request_is_kept_whole(body: dict[str, Any]) -> None:
     request = parse_launch(body)
-    assert parse_launch(body_of(request)) == request
+    assert parse_launch(to_request_body(request)) == request
 
 
 @given(bodies())
 def test_the_form_gives_back_what_it_was_filled_with(body: dict[str, Any]) -> None:
     request = parse_launch(body)
-    assert parse_launch(to_body(fields(from_body(body_of(request))))) == request
+    assert parse_launch(to_body(fields(from_body(to_request_body(request))))) == request
 
 
 @given(bodies())
 def test_a_session_gives_back_its_request(body: dict[str, Any]) -> None:
     request = parse_launch(body | {"count": 1, "name": body["name"] or "amberotter12"})
     session = made_by(request)
-    assert parse_launch(body_of_session(session, request.env)) == request
+    assert parse_launch(session_to_request_body(session, request.env)) == request
 
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from portal.core.auth.person import Person
-from portal.core.session.pending_reasons import explain
+from portal.core.session.pending_reasons import explain_reason
 from portal.core.session.session import State
 from portal.core.session.status import elapsed, shown_reason, shown_state
 from portal.web.api.models import as_json
@@ -60,15 +60,15 @@ REASONS = json.loads((RECORDED / "pending_reasons.json").read_text(encoding="utf
 
 @pytest.mark.parametrize("code", REASONS)
 def test_every_reason_of_every_slurm_has_words(code: str) -> None:
-    reason = explain(code)
+    reason = explain_reason(code)
     assert reason.code == code
     assert reason.text.endswith(".")
     assert not reason.text.startswith("Slurm says")
 
 
 def test_free_text_behind_a_reason() -> None:
-    assert explain("ReqNodeNotAvail, UnavailableNodes:n1").code == "ReqNodeNotAvail"
-    assert explain(None).code == "None"
+    assert explain_reason("ReqNodeNotAvail, UnavailableNodes:n1").code == "ReqNodeNotAvail"
+    assert explain_reason(None).code == "None"
 
 
 @pytest.mark.parametrize(
@@ -85,4 +85,4 @@ def test_free_text_behind_a_reason() -> None:
     ],
 )
 def test_limits_say_whose_and_of_what(code: str, words: str) -> None:
-    assert explain(code).text == words
+    assert explain_reason(code).text == words

@@ -13,10 +13,10 @@ from portal.core.admin.administration import (
     ImageRequest,
     ImageRule,
     TemplateRequest,
-    mark,
+    etag,
     parse,
 )
-from portal.core.admin.audit import WORDS, Entry, JournalFilter, of_day, read_cursor
+from portal.core.admin.audit import WORDS, AuditEvent, AuditFilter, day_bounds, read_cursor
 from portal.core.auth.person import Person
 from portal.core.launch.request import parse_launch
 from portal.core.session.session import State
@@ -45,7 +45,7 @@ def world(tmp_path: Path) -> World:
 def save(world: World, name: str, seen: str | None = None, **changes: object) -> str:
     """Save a template and return its mark."""
     asked = parse(TemplateRequest, SMALL | changes)
-    return mark(world.services.administration.save_template(ADMIN, name, asked, seen))
+    return etag(world.services.administration.save_template(ADMIN, name, asked, seen))
 
 
 def hide(world: World, seen_by: str = "some", seen: str | None = None, **who: object) -> ImageRule:
@@ -63,9 +63,9 @@ def names(world: World) -> list[str]:
     return [template.name for template in world.services.administration.templates()]
 
 
-def lines(world: World, **wanted: object) -> list[Entry]:
+def lines(world: World, **wanted: object) -> list[AuditEvent]:
     """The journal, oldest first."""
-    asked = JournalFilter.model_validate(wanted)
+    asked = AuditFilter.model_validate(wanted)
     found, _ = world.services.administration.journal(ADMIN, asked, 100, None)
     return found[::-1]
 
@@ -109,11 +109,11 @@ def test_of_two_who_edit_at_once_the_second_is_told(world: World) -> None:
         save(world, "small", seen, title="Huge")
     assert world.services.administration.template(ADMIN, "small").title == "Tiny"
     save(world, "small", title="Last")  # who does not say what they have seen wins
-    first = mark(hide(world, "nobody"))
+    first = etag(hide(world, "nobody"))
     hide(world, "some", first, users=("bob",))
     with pytest.raises(Conflict):
         hide(world, "everybody", first)
-    none = mark(world.services.administration.rules())
+    none = etag(world.services.administration.rules())
     cap(world, "1g", none)
     with pytest.raises(Conflict):
         cap(world, None, none)
@@ -247,7 +247,7 @@ def test_others_find_nothing(world: World) -> None:
         lambda: story.save_rules(ALICE, CapsRequest()),
         lambda: story.people(ALICE),
         lambda: story.limits(ALICE),
-        lambda: story.journal(ALICE, JournalFilter(), 10, None),
+        lambda: story.journal(ALICE, AuditFilter(), 10, None),
     ):
         with pytest.raises(NotFound):
             ask()
@@ -313,7 +313,7 @@ def test_every_action_has_its_words(world: World) -> None:
 def test_a_journal_that_cannot_be_written_stops_nothing_and_is_loud(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def full(_entries: Sequence[Entry]) -> None:
+    def full(_entries: Sequence[AuditEvent]) -> None:
         raise OSError("database or disk is full")
 
     monkeypatch.setattr(world.services.administration._store, "note", full)
@@ -327,7 +327,7 @@ def test_a_journal_that_cannot_be_written_stops_nothing_and_is_loud(
 def test_a_rule_and_its_line_are_stored_together_or_not_at_all(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crash(_entry: Entry) -> None:
+    def crash(_entry: AuditEvent) -> None:
         raise SystemExit("killed")
 
     save(world, "small")
@@ -353,7 +353,7 @@ def test_pages_of_the_journal_hold_each_line_once(world: World) -> None:
         story.note("alice", "login", str(number))
     seen, before = [], None
     while True:
-        page, before = story.journal(ADMIN, JournalFilter(), 3, before)
+        page, before = story.journal(ADMIN, AuditFilter(), 3, before)
         seen += [entry.target for entry in page]
         story.note("bob", "login")  # newer lines do not move what follows
         if before is None:
@@ -372,7 +372,7 @@ def test_the_journal_is_searched(world: World) -> None:
     assert [e.who for e in lines(world, text="tRAIN")] == ["alice"]
     assert [e.action for e in lines(world, text="%")] == ["login"]
     assert [e.action for e in lines(world, text="_")] == ["app.open"]
-    since, until = of_day("2026-11-20")
+    since, until = day_bounds("2026-11-20")
     assert [e.who for e in lines(world, since=since, until=until)] == ["alice"]
     assert [e.who for e in lines(world, since=until)] == ["bob", "bob"]
     assert lines(world, who="bob", action="session.end") == []
@@ -381,7 +381,7 @@ def test_the_journal_is_searched(world: World) -> None:
 @pytest.mark.parametrize("day", ["yesterday", "2026-13-01", "9999-12-31", "20"])
 def test_a_wrong_day_is_named(day: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        of_day(day)
+        day_bounds(day)
     assert caught.value.errors[0].field == "day"
 
 

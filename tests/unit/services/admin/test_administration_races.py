@@ -20,10 +20,10 @@ from portal.core.admin.administration import (
     ImageRequest,
     ImageRule,
     TemplateRequest,
-    mark,
+    etag,
     parse,
 )
-from portal.core.admin.audit import JournalFilter
+from portal.core.admin.audit import AuditFilter
 from portal.core.auth.person import Person
 from portal.core.launch.presets import MAX_PRESETS
 from portal.core.launch.request import parse_launch
@@ -67,14 +67,14 @@ def won(results: Sequence[object]) -> int:
 
 def noted(world: World, action: str) -> int:
     """How many lines of the journal say so."""
-    wanted = JournalFilter(action=action)
+    wanted = AuditFilter(action=action)
     lines, _ = world.services.administration.journal(ADMIN, wanted, 500, None)
     return len(lines)
 
 
 def save(world: World, name: str, seen: str | None = None, **changes: object) -> str:
     asked = parse(TemplateRequest, SMALL | changes)
-    return mark(world.services.administration.save_template(ADMIN, name, asked, seen))
+    return etag(world.services.administration.save_template(ADMIN, name, asked, seen))
 
 
 def test_of_those_who_saw_the_same_template_one_changes_it(world: World) -> None:
@@ -130,7 +130,7 @@ def test_who_deletes_what_another_changes_is_told_or_first(world: World) -> None
 def test_of_those_who_saw_the_same_caps_one_changes_them(world: World) -> None:
     administration = world.services.administration
     for number in range(ROUNDS):
-        seen = mark(administration.rules())
+        seen = etag(administration.rules())
         asked = [
             parse(CapsRequest, {"max_shared_memory": f"{1 + number * THREADS + n}g"})
             for n in range(THREADS)
@@ -144,7 +144,7 @@ def test_the_journal_tells_each_change_of_the_caps_from_the_one_before(world: Wo
     administration = world.services.administration
     asked = [parse(CapsRequest, {"max_shared_memory": f"{n + 1}g"}) for n in range(THREADS)]
     at_once([partial(administration.save_rules, ADMIN, one) for one in asked])
-    lines, _ = administration.journal(ADMIN, JournalFilter(action="caps.change"), 500, None)
+    lines, _ = administration.journal(ADMIN, AuditFilter(action="caps.change"), 500, None)
     said = [line.detail.split("; before: ") for line in reversed(lines)]
     assert len(said) == THREADS
     assert [before for _, before in said[1:]] == [now for now, _ in said[:-1]]
@@ -159,7 +159,7 @@ def test_of_those_who_saw_the_same_rule_one_changes_it(world: World) -> None:
         return administration.show_image(ADMIN, CATALOG, environment, version, asked, seen)
 
     for number in range(ROUNDS):
-        seen = mark(administration.rule(ADMIN, CATALOG, environment, version)[1])
+        seen = etag(administration.rule(ADMIN, CATALOG, environment, version)[1])
         changes = [partial(show, seen, (f"user{number}-{n}",)) for n in range(THREADS)]
         assert won(at_once(changes)) == 1
     assert noted(world, "image.show") == ROUNDS
@@ -206,6 +206,6 @@ def test_sessions_that_several_end_at_once_end_once(world: World) -> None:
     made = [session.id for session in world.store.live()]
     assert won(at_once([partial(world.sessions.stop_all, ALICE, made)] * THREADS)) == THREADS
     lines, _ = world.services.administration.journal(
-        ADMIN, JournalFilter(action="session.end"), 500, None
+        ADMIN, AuditFilter(action="session.end"), 500, None
     )
     assert Counter(line.target for line in lines) == dict.fromkeys(made, 1)

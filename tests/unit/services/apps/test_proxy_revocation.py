@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from portal.core.admin.audit import JournalFilter
-from portal.core.apps.access import AppState, AppWish, public_key
+from portal.core.admin.audit import AuditFilter
+from portal.core.apps.access import AppOptions, AppState, public_key
 from portal.core.auth.person import Person, hash_secret
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, NotFound, StillOpen, Unauthorized
@@ -15,7 +15,7 @@ from tests.fakes import World
 from tests.unit.services.apps.test_apps import enter
 from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
 
-PUBLIC = AppWish(public=True)
+PUBLIC = AppOptions(public=True)
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_a_label_is_nobodys_while_a_way_to_it_is_open(world: World, session: Ses
     world.sessions.stop(ALICE, session.id)
     world.routes.deaf = False
     other = ready(world, world.sessions.launch(ALICE, REQUEST))
-    wish = AppWish(port=int(label))
+    wish = AppOptions(port=int(label))
     assert world.access.open_app(ALICE, other.id, "terminal", wish).label != label
     world.access.ways.shut_again()
     world.clock.pass_(seconds=11)
@@ -134,12 +134,12 @@ def test_a_label_is_nobodys_while_a_way_to_it_is_open(world: World, session: Ses
 
 def test_a_ticket_is_its_owners_and_its_apps(world: World, session: Session) -> None:
     """C1: the port is another app's by now, and another person's."""
-    first = world.access.open_app(ALICE, session.id, "terminal", AppWish(port=10005))
+    first = world.access.open_app(ALICE, session.id, "terminal", AppOptions(port=10005))
     world.clock.pass_(seconds=11)
     cookie = world.access.enter(first.label, first.ticket).cookie or ""
     second = world.access.open_app(ALICE, session.id, "terminal")
-    world.access.open_app(ALICE, session.id, "terminal", AppWish(port=10006))
-    now = world.access.open_app(ALICE, session.id, "any", AppWish(port=10005))
+    world.access.open_app(ALICE, session.id, "terminal", AppOptions(port=10006))
+    now = world.access.open_app(ALICE, session.id, "any", AppOptions(port=10005))
     assert now.label == first.label
     with pytest.raises(Unauthorized):
         world.access.enter(second.label, second.ticket)
@@ -165,11 +165,11 @@ def test_a_few_tickets_and_browsers(world: World, session: Session) -> None:
     with pytest.raises(Unauthorized):
         world.access.enter(links[0].label, links[0].ticket)
     world.access.enter(links[-1].label, links[-1].ticket)
-    entries, _ = world.services.administration.journal(ADMIN, JournalFilter(), 500, None)
+    entries, _ = world.services.administration.journal(ADMIN, AuditFilter(), 500, None)
     before = len(entries)
     for _ in range(30):
         world.access.open_app(ALICE, session.id, "terminal")
-    after, _ = world.services.administration.journal(ADMIN, JournalFilter(), 500, None)
+    after, _ = world.services.administration.journal(ADMIN, AuditFilter(), 500, None)
     assert len(after) == before
 
 
@@ -179,7 +179,7 @@ def test_of_many_moves_at_once_one_wins(world: World, session: Session) -> None:
     ports = [int(first.label), *(port for port in range(10010, 10016) if str(port) != first.label)]
 
     def move(port: int) -> tuple[str, str, str]:
-        link = world.access.open_app(ALICE, session.id, "terminal", AppWish(port=port))
+        link = world.access.open_app(ALICE, session.id, "terminal", AppOptions(port=port))
         return link.label, link.ticket, link.told
 
     with ThreadPoolExecutor(8) as pool:
@@ -192,7 +192,7 @@ def test_of_many_moves_at_once_one_wins(world: World, session: Session) -> None:
 
 def test_of_two_answers_at_once_one_wins(world: World, session: Session) -> None:
     """B17: the other one is told that what runs is not theirs."""
-    world.access.open_app(ALICE, session.id, "any", AppWish(asked="first"))
+    world.access.open_app(ALICE, session.id, "any", AppOptions(asked="first"))
     opened = next(app for app in world.access.opened(session.id) if app.app == "any")
     assert world.doors.ask_app(opened, "second")
     assert not world.doors.ask_app(opened, "third")
@@ -203,7 +203,7 @@ def test_nobody_opens_what_is_over(world: World, session: Session) -> None:
     """C1: a click that began before the end and comes to the store after it."""
     world.sessions.stop(ALICE, session.id)
     with pytest.raises(Conflict, match="over"):
-        world.access._places.place(session, world.access.offered(session)[0], AppWish(), None)
+        world.access._places.place(session, world.access.offered(session)[0], AppOptions(), None)
     assert world.access.opened(session.id) == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from portal.adapters.ssh.accounts import LoginNodeAccounts
-from portal.core.admin.audit import JournalFilter
+from portal.core.admin.audit import AuditFilter
 from portal.core.auth.accounts import read_missing, read_password_status
 from portal.core.auth.logins import BROWSER
 from portal.core.auth.person import Person
@@ -35,7 +35,7 @@ def inside(world: World, secrets: dict[str, str]) -> set[str]:
 
 def said(world: World) -> list[str]:
     """The journal's words about accounts."""
-    admin, wanted = Person("admin", True, ""), JournalFilter(action="account.out")
+    admin, wanted = Person("admin", True, ""), AuditFilter(action="account.out")
     return [e.detail for e in world.services.administration.journal(admin, wanted, 9, None)[0]]
 
 

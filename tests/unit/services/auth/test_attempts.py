@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from portal.core.admin.audit import JournalFilter
+from portal.core.admin.audit import AuditFilter
 from portal.core.auth.logins import network_of
 from portal.core.auth.person import Person
 from portal.services.admin.administration import caller_address
@@ -28,7 +28,7 @@ def tries(world: World, user: str, address: str, right: bool = False) -> int:
 
 def journal(world: World) -> list[tuple[str, str, str]]:
     """What the journal says of wrong passwords, oldest first."""
-    admin, wanted = Person("admin", True, ""), JournalFilter(action="login.refused")
+    admin, wanted = Person("admin", True, ""), AuditFilter(action="login.refused")
     entries, _ = world.services.administration.journal(admin, wanted, 100, None)
     return [(entry.who, entry.detail, entry.address) for entry in reversed(entries)]
 

@@ -10,7 +10,7 @@ from sqlmodel import Session as Database
 from sqlmodel import select
 
 from portal.adapters.db.tables import GrantRow, TicketRow
-from portal.core.admin.audit import JournalFilter
+from portal.core.admin.audit import AuditFilter
 from portal.core.auth.logins import BROWSER, KINDS, TOKEN, Login
 from portal.core.auth.person import Person
 from portal.errors import InvalidRequest, NotFound
@@ -194,7 +194,7 @@ def test_it_is_written_down_who_took_what_back(world: World) -> None:
     _, made = token(world, name="cron")
     world.services.logins.revoke("alice", "admin", why="left the institute")
     entries, _ = world.services.administration.journal(
-        Person("admin", True, ""), JournalFilter(), 10, None
+        Person("admin", True, ""), AuditFilter(), 10, None
     )
     assert [(e.who, e.action, e.target, e.detail) for e in entries] == [
         ("admin", "token.revoke", made.id, "token cron of alice: left the institute"),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from portal.adapters.slurm.commands import SurpriseError
+from portal.adapters.slurm.commands import UnexpectedOutput
 from portal.adapters.slurm.estimate import estimate_parse
 from portal.adapters.ssh.transport import Completed
 from portal.core.launch.request import LaunchRequest, parse_launch
@@ -147,7 +147,7 @@ def test_times_as_slurm_writes_them_by_default() -> None:
     found = estimate_parse(words)
     assert found.start == START
     assert found.node == "n[1-2]"
-    with pytest.raises(SurpriseError):
+    with pytest.raises(UnexpectedOutput):
         estimate_parse(GUESS.replace("1795186800", "Unknown"))
 
 

@@ -8,15 +8,15 @@ import pytest
 from pydantic import ValidationError
 
 from portal.core.admin.administration import CapsRequest
-from portal.core.admin.audit import JournalFilter
+from portal.core.admin.audit import AuditFilter
 from portal.core.apps.access import AppState, gateway_name
 from portal.core.apps.catalog import AppSpec
 from portal.core.session.idle import Traffic
 from portal.core.session.session import UNUSED, Cause, Session, State
 from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, NotFound, Unavailable
-from portal.services.apps.proxy import Ways
-from portal.services.session.idle_culler import Idleness
+from portal.services.apps.proxy import ProxyRoutes
+from portal.services.session.idle_culler import IdleCuller
 from portal.services.session.reconciler import Reconciler
 from portal.services.session.sessions import Usage
 from tests.fakes import APPS, CATALOG, World
@@ -24,10 +24,10 @@ from tests.unit.services.session.test_reconciler import get, look
 from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
 
 
-def worker(world: World) -> Idleness:
+def worker(world: World) -> IdleCuller:
     """A worker that has just been started."""
     decided = world.services.administration
-    return Idleness(world.sessions, decided.rules, decided.note)
+    return IdleCuller(world.sessions, decided.rules, decided.note)
 
 
 def rule(world: World, minutes: int | None = 60, **more: int) -> SiteRules:
@@ -87,7 +87,7 @@ def test_an_unused_session_is_ended_and_says_why(world: World) -> None:
     assert world.slurm.jobs[0].state == "CANCELLED"
     assert world.routes.map == {}
     (line,) = world.services.administration.journal(
-        ADMIN, JournalFilter(action="session.idle"), 10, None
+        ADMIN, AuditFilter(action="session.idle"), 10, None
     )[0]
     assert (line.who, line.target) == ("Slipway", session.id)
     assert line.detail == f"{session.name} of alice: not used since {begun:%Y-%m-%d %H:%M} UTC"
@@ -276,7 +276,7 @@ def test_keep_it(world: World) -> None:
         world.sessions.keep(ALICE, session.id)
     waiting = world.sessions.launch(ALICE, REQUEST)
     assert world.sessions.keep(ALICE, waiting.id).last_used is None
-    kept = JournalFilter(action="session.keep")
+    kept = AuditFilter(action="session.keep")
     assert len(world.services.administration.journal(ADMIN, kept, 10, None)[0]) == 1
 
 
@@ -347,7 +347,7 @@ def test_haproxy_learns_what_a_window_asks_for_by_itself(world: World) -> None:
     said = ("/api/contents", "PUT /lab/api/workspaces")
     lab = APPS["jupyterlab"].model_copy(update={"background": said})
     catalog = CATALOG.model_copy(update={"apps": {**APPS, "jupyterlab": lab}})
-    assert Ways(world.store, world.doors, world.routes, lambda: catalog).restore()
+    assert ProxyRoutes(world.store, world.doors, world.routes, lambda: catalog).restore()
     assert world.routes.background == [
         "jupyterlab/GET/api/contents",
         "jupyterlab/PUT/lab/api/workspaces",

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from portal.core.apps.access import AppWish, public_key
-from portal.core.apps.origins import Choice, Seeker, Use, occupy
+from portal.core.apps.access import AppOptions, public_key
+from portal.core.apps.origins import OriginChoice, OriginRequest, OriginUse, occupy
 from portal.errors import Conflict, InvalidRequest
 from tests.fakes import World, make_world
 from tests.unit.services.session.test_sessions import ALICE, REQUEST
@@ -92,7 +92,7 @@ def test_a_port_that_browsers_refuse_goes_to_nobody(tmp_path: Path) -> None:
     world = make_world(make_settings(tmp_path, apps="ports", apps_ports=[10079, 10080]))
     session = world.sessions.launch(ALICE, REQUEST)
     with pytest.raises(InvalidRequest, match="browsers do not open port 10080"):
-        world.access.open_app(ALICE, session.id, "board", AppWish(port=10080))
+        world.access.open_app(ALICE, session.id, "board", AppOptions(port=10080))
     assert world.access.open_app(ALICE, session.id, "board").label == "10079"
     with pytest.raises(Conflict, match="All ports for apps are taken"):
         world.access.open_app(ALICE, session.id, "terminal")
@@ -101,9 +101,11 @@ def test_a_port_that_browsers_refuse_goes_to_nobody(tmp_path: Path) -> None:
 def test_an_app_on_such_a_port_moves_when_it_is_opened_again(tmp_path: Path) -> None:
     world = make_world(make_settings(tmp_path, apps="ports", apps_ports=[10079, 10080]))
     session = world.sessions.launch(ALICE, REQUEST)
-    board = Seeker(Use("alice", "python", "3.13", "board"), "web", keep=False, open=True)
+    board = OriginRequest(
+        OriginUse("alice", "python", "3.13", "board"), "web", keep=False, open=True
+    )
     bad = occupy(None, "10080", board, world.clock(), "")
-    world.doors.place(session.id, None, board, lambda _places: Choice(bad), world.clock())
+    world.doors.place(session.id, None, board, lambda _places: OriginChoice(bad), world.clock())
     assert world.access.open_app(ALICE, session.id, "board").label == "10079"
 
 

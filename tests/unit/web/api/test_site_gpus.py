@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from portal.adapters.ssh.transport import Completed
-from portal.core.admin.audit import JournalFilter
+from portal.core.admin.audit import AuditFilter
 from portal.core.auth.person import Person
 from portal.core.session.session import Session
 from portal.services.session.reconciler import Reconciler
@@ -87,7 +87,7 @@ def test_what_is_launched_is_what_was_granted(world: World, launched: Launched) 
     assert (session.gpu_memory_mb, session.gpu_sm_percent) == (2048, 25)
     assert '"gpu": true' in world.slurm.jobs[0].spec
     assert '"gpu": false' in launched().job.spec
-    entries = world.services.administration.journal(ADMIN, JournalFilter(), 9, None)[0]
+    entries = world.services.administration.journal(ADMIN, AuditFilter(), 9, None)[0]
     assert any(", 0.5 fGPU demo, " in entry.detail for entry in entries)
 
 

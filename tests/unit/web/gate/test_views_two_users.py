@@ -24,7 +24,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from portal.core.apps.access import AppState, AppWish
+from portal.core.apps.access import AppOptions, AppState
 from portal.core.apps.origins import Mode
 from portal.core.auth.person import Person
 from portal.core.launch.request import LaunchRequest
@@ -117,7 +117,7 @@ class TwoUsers(RuleBasedStateMachine):
     ) -> Link | None:
         """A click, with or without a wish for a port or for everybody."""
         first = (self.house.settings.web.pool or (0, 0))[0]
-        wish = AppWish(
+        wish = AppOptions(
             public=public if app == "board" else None, port=None if port is None else first + port
         )
         person = Person(self.owners[session], admin=False, login=login)

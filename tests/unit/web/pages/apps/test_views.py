@@ -12,8 +12,8 @@ import pytest
 from flask import Flask
 
 from portal.core.admin.administration import CapsRequest
-from portal.core.admin.audit import JournalFilter
-from portal.core.apps.access import AppState, AppWish, public_key
+from portal.core.admin.audit import AuditFilter
+from portal.core.apps.access import AppOptions, AppState, public_key
 from portal.errors import InvalidRequest
 from tests.fakes import APPS, World, make_world
 from tests.unit.services.session.test_sessions import ADMIN, ALICE, REQUEST
@@ -166,7 +166,7 @@ def test_public_visibly_and_until_taken_back(
     alice.post(f"{place}/board/private")
     words = [
         line.action
-        for line in world.services.administration.journal(ADMIN, JournalFilter(), 100, None)[0]
+        for line in world.services.administration.journal(ADMIN, AuditFilter(), 100, None)[0]
     ]
     assert [word for word in words if word.startswith("app.")] == [
         "app.unpublish", "app.open", "app.publish",
@@ -252,7 +252,7 @@ def test_where_apps_have_names_there_are_no_ports(tmp_path: Path) -> None:
     session = world.sessions.launch(ALICE, REQUEST)
     assert world.access.choices(APPS["board"]).ports is None
     with pytest.raises(InvalidRequest, match="ports cannot be chosen here"):
-        world.access.open_app(ALICE, session.id, "board", AppWish(port=10002))
+        world.access.open_app(ALICE, session.id, "board", AppOptions(port=10002))
 
 
 def test_an_app_that_asks(world: World, alice: Browser, place: str, runner: Runner) -> None:
