@@ -59,12 +59,12 @@ def wire(settings: Settings) -> Services:
         store=doors,
         ways=ProxyRoutes(store, doors, HaproxyRoutes(settings.state.run), catalog),
         starts=AppStarter(doors, GatewayRunners(settings.state.ca_file("")), catalog, origins.url),
-        places=AppOrigins(doors, origins, administration.rules, settings.web.port_rules, now),
+        places=AppOrigins(doors, origins, administration.site_rules, settings.web.port_rules, now),
         catalog=catalog,
-        rules=administration.rules,
+        rules=administration.site_rules,
         is_admin=settings.slurm.admins.__contains__,
         clock=now,
-        note=administration.note,
+        note=administration.record,
     )
     directory = settings.sessions.directory
     files = HomeFiles(transport, directory, settings.sessions.storage)
@@ -95,8 +95,8 @@ def wire(settings: Settings) -> Services:
         terms=terms,
         admins=settings.slurm.admins,
         clock=now,
-        note=administration.note,
-        shut=access.ways.shut,
+        note=administration.record,
+        shut=access.ways.revoke,
         address=caller_address.get,
     )
     return Services(
@@ -105,21 +105,21 @@ def wire(settings: Settings) -> Services:
         access=access,
         logins=logins,
         attempts=LoginAttempts(
-            AttemptTables(engine), terms, now, administration.note, caller_address
+            AttemptTables(engine), terms, now, administration.record, caller_address
         ),
         authenticate=PasswordCheck(settings.login, transport.uid),
         clock=now,
-        folders=Storage(files, administration.note),
+        folders=Storage(files, administration.record),
         presets=Presets(PresetTables(engine, sealer), now),
         administration=administration,
-        ssh=SshAccess(store, access, files, settings.web.ssh_host, administration.note),
+        ssh=SshAccess(store, access, files, settings.web.ssh_host, administration.record),
         accounts=AccountWatch(
             accounts=LoginNodeAccounts(settings.login, authority, transport),
             logins=logins,
             access=access,
             sessions=store,
             clock=now,
-            note=administration.note,
+            note=administration.record,
             checks=settings.login.account_checks,
         ),
     )

@@ -45,7 +45,7 @@ class TaskThread:
     """Chores that wait for each other, and since when one of them is being done."""
 
     def __init__(self, *chores: PeriodicTask) -> None:
-        self.chores = chores
+        self.tasks = chores
         self.begun: float | None = None
 
     @property
@@ -62,7 +62,7 @@ class Worker:
         slurm = services.settings.slurm
         reconciler = Reconciler(services.sessions)
         decided = services.administration
-        idleness = IdleCuller(services.sessions, decided.rules, decided.note)
+        idleness = IdleCuller(services.sessions, decided.site_rules, decided.record)
         self._services = services
         self._stop = threading.Event()
         self._owners = OwnerQueue()
@@ -70,21 +70,21 @@ class Worker:
         self._lanes = [
             TaskThread(
                 PeriodicTask("partitions", slurm.partitions_seconds, reconciler.read_partitions),
-                PeriodicTask("look", slurm.poll_seconds, reconciler.look),
+                PeriodicTask("look", slurm.poll_seconds, reconciler.poll),
             ),
             TaskThread(PeriodicTask("limits", slurm.limits_seconds, reconciler.read_limits)),
             TaskThread(
                 PeriodicTask("routes", 1.0, services.access.ways.restore),
-                PeriodicTask("shutting", 1.0, services.access.ways.shut_again),
+                PeriodicTask("shutting", 1.0, services.access.ways.retry_revocations),
                 PeriodicTask("compare", COMPARE_SECONDS, services.access.compare),
             ),
-            TaskThread(PeriodicTask("accounts", LOOK_SECONDS, services.accounts.look)),
-            TaskThread(PeriodicTask("idleness", MEASURE_SECONDS, idleness.look)),
+            TaskThread(PeriodicTask("accounts", LOOK_SECONDS, services.accounts.check)),
+            TaskThread(PeriodicTask("idleness", MEASURE_SECONDS, idleness.cull)),
             TaskThread(
                 PeriodicTask("clean", 1.0, reconciler.clean),
                 PeriodicTask("requeued", 3.0, reconciler.prepare_requeued),
-                PeriodicTask("who", 10.0, reconciler.ask_who),
-                PeriodicTask("orders", 5.0, reconciler.order_again),
+                PeriodicTask("who", 10.0, reconciler.ask_who_cancelled),
+                PeriodicTask("orders", 5.0, reconciler.retry_app_starts),
                 PeriodicTask("expire", 60.0, services.logins.expire),
                 PeriodicTask("left over", 5.0, services.logins.shut_left_over),
                 PeriodicTask("attempts", 60.0, services.attempts.conclude),
@@ -113,19 +113,19 @@ class Worker:
                 raise SystemExit("a lane of the worker ended")
             for lane in self._lanes:
                 if lane.hangs:
-                    names = ", ".join(chore.name for chore in lane.chores)
+                    names = ", ".join(chore.name for chore in lane.tasks)
                     raise SystemExit(f"a lane of the worker hangs: {names}")
-            if self._owners.broken(HANGS_AFTER):
+            if self._owners.is_stuck(HANGS_AFTER):
                 raise SystemExit("the work for owners of sessions hangs")
 
     def _lane(self, lane: TaskThread) -> None:
         while not self._stop.is_set():
-            for chore in lane.chores:
+            for chore in lane.tasks:
                 if time.monotonic() >= chore.due:
                     lane.begun = time.monotonic()
                     self._do(chore)
                     lane.begun = None
-            pause = min(chore.due for chore in lane.chores) - time.monotonic()
+            pause = min(chore.due for chore in lane.tasks) - time.monotonic()
             self._stop.wait(max(pause, 0.05))
 
     @staticmethod

@@ -347,7 +347,7 @@ class FakeRoutes:
         """What browsers have sent."""
         return dict(self.sent)
 
-    def know_background(self, paths: Collection[str]) -> None:
+    def set_background_requests(self, paths: Collection[str]) -> None:
         """Which requests are no use."""
         self.background = list(paths)
 
@@ -362,11 +362,11 @@ class FakeRoutes:
         for key in keys:
             self.map.pop(key, None)
 
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Whether it was restarted."""
         return not self.alive
 
-    def open_ways(self) -> dict[str, str]:
+    def entries(self) -> dict[str, str]:
         """What is open."""
         return dict(self.map)
 
@@ -503,12 +503,14 @@ def make_world(settings: Settings, routes: FakeRoutes | None = None) -> World:
         store=doors,
         ways=ProxyRoutes(store, doors, routes, lambda: CATALOG),
         starts=AppStarter(doors, runners, lambda: CATALOG, origins.url),
-        places=AppOrigins(doors, origins, administration.rules, settings.web.port_rules, clock),
+        places=AppOrigins(
+            doors, origins, administration.site_rules, settings.web.port_rules, clock
+        ),
         catalog=lambda: CATALOG,
-        rules=administration.rules,
+        rules=administration.site_rules,
         is_admin=settings.slurm.admins.__contains__,
         clock=clock,
-        note=administration.note,
+        note=administration.record,
     )
     files = HomeFiles(slurm, ".slipway", "storage")
     sessions = Sessions(
@@ -534,8 +536,8 @@ def make_world(settings: Settings, routes: FakeRoutes | None = None) -> World:
         terms=terms,
         admins=settings.slurm.admins,
         clock=clock,
-        note=administration.note,
-        shut=access.ways.shut,
+        note=administration.record,
+        shut=access.ways.revoke,
         address=caller_address.get,
     )
     services = Services(
@@ -544,21 +546,21 @@ def make_world(settings: Settings, routes: FakeRoutes | None = None) -> World:
         access=access,
         logins=logins,
         attempts=LoginAttempts(
-            AttemptTables(engine), terms, clock, administration.note, caller_address
+            AttemptTables(engine), terms, clock, administration.record, caller_address
         ),
         authenticate=lambda u, p: PASSWORDS.get(u) == p,
         clock=clock,
-        folders=Storage(files, administration.note),
+        folders=Storage(files, administration.record),
         presets=Presets(PresetTables(engine, sealer), clock),
         administration=administration,
-        ssh=SshAccess(store, access, files, settings.web.ssh_host, administration.note),
+        ssh=SshAccess(store, access, files, settings.web.ssh_host, administration.record),
         accounts=AccountWatch(
             accounts=accounts,
             logins=logins,
             access=access,
             sessions=store,
             clock=clock,
-            note=administration.note,
+            note=administration.record,
             checks=settings.login.account_checks,
         ),
     )

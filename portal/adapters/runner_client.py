@@ -60,11 +60,11 @@ class GatewayRunners:
         data = body.encode()
         head += f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
         place = session.address, session.port
-        with self._owners.turn(session.owner), self._sessions.turn(session.id):
+        with self._owners.slot(session.owner), self._sessions.slot(session.id):
             try:
                 return self._ask(place, name, head.encode() + data, time.monotonic() + SECONDS)
             except TimeoutError as error:
-                self._sessions.strike(session.id)
+                self._sessions.penalize(session.id)
                 raise Unavailable("The session does not answer in time.") from error
             except (OSError, _StrangeError) as error:
                 raise Unavailable("The session's compute node does not answer.") from error

@@ -87,7 +87,7 @@ class OwnerQueue:
                 known.waiting.setdefault(name, action)
             self._changed.notify()
 
-    def broken(self, seconds: float) -> bool:
+    def is_stuck(self, seconds: float) -> bool:
         """Whether a thread has ended, or has been at one thing for so long that it never ends."""
         with self._changed:
             oldest = min(self._begun.values(), default=time.monotonic())

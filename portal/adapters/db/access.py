@@ -53,7 +53,7 @@ class AccessTables:
 
     # Apps and their origins
 
-    def place(
+    def assign_origin(
         self,
         session: str,
         seen: OpenApp | None,
@@ -105,7 +105,7 @@ class AccessTables:
         values = {"state": state, "message": message, "log": log}
         self._change_app(session, app, values | ({} if details is None else {"details": details}))
 
-    def ask_app(self, opened: OpenApp, asked: str) -> bool:
+    def save_answer(self, opened: OpenApp, asked: str) -> bool:
         """Keep what the owner answered; False when it is not the answer any more that was seen."""
         with Database(self._engine) as db:
             where = (
@@ -238,7 +238,7 @@ class AccessTables:
         db.add(GrantRow(**vars(grant)))
         return RedeemedTicket(grant, _app(row), mark, new=True, dropped=tuple(dropped))
 
-    def entry(self, label: str, cookie_hash: str) -> OriginEntry | None:
+    def at_origin(self, label: str, cookie_hash: str) -> OriginEntry | None:
         """The app at an origin and what a cookie is good for there; None where nothing is."""
         with Database(self._readers) as db:
             row = db.exec(select(AppRow).where(col(AppRow.label) == label)).first()
@@ -318,12 +318,12 @@ class AccessTables:
             delete(TicketRow).where(col(TicketRow.session) == session, col(TicketRow.app) == app)
         )
 
-    def shutting(self) -> list[str]:
+    def pending_removals(self) -> list[str]:
         """The keys that were taken away and that HAProxy may still know."""
         with Database(self._readers) as db:
             return list(db.exec(select(ShuttingRow.key)))
 
-    def are_shut(self, keys: Collection[str]) -> None:
+    def removed(self, keys: Collection[str]) -> None:
         """HAProxy has forgotten these keys, and cut who was inside by them."""
         if not keys:
             return

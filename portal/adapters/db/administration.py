@@ -162,13 +162,13 @@ class AdministrationTables:
 
     # The journal
 
-    def note(self, entries: Sequence[AuditEvent]) -> None:
+    def add_events(self, entries: Sequence[AuditEvent]) -> None:
         """Add lines to the journal."""
         with Database(self._engine) as db:
             db.add_all([_line(entry) for entry in entries])
             db.commit()
 
-    def journal(self, wanted: AuditFilter, limit: int, before: int | None) -> list[AuditEvent]:
+    def events(self, wanted: AuditFilter, limit: int, before: int | None) -> list[AuditEvent]:
         """Lines, newest first, from those on whose id is below `before`."""
         query = select(JournalRow).where(*_conditions(wanted))
         if before is not None:
@@ -177,7 +177,7 @@ class AdministrationTables:
             rows = db.exec(query.order_by(col(JournalRow.id).desc()).limit(limit))
             return [AuditEvent.model_validate(row) for row in rows]
 
-    def forget_journal(self, before: datetime) -> None:
+    def delete_events(self, before: datetime) -> None:
         """Drop the lines of before a time."""
         with Database(self._engine) as db:
             db.exec(delete(JournalRow).where(col(JournalRow.time) < before))

@@ -248,7 +248,7 @@ class SessionTables:
         changed = self._change(and_(*which), {State.RUNNING}, changes)
         return changed[0] if changed else None
 
-    def some(self, sessions: Collection[str]) -> list[Session]:
+    def get_many(self, sessions: Collection[str]) -> list[Session]:
         """Those of these sessions that exist."""
         return self._where(col(SessionRow.id).in_(sessions))
 
@@ -258,7 +258,7 @@ class SessionTables:
         """Change those of these sessions that are in one of these states, and return them."""
         return self._change(col(SessionRow.id).in_(sessions), when, changes)
 
-    def listing(self, query: ListQuery) -> Page:
+    def query(self, query: ListQuery) -> Page:
         """One page of the list."""
         with Database(self._readers) as db:
             return query_page(db, query)

@@ -60,18 +60,18 @@ class HaproxyRoutes:
                 sent[name] += int(size)
         return {name: Traffic(requests[name], sent[name]) for name in requests}
 
-    def know_background(self, paths: Collection[str]) -> None:
+    def set_background_requests(self, paths: Collection[str]) -> None:
         """Say which requests are no use of an app."""
         if not all(_PATH.fullmatch(path) for path in paths):
             raise ValueError("a path that HAProxy would misread")
         self._haproxy.ask(f"clear map {self._background}")
         _tell(self._haproxy, (f"add map {self._background} {path} 1" for path in sorted(paths)))
 
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Whether HAProxy has forgotten the map (it was restarted)."""
         return "value=" not in self._haproxy.ask(f"get map {self._map} {CANARY}")
 
-    def open_ways(self) -> dict[str, str]:
+    def entries(self) -> dict[str, str]:
         """The map as it is, and with an empty target each key by which somebody is still inside."""
         inside = {
             key

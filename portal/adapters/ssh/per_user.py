@@ -61,7 +61,7 @@ class UserThrottle:
         self._changed = threading.Condition()
 
     @contextmanager
-    def turn(self, name: str) -> Iterator[None]:
+    def slot(self, name: str) -> Iterator[None]:
         """Hold one of the name's turns; raises Unavailable when there is none to be had soon."""
         ticket = object()
         self._enter(name, ticket)
@@ -70,7 +70,7 @@ class UserThrottle:
         finally:
             self._leave(name, ticket)
 
-    def strike(self, name: str) -> None:
+    def penalize(self, name: str) -> None:
         """It did not end in time: one at a time from now on, and nothing at all for a while."""
         with self._changed:
             self._strike(self._person(name), 2)

@@ -103,13 +103,13 @@ class SshTransport:
     ) -> Completed:
         """Run to the end on the login node as the user; waits a little while others do."""
         if self._is_ours(user):
-            with self._ours.turn(user):
+            with self._ours.slot(user):
                 return self._run(user, argv, stdin, seconds, MOST_OF_OURS)
-        with self._people.turn(user):
+        with self._people.slot(user):
             try:
                 return self._run(user, argv, stdin, seconds, most)
             except (Unresponsive, CommandTimeout):
-                self._people.strike(user)
+                self._people.penalize(user)
                 raise
 
     def _is_ours(self, user: str) -> bool:

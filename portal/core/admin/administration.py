@@ -115,7 +115,7 @@ class ImageRule(BaseModel):
     """Slurm accounts, where only some may see it; accounts below them count as well."""
     users: tuple[str, ...] = ()
 
-    def lets_in(self, user: str, accounts: Iterable[str]) -> bool:
+    def permits(self, user: str, accounts: Iterable[str]) -> bool:
         """Whether somebody of these accounts may see the image."""
         if self.seen_by != "some":
             return self.seen_by == "everybody"
@@ -223,7 +223,7 @@ def visible_catalog(
     """The catalog with only those images that this person may see."""
     known = list(rules)
     accounts = accounts_of(user, limits)
-    images = (i for i in catalog.images if image_rule(i, known).lets_in(user, accounts))
+    images = (i for i in catalog.images if image_rule(i, known).permits(user, accounts))
     return catalog.model_copy(update={"images": tuple(images)})
 
 

@@ -30,7 +30,7 @@ class AccessStore(Protocol):
     `are_shut` is told: a crash in between, or an HAProxy that does not answer, forgets none.
     """
 
-    def place(
+    def assign_origin(
         self,
         session: str,
         seen: OpenApp | None,
@@ -45,7 +45,7 @@ class AccessStore(Protocol):
         """
         ...
 
-    def ask_app(self, opened: OpenApp, asked: str) -> bool:
+    def save_answer(self, opened: OpenApp, asked: str) -> bool:
         """Keep what the owner answered; False when it is not the answer any more that was seen."""
         ...
 
@@ -111,7 +111,7 @@ class AccessStore(Protocol):
         """
         ...
 
-    def entry(self, label: str, cookie_hash: str) -> OriginEntry | None:
+    def at_origin(self, label: str, cookie_hash: str) -> OriginEntry | None:
         """The app at an origin and what a cookie is good for there; None where nothing is."""
         ...
 
@@ -135,10 +135,10 @@ class AccessStore(Protocol):
         """Forget the tickets and grants of a login; returns the keys to shut."""
         ...
 
-    def shutting(self) -> list[str]:
+    def pending_removals(self) -> list[str]:
         """The keys that were taken away and that HAProxy may still know."""
         ...
 
-    def are_shut(self, keys: Collection[str]) -> None:
+    def removed(self, keys: Collection[str]) -> None:
         """HAProxy has forgotten these keys, and cut who was inside by them."""
         ...

@@ -73,14 +73,14 @@ class AdministrationStore(Protocol):
         """Replace the caps."""
         ...
 
-    def note(self, entries: Sequence[AuditEvent]) -> None:
+    def add_events(self, entries: Sequence[AuditEvent]) -> None:
         """Add lines to the journal; nothing ever changes one."""
         ...
 
-    def journal(self, wanted: AuditFilter, limit: int, before: int | None) -> list[AuditEvent]:
+    def events(self, wanted: AuditFilter, limit: int, before: int | None) -> list[AuditEvent]:
         """Lines, newest first, from those on whose id is below `before`."""
         ...
 
-    def forget_journal(self, before: datetime) -> None:
+    def delete_events(self, before: datetime) -> None:
         """Drop the lines of before a time."""
         ...

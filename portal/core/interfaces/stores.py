@@ -98,7 +98,7 @@ class SessionStore(Protocol):
         """Change a running session unless somebody has used it after `since`; then None."""
         ...
 
-    def some(self, sessions: Collection[str]) -> list[Session]:
+    def get_many(self, sessions: Collection[str]) -> list[Session]:
         """Those of these sessions that exist, in any order."""
         ...
 
@@ -108,7 +108,7 @@ class SessionStore(Protocol):
         """Change those of these sessions that are in one of these states, and return them."""
         ...
 
-    def listing(self, query: ListQuery) -> Page:
+    def query(self, query: ListQuery) -> Page:
         """One page of the list."""
         ...
 

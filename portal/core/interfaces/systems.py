@@ -178,18 +178,18 @@ class Routes(Protocol):
         """What browsers have sent, by the app's gateway name (core.access.gateway_name)."""
         ...
 
-    def know_background(self, paths: Collection[str]) -> None:
+    def set_background_requests(self, paths: Collection[str]) -> None:
         """Say which requests are no use of an app: "app/METHOD/path", by their beginnings.
 
         "app/STATIC" says that the app's page at "/" may be compressed.
         """
         ...
 
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Whether HAProxy has forgotten the map (it was restarted)."""
         ...
 
-    def open_ways(self) -> dict[str, str]:
+    def entries(self) -> dict[str, str]:
         """The map as it is, and with an empty target each key by which somebody is still inside."""
         ...
 

@@ -129,7 +129,7 @@ class Administration:
 
     # Images
 
-    def seen_by(self, person: Person, catalog: Catalog) -> Catalog:
+    def visible_catalog(self, person: Person, catalog: Catalog) -> Catalog:
         """The catalog with only those images that this person may see and launch."""
         if person.admin:
             return catalog
@@ -143,7 +143,7 @@ class Administration:
         rules = self._store.image_rules()
         return [(image, image_rule(image, rules)) for image in catalog.images]
 
-    def rule(
+    def image_rule(
         self, person: Person, catalog: Catalog, environment: str, version: str
     ) -> tuple[Image, ImageRule]:
         """One image and who sees it; raises NotFound."""
@@ -153,7 +153,7 @@ class Administration:
             raise NotFound("There is no such image.")
         return image, image_rule(image, self._store.image_rules())
 
-    def show_image(
+    def save_image_rule(
         self,
         person: Person,
         catalog: Catalog,
@@ -163,7 +163,7 @@ class Administration:
         seen: str | None = None,
     ) -> ImageRule:
         """Decide who sees an image; running sessions keep it whatever is decided."""
-        self.rule(person, catalog, environment, version)
+        self.image_rule(person, catalog, environment, version)
         check_principals(asked, self._status.limits())
         named = asked.model_dump() if asked.seen_by == "some" else {"seen_by": asked.seen_by}
         rule = ImageRule(environment=environment, version=version, **named)
@@ -174,7 +174,7 @@ class Administration:
 
         return self._store.save_image_rule(environment, version, seen, change)
 
-    def people(self, person: Person) -> tuple[list[str], list[str]]:
+    def principals(self, person: Person) -> tuple[list[str], list[str]]:
         """Slurm's accounts and users, as last read, for an administrator to choose from."""
         self.admit(person)
         limits = self._status.limits()
@@ -184,7 +184,7 @@ class Administration:
 
     # Caps and limits
 
-    def rules(self) -> SiteRules:
+    def site_rules(self) -> SiteRules:
         """The caps."""
         return self._store.site_rules()
 
@@ -207,11 +207,11 @@ class Administration:
 
     # The journal
 
-    def note(self, who: str, action: str, target: str = "", detail: str = "") -> None:
+    def record(self, who: str, action: str, target: str = "", detail: str = "") -> None:
         """Write a line into the journal; never secrets."""
-        self.note_all(who, action, [(target, detail)])
+        self.record_all(who, action, [(target, detail)])
 
-    def note_all(self, who: str, action: str, lines: Iterable[tuple[str, str]]) -> None:
+    def record_all(self, who: str, action: str, lines: Iterable[tuple[str, str]]) -> None:
         """Write a line for each target and detail.
 
         What is noted has happened, so a journal that cannot be written stops nothing; the lines
@@ -219,7 +219,7 @@ class Administration:
         """
         entries = [self._line(who, action, target, detail) for target, detail in lines]
         try:
-            self._store.note(entries)
+            self._store.add_events(entries)
         except Exception:
             text = "; ".join(entry.model_dump_json(exclude={"id"}) for entry in entries)
             log.exception("not in the journal: %s", text)
@@ -237,18 +237,18 @@ class Administration:
             address=caller_address.get(),
         )
 
-    def journal(
+    def events(
         self, person: Person, wanted: AuditFilter, limit: int, before: int | None
     ) -> tuple[list[AuditEvent], int | None]:
         """Lines, newest first, a page at a time; the second value is where the next one begins."""
         self.admit(person)
-        found = self._store.journal(wanted, limit + 1, before)
+        found = self._store.events(wanted, limit + 1, before)
         page = found[:limit]
         return page, page[-1].id if len(found) > limit else None
 
     def expire(self) -> None:
         """Drop the journal's lines that are older than the site keeps them."""
-        self._store.forget_journal(self._clock() - self._keep)
+        self._store.delete_events(self._clock() - self._keep)
 
 
 def _changed(now: str, before: str | None) -> str:

@@ -42,7 +42,7 @@ class AppLink:
     ticket: str
     state: AppState
     public: bool
-    told: str = ""
+    notice: str = ""
     """What the owner should know, such as that a port was not free."""
 
 
@@ -97,7 +97,7 @@ class Apps:
         port left, InvalidRequest for a wish that cannot be granted, StillOpen for a way that was
         taken away and is not shut yet.
         """
-        session = self.own(person, session_id)
+        session = self.get_own(person, session_id)
         spec = self._spec(session, app)
         if session.state in OVER or session.state is State.ENDING:
             raise Conflict("This session is over. Launch it again to use its apps.")
@@ -113,11 +113,11 @@ class Apps:
         if not agreed:
             raise Conflict("It was given another answer at the same moment. Look at it first.")
         if spec.kind == "ssh" and state is AppState.READY:
-            self.ways.open_standing(session, replace(opened, shut=False))
+            self.ways.add_standing_routes(session, replace(opened, shut=False))
         self._note_use(session)
         public = opened.public_since is not None if wish.public is None else wish.public
         ticket = self._ticket(person, session, opened)
-        return AppLink(opened.label, spec.path, ticket, state, public, place.told)
+        return AppLink(opened.label, spec.path, ticket, state, public, place.notice)
 
     def choices(self, spec: AppSpec) -> Choices:
         """What the administrators and the app itself leave to its owner."""
@@ -143,9 +143,9 @@ class Apps:
         if place.left is None:
             return
         self._note(session.owner, "app.move", session.id, f"{place.opened.app} of {session.name}")
-        self.ways.shut(*place.keys)
+        self.ways.revoke(*place.keys)
         if self._server(session, place.opened.app).state is AppState.READY:
-            self.ways.open_standing(session, place.opened)
+            self.ways.add_standing_routes(session, place.opened)
 
     def _change(self, session: Session, spec: AppSpec, opened: OpenApp, wish: AppOptions) -> bool:
         """Carry out what an owner wants of an app that has its place.
@@ -155,7 +155,7 @@ class Apps:
         agreed = True
         if wish.asked is not None and wish.asked != opened.asked:
             self._stop(session, spec)
-            agreed = self._store.ask_app(opened, wish.asked)
+            agreed = self._store.save_answer(opened, wish.asked)
         if wish.public:
             self._publish(session, spec, opened)
         elif wish.public is False:
@@ -169,7 +169,7 @@ class Apps:
         if not self._store.publish_app(opened, opened.public_since or self._clock()):
             raise Conflict("It was moved at the same time. Try again.")
         if self._server(session, spec.name).state is AppState.READY:
-            self.ways.open(public_key(opened.label), session, spec.name)
+            self.ways.add_route(public_key(opened.label), session, spec.name)
         if news:
             self._note(session.owner, "app.publish", session.id, f"{spec.title} of {session.name}")
 
@@ -285,14 +285,14 @@ class Apps:
         """The same for many sessions at once."""
         return self._store.apps_of(sessions)
 
-    def own(self, person: Person, session_id: str) -> Session:
+    def get_own(self, person: Person, session_id: str) -> Session:
         """One's own session; raises NotFound for others, to administrators as well."""
         session = self._sessions.get(session_id)
         if session is None or session.owner != person.name:
             raise NotFound("There is no such session.")
         return session
 
-    def let_in(self, session_id: str) -> set[str]:
+    def in_use(self, session_id: str) -> set[str]:
         """The apps of a session that some browser may use at the moment."""
         return {grant.app for grant in self._store.grants(session=session_id)}
 
@@ -300,7 +300,7 @@ class Apps:
 
     def make_private(self, person: Person, session_id: str, app: str) -> None:
         """Open an app to its owner alone again, and cut everybody else off; again is fine."""
-        session = self.own(person, session_id)
+        session = self.get_own(person, session_id)
         self._make_private(session, self._spec(session, app))
 
     def _make_private(self, session: Session, spec: AppSpec) -> None:
@@ -310,27 +310,27 @@ class Apps:
         if known is not None and known.public_since is not None:
             said = f"{spec.title} of {session.name}"
             self._note(session.owner, "app.unpublish", session.id, said)
-        self.ways.shut(*keys)
+        self.ways.revoke(*keys)
 
     def close_app(self, person: Person, session_id: str, app: str) -> None:
         """Shut every way into one app of one's own session; the app itself goes on."""
-        session = self.own(person, session_id)
+        session = self.get_own(person, session_id)
         spec = self._spec(session, app)
         keys = self._store.close_app(session.id, spec.name, self._clock())
         self._note(person.name, "app.close", session.id, f"{spec.title} of {session.name}")
-        self.ways.shut(*keys)
+        self.ways.revoke(*keys)
 
     def close_session(self, session_id: str) -> None:
         """Shut every way into a session and forget its tickets."""
         # Its job is ended as well, so nobody waits for an HAProxy that does not answer.
-        self.ways.shut_later(*self._store.close_session(session_id, self._clock()))
+        self.ways.revoke_later(*self._store.close_session(session_id, self._clock()))
 
     def close_login(self, login: str) -> None:
         """Shut every way that was opened from one login; raises StillOpen when that fails."""
-        self.ways.shut(*self._store.close_login(login, self._clock()))
+        self.ways.revoke(*self._store.close_login(login, self._clock()))
 
     def compare(self) -> int:
         """Close what sessions have left that are over, and mend HAProxy's map (see Ways)."""
         for session in self._store.abandoned():
             self.close_session(session)
-        return self.ways.compare()
+        return self.ways.check_routes()

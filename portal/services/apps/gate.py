@@ -83,10 +83,10 @@ class AppGate:
         if taken is None or session is None:
             raise Unauthorized("This link has been used already. Open the app again.")
         if taken.dropped:
-            self._ways.shut_later(*taken.dropped)
+            self._ways.revoke_later(*taken.dropped)
         opened = taken.opened
         if taken.new and self._server(opened).state is AppState.READY:
-            self._ways.open(taken.grant.key, session, opened.app)
+            self._ways.add_route(taken.grant.key, session, opened.app)
         path = self._spec(session, opened.app).path
         return Admission(cookie if taken.new else None, path, taken.mark)
 
@@ -96,7 +96,7 @@ class AppGate:
         It also mends a way that HAProxy has lost. Raises NotFound without a good cookie, unless
         the app is open to everybody.
         """
-        entry = self._store.entry(label, hash_secret(cookie) if cookie else "")
+        entry = self._store.at_origin(label, hash_secret(cookie) if cookie else "")
         session = self._sessions.get(entry.opened.session) if entry else None
         if entry is None or session is None or not (entry.grant or entry.opened.public_since):
             raise NotFound("There is nothing here.")
@@ -104,7 +104,7 @@ class AppGate:
         spec = self._spec(session, opened.app)
         server = self._server(opened)
         if server.state is AppState.READY and session.state is State.RUNNING:
-            self._ways.open(grant.key if grant else public_key(label), session, opened.app)
+            self._ways.add_route(grant.key if grant else public_key(label), session, opened.app)
         # Strangers learn that it is not there yet, not what its log says.
         said = (server.message, server.log) if grant else ("", "")
         return GateStatus(session, spec, server.state, *said, inside=grant is not None)

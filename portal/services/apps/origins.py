@@ -40,7 +40,7 @@ class AssignedOrigin:
     """Where an app is now."""
 
     opened: OpenApp
-    told: str = ""
+    notice: str = ""
     """Why it is not where its owner asked for."""
     left: OpenApp | None = None
     """Where it was before, if it has moved."""
@@ -92,7 +92,7 @@ class AppOrigins:
         if known is not None and self._stays(known, spec, wish):
             return AssignedOrigin(known, self._told(wish, known, _AGAIN))
         for _ in range(_TRIES):
-            placed = self._store.place(
+            placed = self._store.assign_origin(
                 session.id,
                 known,
                 self._seeker(session, spec),

@@ -47,7 +47,7 @@ class ProxyRoutes:
         spec = self._catalog().apps.get(app)
         return spec.kind if spec else "web"
 
-    def open(self, key: str, session: Session, app: str) -> None:
+    def add_route(self, key: str, session: Session, app: str) -> None:
         """Let through whoever has this key, if the session can be reached and the key stands."""
         target = route_target(session, self.server_of(app))
         if target is None:
@@ -58,32 +58,32 @@ class ProxyRoutes:
 
     def _stands(self, key: str, session: str, app: str) -> bool:
         label, _, secret = key.partition(".")
-        entry = self._store.entry(label, secret)
+        entry = self._store.at_origin(label, secret)
         if entry is None or (entry.opened.session, entry.opened.app) != (session, app):
             return False
-        return entry.grant is not None or key in self.keys_without_cookie(entry.opened)
+        return entry.grant is not None or key in self.standing_keys(entry.opened)
 
-    def shut(self, *keys: str) -> None:
+    def revoke(self, *keys: str) -> None:
         """Shut what was taken away and cut who is inside; raises StillOpen when that fails."""
         try:
             self._routes.remove(*keys)
         except Unavailable as error:
             raise StillOpen from error
-        self._store.are_shut(keys)
+        self._store.removed(keys)
 
-    def shut_later(self, *keys: str) -> None:
+    def revoke_later(self, *keys: str) -> None:
         """The same for keys that nobody waits for: the worker tries again where it fails."""
         try:
-            self.shut(*keys)
+            self.revoke(*keys)
         except StillOpen as error:
             log.warning("%d ways: %s", len(keys), error)
 
-    def open_standing(self, session: Session, opened: OpenApp) -> None:
+    def add_standing_routes(self, session: Session, opened: OpenApp) -> None:
         """Open the way that needs no cookie, where the app has one: SSH's, or the public one."""
-        for key in self.keys_without_cookie(opened):
-            self.open(key, session, opened.app)
+        for key in self.standing_keys(opened):
+            self.add_route(key, session, opened.app)
 
-    def keys_without_cookie(self, opened: OpenApp) -> list[str]:
+    def standing_keys(self, opened: OpenApp) -> list[str]:
         """The keys under which an app is reached without a cookie of its own."""
         if self.kind_of(opened.app) == "ssh":
             return [] if opened.shut else [ssh_key(opened.label)]
@@ -98,13 +98,13 @@ class ProxyRoutes:
         ]
         for opened in self._store.apps(session.id):
             if self.server_of(opened.app) == server:
-                keys += [(key, opened.app) for key in self.keys_without_cookie(opened)]
+                keys += [(key, opened.app) for key in self.standing_keys(opened)]
         if state is not AppState.READY:
             # Nothing is taken away, there is only nobody to answer: the gate does.
             self._routes.remove(*(key for key, _ in keys))
             return
         for key, app in keys:
-            self.open(key, session, app)
+            self.add_route(key, session, app)
 
     def traffic(self) -> dict[str, Traffic]:
         """What browsers have sent, by the app's gateway name."""
@@ -114,26 +114,26 @@ class ProxyRoutes:
 
     def restore(self) -> bool:
         """Fill HAProxy's map again after it was restarted; True when that was needed."""
-        if not self._routes.lost():
+        if not self._routes.is_lost():
             return False
-        self._routes.know_background(self._background())
+        self._routes.set_background_requests(self._background())
         filled = dict(self._standing())
         self._routes.fill(filled)
         # What was taken away meanwhile must not come back with the filling.
         self._routes.remove(*(filled.keys() - dict(self._standing()).keys()))
         return True
 
-    def shut_again(self) -> None:
+    def retry_revocations(self) -> None:
         """Shut what could not be shut when it was taken away."""
-        self.shut(*self._store.shutting())
+        self.revoke(*self._store.pending_removals())
 
-    def compare(self) -> int:
+    def check_routes(self) -> int:
         """Bring HAProxy's map and the store together; returns how many entries were wrong.
 
         What should not be there is removed and cut, what is missing is filled in: a way that the
         store and HAProxy disagree about is what a crash or an outage has left.
         """
-        known = self._routes.open_ways()
+        known = self._routes.entries()
         # Read after the map: what is opened meanwhile is in it.
         standing = dict(self._standing())
         wrong = [key for key in known if key not in standing]
@@ -164,9 +164,7 @@ class ProxyRoutes:
         apps = self._store.apps_of(running)
         ready = {(app.session, app.app) for app in apps if app.state is AppState.READY}
         keys = [(grant.key, grant.session, grant.app) for grant in self._store.grants()]
-        keys += [
-            (key, app.session, app.app) for app in apps for key in self.keys_without_cookie(app)
-        ]
+        keys += [(key, app.session, app.app) for app in apps for key in self.standing_keys(app)]
         for key, session, app in keys:
             server = self.server_of(app)
             if (session, server) not in ready:

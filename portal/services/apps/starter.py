@@ -48,7 +48,7 @@ class AppStarter:
         self._runners.stop_app(session, server)
         self._store.set_app(session.id, server, AppState.STOPPED, "", "")
 
-    def wanted(self, session: Session) -> list[dict[str, object]]:
+    def pending_starts(self, session: Session) -> list[dict[str, object]]:
         """The orders for all apps that somebody waits for; they count as starting from now on."""
         orders = []
         for spec, opened in self._waiting(session):
@@ -56,7 +56,7 @@ class AppStarter:
             self._store.set_app(session.id, opened.app, AppState.STARTING, "", "")
         return orders
 
-    def start_wanted(self, session: Session) -> None:
+    def retry_pending(self, session: Session) -> None:
         """Ask again for apps whose order did not reach the runner."""
         for spec, opened in self._waiting(session):
             self.start(session, spec, opened)

@@ -59,7 +59,7 @@ class AccountWatch:
         self._gone_since: dict[str, datetime] = {}
         self._out: set[str] = set()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Look once; raises Unavailable when the login node is silent."""
         now, live = self._clock(), self._sessions.live()
         inside = self._logins.store.inside(now - ACTIVE, now) | {s.owner for s in live}
@@ -117,7 +117,7 @@ class AccountWatch:
             log.warning("account %s: not all shut yet: %s", user, error)
         for session in sessions:
             try:
-                if self._access.opened(session.id) or self._access.let_in(session.id):
+                if self._access.opened(session.id) or self._access.in_use(session.id):
                     self._access.close_session(session.id)
             except PortalError as error:
                 log.warning("session %s: not all shut yet: %s", session.id, error)

@@ -50,7 +50,7 @@ class Estimates:
         self._last: dict[str, _Asked] = {}
         self._lock = threading.Lock()
 
-    def of(self, person: Person, request: LaunchRequest) -> Estimate | None:
+    def estimate(self, person: Person, request: LaunchRequest) -> Estimate | None:
         """The estimate for one session of this request; None when Slurm does not say.
 
         Raises InvalidRequest where a launch would.

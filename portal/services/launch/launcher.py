@@ -75,7 +75,7 @@ class Launcher:
         Unavailable (nothing is stored). When Slurm's answer is lost, the session stays and
         reconcile finds out: a launch never makes two jobs and never loses one.
         """
-        caps = self._administration.rules()
+        caps = self._administration.site_rules()
         decided = self._decide(person, request, caps)
         self._refuse_while_down()
         self._find_folders(person, request.mounts)
@@ -97,14 +97,14 @@ class Launcher:
 
     def _note(self, person: Person, action: str, made: Sequence[Session], why: str = "") -> None:
         lines = [(session.id, why or describe_launch(session)) for session in made]
-        self._administration.note_all(person.name, action, lines)
+        self._administration.record_all(person.name, action, lines)
 
     def draft(self, person: Person, request: LaunchRequest) -> tuple[Session, str]:
         """The first session that a launch would make, and its batch script; nothing is stored.
 
         Raises InvalidRequest as a launch does.
         """
-        caps = self._administration.rules()
+        caps = self._administration.site_rules()
         decided = self._decide(person, request, caps)
         one = request.model_copy(update={"count": 1})
         session = self._make(person, one, decided, [""], caps)[0]
@@ -114,7 +114,7 @@ class Launcher:
     def _decide(self, person: Person, request: LaunchRequest, caps: SiteRules) -> Decision:
         """What a request comes to; raises InvalidRequest."""
         partitions = partitions_for_user(self._status, person.name)
-        catalog = self._administration.seen_by(person, self._catalog())
+        catalog = self._administration.visible_catalog(person, self._catalog())
         return decide(request, catalog, partitions, caps, self._gpus)
 
     def _find_folders(self, person: Person, mounts: Sequence[Mount]) -> None:

@@ -33,7 +33,7 @@ class IdleCuller:
         self._rules = rules
         self._note = note
 
-    def look(self) -> None:
+    def cull(self) -> None:
         """Measure once; raises Unavailable, and changes nothing, when HAProxy does not answer."""
         now, rules = self._sessions.clock(), self._rules()
         before = self._status.measured()

@@ -90,7 +90,7 @@ class Lifecycle:
         self._set_limit(session, report.job_id, limit)
         changes = {"deadline": report.start + timedelta(minutes=limit)} if report.start else {}
         changed = self._store.change(session.id, {State.RUNNING}, **changes) if changes else None
-        self._administration.note(person.name, "session.extend", session.id, f"{wanted} minutes")
+        self._administration.record(person.name, "session.extend", session.id, f"{wanted} minutes")
         return changed or session
 
     @contextmanager
@@ -163,7 +163,7 @@ class Lifecycle:
             raise Conflict("Its owner may not use this resource group any more.")
         return found
 
-    def extension(self, session: Session) -> int:
+    def next_extension(self, session: Session) -> int:
         """How many minutes more the usual extension would give now; 0 when there is none."""
         limit = shown_limit(session)
         if not self._scheduler.may_extend or session.state is not State.RUNNING or limit is None:
@@ -187,10 +187,10 @@ class Lifecycle:
         held = {"pending_reason": session.pending_reason}
         changed = self._store.change_if(session.id, {State.PENDING}, held, pending_reason=None)
         if changed is not None:
-            self._administration.note(person.name, "session.release", session.id)
+            self._administration.record(person.name, "session.release", session.id)
         return changed or self._store.get(session.id) or session
 
-    def keep(self, person: Person, session: Session) -> Session:
+    def keep_alive(self, person: Person, session: Session) -> Session:
         """Count as use of a session, so that a rule about unused ones does not end it now.
 
         One that does not run yet stays as it is. Raises Conflict for one that is over.
@@ -199,14 +199,14 @@ class Lifecycle:
             raise Conflict("This session is over. Launch it again.")
         changed = self._store.change(session.id, {State.RUNNING}, last_used=self._clock())
         if changed is not None:
-            self._administration.note(person.name, "session.keep", session.id, session.name)
+            self._administration.record(person.name, "session.keep", session.id, session.name)
             return changed
         now = self._store.get(session.id) or session
         if now.state in OVER or now.state is State.ENDING:  # it was ended in the same moment
             raise Conflict("This session is over. Launch it again.")
         return now
 
-    def note_reading(self, person: Person, session: Session) -> None:
+    def record_log_access(self, person: Person, session: Session) -> None:
         """Write down that an administrator reads somebody's log, for the owner to see, too.
 
         A page that follows the log asks every few seconds: a line is written for each
@@ -227,7 +227,7 @@ class Lifecycle:
                 return
             self._store.change(session.id, LIVE | OVER, **wanted)
         detail = f"{session.name} of {session.owner}"
-        self._administration.note(person.name, "log.read", session.id, detail)
+        self._administration.record(person.name, "log.read", session.id, detail)
 
 
 def _room(group: UserPartition, limit: int) -> int | None:

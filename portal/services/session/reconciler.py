@@ -58,7 +58,7 @@ class Reconciler:
         self._searched: dict[str, datetime] = {}
         """When lost sessions were last looked for."""
 
-    def look(self) -> bool:
+    def poll(self) -> bool:
         """One look at Slurm's queue; False when Slurm does not answer (noted, nothing changes)."""
         # Read before Slurm is asked: its answer is then the newer word on every one of them.
         live = self._store.live()
@@ -240,7 +240,7 @@ class Reconciler:
 
     # Housekeeping
 
-    def order_again(self) -> None:
+    def retry_app_starts(self) -> None:
         """Repeat orders for apps that did not reach their runner."""
         now = self._clock()
         for session in self._store.live():
@@ -249,7 +249,7 @@ class Reconciler:
                 and session.ready
                 and (now - session.ready > ORDER_AGAIN)
             ):
-                self._later(session, "orders", self._sessions.access.starts.start_wanted, "/apps")
+                self._later(session, "orders", self._sessions.access.starts.retry_pending, "/apps")
 
     def prepare_requeued(self) -> None:
         """Make ready what sessions need that Slurm has put back into the queue."""
@@ -311,7 +311,7 @@ class Reconciler:
             words["end_text"] = start_failure(session.exit_code, lines)
         return words
 
-    def ask_who(self) -> None:
+    def ask_who_cancelled(self) -> None:
         """Ask accounting who cancelled what was cancelled while it was silent."""
         ended = self._store.unexplained(BY_NOBODY_KNOWN, self._clock() - ASK_WHO)
         if not ended:

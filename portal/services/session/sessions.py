@@ -147,7 +147,7 @@ class Sessions:
 
     def estimate(self, person: Person, request: LaunchRequest) -> Estimate | None:
         """Slurm's guess when such a session would start (see Estimates)."""
-        return self._estimates.of(person, request)
+        return self._estimates.estimate(person, request)
 
     def launch_all(
         self, person: Person, request: LaunchRequest, key: str | None = None
@@ -225,7 +225,7 @@ class Sessions:
         )
         if changed is None:
             raise Gone("The session is over.")
-        return ReadyAnswer(certificate, self.access.starts.wanted(changed))
+        return ReadyAnswer(certificate, self.access.starts.pending_starts(changed))
 
     def _prove(self, session: Session, message: ReadyMessage) -> Changes:
         report = self._job_of(session, message)
@@ -273,17 +273,17 @@ class Sessions:
     def _use(
         self, session: Session, percent: float | None, usage: Usage, now: datetime
     ) -> dict[str, datetime]:
-        rules = self._administration.rules()
+        rules = self._administration.site_rules()
         used = is_computing(session, percent, usage.busy, rules, now, usage.gpu_percent)
         return {"last_used": now} if used and should_record_use(session, rules, now) else {}
 
     # The list
 
-    def listing(self, person: Person, query: ListQuery) -> Page:
+    def query(self, person: Person, query: ListQuery) -> Page:
         """One page of the sessions that this person may see."""
         if not person.admin and query.owner not in (None, person.name):
             return Page()  # the same answer whether or not such a person has sessions
-        return self.store.listing(query.model_copy(update={"owner": _whose(person, query)}))
+        return self.store.query(query.model_copy(update={"owner": _whose(person, query)}))
 
     def counts(self, person: Person, query: ListQuery) -> dict[str, int]:
         """How many sessions each tab of this person's page has."""
@@ -295,7 +295,7 @@ class Sessions:
 
     # Stop
 
-    def visible(self, person: Person, session_id: str) -> Session:
+    def get(self, person: Person, session_id: str) -> Session:
         """The session, if this person may see it; else NotFound, whether or not it exists."""
         session = self.store.get(session_id)
         if session is None or not person.may_see(session):
@@ -306,10 +306,10 @@ class Sessions:
         """End a session in any state; one that is over stays as it is."""
         return self.stop_all(person, [session_id])[0]
 
-    def some(self, person: Person, session_ids: Iterable[str]) -> list[Session]:
+    def get_many(self, person: Person, session_ids: Iterable[str]) -> list[Session]:
         """These sessions in this order, if this person may see all of them; else NotFound."""
         wanted = list(dict.fromkeys(session_ids))
-        found = {s.id: s for s in self.store.some(wanted) if person.may_see(s)}
+        found = {s.id: s for s in self.store.get_many(wanted) if person.may_see(s)}
         if len(found) < len(wanted):
             one = "There is no such session."
             raise NotFound(one if len(wanted) == 1 else "Not all of these sessions exist.")
@@ -321,7 +321,7 @@ class Sessions:
         They are marked in one transaction, before Slurm hears of it: when Slurm does not answer
         or we crash, reconcile carries the wish out.
         """
-        wanted = [session.id for session in self.some(person, session_ids)]
+        wanted = [session.id for session in self.get_many(person, session_ids)]
         changed = self.store.change_all(
             wanted,
             WAITING | {State.RUNNING},
@@ -331,10 +331,10 @@ class Sessions:
         )
         self._launches.cancel(*changed)
         lines = [(session.id, _described(person, session)) for session in changed]
-        self._administration.note_all(person.name, "session.end", lines)
+        self._administration.record_all(person.name, "session.end", lines)
         for session in changed:
             self.access.close_session(session.id)
-        return self.some(person, wanted)
+        return self.get_many(person, wanted)
 
     def give_up(self, session: Session) -> None:
         """End a session that started and was never heard of."""
@@ -356,30 +356,30 @@ class Sessions:
 
     def extend(self, person: Person, session_id: str, minutes: int | None = None) -> Session:
         """Give a running session more time (see Tending)."""
-        return self._tending.extend(person, self.visible(person, session_id), minutes)
+        return self._tending.extend(person, self.get(person, session_id), minutes)
 
     def extension(self, session: Session) -> int:
         """How many minutes more the usual extension would give now; 0 when there is none."""
-        return self._tending.extension(session)
+        return self._tending.next_extension(session)
 
     def keep(self, person: Person, session_id: str) -> Session:
         """Let a session that nobody uses go on (see Tending)."""
-        return self._tending.keep(person, self.visible(person, session_id))
+        return self._tending.keep_alive(person, self.get(person, session_id))
 
     def release(self, person: Person, session_id: str) -> Session:
         """Take a waiting session's hold away, if it is its owner's own."""
-        return self._tending.release(person, self.visible(person, session_id))
+        return self._tending.release(person, self.get(person, session_id))
 
     def log_size(self, person: Person, session_id: str) -> int:
         """Bytes in a session's log."""
-        session = self.visible(person, session_id)
-        self._tending.note_reading(person, session)
+        session = self.get(person, session_id)
+        self._tending.record_log_access(person, session)
         return self.files.log_size(session.owner, session.id)
 
     def read_log(self, person: Person, session_id: str, offset: int, limit: int = 1 << 20) -> bytes:
         """Part of a session's log, from a byte offset on."""
-        session = self.visible(person, session_id)
-        self._tending.note_reading(person, session)
+        session = self.get(person, session_id)
+        self._tending.record_log_access(person, session)
         return self.files.read_log(session.owner, session.id, offset, min(limit, MOST_OF_A_LOG))
 
 

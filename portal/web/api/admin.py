@@ -96,7 +96,7 @@ def images() -> ResponseReturnValue:
 def image(environment: str, version: str) -> ResponseReturnValue:
     """Who sees one image."""
     catalog = services().sessions.catalog()
-    found, rule = services().administration.rule(person(), catalog, environment, version)
+    found, rule = services().administration.image_rule(person(), catalog, environment, version)
     return _marked(_image(found, rule), rule)
 
 
@@ -105,8 +105,8 @@ def show_image(environment: str, version: str) -> ResponseReturnValue:
     """Decide who sees an image."""
     asked = read_model(ImageRequest)
     administration, catalog = services().administration, services().sessions.catalog()
-    rule = administration.show_image(person(), catalog, environment, version, asked, _seen())
-    found, _ = administration.rule(person(), catalog, environment, version)
+    rule = administration.save_image_rule(person(), catalog, environment, version, asked, _seen())
+    found, _ = administration.image_rule(person(), catalog, environment, version)
     return _marked(_image(found, rule), rule)
 
 
@@ -120,7 +120,7 @@ def _image(image: Image, rule: ImageRule) -> dict[str, Any]:
 @blueprint.get("/admin/caps")
 def caps() -> ResponseReturnValue:
     """What nobody may exceed, where Slurm has no word for it."""
-    rules = services().administration.rules()
+    rules = services().administration.site_rules()
     return _marked(CapsRequest.of(rules).model_dump(mode="json"), rules)
 
 
@@ -158,7 +158,7 @@ def journal() -> ResponseReturnValue:
     """Who did what, newest first."""
     query = read_query(AuditQuery)
     before = read_cursor(query.cursor)
-    found, following = services().administration.journal(person(), query, query.limit, before)
+    found, following = services().administration.events(person(), query, query.limit, before)
     return {
         "entries": [entry.model_dump(mode="json") for entry in found],
         "next_cursor": None if following is None else str(following),

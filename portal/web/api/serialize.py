@@ -24,7 +24,7 @@ def all_in_full(
     """Sessions in the words of the REST API; however many, the database is asked once."""
     access, origins = services().access, services().settings.web.origins
     status = status or services().sessions.status.slurm_status()
-    now, rules = services().clock(), services().administration.rules()
+    now, rules = services().clock(), services().administration.site_rules()
     opened = _opened([session.id for session in sessions if session.state in LIVE])
     return [
         as_json(

@@ -74,7 +74,7 @@ class AppRequest(BaseModel):
 @blueprint.get("/sessions")
 def list_sessions() -> ResponseReturnValue:
     """Sessions, newest first unless sorted; an administrator sees everybody's."""
-    page = services().sessions.listing(person(), read_query(ListQuery))
+    page = services().sessions.query(person(), read_query(ListQuery))
     found = all_in_full(page.sessions)
     for session in found:
         if session["end"]:  # kilobytes each, and whoever wants one asks for the session
@@ -97,7 +97,7 @@ def launched(made: list[Session]) -> ResponseReturnValue:
 @blueprint.get("/sessions/<session_id>")
 def show(session_id: str) -> ResponseReturnValue:
     """One session."""
-    return in_full(services().sessions.visible(person(), session_id))
+    return in_full(services().sessions.get(person(), session_id))
 
 
 @blueprint.delete("/sessions/<session_id>")
@@ -134,7 +134,7 @@ def open_app(session_id: str, app: str) -> ResponseReturnValue:
         "public": link.public,
         "public_url": open_url(link) if link.public else None,
         "state": link.state,
-        "notice": link.told,
+        "notice": link.notice,
     }
 
 

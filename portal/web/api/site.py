@@ -30,7 +30,7 @@ BOUNDED = ("cpus", "memory", "time")
 @blueprint.get("/environments")
 def environments() -> ResponseReturnValue:
     """The environments that whoever asks may launch, with their versions, newest first."""
-    catalog = services().administration.seen_by(person(), services().sessions.catalog())
+    catalog = services().administration.visible_catalog(person(), services().sessions.catalog())
     names = dict.fromkeys(image.environment for image in catalog.images)
     marks = _marks(catalog) if person().admin else {}
     return {"environments": [_environment(catalog, name, marks) for name in names]}
@@ -65,7 +65,7 @@ def _version(catalog: Catalog, image: Image) -> dict[str, Any]:
 def resource_groups() -> ResponseReturnValue:
     """The partitions open to whoever asks, and how large their sessions may be; minutes."""
     gpus = services().sessions.gpus
-    cap = services().administration.rules().max_shared_memory_mb
+    cap = services().administration.site_rules().max_shared_memory_mb
     groups = [
         {
             "name": partition.name,
@@ -107,7 +107,7 @@ def templates() -> ResponseReturnValue:
     """The resource templates, and whether one may launch with them."""
     groups = partitions_for_user(services().sessions.status, person().name)
     found = services().administration.templates()
-    rules, gpus = services().administration.rules(), services().sessions.gpus
+    rules, gpus = services().administration.site_rules(), services().sessions.gpus
     return {"templates": [_template(one, misfit(one, groups, rules, gpus)) for one in found]}
 
 

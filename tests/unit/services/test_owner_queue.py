@@ -81,10 +81,10 @@ def test_what_is_broken_is_noticed(work: OwnerQueue) -> None:
     hold = threading.Event()
     work("bob", "hang", lambda: hold.wait(10))
     time.sleep(0.2)
-    assert not work.broken(60)
-    assert work.broken(0.1)
+    assert not work.is_stuck(60)
+    assert work.is_stuck(0.1)
     hold.set()
-    wait_for("its end", lambda: not work.broken(0.1), 3, 0.01)
+    wait_for("its end", lambda: not work.is_stuck(0.1), 3, 0.01)
 
 
 def test_without_lanes_it_is_done_at_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -146,10 +146,10 @@ def test_only_a_programs_own_files_are_compressed(
 
 
 def test_a_page_that_is_a_file_is_compressed(front: Front) -> None:
-    front.routes.know_background(["jupyterlab/STATIC"])
+    front.routes.set_background_requests(["jupyterlab/STATIC"])
     assert _is_compressed(front, "/", "text/html")
     assert not _is_compressed(front, "/lab", "text/html")
-    front.routes.know_background([])
+    front.routes.set_background_requests([])
     assert not _is_compressed(front, "/", "text/html")
 
 

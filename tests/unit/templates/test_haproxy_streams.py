@@ -68,12 +68,12 @@ def test_taking_a_key_away_cuts_who_is_inside_by_it_and_nobody_else(
 
 def test_the_map_can_be_read_with_who_is_still_inside(front: Front, keys: list[str]) -> None:
     """M1: an entry that is gone does not mean that nobody is inside any more."""
-    assert front.routes.open_ways() == dict.fromkeys(keys, front.target)
+    assert front.routes.entries() == dict.fromkeys(keys, front.target)
     with closing(Stream(front)) as stream:
         assert stream.opened
         run = front.ca.parent
         Haproxy(str(run)).ask(f"del map {run}/routes.map {front.key}")
-        left = front.routes.open_ways()
+        left = front.routes.entries()
         assert left == dict.fromkeys(keys[1:], front.target) | {front.key: ""}
         front.routes.remove(front.key)
         assert stream.ended()
@@ -83,7 +83,7 @@ def test_after_a_reload_streams_live_on_and_can_still_be_cut(front: Front, keys:
     streams = open_all(front)
     front.process.send_signal(signal.SIGUSR2)
     deadline = time.monotonic() + 10
-    while not front.routes.lost():
+    while not front.routes.is_lost():
         assert time.monotonic() < deadline, "no new process"
         time.sleep(0.1)
     front.routes.fill(dict.fromkeys(keys, front.target))
@@ -135,7 +135,7 @@ def test_an_ssh_port_without_a_session_is_closed_at_once(front: Front, keys: lis
 def test_use_is_counted_and_what_windows_do_by_themselves_is_not(
     front: Front, keys: list[str]
 ) -> None:
-    front.routes.know_background(
+    front.routes.set_background_requests(
         ["jupyterlab/GET/api/kernels", "jupyterlab/GET/static/", "jupyterlab/PUT/workspace"]
     )
 
@@ -167,4 +167,4 @@ def test_bytes_of_open_streams_are_counted_while_they_flow(front: Front, keys: l
 
 def test_a_background_path_cannot_carry_a_command(front: Front) -> None:
     with pytest.raises(ValueError, match="misread"):
-        front.routes.know_background(["jupyterlab/a;shutdown"])
+        front.routes.set_background_requests(["jupyterlab/a;shutdown"])

@@ -349,7 +349,7 @@ def wait_for_haproxy(routes: HaproxyRoutes, process: subprocess.Popen[bytes]) ->
     for _ in range(200):
         assert process.poll() is None, "HAProxy did not start"
         with contextlib.suppress(Unavailable):
-            routes.lost()
+            routes.is_lost()
             return
         time.sleep(0.05)
     raise AssertionError("HAProxy did not start")

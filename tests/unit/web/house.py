@@ -140,7 +140,7 @@ class House:
             update={"database": f"sqlite:///{folder}/slipway.db", "directory": str(folder)}
         )
         settings = self.settings.model_copy(update={"state": state})
-        self.routes.remove(*self.routes.open_ways())
+        self.routes.remove(*self.routes.entries())
         world = make_world(settings, cast(FakeRoutes, self.routes))
         self.portal.set_app(create_app(world.services))
         self.worlds.append(world)

@@ -19,7 +19,7 @@ def state(world: World) -> Any:
     return (
         sorted((s.id, s.state, s.name) for s in world.store.live()),
         rules.templates(),
-        rules.rules(),
+        rules.site_rules(),
         rules._store.image_rules(),
         [presets._store.all(name) for name in PEOPLE],
         sorted((job.id, job.state) for job in world.slurm.jobs),

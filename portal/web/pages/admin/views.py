@@ -152,15 +152,15 @@ def images() -> ResponseReturnValue:
 def image(environment: str, version: str) -> ResponseReturnValue:
     """Who sees one image, in a form."""
     catalog = services().sessions.catalog()
-    _, rule = services().administration.rule(person(), catalog, environment, version)
+    _, rule = services().administration.image_rule(person(), catalog, environment, version)
     form = AdminForm(forms.image_values(rule), etag(rule))
     return _image_page(form, environment, version)
 
 
 def _image_page(form: AdminForm, environment: str, version: str, status: int = 200) -> Response:
     administration, catalog = services().administration, services().sessions.catalog()
-    found, _ = administration.rule(person(), catalog, environment, version)
-    accounts, users = administration.people(person())
+    found, _ = administration.image_rule(person(), catalog, environment, version)
+    accounts, users = administration.principals(person())
     return _page(
         "admin_image.html",
         "images",
@@ -177,10 +177,10 @@ def show_image(environment: str, version: str) -> ResponseReturnValue:
     """Decide who sees an image."""
     values, seen = _entered(("seen_by", "accounts", "users")), request.form.get("seen", "")
     administration, catalog = services().administration, services().sessions.catalog()
-    administration.rule(person(), catalog, environment, version)
+    administration.image_rule(person(), catalog, environment, version)
     try:
         asked = parse(ImageRequest, forms.image_request(values))
-        administration.show_image(person(), catalog, environment, version, asked, seen)
+        administration.save_image_rule(person(), catalog, environment, version, asked, seen)
     except PortalError as error:
         form = forms.refused(values, seen, error)
         return _image_page(form, environment, version, error.status)
@@ -193,7 +193,7 @@ def show_image(environment: str, version: str) -> ResponseReturnValue:
 @blueprint.get("/limits")
 def limits() -> ResponseReturnValue:
     """Slurm's limits with their commands, and the caps."""
-    rules = services().administration.rules()
+    rules = services().administration.site_rules()
     return _limits_page(AdminForm(forms.caps_values(rules), etag(rules)))
 
 
@@ -227,7 +227,7 @@ def journal() -> ResponseReturnValue:
     following, problem, status = None, "", 200
     try:
         before = read_cursor(request.args.get("cursor"))
-        entries, following = services().administration.journal(
+        entries, following = services().administration.events(
             person(), _filter(asked), LINES, before
         )
     except InvalidRequest as error:

@@ -96,9 +96,9 @@ def app_launcher(
 ) -> AppLauncher:
     """The launcher of one's own session; `wrong` names the app whose form was refused."""
     access, origins = services().access, services().settings.web.origins
-    session = access.own(person, session_id)
+    session = access.get_own(person, session_id)
     opened = {app.app: app for app in access.opened(session.id)}
-    inside = access.let_in(session.id)
+    inside = access.in_use(session.id)
     problems = {problem.field: problem.message for problem in error.errors} if error else {}
     cards = [
         AppCard(

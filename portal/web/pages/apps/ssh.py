@@ -121,7 +121,7 @@ def _page(door: SshEndpoint, problem: str = "", wanted: str = "", status: int = 
         door=door,
         step=step_of(door),
         ports=services().settings.web.ssh_ports
-        if services().administration.rules().preferred_ports
+        if services().administration.site_rules().preferred_ports
         else None,
         problem=problem,
         wanted=wanted,

@@ -38,7 +38,7 @@ def open_app(session_id: str, app: str) -> ResponseReturnValue:
     except InvalidRequest as error:
         values = request.form.to_dict()
         return _launcher(app_launcher(person(), session_id, app, values, error), error.status)
-    if link.told:
+    if link.notice:
         # A ticket is good for a minute, and people read as long as they like: the page asks anew.
         return render_template("app_told.html", link=link, session_id=session_id, app=app)
     return redirect(enter_url(link), 303)

@@ -169,7 +169,7 @@ class LaunchForm:
 
 def new_form(person: Person, given: Entered | None = None, folders: bool = False) -> LaunchForm:
     """The wizard for somebody; the list of their folders only on demand, as it takes its time."""
-    catalog = services().administration.seen_by(person, services().sessions.catalog())
+    catalog = services().administration.visible_catalog(person, services().sessions.catalog())
     status = services().sessions.status
     groups, kinds = partitions_for_user(status, person.name), services().sessions.gpus
     found = {group.name: usage_for_user(status, person.name, group.name) for group in groups or []}
@@ -180,7 +180,7 @@ def new_form(person: Person, given: Entered | None = None, folders: bool = False
         uses={name: use for name, use in found.items() if use},
         gpus={group.name: offers for group in groups or [] if (offers := kinds.offers(group))},
         templates=services().administration.templates(),
-        rules=services().administration.rules(),
+        rules=services().administration.site_rules(),
         given=given,
         folders=folder_list(person, given.mounts) if folders else known_folders(given.mounts),
     )

@@ -57,7 +57,7 @@ def _refused(error: PortalError) -> ResponseReturnValue:
 @blueprint.get("/sessions/<session_id>/outcome")
 def outcome(session_id: str) -> ResponseReturnValue:
     """Whether a session is over, and whether its owner should be told."""
-    session = services().sessions.visible(person(), session_id)
+    session = services().sessions.get(person(), session_id)
     over = session.state in OVER
     return {
         "over": over,

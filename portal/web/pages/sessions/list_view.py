@@ -145,7 +145,7 @@ def asked_for() -> SessionListView:
         query=query,
         group=group,
         person=who,
-        page=story.listing(who, query),
+        page=story.query(who, query),
         counts=story.counts(who, query),
         status=story.status.slurm_status(),
         use=use,

@@ -18,7 +18,7 @@ from portal.web.pages.sessions.rows import session_views
 @blueprint.get("/sessions/<session_id>/log")
 def log(session_id: str) -> ResponseReturnValue:
     """The log's page; its text comes in pieces."""
-    session = services().sessions.visible(person(), session_id)
+    session = services().sessions.get(person(), session_id)
     row = session_views(person(), [session])[0]
     return render_template("log.html", row=row, person=person())
 
@@ -29,7 +29,7 @@ def log_text(session_id: str) -> ResponseReturnValue:
 
     From `offset` on; or what stands before `before`; or, of neither, the end of the log.
     """
-    session = services().sessions.visible(person(), session_id)
+    session = services().sessions.get(person(), session_id)
     try:
         data, offset = _piece(session)
     except (Conflict, Unavailable) as error:
@@ -59,7 +59,7 @@ def _piece(session: Session) -> tuple[bytes, int]:
 @blueprint.get("/sessions/<session_id>/log/download")
 def log_download(session_id: str) -> ResponseReturnValue:
     """The whole log as it is now, as a file; it passes through in pieces."""
-    session = services().sessions.visible(person(), session_id)
+    session = services().sessions.get(person(), session_id)
     size = services().sessions.log_size(person(), session_id)
     pieces = stream(services().sessions, person(), session_id, size)
     response = Response(pieces, content_type="text/plain; charset=utf-8")

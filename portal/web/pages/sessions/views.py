@@ -83,7 +83,7 @@ def _ask(ids: list[str]) -> ResponseReturnValue:
     back = local_path(request.args.get("back")) or "/sessions"
     if not ids:
         return redirect(back, 303)
-    found = services().sessions.some(person(), ids[:MAX_AT_ONCE])
+    found = services().sessions.get_many(person(), ids[:MAX_AT_ONCE])
     return render_template("end.html", sessions=found, back=back, person=person())
 
 

@@ -54,7 +54,7 @@ def unused_of(session: Session) -> IdleNotice | None:
 def _rules() -> SiteRules:
     # Once for all rows of a page.
     if "site_rules" not in g:
-        g.site_rules = services().administration.rules()
+        g.site_rules = services().administration.site_rules()
     rules: SiteRules = g.site_rules
     return rules
 

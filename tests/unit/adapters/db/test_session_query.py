@@ -115,7 +115,7 @@ def test_paging_shows_each_row_once_even_while_rows_come_in(
     pages: list[Page] = []
     cursor: str | None = None
     while cursor or not pages:
-        pages.append(store.listing(ListQuery(sort=sort, limit=limit, cursor=cursor)))
+        pages.append(store.query(ListQuery(sort=sort, limit=limit, cursor=cursor)))
         cursor = pages[-1].following
         if coming:
             fill(store, [coming.pop()])
@@ -134,15 +134,15 @@ def test_the_way_back_shows_the_same_pages(
 ) -> None:
     clear(store)
     fill(store, [session(number, **values) for number, values in enumerate(rows)])
-    there = [store.listing(ListQuery(sort=sort, limit=limit))]
+    there = [store.query(ListQuery(sort=sort, limit=limit))]
     assert there[0].previous is None
     while there[-1].following:
         query = ListQuery(sort=sort, limit=limit, cursor=there[-1].following)
-        there.append(store.listing(query))
+        there.append(store.query(query))
     back = [there[-1]]
     while back[-1].previous:
         query = ListQuery(sort=sort, limit=limit, cursor=back[-1].previous)
-        back.append(store.listing(query))
+        back.append(store.query(query))
     assert [page.sessions for page in reversed(back)] == [page.sessions for page in there]
 
 
@@ -157,7 +157,7 @@ FOUND = session(
 )
 def test_the_search_finds(store: SessionTables, words: str) -> None:
     fill(store, [FOUND])
-    assert store.listing(ListQuery(q=words, owner="alice")).sessions == (FOUND,)
+    assert store.query(ListQuery(q=words, owner="alice")).sessions == (FOUND,)
 
 
 @pytest.mark.parametrize(
@@ -165,12 +165,12 @@ def test_the_search_finds(store: SessionTables, words: str) -> None:
 )
 def test_the_search_does_not_find(store: SessionTables, words: str) -> None:
     fill(store, [FOUND])
-    assert store.listing(ListQuery(q=words, owner="alice")).sessions == ()
+    assert store.query(ListQuery(q=words, owner="alice")).sessions == ()
 
 
 def test_owners_are_found_among_everybodys_only(store: SessionTables) -> None:
     fill(store, [FOUND, session(2, owner="bob")])
-    assert store.listing(ListQuery(q="ali")).sessions == (FOUND,)
+    assert store.query(ListQuery(q="ali")).sessions == (FOUND,)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_filters(store: SessionTables, wanted: dict[str, Any], names: set[str]) 
             session(5, state=State.FAILED),
         ],
     )
-    assert {row.name for row in store.listing(ListQuery(**wanted)).sessions} == names
+    assert {row.name for row in store.query(ListQuery(**wanted)).sessions} == names
 
 
 def test_counts_and_owners(store: SessionTables) -> None:
@@ -230,7 +230,7 @@ def test_open_pages_read_only_what_they_show(
     store: SessionTables, owner: str | None, state: str
 ) -> None:
     query = ListQuery.model_validate({"state": state, "owner": owner})
-    (page,) = plans(store, lambda: store.listing(query))
+    (page,) = plans(store, lambda: store.query(query))
     assert page[0].startswith("SEARCH session USING INDEX")
     if owner and state == "running":  # of many states; this index has them and the order
         assert page == ["SEARCH session USING INDEX session_newest (owner=?)"]

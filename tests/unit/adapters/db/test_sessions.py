@@ -124,14 +124,14 @@ def test_pages_hold_each_session_once(store: SessionTables) -> None:
     cursor: str | None = None
     while True:
         query = ListQuery(state="running", owner="alice", limit=7, cursor=cursor)
-        page = store.listing(query)
+        page = store.query(query)
         cursor = page.following
         seen += [s.name for s in page.sessions]
         if cursor is None:
             break
     assert sorted(seen) == sorted(f"session{number}" for number in range(25))
     assert seen[0] == "session24"
-    assert len(store.listing(ListQuery()).sessions) == 26
+    assert len(store.query(ListQuery()).sessions) == 26
 
 
 def test_an_error_of_the_database_repeats_no_value(tmp_path: Path) -> None:

@@ -40,13 +40,13 @@ def test_one_may_wait_and_gets_the_next_turn() -> None:
     entered, leave = threading.Event(), threading.Event()
 
     def first() -> None:
-        with turns.turn("bob"):
+        with turns.slot("bob"):
             entered.set()
             leave.wait(5)
             order.append("first")
 
     def second() -> None:
-        with turns.turn("bob"):
+        with turns.slot("bob"):
             order.append("second")
 
     one, two = threading.Thread(target=first), threading.Thread(target=second)
@@ -55,7 +55,7 @@ def test_one_may_wait_and_gets_the_next_turn() -> None:
     two.start()
     while not turns._people["bob"].waiting:
         time.sleep(0.001)
-    with pytest.raises(Unavailable), turns.turn("bob"):
+    with pytest.raises(Unavailable), turns.slot("bob"):
         pass
     leave.set()
     one.join(5)
@@ -64,22 +64,22 @@ def test_one_may_wait_and_gets_the_next_turn() -> None:
 
 
 def test_nobody_queues_behind_what_is_slow(turns: UserThrottle, clock: Clock) -> None:
-    with turns.turn("bob"), turns.turn("bob"):
+    with turns.slot("bob"), turns.slot("bob"):
         clock.now += PATIENT + 1
         begun = time.monotonic()
-        with pytest.raises(Unavailable), turns.turn("bob"):
+        with pytest.raises(Unavailable), turns.slot("bob"):
             pass
         assert time.monotonic() - begun < BOUNDS.seconds
-        with turns.turn("alice"):
+        with turns.slot("alice"):
             pass
 
 
 def test_pauses_grow_and_end(turns: UserThrottle, clock: Clock) -> None:
     pauses = []
     for _ in range(8):
-        turns.strike("bob")
+        turns.penalize("bob")
         pauses.append(turns.pause("bob"))
-        with pytest.raises(Unavailable, match="again in"), turns.turn("bob"):
+        with pytest.raises(Unavailable, match="again in"), turns.slot("bob"):
             pass
         clock.now += pauses[-1] + 1
     assert pauses == sorted(pauses)
@@ -87,15 +87,15 @@ def test_pauses_grow_and_end(turns: UserThrottle, clock: Clock) -> None:
     assert pauses[-1] == LONGEST_PAUSE
     assert turns.pause("alice") == 0
     # After it, one at a time, until one has ended in good time.
-    with turns.turn("bob"), pytest.raises(Unavailable), turns.turn("bob"):
+    with turns.slot("bob"), pytest.raises(Unavailable), turns.slot("bob"):
         pass
-    with turns.turn("bob"), turns.turn("bob"):
+    with turns.slot("bob"), turns.slot("bob"):
         pass
 
 
 def test_what_ends_late_counts_too(turns: UserThrottle, clock: Clock) -> None:
     for expected in (0, 2, 4):
-        with turns.turn("bob"):
+        with turns.slot("bob"):
             clock.now += SLOW + 1
         assert turns.pause("bob") == expected
         clock.now += expected
@@ -103,7 +103,7 @@ def test_what_ends_late_counts_too(turns: UserThrottle, clock: Clock) -> None:
 
 def test_people_are_forgotten(turns: UserThrottle, clock: Clock) -> None:
     for number in range(100):
-        with turns.turn(f"user{number}"):
+        with turns.slot(f"user{number}"):
             pass
         clock.now += 60
     assert len(turns._people) <= 12

@@ -51,7 +51,7 @@ def save(world: World, name: str, seen: str | None = None, **changes: object) ->
 def hide(world: World, seen_by: str = "some", seen: str | None = None, **who: object) -> ImageRule:
     asked = parse(ImageRequest, {"seen_by": seen_by, **who})
     administration = world.services.administration
-    return administration.show_image(ADMIN, CATALOG, "python", "3.13", asked, seen)
+    return administration.save_image_rule(ADMIN, CATALOG, "python", "3.13", asked, seen)
 
 
 def cap(world: World, size: str | None, seen: str | None = None) -> SiteRules:
@@ -66,7 +66,7 @@ def names(world: World) -> list[str]:
 def lines(world: World, **wanted: object) -> list[AuditEvent]:
     """The journal, oldest first."""
     asked = AuditFilter.model_validate(wanted)
-    found, _ = world.services.administration.journal(ADMIN, asked, 100, None)
+    found, _ = world.services.administration.events(ADMIN, asked, 100, None)
     return found[::-1]
 
 
@@ -113,11 +113,11 @@ def test_of_two_who_edit_at_once_the_second_is_told(world: World) -> None:
     hide(world, "some", first, users=("bob",))
     with pytest.raises(Conflict):
         hide(world, "everybody", first)
-    none = etag(world.services.administration.rules())
+    none = etag(world.services.administration.site_rules())
     cap(world, "1g", none)
     with pytest.raises(Conflict):
         cap(world, None, none)
-    assert world.services.administration.rules().max_shared_memory_mb == 1024
+    assert world.services.administration.site_rules().max_shared_memory_mb == 1024
     refused = [e for e in lines(world) if e.detail.startswith(("Huge", "everybody", "no cap"))]
     assert refused == []
 
@@ -178,7 +178,7 @@ def test_a_lost_submission_is_repeated_though_the_image_is_hidden_by_now(world: 
     hide(world, "nobody")
     for _ in range(4):
         world.clock.pass_(seconds=45)
-        Reconciler(world.sessions).look()
+        Reconciler(world.sessions).poll()
     found = world.store.get(session.id)
     assert found is not None
     assert found.state is State.PENDING
@@ -186,7 +186,7 @@ def test_a_lost_submission_is_repeated_though_the_image_is_hidden_by_now(world: 
 
 def test_there_is_no_rule_for_an_image_that_is_not_there(world: World) -> None:
     with pytest.raises(NotFound):
-        world.services.administration.show_image(
+        world.services.administration.save_image_rule(
             ADMIN, CATALOG, "python", "2.7", ImageRequest(seen_by="nobody")
         )
 
@@ -242,12 +242,12 @@ def test_others_find_nothing(world: World) -> None:
         lambda: story.drop_template(ALICE, "small"),
         lambda: story.move_template(ALICE, "small", 1),
         lambda: story.rules_of(ALICE, CATALOG),
-        lambda: story.rule(ALICE, CATALOG, "python", "3.13"),
-        lambda: story.show_image(ALICE, CATALOG, "python", "3.13", rule),
+        lambda: story.image_rule(ALICE, CATALOG, "python", "3.13"),
+        lambda: story.save_image_rule(ALICE, CATALOG, "python", "3.13", rule),
         lambda: story.save_rules(ALICE, CapsRequest()),
-        lambda: story.people(ALICE),
+        lambda: story.principals(ALICE),
         lambda: story.limits(ALICE),
-        lambda: story.journal(ALICE, AuditFilter(), 10, None),
+        lambda: story.events(ALICE, AuditFilter(), 10, None),
     ):
         with pytest.raises(NotFound):
             ask()
@@ -316,7 +316,7 @@ def test_a_journal_that_cannot_be_written_stops_nothing_and_is_loud(
     def full(_entries: Sequence[AuditEvent]) -> None:
         raise OSError("database or disk is full")
 
-    monkeypatch.setattr(world.services.administration._store, "note", full)
+    monkeypatch.setattr(world.services.administration._store, "add_events", full)
     session = world.sessions.launch(ALICE, parse_launch(asked()))
     assert session.state is State.PENDING
     (record,) = [r for r in caplog.records if r.levelno == logging.ERROR]
@@ -342,20 +342,20 @@ def test_a_rule_and_its_line_are_stored_together_or_not_at_all(
             with pytest.raises(SystemExit):
                 act()
     assert names(world) == ["small"]
-    assert world.services.administration.rules() == SiteRules()
-    assert world.services.administration.seen_by(ALICE, CATALOG) == CATALOG
+    assert world.services.administration.site_rules() == SiteRules()
+    assert world.services.administration.visible_catalog(ALICE, CATALOG) == CATALOG
     assert len(lines(world)) == 1
 
 
 def test_pages_of_the_journal_hold_each_line_once(world: World) -> None:
     story = world.services.administration
     for number in range(7):
-        story.note("alice", "login", str(number))
+        story.record("alice", "login", str(number))
     seen, before = [], None
     while True:
-        page, before = story.journal(ADMIN, AuditFilter(), 3, before)
+        page, before = story.events(ADMIN, AuditFilter(), 3, before)
         seen += [entry.target for entry in page]
-        story.note("bob", "login")  # newer lines do not move what follows
+        story.record("bob", "login")  # newer lines do not move what follows
         if before is None:
             break
     assert seen == list("6543210")
@@ -363,10 +363,10 @@ def test_pages_of_the_journal_hold_each_line_once(world: World) -> None:
 
 def test_the_journal_is_searched(world: World) -> None:
     story = world.services.administration
-    story.note("alice", "session.end", "abc", "Train of bob")
+    story.record("alice", "session.end", "abc", "Train of bob")
     world.clock.pass_(days=1)
-    story.note("bob", "login", "", "100% sure")
-    story.note("bob", "app.open", "x_y", "")
+    story.record("bob", "login", "", "100% sure")
+    story.record("bob", "app.open", "x_y", "")
     assert [e.action for e in lines(world, who="bob")] == ["login", "app.open"]
     assert [e.who for e in lines(world, action="login")] == ["bob"]
     assert [e.who for e in lines(world, text="tRAIN")] == ["alice"]
@@ -394,9 +394,9 @@ def test_a_wrong_cursor_is_named(cursor: str) -> None:
 
 def test_old_lines_are_dropped_after_a_year(world: World) -> None:
     story = world.services.administration
-    story.note("alice", "login", "old")
+    story.record("alice", "login", "old")
     world.clock.pass_(days=364)
-    story.note("alice", "login", "new")
+    story.record("alice", "login", "new")
     story.expire()
     assert len(lines(world)) == 2
     world.clock.pass_(days=2)

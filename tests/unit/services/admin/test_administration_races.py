@@ -68,7 +68,7 @@ def won(results: Sequence[object]) -> int:
 def noted(world: World, action: str) -> int:
     """How many lines of the journal say so."""
     wanted = AuditFilter(action=action)
-    lines, _ = world.services.administration.journal(ADMIN, wanted, 500, None)
+    lines, _ = world.services.administration.events(ADMIN, wanted, 500, None)
     return len(lines)
 
 
@@ -130,7 +130,7 @@ def test_who_deletes_what_another_changes_is_told_or_first(world: World) -> None
 def test_of_those_who_saw_the_same_caps_one_changes_them(world: World) -> None:
     administration = world.services.administration
     for number in range(ROUNDS):
-        seen = etag(administration.rules())
+        seen = etag(administration.site_rules())
         asked = [
             parse(CapsRequest, {"max_shared_memory": f"{1 + number * THREADS + n}g"})
             for n in range(THREADS)
@@ -144,7 +144,7 @@ def test_the_journal_tells_each_change_of_the_caps_from_the_one_before(world: Wo
     administration = world.services.administration
     asked = [parse(CapsRequest, {"max_shared_memory": f"{n + 1}g"}) for n in range(THREADS)]
     at_once([partial(administration.save_rules, ADMIN, one) for one in asked])
-    lines, _ = administration.journal(ADMIN, AuditFilter(action="caps.change"), 500, None)
+    lines, _ = administration.events(ADMIN, AuditFilter(action="caps.change"), 500, None)
     said = [line.detail.split("; before: ") for line in reversed(lines)]
     assert len(said) == THREADS
     assert [before for _, before in said[1:]] == [now for now, _ in said[:-1]]
@@ -156,10 +156,10 @@ def test_of_those_who_saw_the_same_rule_one_changes_it(world: World) -> None:
 
     def show(seen: str, users: tuple[str, ...]) -> ImageRule:
         asked = ImageRequest(seen_by="some", users=users)
-        return administration.show_image(ADMIN, CATALOG, environment, version, asked, seen)
+        return administration.save_image_rule(ADMIN, CATALOG, environment, version, asked, seen)
 
     for number in range(ROUNDS):
-        seen = etag(administration.rule(ADMIN, CATALOG, environment, version)[1])
+        seen = etag(administration.image_rule(ADMIN, CATALOG, environment, version)[1])
         changes = [partial(show, seen, (f"user{number}-{n}",)) for n in range(THREADS)]
         assert won(at_once(changes)) == 1
     assert noted(world, "image.show") == ROUNDS
@@ -205,7 +205,7 @@ def test_sessions_that_several_end_at_once_end_once(world: World) -> None:
         assert world.sessions.launch(ALICE, REQUEST, f"key{number}")
     made = [session.id for session in world.store.live()]
     assert won(at_once([partial(world.sessions.stop_all, ALICE, made)] * THREADS)) == THREADS
-    lines, _ = world.services.administration.journal(
+    lines, _ = world.services.administration.events(
         ADMIN, AuditFilter(action="session.end"), 500, None
     )
     assert Counter(line.target for line in lines) == dict.fromkeys(made, 1)

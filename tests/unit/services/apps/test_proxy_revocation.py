@@ -50,9 +50,9 @@ def test_still_open_is_said_until_it_is_not(world: World, session: Session, how:
         assert board(world, session) == (False, True)
     assert key in world.routes.map
     with pytest.raises(StillOpen):
-        world.access.ways.shut_again()
+        world.access.ways.retry_revocations()
     world.routes.deaf = False
-    world.access.ways.shut_again()
+    world.access.ways.retry_revocations()
     assert key not in world.routes.map
     assert board(world, session) == (False, False)
 
@@ -74,7 +74,7 @@ def test_public_again_before_it_was_shut(world: World, session: Session) -> None
         world.access.make_private(ALICE, session.id, "board")
     world.routes.deaf = False
     world.access.open_app(ALICE, session.id, "board", PUBLIC)
-    world.access.ways.shut_again()
+    world.access.ways.retry_revocations()
     assert key in world.routes.map
 
 
@@ -112,7 +112,7 @@ def test_ending_does_not_wait_for_haproxy(world: World, session: Session) -> Non
     world.sessions.stop(ALICE, session.id)
     assert world.access.opened(session.id) == []
     world.routes.deaf = False
-    world.access.ways.shut_again()
+    world.access.ways.retry_revocations()
     assert world.routes.map == {}
 
 
@@ -127,7 +127,7 @@ def test_a_label_is_nobodys_while_a_way_to_it_is_open(world: World, session: Ses
     other = ready(world, world.sessions.launch(ALICE, REQUEST))
     wish = AppOptions(port=int(label))
     assert world.access.open_app(ALICE, other.id, "terminal", wish).label != label
-    world.access.ways.shut_again()
+    world.access.ways.retry_revocations()
     world.clock.pass_(seconds=11)
     assert world.access.open_app(ALICE, other.id, "terminal", wish).label == label
 
@@ -145,7 +145,7 @@ def test_a_ticket_is_its_owners_and_its_apps(world: World, session: Session) -> 
         world.access.enter(second.label, second.ticket)
     with pytest.raises(NotFound):
         world.access.gate(now.label, cookie)
-    assert world.doors.entry(now.label, hash_secret(cookie)).grant is None  # type: ignore[union-attr]
+    assert world.doors.at_origin(now.label, hash_secret(cookie)).grant is None  # type: ignore[union-attr]
 
 
 def test_a_few_tickets_and_browsers(world: World, session: Session) -> None:
@@ -165,11 +165,11 @@ def test_a_few_tickets_and_browsers(world: World, session: Session) -> None:
     with pytest.raises(Unauthorized):
         world.access.enter(links[0].label, links[0].ticket)
     world.access.enter(links[-1].label, links[-1].ticket)
-    entries, _ = world.services.administration.journal(ADMIN, AuditFilter(), 500, None)
+    entries, _ = world.services.administration.events(ADMIN, AuditFilter(), 500, None)
     before = len(entries)
     for _ in range(30):
         world.access.open_app(ALICE, session.id, "terminal")
-    after, _ = world.services.administration.journal(ADMIN, AuditFilter(), 500, None)
+    after, _ = world.services.administration.events(ADMIN, AuditFilter(), 500, None)
     assert len(after) == before
 
 
@@ -180,7 +180,7 @@ def test_of_many_moves_at_once_one_wins(world: World, session: Session) -> None:
 
     def move(port: int) -> tuple[str, str, str]:
         link = world.access.open_app(ALICE, session.id, "terminal", AppOptions(port=port))
-        return link.label, link.ticket, link.told
+        return link.label, link.ticket, link.notice
 
     with ThreadPoolExecutor(8) as pool:
         moved = list(pool.map(move, ports))
@@ -194,8 +194,8 @@ def test_of_two_answers_at_once_one_wins(world: World, session: Session) -> None
     """B17: the other one is told that what runs is not theirs."""
     world.access.open_app(ALICE, session.id, "any", AppOptions(asked="first"))
     opened = next(app for app in world.access.opened(session.id) if app.app == "any")
-    assert world.doors.ask_app(opened, "second")
-    assert not world.doors.ask_app(opened, "third")
+    assert world.doors.save_answer(opened, "second")
+    assert not world.doors.save_answer(opened, "third")
     assert next(a for a in world.access.opened(session.id) if a.app == "any").asked == "second"
 
 

@@ -36,42 +36,42 @@ def inside(world: World, secrets: dict[str, str]) -> set[str]:
 def said(world: World) -> list[str]:
     """The journal's words about accounts."""
     admin, wanted = Person("admin", True, ""), AuditFilter(action="account.out")
-    return [e.detail for e in world.services.administration.journal(admin, wanted, 9, None)[0]]
+    return [e.detail for e in world.services.administration.events(admin, wanted, 9, None)[0]]
 
 
 @pytest.mark.parametrize("how", ["removed", "refused", "locked"])
 def test_one_who_is_not_let_in_any_more_is_out(world: World, how: str) -> None:
     secrets, watch = enter_all(world), world.services.accounts
-    watch.look()
+    watch.check()
     assert inside(world, secrets) == set(PEOPLE)
     if how == "locked":
         world.accounts.passwords["bob"] = "L"
     else:
         getattr(world.accounts, how).add("bob")
-    watch.look()
+    watch.check()
     assert inside(world, secrets) == {"alice", "carol", "dave"}
-    watch.look()
+    watch.check()
     assert said(world) == [{"removed": GONE, "refused": REFUSED, "locked": PASSWORD}[how]]
 
 
 def test_nobody_is_out_when_the_login_node_is_silent(world: World) -> None:
     secrets, watch = enter_all(world), world.services.accounts
-    watch.look()
+    watch.check()
     world.accounts.silent = True
     with pytest.raises(Unavailable):
-        watch.look()
+        watch.check()
     assert inside(world, secrets) == set(PEOPLE)
 
 
 def test_many_who_vanish_at_once_are_not_believed_at_once(world: World) -> None:
     secrets, watch = enter_all(world), world.services.accounts
     world.accounts.removed |= {"alice", "bob", "carol"}
-    watch.look()
+    watch.check()
     world.clock.pass_(minutes=9)
-    watch.look()
+    watch.check()
     assert inside(world, secrets) == set(PEOPLE)
     world.clock.pass_(minutes=2)
-    watch.look()
+    watch.check()
     assert inside(world, secrets) == {"dave"}
 
 
@@ -79,18 +79,18 @@ def test_a_password_that_was_never_usable_says_nothing(world: World) -> None:
     secrets, watch = enter_all(world), world.services.accounts
     world.accounts.passwords = dict.fromkeys(PEOPLE, "L")  # Kerberos, for one
     for _ in range(3):
-        watch.look()
+        watch.check()
     assert inside(world, secrets) == set(PEOPLE)
 
 
 def test_whoever_is_let_in_again_may_come_back(world: World) -> None:
     secrets, watch = enter_all(world), world.services.accounts
     world.accounts.refused.add("bob")
-    watch.look()
+    watch.check()
     world.accounts.refused.clear()
     secrets["bob"], login = world.services.logins.open_browser("bob")
     enters(world, login, "bob")
-    watch.look()
+    watch.check()
     assert inside(world, secrets) == set(PEOPLE)
 
 
@@ -100,7 +100,7 @@ def test_only_so_many_are_looked_at_and_each_has_their_turn(world: World) -> Non
     for _ in range(3):
         world.clock.pass_(seconds=25)
         before = len(world.accounts.asked)
-        world.services.accounts.look()
+        world.services.accounts.check()
         assert len(world.accounts.asked) - before == 150
     assert len(set(world.accounts.asked)) == 400
 
@@ -108,7 +108,7 @@ def test_only_so_many_are_looked_at_and_each_has_their_turn(world: World) -> Non
 def test_who_has_not_been_there_for_long_is_not_looked_at(world: World) -> None:
     world.services.logins.open_browser("alice")
     world.clock.pass_(minutes=11)
-    world.services.accounts.look()
+    world.services.accounts.check()
     assert world.accounts.asked == []
 
 

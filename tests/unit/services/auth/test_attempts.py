@@ -29,7 +29,7 @@ def tries(world: World, user: str, address: str, right: bool = False) -> int:
 def journal(world: World) -> list[tuple[str, str, str]]:
     """What the journal says of wrong passwords, oldest first."""
     admin, wanted = Person("admin", True, ""), AuditFilter(action="login.refused")
-    entries, _ = world.services.administration.journal(admin, wanted, 100, None)
+    entries, _ = world.services.administration.events(admin, wanted, 100, None)
     return [(entry.who, entry.detail, entry.address) for entry in reversed(entries)]
 
 

@@ -193,7 +193,7 @@ def test_what_a_request_makes_of_a_login_that_is_just_taken_back_is_shut(world: 
 def test_it_is_written_down_who_took_what_back(world: World) -> None:
     _, made = token(world, name="cron")
     world.services.logins.revoke("alice", "admin", why="left the institute")
-    entries, _ = world.services.administration.journal(
+    entries, _ = world.services.administration.events(
         Person("admin", True, ""), AuditFilter(), 10, None
     )
     assert [(e.who, e.action, e.target, e.detail) for e in entries] == [

@@ -118,7 +118,7 @@ def test_slurm_does_not_look_at_limits_so_we_do(world: World) -> None:
     for _ in range(3):
         world.sessions.launch(ALICE, asked())
         world.slurm.start(world.slurm.jobs[-1])
-    Reconciler(world.sessions).look()
+    Reconciler(world.sessions).poll()
     found = world.sessions.estimate(ALICE, asked())
     assert found is not None
     assert found.start is None
@@ -127,7 +127,7 @@ def test_slurm_does_not_look_at_limits_so_we_do(world: World) -> None:
     assert world.sessions.estimate(BOB, asked(3)) is not None
     assert tries(world) == 1
     world.slurm.finish(world.slurm.jobs[0], "COMPLETED")
-    Reconciler(world.sessions).look()
+    Reconciler(world.sessions).poll()
     found = world.sessions.estimate(ALICE, asked())
     assert found is not None
     assert found.start == START

@@ -55,7 +55,7 @@ def settle(world: World) -> None:
     """Let the worker look until all is settled."""
     for _ in range(6):
         world.clock.pass_(seconds=65)
-        Reconciler(world.sessions).look()
+        Reconciler(world.sessions).poll()
 
 
 def states(world: World, batch: list[Session]) -> set[str]:
@@ -89,7 +89,7 @@ def test_one_refused_none_left(world: World, monkeypatch: pytest.MonkeyPatch, nu
             world.sessions.launch_all(ALICE, asked(3, env={"KEY": SECRET}), key="k")
     assert live_jobs(world) == []
     assert world.slurm.folders == set()
-    assert world.store.listing(ListQuery()) == Page()
+    assert world.store.query(ListQuery()) == Page()
     assert len(world.sessions.launch_all(ALICE, asked(3), key="k")) == 3
 
 

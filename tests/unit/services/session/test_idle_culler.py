@@ -27,7 +27,7 @@ from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST
 def worker(world: World) -> IdleCuller:
     """A worker that has just been started."""
     decided = world.services.administration
-    return IdleCuller(world.sessions, decided.rules, decided.note)
+    return IdleCuller(world.sessions, decided.site_rules, decided.record)
 
 
 def rule(world: World, minutes: int | None = 60, **more: int) -> SiteRules:
@@ -53,7 +53,7 @@ def pass_(world: World, session: Session, minutes: float) -> None:
         world.clock.pass_(seconds=30)
         if get(world, session).state is State.RUNNING:
             beat(world, session)
-        worker(world).look()
+        worker(world).cull()
 
 
 def type_(world: World, session: Session, requests: int = 0, sent: int = 10) -> None:
@@ -86,7 +86,7 @@ def test_an_unused_session_is_ended_and_says_why(world: World) -> None:
     assert (ended.state, ended.stopped_by) == (State.ENDING, UNUSED)
     assert world.slurm.jobs[0].state == "CANCELLED"
     assert world.routes.map == {}
-    (line,) = world.services.administration.journal(
+    (line,) = world.services.administration.events(
         ADMIN, AuditFilter(action="session.idle"), 10, None
     )[0]
     assert (line.who, line.target) == ("Slipway", session.id)
@@ -154,19 +154,19 @@ def test_administrators_say_what_a_computation_is(world: World) -> None:
 
 def test_use_is_written_once_a_minute(world: World) -> None:
     session = running(world)
-    worker(world).look()
+    worker(world).cull()
     begun = last_used(world, session)
     for seconds in (20, 40, 60):
         world.clock.pass_(seconds=20)
         type_(world, session)
-        worker(world).look()
+        worker(world).cull()
         assert (last_used(world, session) > begun) is (seconds == 60)
 
 
 def test_a_restarted_worker_neither_invents_nor_forgets_use(world: World) -> None:
     session = running(world)
     type_(world, session, requests=500)
-    worker(world).look()
+    worker(world).cull()
     pass_(world, session, 10)  # each look is another worker's first one
     quiet = last_used(world, session)
     assert world.clock.now - quiet > timedelta(minutes=9)
@@ -191,7 +191,7 @@ def test_while_nobody_measures_nobody_is_idle(
             world.clock.pass_(minutes=1)
             beat(world, session)
             with pytest.raises(Unavailable):
-                worker(world).look()
+                worker(world).cull()
     assert get(world, session).state is State.RUNNING
     pass_(world, session, 59)
     assert get(world, session).state is State.RUNNING
@@ -216,7 +216,7 @@ def test_a_silent_node_ends_nothing(world: World) -> None:
     session = running(world)
     for _ in range(200):
         world.clock.pass_(minutes=1)
-        worker(world).look()
+        worker(world).cull()
     assert get(world, session).state is State.RUNNING
     beat(world, session)
     assert last_used(world, session) == world.clock.now
@@ -232,7 +232,7 @@ def test_while_slurm_is_silent_nothing_ends(world: World) -> None:
     assert get(world, session).state is State.RUNNING
     world.slurm.down = False
     look(world)
-    worker(world).look()
+    worker(world).cull()
     assert get(world, session).state is State.ENDING
 
 
@@ -240,7 +240,7 @@ def test_waiting_sessions_are_never_idle(world: World) -> None:
     rule(world)
     session = world.sessions.launch(ALICE, REQUEST)
     world.clock.pass_(hours=9)
-    worker(world).look()
+    worker(world).cull()
     assert get(world, session).state is State.PENDING
     session = ready(world, session)
     assert session.last_used == world.clock.now
@@ -277,7 +277,7 @@ def test_keep_it(world: World) -> None:
     waiting = world.sessions.launch(ALICE, REQUEST)
     assert world.sessions.keep(ALICE, waiting.id).last_used is None
     kept = AuditFilter(action="session.keep")
-    assert len(world.services.administration.journal(ADMIN, kept, 10, None)[0]) == 1
+    assert len(world.services.administration.events(ADMIN, kept, 10, None)[0]) == 1
 
 
 def test_whoever_uses_it_in_the_last_moment_keeps_it(
@@ -295,7 +295,7 @@ def test_whoever_uses_it_in_the_last_moment_keeps_it(
         return real()
 
     monkeypatch.setattr(world.store, "slurm_status", clicked)
-    worker(world).look()
+    worker(world).cull()
     assert get(world, session).state is State.RUNNING
 
 
@@ -314,7 +314,7 @@ def test_a_crash_before_the_cancel_is_made_good(
     with monkeypatch.context() as patch:
         patch.setattr(world.sessions, "cancel_again", crash)
         with pytest.raises(KeyboardInterrupt):
-            worker(world).look()
+            worker(world).cull()
     world.clock.pass_(seconds=10)
     look(world)
     assert world.slurm.jobs[0].state == "CANCELLED"
@@ -327,19 +327,19 @@ def test_one_that_cannot_be_ended_does_not_hold_up_the_others(
 ) -> None:
     rule(world)
     both = first, second = running(world), running(world)
-    worker(world).look()
+    worker(world).cull()
     while world.clock.now - last_used(world, first) < timedelta(minutes=60):
         world.clock.pass_(seconds=60)
         for session in both:
             beat(world, session)
         if world.clock.now - last_used(world, first) < timedelta(minutes=60):
-            worker(world).look()
+            worker(world).cull()
 
     def away(_session: str) -> None:
         raise Unavailable("the proxy is away")
 
     monkeypatch.setattr(world.access, "close_session", away)
-    worker(world).look()
+    worker(world).cull()
     assert {get(world, one).state for one in (first, second)} == {State.ENDING}
 
 

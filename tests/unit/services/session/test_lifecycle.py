@@ -183,7 +183,7 @@ def test_extensions_at_once_are_one_after_the_other(
     assert world.slurm.jobs[0].limit == f"{(60 + 10 * answers['extended']) // 60}:" + (
         f"{(60 + 10 * answers['extended']) % 60:02}:00"
     )
-    lines = world.services.administration.journal(ADMIN, AuditFilter(), 100, None)[0]
+    lines = world.services.administration.events(ADMIN, AuditFilter(), 100, None)[0]
     noted = [line.detail for line in lines if line.action == "session.extend"]
     assert noted == ["10 minutes"] * answers["extended"]
     assert get(world, session).extending is None
@@ -231,7 +231,7 @@ def test_a_lost_answer_is_looked_up(
     else:
         with pytest.raises(OutcomeUnknown):
             world.sessions.extend(ALICE, session.id)
-    lines = world.services.administration.journal(ADMIN, AuditFilter(), 100, None)[0]
+    lines = world.services.administration.events(ADMIN, AuditFilter(), 100, None)[0]
     assert [line.action for line in lines].count("session.extend") == heard
 
 
@@ -243,7 +243,7 @@ def test_of_releases_at_once_one_is_written_down(world: World) -> None:
     tending = world.sessions._tending
     for _ in range(2):  # both saw the hold
         tending.release(ALICE, seen)
-    lines = world.services.administration.journal(ADMIN, AuditFilter(), 100, None)[0]
+    lines = world.services.administration.events(ADMIN, AuditFilter(), 100, None)[0]
     assert [line.action for line in lines].count("session.release") == 1
 
 
@@ -251,7 +251,7 @@ def test_keeping_what_was_ended_in_the_same_moment_is_refused(world: World) -> N
     session = running(world)
     world.sessions.stop(ALICE, session.id)
     with pytest.raises(Conflict, match="over"):
-        world.sessions._tending.keep(ALICE, session)
+        world.sessions._tending.keep_alive(ALICE, session)
 
 
 def test_a_reading_of_somebodys_log_is_noted_once_in_a_while(world: World) -> None:
@@ -265,7 +265,7 @@ def test_a_reading_of_somebodys_log_is_noted_once_in_a_while(world: World) -> No
         world.clock.pass_(seconds=2)
 
     def readings() -> list[str]:
-        lines = world.services.administration.journal(ADMIN, AuditFilter(), 100, None)[0]
+        lines = world.services.administration.events(ADMIN, AuditFilter(), 100, None)[0]
         return [line.who for line in lines if line.action == "log.read"]
 
     assert readings() == ["admin"]

@@ -25,7 +25,7 @@ def get(world: World, session: Session) -> Session:
 def look(world: World) -> bool:
     """Let a moment pass, then look at Slurm once."""
     world.clock.pass_(seconds=1)
-    return Reconciler(world.sessions).look()
+    return Reconciler(world.sessions).poll()
 
 
 def test_pending_running_ended(world: World) -> None:
@@ -228,9 +228,9 @@ def test_orders_that_did_not_arrive_are_repeated(world: World) -> None:
     world.access.open_app(ALICE, session.id, "terminal")
     world.runners.deaf = False
     world.clock.pass_(seconds=10)
-    Reconciler(world.sessions).order_again()
+    Reconciler(world.sessions).retry_app_starts()
     assert [order["name"] for _, order in world.runners.orders] == ["terminal"]
-    Reconciler(world.sessions).order_again()
+    Reconciler(world.sessions).retry_app_starts()
     assert len(world.runners.orders) == 1
 
 
@@ -345,9 +345,9 @@ def test_work_for_owners_is_left_to_the_pool(world: World) -> None:
     world.clock.pass_(seconds=61)
     asked = len(world.slurm.commands)
     reconciler = Reconciler(world.sessions)
-    assert reconciler.look()
+    assert reconciler.poll()
     world.slurm.jobs[0].state = "FAILED"
-    assert reconciler.look()
+    assert reconciler.poll()
     reconciler.clean()
     assert not [line for line in world.slurm.commands[asked:] if line.startswith("alice:")]
     assert ("alice/cancel", "cancel") in done

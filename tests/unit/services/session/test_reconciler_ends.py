@@ -132,10 +132,10 @@ def test_accounting_tells_later_who_cancelled_it(world: World) -> None:
     assert get(world, session).end_text == "Cancelled with Slurm's own commands."
     world.slurm.accounting_down = False
     world.slurm.jobs[0].state = "CANCELLED by 1003"
-    Reconciler(world.sessions).ask_who()
+    Reconciler(world.sessions).ask_who_cancelled()
     assert "by carol (an administrator)" in (get(world, session).end_text or "")
     asked = len(world.slurm.commands)
-    Reconciler(world.sessions).ask_who()
+    Reconciler(world.sessions).ask_who_cancelled()
     assert len(world.slurm.commands) == asked
 
 
@@ -145,7 +145,7 @@ def test_accounting_is_not_asked_for_ever(world: World) -> None:
     look(world)
     world.clock.pass_(days=2)
     asked = len(world.slurm.commands)
-    Reconciler(world.sessions).ask_who()
+    Reconciler(world.sessions).ask_who_cancelled()
     assert len(world.slurm.commands) == asked
 
 

@@ -193,12 +193,12 @@ def test_an_ended_session_takes_no_more_calls(world: World) -> None:
 
 def test_others_do_not_see_it_and_admins_do(world: World) -> None:
     session = world.sessions.launch(ALICE, REQUEST)
-    for action in (world.sessions.visible, world.sessions.stop):
+    for action in (world.sessions.get, world.sessions.stop):
         with pytest.raises(NotFound):
             action(BOB, session.id)
     with pytest.raises(NotFound):
         world.sessions.read_log(BOB, session.id, 0)
-    assert world.sessions.visible(ADMIN, session.id).id == session.id
+    assert world.sessions.get(ADMIN, session.id).id == session.id
 
 
 def test_an_administrators_stop_runs_as_the_owner_and_is_named(world: World) -> None:

@@ -35,7 +35,7 @@ def launch(world: World, *people: Person) -> list[Session]:
 
 def states(world: World) -> set[State]:
     """The states of all sessions."""
-    return {s.state for s in world.store.listing(ListQuery()).sessions}
+    return {s.state for s in world.store.query(ListQuery()).sessions}
 
 
 def cancels(world: World) -> list[tuple[str, set[str]]]:
@@ -67,7 +67,7 @@ def test_one_that_is_not_there_and_none_is_touched(world: World, strange: str) -
 def test_the_same_twice_and_what_is_over_are_fine(world: World) -> None:
     first, second = launch(world, ALICE, ALICE)
     world.sessions.stop(ALICE, first.id)
-    Reconciler(world.sessions).look()
+    Reconciler(world.sessions).poll()
     ended = world.sessions.stop_all(ALICE, [first.id, second.id, second.id])
     assert [s.id for s in ended] == [first.id, second.id]
     assert cancels(world) == [("alice", {"1"}), ("alice", {"2"})]
@@ -80,7 +80,7 @@ def test_what_slurm_did_not_hear_is_repeated(world: World) -> None:
     assert states(world) == {State.ENDING}
     world.slurm.down = False
     world.clock.pass_(seconds=10)
-    Reconciler(world.sessions).look()
+    Reconciler(world.sessions).poll()
     assert [job.state for job in world.slurm.jobs] == ["CANCELLED", "CANCELLED"]
 
 

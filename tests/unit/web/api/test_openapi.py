@@ -148,7 +148,7 @@ def lived_in(world: World) -> World:
     reconciler = Reconciler(world.sessions)
     reconciler.read_partitions()
     reconciler.read_limits()
-    assert reconciler.look()
+    assert reconciler.poll()
     for state in State:
         world.store.add([_session(state)], None, "", {})
     world.slurm.log = b"first line\n\xff second\n"

@@ -105,7 +105,9 @@ def test_an_app_on_such_a_port_moves_when_it_is_opened_again(tmp_path: Path) -> 
         OriginUse("alice", "python", "3.13", "board"), "web", keep=False, open=True
     )
     bad = occupy(None, "10080", board, world.clock(), "")
-    world.doors.place(session.id, None, board, lambda _places: OriginChoice(bad), world.clock())
+    world.doors.assign_origin(
+        session.id, None, board, lambda _places: OriginChoice(bad), world.clock()
+    )
     assert world.access.open_app(ALICE, session.id, "board").label == "10079"
 
 

@@ -38,7 +38,7 @@ def world(tmp_path: Path) -> World:
     reconciler = Reconciler(made.sessions)
     reconciler.read_partitions()
     reconciler.read_limits()
-    assert reconciler.look()
+    assert reconciler.poll()
     return made
 
 
@@ -57,7 +57,7 @@ def look(world: World, kept: Session) -> Session:
     """The session after another look at Slurm."""
     reconciler = Reconciler(world.sessions)
     reconciler.read_partitions()
-    assert reconciler.look()
+    assert reconciler.poll()
     found = world.store.get(kept.id)
     assert found is not None
     return found
@@ -87,7 +87,7 @@ def test_what_is_launched_is_what_was_granted(world: World, launched: Launched) 
     assert (session.gpu_memory_mb, session.gpu_sm_percent) == (2048, 25)
     assert '"gpu": true' in world.slurm.jobs[0].spec
     assert '"gpu": false' in launched().job.spec
-    entries = world.services.administration.journal(ADMIN, AuditFilter(), 9, None)[0]
+    entries = world.services.administration.events(ADMIN, AuditFilter(), 9, None)[0]
     assert any(", 0.5 fGPU demo, " in entry.detail for entry in entries)
 
 

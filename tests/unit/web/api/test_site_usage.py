@@ -21,7 +21,7 @@ def learn(world: World) -> None:
     worker = Reconciler(world.sessions)
     worker.read_partitions()
     worker.read_limits()
-    assert worker.look()
+    assert worker.poll()
 
 
 def test_usage_follows_the_queue(world: World, api: MakeApi) -> None:

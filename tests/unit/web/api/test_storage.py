@@ -144,7 +144,7 @@ def test_an_estimate(world: World, program: Api) -> None:
     reconciler = Reconciler(world.sessions)
     reconciler.read_partitions()
     reconciler.read_limits()
-    reconciler.look()
+    reconciler.poll()
     answer = program("POST", "/sessions/estimate", json=LAUNCH)
     assert answer.status_code == 200, answer.text
     assert answer.json == {

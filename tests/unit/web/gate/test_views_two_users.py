@@ -214,7 +214,7 @@ class TwoUsers(RuleBasedStateMachine):
     @rule()
     def the_worker_looks(self) -> None:
         """It finds nothing to mend."""
-        self.world.access.ways.shut_again()
+        self.world.access.ways.retry_revocations()
         assert self.world.access.compare() == 0
 
     # What must always be true

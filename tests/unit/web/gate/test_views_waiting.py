@@ -46,13 +46,13 @@ def test_every_step_and_for_how_long(
     inside, _ = open_app(app, alice, runner, public=False)
     runner.job.reason = "Priority"
     world.clock.pass_(seconds=70)
-    Reconciler(world.sessions).look()
+    Reconciler(world.sessions).poll()
     now = status(inside)
     assert (now["step"], now["message"], now["waited"]) == (
         "queued", "Others are ahead in the queue.", 70,
     )  # fmt: skip
     world.slurm.start(runner.job)
-    Reconciler(world.sessions).look()
+    Reconciler(world.sessions).poll()
     world.clock.pass_(seconds=3)
     now = status(inside)
     assert (now["step"], now["message"], now["waited"]) == (

@@ -148,7 +148,7 @@ def test_limits_and_the_cap(world: World, admin: Browser) -> None:
     assert "scontrol update PartitionName=main MaxTime=08:00:00" in page
     cap = {"max_shared_memory": "1500 MB", "seen": seen(page)}
     assert admin.post("/admin/caps", cap).headers["Location"] == "/admin/limits"
-    assert world.services.administration.rules().max_shared_memory_mb == 1500
+    assert world.services.administration.site_rules().max_shared_memory_mb == 1500
     page = admin.get("/admin/limits").text
     assert 'value="1500 MB"' in page
     wrong = admin.post("/admin/caps", {"max_shared_memory": "lots", "seen": seen(page)})
@@ -156,7 +156,7 @@ def test_limits_and_the_cap(world: World, admin: Browser) -> None:
     assert 'id="error-max_shared_memory"' in wrong.text
     assert admin.post("/admin/caps", cap).status_code == 409
     admin.post("/admin/caps", {"max_shared_memory": "", "seen": seen(page)})
-    assert world.services.administration.rules().max_shared_memory_mb is None
+    assert world.services.administration.site_rules().max_shared_memory_mb is None
 
 
 def test_before_slurm_was_read_the_limits_say_so(app: Flask) -> None:
@@ -181,7 +181,7 @@ def test_the_journal_is_searched_and_paged(
         assert answer.status_code == 422
         assert 'role="alert"' in answer.text
     for number in range(120):
-        world.services.administration.note("alice", "login", f"n{number}")
+        world.services.administration.record("alice", "login", f"n{number}")
     first = admin.get("/admin/journal?who=alice").text
     older = re.search(r'href="(/admin/journal\?[^"]*cursor=[^"]+)"', first)
     assert older is not None

@@ -166,7 +166,7 @@ def test_public_visibly_and_until_taken_back(
     alice.post(f"{place}/board/private")
     words = [
         line.action
-        for line in world.services.administration.journal(ADMIN, AuditFilter(), 100, None)[0]
+        for line in world.services.administration.events(ADMIN, AuditFilter(), 100, None)[0]
     ]
     assert [word for word in words if word.startswith("app.")] == [
         "app.unpublish", "app.open", "app.publish",

@@ -61,8 +61,8 @@ def folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(name)
         return Folder(name, f"/s/{name}")
 
-    monkeypatch.setattr("portal.services.storage.Folders.list", found)
-    monkeypatch.setattr("portal.services.storage.Folders.make", make, raising=False)
+    monkeypatch.setattr("portal.services.storage.Storage.list", found)
+    monkeypatch.setattr("portal.services.storage.Storage.make", make, raising=False)
     return names
 
 

@@ -32,7 +32,7 @@ def look(world: World) -> None:
     reconciler = Reconciler(world.sessions)
     reconciler.read_partitions()
     reconciler.read_limits()
-    reconciler.look()
+    reconciler.poll()
     reconciler.clean()
 
 

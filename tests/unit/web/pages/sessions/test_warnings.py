@@ -133,7 +133,7 @@ def test_the_rules_in_their_form(world: World, admin: Browser) -> None:
     assert page.count(" checked") == 2
     answer = admin.post("/admin/caps", RULES | {"seen": seen(page)})
     assert answer.headers["Location"] == "/admin/limits"
-    rules = world.services.administration.rules()
+    rules = world.services.administration.site_rules()
     assert (rules.idle_minutes, rules.idle_warning, rules.idle_cpu_percent) == (120, 20, 25)
     assert (rules.public_apps, rules.preferred_ports) == (True, True)
     page = admin.get("/admin/limits").text
@@ -142,7 +142,7 @@ def test_the_rules_in_their_form(world: World, admin: Browser) -> None:
     # Saving what the page shows changes nothing, but for a box that is cleared.
     unticked = {name: value for name, value in RULES.items() if name != "public_apps"}
     assert admin.post("/admin/caps", unticked | {"seen": seen(page)}).status_code == 303
-    now = world.services.administration.rules()
+    now = world.services.administration.site_rules()
     assert now == rules.model_copy(update={"public_apps": False})
     assert admin.get("/admin/limits").text.count(" checked") == 1
     journal = admin.get("/admin/journal").text
@@ -170,7 +170,7 @@ def test_a_wrong_rule_names_its_field(
     assert answer.status_code == 422
     assert answer.text.count("field-error") == 1
     assert f'id="error-{field}"' in answer.text
-    assert world.services.administration.rules().max_shared_memory_mb is None
+    assert world.services.administration.site_rules().max_shared_memory_mb is None
 
 
 def test_the_rules_by_the_api(world: World, api: MakeApi, launched: Launched) -> None:
