@@ -16,6 +16,7 @@ import pytest
 
 from portal.core.apps.access import public_key
 from portal.core.apps.origins import Mode
+from tests.cluster import wait_for
 from tests.unit.web.front import Front, Stream, running_front
 
 pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")
@@ -177,6 +178,8 @@ def test_one_address_has_its_share(tmp_path_factory: pytest.TempPathFactory, mod
             assert not _is_hung_up(front.port)
         for stream in streams:
             stream.close()
+        # HAProxy notices one after the other that they are closed.
+        wait_for("room again", lambda: not any(_is_hung_up(front.port) for _ in range(4)))
         statuses = _many(front, 210)
         assert statuses[0] == 200
         assert statuses[-1] == 429

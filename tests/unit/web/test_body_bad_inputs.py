@@ -6,6 +6,7 @@ import html
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -36,30 +37,38 @@ def ready(launched: Launched, api: MakeApi) -> tuple[str, str]:
     return ids[0], ids[1]
 
 
-def within(began: float) -> None:
-    """It took little more than reading so much, on whatever machine."""
-    taken, floor = time.thread_time() - began, []
+def timely(ask: Callable[[], Any]) -> Any:
+    """The answer, which takes little more than reading so much does, on whatever machine.
+
+    The best of three tries counts: beside other programs any single one may be slow.
+    """
     for _ in range(3):
         began = time.thread_time()
-        json.loads(b"[" + b"0," * 400_000 + b"0]")
-        floor.append(time.thread_time() - began)
-    assert taken < 40 * min(floor), (taken, floor)
+        answer = ask()
+        taken, floor = time.thread_time() - began, []
+        for _ in range(3):
+            began = time.thread_time()
+            json.loads(b"[" + b"0," * 400_000 + b"0]")
+            floor.append(time.thread_time() - began)
+        if taken < 40 * min(floor):
+            return answer
+    raise AssertionError(f"too slow, three times over: {taken} s; reading: {floor}")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_of_the_api(row: Row, world: World, api: MakeApi, ready: tuple[str, str]) -> None:
     who = api("admin" if row.admin else "alice")
     before = state(world)
-    began = time.thread_time()
-    answer = who(
-        row.method,
-        row.path.format(session=ready[row.admin]),
-        data=row.body,
-        content_type="application/json" if row.body is not None else None,
-        query_string=row.query,
-        headers=row.headers,
+    answer = timely(
+        lambda: who(
+            row.method,
+            row.path.format(session=ready[row.admin]),
+            data=row.body,
+            content_type="application/json" if row.body is not None else None,
+            query_string=row.query,
+            headers=row.headers,
+        )
     )
-    within(began)
     assert answer.status_code == row.status, answer.text
     assert row.words in answer.text
     assert not any(words in answer.text for words in LIBRARY)
@@ -172,13 +181,11 @@ def test_a_form_with_too_many_fields_is_not_read(alice: Browser) -> None:
         [("mount", f"m{n}") for n in range(40_000)],
         [(f"x{n}", "") for n in range(9000)],
     ):
-        token = [("csrf_token", alice.csrf())]
-        began = time.thread_time()
-        answer = alice.client.post(
-            "/sessions", data=_encoded([*token, *fields]), base_url=alice.base,
+        body = _encoded([("csrf_token", alice.csrf()), *fields])
+        answer = timely(partial(
+            alice.client.post, "/sessions", data=body, base_url=alice.base,
             content_type="application/x-www-form-urlencoded",
-        )  # fmt: skip
-        within(began)
+        ))  # fmt: skip
         assert answer.status_code == 413
         assert len(answer.data) <= MAX_ANSWER
 
