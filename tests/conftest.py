@@ -18,13 +18,18 @@ if os.environ.get("CI"):
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    """A portal whose Slurm, HAProxy and runners are stand-ins; everything else is real."""
+def settings(tmp_path: Path) -> Settings:
+    """Settings of a portal in a folder of its own."""
     (tmp_path / "secret_key").write_text("0" * 64)
-    settings = Settings.model_validate(
+    return Settings.model_validate(
         {
             "state": {"directory": str(tmp_path), "run": str(tmp_path)},
             "slurm": {"admins": ["admin"]},
         }
     )
+
+
+@pytest.fixture
+def world(settings: Settings) -> World:
+    """A portal whose Slurm, HAProxy and runners are stand-ins; everything else is real."""
     return make_world(settings)

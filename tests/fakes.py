@@ -11,12 +11,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from portal.adapters.db.access import AccessTables
-from portal.adapters.db.administration import AdministrationTables
-from portal.adapters.db.attempts import AttemptTables
-from portal.adapters.db.logins import LoginTables
-from portal.adapters.db.presets import PresetTables
-from portal.adapters.db.sessions import SessionTables, open_database
+from sqlalchemy import Engine
+from sqlmodel import Session as Database
+from sqlmodel import col, update
+
+from portal.adapters.db.sessions import open_database
 from portal.adapters.db.tables import SessionRow
 from portal.adapters.encryption import Sealer, make_key
 from portal.adapters.slurm.client import Slurm
@@ -25,23 +24,20 @@ from portal.adapters.ssh.transport import Completed
 from portal.config import Settings
 from portal.core.apps.catalog import AppSpec, Catalog, Image
 from portal.core.auth.accounts import AccountStatus
+from portal.core.auth.person import Person
+from portal.core.interfaces.access import AccessStore
+from portal.core.interfaces.stores import SessionStore, StatusStore
+from portal.core.interfaces.systems import Scheduler
 from portal.core.job.description import JobSettings
+from portal.core.launch.request import LaunchRequest
 from portal.core.session.idle import Traffic
 from portal.core.session.session import Session
 from portal.errors import OutcomeUnknown, Unavailable
-from portal.services.admin.administration import Administration, caller_address
 from portal.services.apps.apps import Apps
-from portal.services.apps.origins import AppOrigins
-from portal.services.apps.proxy import ProxyRoutes
-from portal.services.apps.ssh import SshAccess
-from portal.services.apps.starter import AppStarter
-from portal.services.auth.accounts import AccountWatch
-from portal.services.auth.attempts import LoginAttempts
-from portal.services.auth.logins import Logins
 from portal.services.container import Services
-from portal.services.launch.presets import Presets
+from portal.services.owner_queue import RunForOwner, run_now
 from portal.services.session.sessions import Sessions
-from portal.services.storage import Storage
+from portal.wiring import Systems, assemble, open_stores
 
 US = "\x1f"
 GUESS = "sbatch: Job 7 to start at 1795186800 using 1 processors on nodes n1 in partition main\n"
@@ -460,6 +456,19 @@ CATALOG = Catalog(
 PASSWORDS = {"alice": "wonderland", "bob": "builder", "admin": "root-of-all"}
 
 
+class WorkerTasks:
+    """What the worker does again and again, done once."""
+
+    def __init__(self, services: Services) -> None:
+        self.poll = services.reconciler.poll
+        self.read_partitions = services.cluster_reader.read_partitions
+        self.read_limits = services.cluster_reader.read_limits
+        self.retry_app_starts = services.housekeeping.retry_app_starts
+        self.prepare_requeued = services.housekeeping.prepare_requeued
+        self.clean = services.housekeeping.clean
+        self.ask_who_cancelled = services.housekeeping.ask_who_cancelled
+
+
 @dataclass
 class World:
     """A whole portal over fakes of the outermost seam."""
@@ -469,99 +478,87 @@ class World:
     routes: FakeRoutes
     runners: FakeRunners
     accounts: FakeAccounts
-    store: SessionTables
-    doors: AccessTables
+    engine: Engine
+    systems: Systems
     services: Services
 
     @property
+    def store(self) -> SessionStore:
+        """The sessions' tables."""
+        return self.systems.stores.sessions
+
+    @property
+    def status(self) -> StatusStore:
+        """The tables of what Slurm said."""
+        return self.systems.stores.status
+
+    @property
+    def doors(self) -> AccessStore:
+        """The tables of open apps, tickets and grants."""
+        return self.systems.stores.access
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Slurm's commands over the fake login node."""
+        return self.systems.scheduler
+
+    @property
     def sessions(self) -> Sessions:
-        """The story."""
+        """Reading and ending sessions."""
         return self.services.sessions
 
     @property
-    def access(self) -> Apps:
-        """The doors."""
-        return self.services.access
+    def apps(self) -> Apps:
+        """Opening apps."""
+        return self.services.apps
+
+    @property
+    def worker(self) -> WorkerTasks:
+        """The worker's tasks."""
+        return WorkerTasks(self.services)
+
+    def force(self, session: str, **columns: object) -> Session:
+        """Write any columns of a session, its state included, as no part of the portal does."""
+        with Database(self.engine) as db:
+            db.exec(update(SessionRow).where(col(SessionRow.id) == session).values(**columns))
+            db.commit()
+        found = self.store.get(session)
+        assert found is not None
+        return found
+
+    def launch(self, person: Person, request: LaunchRequest, key: str | None = None) -> Session:
+        """Launch a single session."""
+        return self.services.launcher.launch(person, request, key)[0]
 
 
-def make_world(settings: Settings, routes: FakeRoutes | None = None) -> World:
-    """Build one; the database is the real store on SQLite in the settings' state directory."""
-    clock = FakeClock()
+def make_world(
+    settings: Settings,
+    routes: FakeRoutes | None = None,
+    run_for_owner: RunForOwner = run_now,
+) -> World:
+    """Build one; the database is the real one on SQLite in the settings' state directory."""
+    clock, accounts = FakeClock(), FakeAccounts()
     slurm, runners = FakeSlurm(clock), FakeRunners()
     routes = routes or FakeRoutes()
-    accounts = FakeAccounts()
     engine = open_database(settings.state.database_url)
     SessionRow.metadata.create_all(engine)
     if not settings.state.keys.exists():
         make_key(settings.state.keys)
-    sealer = Sealer(settings.state.keys)
-    store, doors = SessionTables(engine, sealer), AccessTables(engine)
-    administration = Administration(AdministrationTables(engine), store, clock)
-    origins = settings.web.origins
-    access = Apps(
-        sessions=store,
-        store=doors,
-        ways=ProxyRoutes(store, doors, routes, lambda: CATALOG),
-        starts=AppStarter(doors, runners, lambda: CATALOG, origins.url),
-        places=AppOrigins(
-            doors, origins, administration.site_rules, settings.web.port_rules, clock
-        ),
+    systems = Systems(
+        stores=open_stores(engine, Sealer(settings.state.keys)),
         catalog=lambda: CATALOG,
-        rules=administration.site_rules,
-        is_admin=settings.slurm.admins.__contains__,
-        clock=clock,
-        note=administration.record,
-    )
-    files = HomeFiles(slurm, ".slipway", "storage")
-    sessions = Sessions(
-        store=store,
-        status=store,
         scheduler=Slurm(slurm, "slipway", ".slipway", 20, settings.slurm.operator),
-        files=files,
+        files=HomeFiles(slurm, ".slipway", "storage"),
         certificates=FakeCertificates(),
-        access=access,
+        routes=routes,
+        runners=runners,
         resolve=lambda node: {"n1": "10.0.0.1", "n2": "10.0.0.2"}.get(node, "127.0.0.1"),
-        catalog=lambda: CATALOG,
-        clock=clock,
-        rules=JobSettings(
+        accounts=accounts,
+        authenticate=lambda user, password: PASSWORDS.get(user) == password,
+        job_settings=JobSettings(
             TEMPLATE, "/srv/toolkit.sqsh", ".slipway", "https://portal:8443", (0, 0), 10, "storage"
         ),
-        administration=administration,
-        gpus=settings.gpu.gpus,
-        extend_minutes=settings.slurm.extend_minutes,
-    )
-    terms = settings.web.login_terms
-    logins = Logins(
-        store=LoginTables(engine),
-        terms=terms,
-        admins=settings.slurm.admins,
         clock=clock,
-        note=administration.record,
-        shut=access.ways.revoke,
-        address=caller_address.get,
     )
-    services = Services(
-        settings=settings,
-        sessions=sessions,
-        access=access,
-        logins=logins,
-        attempts=LoginAttempts(
-            AttemptTables(engine), terms, clock, administration.record, caller_address
-        ),
-        authenticate=lambda u, p: PASSWORDS.get(u) == p,
-        clock=clock,
-        folders=Storage(files, administration.record),
-        presets=Presets(PresetTables(engine, sealer), clock),
-        administration=administration,
-        ssh=SshAccess(store, access, files, settings.web.ssh_host, administration.record),
-        accounts=AccountWatch(
-            accounts=accounts,
-            logins=logins,
-            access=access,
-            sessions=store,
-            clock=clock,
-            note=administration.record,
-            checks=settings.login.account_checks,
-        ),
-    )
-    return World(clock, slurm, routes, runners, accounts, store, doors, services)
+    services = assemble(settings, systems, run_for_owner)
+    return World(clock, slurm, routes, runners, accounts, engine, systems, services)

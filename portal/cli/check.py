@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from portal.adapters.encryption import read_keys
-from portal.config import Settings, WebSettings
+from portal.config import LoginSettings, Settings, WebSettings
 from portal.core.cluster.fgpu import GpuKind, to_number
 from portal.core.cluster.gpu_offers import Gpus, is_of
 from portal.core.cluster.inventory import Node
 from portal.core.interfaces.systems import Scheduler
 from portal.errors import PortalError
-from portal.services.container import Services
-from portal.wiring import wire
+from portal.wiring import real_systems
 
 
 @dataclass(frozen=True)
@@ -37,14 +36,14 @@ def check(settings: Settings) -> Iterator[Finding]:
     yield Finding(bool(sealing), f"{sealing} keys for values in {settings.state.keys}{advice}")
     known = Path(settings.login.known_hosts)
     yield Finding(known.exists(), f"{known}: the login node's host key (ssh-keyscan, then compare)")
-    services = wire(settings)
-    catalog = services.sessions.catalog()
+    systems = real_systems(settings)
+    catalog = systems.catalog()
     images, apps = len(catalog.images), len(catalog.apps)
     yield Finding(bool(images), f"{images} images in {settings.sessions.images}")
     yield Finding(bool(apps), f"{apps} apps in {settings.sessions.apps}")
     for problem in catalog.problems:
         yield Finding(False, problem)
-    yield from _slurm(services)
+    yield from _slurm(settings.login, systems.scheduler)
 
 
 def _names(web: WebSettings) -> Iterator[Finding]:
@@ -78,7 +77,7 @@ def check_gpus(settings: Settings) -> Iterator[Finding]:
     elif not keys.ok:
         yield keys
     else:
-        yield from compare_gpus(gpus, wire(settings).sessions.scheduler)
+        yield from compare_gpus(gpus, real_systems(settings).scheduler)
 
 
 def compare_gpus(gpus: Gpus, scheduler: Scheduler) -> Iterator[Finding]:
@@ -136,9 +135,7 @@ def _title(kind: GpuKind) -> str:
     return f"{kind.title} ({kind.name})" if kind.name else kind.title
 
 
-def _slurm(services: Services) -> Iterator[Finding]:
-    login = services.settings.login
-    scheduler = services.sessions.scheduler
+def _slurm(login: LoginSettings, scheduler: Scheduler) -> Iterator[Finding]:
     questions: list[tuple[str, Callable[[], object]]] = [
         (f"{login.reader}@{login.host} reads the queue (squeue)", scheduler.jobs),
         ("Slurm's partitions (sinfo)", scheduler.partitions),

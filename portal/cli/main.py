@@ -22,6 +22,7 @@ from portal.adapters.encryption import Sealer, make_key, read_keys
 from portal.cli.check import check, check_gpus
 from portal.config import Settings, SettingsError, load_settings
 from portal.core.cluster.fgpu import kinds_as_json
+from portal.services.owner_queue import OwnerQueue
 from portal.wiring import wire
 from portal.worker import Worker, only_one
 
@@ -103,7 +104,8 @@ def _rotate(settings: Settings, _options: argparse.Namespace) -> int:
 
 def _worker(settings: Settings, _options: argparse.Namespace) -> int:
     with only_one(settings.state.run):
-        Worker(wire(settings)).run()
+        queue = OwnerQueue()
+        Worker(wire(settings, queue), queue).run()
     return 0
 
 
@@ -141,7 +143,7 @@ def _check(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _apps(settings: Settings, _options: argparse.Namespace) -> int:
-    catalog = wire(settings).sessions.catalog()
+    catalog = wire(settings).catalog()
     having: dict[str, list[str]] = {name: [] for name in catalog.apps}
     for image in catalog.images:
         for spec in catalog.apps_of(image.environment, image.version):

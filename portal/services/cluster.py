@@ -1,18 +1,89 @@
-"""What one person may choose from, by what the worker last read of Slurm."""
+"""What the cluster offers to one person, as the worker last read it from Slurm."""
 
 from __future__ import annotations
 
+import logging
+from datetime import datetime
+
 from portal.core.cluster.effective_limits import UserPartition, partitions_for
-from portal.core.cluster.usage import PartitionUsage, partition_usage
+from portal.core.cluster.gpu_offers import Gpus
+from portal.core.cluster.inventory import Node, Partition
+from portal.core.cluster.jobs import JobReport
+from portal.core.cluster.limits import Limits
+from portal.core.cluster.usage import (
+    ClusterUsage,
+    PartitionUsage,
+    SlurmStatus,
+    measure_usage,
+    partition_usage,
+)
 from portal.core.interfaces.stores import StatusStore
+from portal.core.interfaces.systems import Scheduler
+
+log = logging.getLogger(__name__)
 
 
-def partitions_for_user(status: StatusStore, user: str) -> list[UserPartition] | None:
-    """The partitions open to a person, with their bounds; None while none are known."""
-    known = status.partitions()
-    return partitions_for(user, known, status.limits()) if known else None
+class Cluster:
+    """Partitions, limits and usage; reads the database, never Slurm."""
+
+    def __init__(self, status: StatusStore) -> None:
+        self._status = status
+
+    def slurm_status(self) -> SlurmStatus:
+        """When Slurm last answered the worker."""
+        return self._status.slurm_status()
+
+    def partitions(self) -> list[Partition]:
+        """All partitions; [] before the worker has read them for the first time."""
+        return self._status.partitions()
+
+    def limits(self) -> Limits | None:
+        """Slurm's limits; None before the first time."""
+        return self._status.limits()
+
+    def usage(self) -> ClusterUsage:
+        """What all jobs hold."""
+        return self._status.use()
+
+    def partitions_for(self, user: str) -> list[UserPartition] | None:
+        """The partitions that a person may use, with their limits there; None before the first
+        time."""
+        known = self._status.partitions()
+        return partitions_for(user, known, self._status.limits()) if known else None
+
+    def usage_for(self, user: str, partition: str | None) -> PartitionUsage | None:
+        """A person's usage of a partition (default: the default one); None if closed to them."""
+        limits = self._status.limits()
+        return partition_usage(
+            user, partition, self._status.partitions(), limits, self._status.use()
+        )
 
 
-def usage_for_user(status: StatusStore, user: str, group: str | None) -> PartitionUsage | None:
-    """A person's bars in a group (default: the usual one); None when it is not open to them."""
-    return partition_usage(user, group, status.partitions(), status.limits(), status.use())
+class ClusterReader:
+    """The worker's part: reads Slurm and keeps what it says for everybody."""
+
+    def __init__(self, scheduler: Scheduler, status: StatusStore, gpus: Gpus) -> None:
+        self._scheduler = scheduler
+        self._status = status
+        self._gpus = gpus
+        self._nodes: list[Node] = []
+
+    def read_partitions(self) -> None:
+        """Read partitions and nodes; raises Unavailable."""
+        partitions = self._scheduler.partitions()
+        if partitions:
+            self._status.save_partitions(partitions)
+        self._nodes = self._scheduler.nodes()
+
+    def read_limits(self) -> None:
+        """Read Slurm's limits; the earlier ones stay while accounting is silent (Unavailable)."""
+        self._status.save_limits(self._scheduler.limits())
+
+    def note_jobs(self, jobs: dict[str, JobReport], now: datetime) -> None:
+        """Slurm has answered: these are its jobs."""
+        self._status.note_answer(now)
+        self._status.save_use(measure_usage(jobs.values(), self._nodes, self._gpus))
+
+    def note_failure(self, now: datetime, why: str) -> None:
+        """Slurm has not answered."""
+        self._status.note_failure(now, why)

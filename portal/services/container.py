@@ -1,35 +1,69 @@
-"""All that an entry point needs, wired once: the only place that knows every room."""
+"""All services of a running portal, built once by wiring.py."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from portal.config import Settings
+from portal.core.apps.catalog import Catalog
+from portal.core.cluster.gpu_offers import Gpus
 from portal.core.interfaces.systems import Authenticator, Clock
 from portal.services.admin.administration import Administration
 from portal.services.apps.apps import Apps
+from portal.services.apps.proxy import ProxyRoutes
 from portal.services.apps.ssh import SshAccess
+from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
+from portal.services.cluster import Cluster, ClusterReader
+from portal.services.launch.estimates import Estimates
+from portal.services.launch.launcher import Launcher
 from portal.services.launch.presets import Presets
+from portal.services.session.housekeeping import Housekeeping
+from portal.services.session.idle_culler import IdleCuller
+from portal.services.session.lifecycle import Lifecycle
+from portal.services.session.reconciler import Reconciler
+from portal.services.session.runner_calls import RunnerCalls
+from portal.services.session.session_logs import SessionLogs
 from portal.services.session.sessions import Sessions
 from portal.services.storage import Storage
 
 
 @dataclass(frozen=True)
 class Services:
-    """What the web layer works with; tests hand in their own."""
+    """What the web layer and the worker use; no service is reached through another."""
 
     settings: Settings
-    sessions: Sessions
-    access: Apps
-    logins: Logins
-    attempts: LoginAttempts
-    authenticate: Authenticator
     clock: Clock
-    folders: Storage
+    catalog: Callable[[], Catalog]
+    gpus: Gpus
+    cluster: Cluster
+
+    launcher: Launcher
+    estimates: Estimates
     presets: Presets
-    administration: Administration
+
+    sessions: Sessions
+    lifecycle: Lifecycle
+    session_logs: SessionLogs
+    runner_calls: RunnerCalls
+
+    apps: Apps
+    proxy: ProxyRoutes
+    app_starter: AppStarter
     ssh: SshAccess
-    accounts: AccountWatch
+    storage: Storage
+
+    administration: Administration
+    authenticate: Authenticator
+    logins: Logins
+    login_attempts: LoginAttempts
+
+    # For the worker alone
+    account_watch: AccountWatch
+    cluster_reader: ClusterReader
+    reconciler: Reconciler
+    housekeeping: Housekeeping
+    idle_culler: IdleCuller

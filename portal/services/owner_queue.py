@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from portal.core.interfaces.stores import SessionStore
+from portal.core.session.session import Session
 from portal.errors import PortalError
 
 log = logging.getLogger(__name__)
@@ -51,6 +53,29 @@ def attempt(owner: str, name: str, action: Action) -> bool:
     else:
         return True
     return False
+
+
+class SessionQueue:
+    """Runs actions for sessions in their owners' queues."""
+
+    def __init__(self, run_for_owner: RunForOwner, store: SessionStore) -> None:
+        self._run_for_owner = run_for_owner
+        self._store = store
+
+    def run(
+        self, session: Session, what: str, action: Callable[[Session], object], queue: str = ""
+    ) -> None:
+        """Run it when the owner's turn comes, with the session as it is stored then.
+
+        `queue` ("/apps") names a queue of its own beside the owner's usual one.
+        """
+
+        def act() -> None:
+            fresh = self._store.get(session.id)
+            if fresh is not None:
+                action(fresh)
+
+        self._run_for_owner(session.owner + queue, f"{what} {session.id}", act)
 
 
 @dataclass

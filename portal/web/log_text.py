@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Iterator
 
 from portal.core.auth.person import Person
-from portal.services.session.sessions import Sessions
+from portal.services.session.session_logs import SessionLogs
 
 TAIL = 1 << 19
 """Bytes that a page reads first, and then each time that somebody wants earlier ones."""
@@ -32,11 +32,11 @@ def whole_lines(data: bytes, offset: int) -> tuple[bytes, int]:
     return data[end:], offset + end
 
 
-def stream(sessions: Sessions, person: Person, session: str, size: int) -> Iterator[bytes]:
+def stream(logs: SessionLogs, person: Person, session: str, size: int) -> Iterator[bytes]:
     """The first `size` bytes of a log, a piece at a time; it may grow meanwhile."""
     sent = 0
     while sent < size:
-        piece = sessions.read_log(person, session, sent, min(PIECE, size - sent))
+        piece = logs.read(person, session, sent, min(PIECE, size - sent))
         if not piece:
             return  # it was deleted: the browser sees that something is missing
         sent += len(piece)

@@ -14,7 +14,7 @@ from portal.core.auth.person import hash_secret
 from portal.core.session.session import Session
 from portal.core.validation import STRICT
 from portal.errors import NotFound
-from portal.services.session.sessions import ReadyMessage, Usage
+from portal.services.session.runner_calls import ReadyMessage, Usage
 from portal.web.auth.bearer import bearer
 from portal.web.body import read_model
 from portal.web.context import services
@@ -88,7 +88,7 @@ def _session(session_id: str, rate: Rate = NEWS) -> Session:
     token = bearer()
     # By the token as well: whoever does not know it cannot use up what its holder may send.
     pace.take(f"{request.endpoint} {session_id} {hash_secret(token)}", rate)
-    return services().sessions.authenticate(session_id, token)
+    return services().runner_calls.authenticate(session_id, token)
 
 
 @blueprint.post("/ready")
@@ -97,7 +97,7 @@ def ready(session_id: str) -> ResponseReturnValue:
     session = _session(session_id)
     body = read_model(Ready)
     message = ReadyMessage(body.job_id, body.node, body.port, body.csr, tuple(body.apps))
-    answer = services().sessions.mark_ready(session, message)
+    answer = services().runner_calls.mark_ready(session, message)
     return {"certificate": answer.certificate, "start": answer.start}
 
 
@@ -116,7 +116,7 @@ def usage(session_id: str) -> ResponseReturnValue:
         body.gpu_percent,
         body.gpu_kills,
     )
-    services().sessions.record_usage(session, beat)
+    services().runner_calls.record_usage(session, beat)
     return {}
 
 
@@ -126,5 +126,5 @@ def app_report(session_id: str, app: str) -> ResponseReturnValue:
     session = _session(session_id, APP_NEWS)
     body = read_model(AppReport)
     state = AppState(body.state)
-    services().access.note_app(session, app, state, body.message, body.log, body.details)
+    services().apps.note_app(session, app, state, body.message, body.log, body.details)
     return {}

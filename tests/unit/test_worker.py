@@ -1,4 +1,4 @@
-"""The worker's lanes: what hangs is noticed, and everybody's lane waits for nobody."""
+"""The worker's threads: one that hangs is noticed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from portal.worker import PeriodicTask, TaskThread, Worker
 from tests.fakes import World
 
 
-def test_a_lane_that_hangs_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_hangs_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """H3 c: a thread that is alive may still never come back."""
     monkeypatch.setattr(worker, "HANGS_AFTER", 0.5)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     hold = threading.Event()
-    subject = Worker(world.services)
-    subject._lanes = [
+    subject = Worker(world.services, OwnerQueue())
+    subject._threads = [
         TaskThread(PeriodicTask("quick", 0.05, lambda: None)),
         TaskThread(PeriodicTask("hangs", 0.05, lambda: hold.wait(20))),
     ]
@@ -30,7 +30,7 @@ def test_a_lane_that_hangs_is_noticed(world: World, monkeypatch: pytest.MonkeyPa
     hold.set()
 
 
-def test_chores_may_take_long_if_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_may_take_long_if_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "HANGS_AFTER", 0.2)
     lane = TaskThread(PeriodicTask("any", 1, lambda: None))
     assert not lane.hangs
@@ -38,8 +38,3 @@ def test_chores_may_take_long_if_they_end(monkeypatch: pytest.MonkeyPatch) -> No
     assert not lane.hangs
     lane.begun -= 1
     assert lane.hangs
-
-
-def test_owners_have_a_pool_in_the_worker(world: World) -> None:
-    Worker(world.services)
-    assert isinstance(world.sessions.later, OwnerQueue)

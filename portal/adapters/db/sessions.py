@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from pydantic import TypeAdapter
-from sqlalchemy import Engine, and_, create_engine, event, func, or_
+from sqlalchemy import Engine, create_engine, event, func, or_
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
@@ -28,7 +28,8 @@ from portal.core.cluster.limits import Limits
 from portal.core.cluster.usage import ClusterUsage, SlurmStatus
 from portal.core.session.idle import TrafficSample
 from portal.core.session.query import ListQuery, Page
-from portal.core.session.session import LIVE, OVER, Session, State
+from portal.core.session.session import LIVE, OVER, Facts, Session, State
+from portal.core.session.transitions import Transition
 from portal.errors import Conflict, KeyReused
 
 
@@ -150,42 +151,60 @@ class SessionTables:
             row = db.get(SessionRow, session)
             return _session(row) if row else None
 
-    def change(self, session: str, when: Collection[State], **changes: object) -> Session | None:
-        """Change a session if it is in one of these states; None when it was not."""
-        return self.change_if(session, when, {}, **changes)
+    def apply(self, session: str, transition: Transition) -> Session | None:
+        """Change a session's state; None, and nothing changed, when it does not fit any more."""
+        if not transition:
+            return None
+        return self._update(
+            session, transition.from_states, transition.known, dict(transition.changes)
+        )
+
+    def apply_to_all(self, sessions: Collection[str], transition: Transition) -> list[Session]:
+        """The same for several sessions; returns those that were changed."""
+        return self._update_all(col(SessionRow.id).in_(sessions), transition)
+
+    def apply_to_batch(self, batch: str, transition: Transition) -> list[Session]:
+        """The same for all sessions of one launch."""
+        return self._update_all(_of_batch(batch), transition)
+
+    def change(
+        self, session: str, when: Collection[State], **facts: Unpack[Facts]
+    ) -> Session | None:
+        """Change a session that is in one of these states, but not its state; None otherwise."""
+        return self._update(session, when, {}, dict(facts))
 
     def change_if(
         self,
         session: str,
         when: Collection[State],
         known: Mapping[str, object],
-        **changes: object,
+        **facts: Unpack[Facts],
     ) -> Session | None:
-        """Change a session if it is in one of these states and these fields are as known."""
-        as_known = [getattr(SessionRow, name) == value for name, value in known.items()]
+        """The same, if these fields still have the known values."""
+        return self._update(session, when, known, dict(facts))
+
+    def _update(
+        self,
+        session: str,
+        when: Collection[State],
+        known: Mapping[str, object],
+        values: Mapping[str, object],
+    ) -> Session | None:
+        which = [col(SessionRow.id) == session, *_fitting(when, known)]
         with Database(self._engine) as db:
-            done = db.exec(
-                update(SessionRow)
-                .where(col(SessionRow.id) == session, col(SessionRow.state).in_(when), *as_known)
-                .values(**changes)
-            )
+            done = db.exec(update(SessionRow).where(*which).values(**values))
             row = db.get(SessionRow, session) if done.rowcount else None
             result = _session(row) if row else None
             db.commit()
             return result
 
-    def change_batch(self, batch: str, when: Collection[State], **changes: object) -> list[Session]:
-        """Change those sessions of a launch that are in one of these states."""
-        return self._change(_of_batch(batch), when, changes)
-
-    def _change(
-        self, which: Any, when: Collection[State], changes: Mapping[str, object]
-    ) -> list[Session]:
+    def _update_all(self, which: Any, transition: Transition) -> list[Session]:
         with Database(self._engine) as db:
-            query = select(SessionRow).where(which, col(SessionRow.state).in_(when))
+            fitting = _fitting(transition.from_states, transition.known)
+            query = select(SessionRow).where(which, *fitting)
             rows = db.exec(query.with_for_update()).all()
             for row in rows:
-                row.sqlmodel_update(dict(changes))
+                row.sqlmodel_update(dict(transition.changes))
             changed = [_session(row) for row in rows]
             db.commit()
             return changed
@@ -242,21 +261,9 @@ class SessionTables:
             db.exec(update(SessionRow).where(*which).values(last_used=now))
             db.commit()
 
-    def end_unused(self, session: str, since: datetime, **changes: object) -> Session | None:
-        """Change a running session unless somebody has used it after `since`."""
-        which = col(SessionRow.id) == session, col(SessionRow.last_used) <= since
-        changed = self._change(and_(*which), {State.RUNNING}, changes)
-        return changed[0] if changed else None
-
     def get_many(self, sessions: Collection[str]) -> list[Session]:
         """Those of these sessions that exist."""
         return self._where(col(SessionRow.id).in_(sessions))
-
-    def change_all(
-        self, sessions: Collection[str], when: Collection[State], **changes: object
-    ) -> list[Session]:
-        """Change those of these sessions that are in one of these states, and return them."""
-        return self._change(col(SessionRow.id).in_(sessions), when, changes)
 
     def query(self, query: ListQuery) -> Page:
         """One page of the list."""
@@ -357,6 +364,11 @@ def _limits(text: str) -> Limits:
 @lru_cache(maxsize=2)
 def _use(text: str) -> ClusterUsage:
     return _USE.validate_json(text) if text else ClusterUsage()
+
+
+def _fitting(when: Collection[State], known: Mapping[str, object]) -> list[Any]:
+    as_known = [getattr(SessionRow, name) == value for name, value in known.items()]
+    return [col(SessionRow.state).in_(when), *as_known]
 
 
 def _of_batch(batch: str) -> Any:

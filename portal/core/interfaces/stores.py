@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, Unpack
 
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Limits
 from portal.core.cluster.usage import ClusterUsage, SlurmStatus
 from portal.core.session.idle import TrafficSample
 from portal.core.session.query import ListQuery, Page
-from portal.core.session.session import Session, State
+from portal.core.session.session import Facts, Session, State
+from portal.core.session.transitions import Transition
 
 
 class SessionStore(Protocol):
@@ -45,8 +46,22 @@ class SessionStore(Protocol):
         """One session."""
         ...
 
-    def change(self, session: str, when: Collection[State], **changes: object) -> Session | None:
-        """Change a session if it is in one of these states; None when it was not."""
+    def apply(self, session: str, transition: Transition) -> Session | None:
+        """Change a session's state; None, and nothing changed, when it does not fit any more."""
+        ...
+
+    def apply_to_all(self, sessions: Collection[str], transition: Transition) -> list[Session]:
+        """The same for several sessions; returns those that were changed."""
+        ...
+
+    def apply_to_batch(self, batch: str, transition: Transition) -> list[Session]:
+        """The same for all sessions of one launch."""
+        ...
+
+    def change(
+        self, session: str, when: Collection[State], **facts: Unpack[Facts]
+    ) -> Session | None:
+        """Change a session that is in one of these states, but not its state; None otherwise."""
         ...
 
     def change_if(
@@ -54,16 +69,12 @@ class SessionStore(Protocol):
         session: str,
         when: Collection[State],
         known: Mapping[str, object],
-        **changes: object,
+        **facts: Unpack[Facts],
     ) -> Session | None:
-        """Change a session if it is in one of these states and these fields are as known.
+        """The same, if these fields still have the known values.
 
         None when something else was stored meanwhile; nothing is changed then.
         """
-        ...
-
-    def change_batch(self, batch: str, when: Collection[State], **changes: object) -> list[Session]:
-        """Change those sessions of a launch that are in one of these states, and return them."""
         ...
 
     def forget(self, batch: str, sessions: Collection[str]) -> None:
@@ -94,18 +105,8 @@ class SessionStore(Protocol):
         """These running sessions are in use."""
         ...
 
-    def end_unused(self, session: str, since: datetime, **changes: object) -> Session | None:
-        """Change a running session unless somebody has used it after `since`; then None."""
-        ...
-
     def get_many(self, sessions: Collection[str]) -> list[Session]:
         """Those of these sessions that exist, in any order."""
-        ...
-
-    def change_all(
-        self, sessions: Collection[str], when: Collection[State], **changes: object
-    ) -> list[Session]:
-        """Change those of these sessions that are in one of these states, and return them."""
         ...
 
     def query(self, query: ListQuery) -> Page:

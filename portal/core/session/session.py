@@ -1,9 +1,10 @@
-"""A session and the states it can be in; what Slurm's word does to it is in follow.py."""
+"""A session and the states it can be in; transitions.py says how it gets from one to another."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import TypedDict
 
 from pydantic import BaseModel, ConfigDict
 
@@ -79,7 +80,7 @@ class Session(BaseModel):
     """Names of the environment variables; their values may be secret and stay in the store."""
     mounts: tuple[Mount, ...] = ()
 
-    state: State
+    state: State = State.SUBMITTING
     created: datetime
     token_hash: str
     """SHA-256 of the secret that the session's runner proves itself with; "" while a session that
@@ -154,14 +155,58 @@ def usual_shm(memory_mb: int, cap_mb: int | None) -> int:
     return min(memory_mb // 2, cap_mb or memory_mb)
 
 
-Changes = dict[str, object]
+class Facts(TypedDict, total=False):
+    """What changes about a session without changing its state; fields as in Session."""
 
-NOT_WAITING: Changes = {"pending_reason": None, "estimated_start": None, "ahead": None}
+    token_hash: str
+    submitted: datetime
+    attempts: int
+    job_id: str | None
+    pending_reason: str | None
+    estimated_start: datetime | None
+    ahead: int | None
+    lost: datetime | None
+    node: str | None
+    address: str | None
+    port: int | None
+    started: datetime | None
+    ready: datetime | None
+    deadline: datetime | None
+    restarts: int
+    requeued: datetime | None
+    extending: datetime | None
+    stop_requested: datetime | None
+    stopped_by: str | None
+    ended: datetime | None
+    cause: Cause | None
+    end_text: str | None
+    end_log: str
+    exit_code: int | None
+    cleaned: bool
+    usage_at: datetime | None
+    cpu_seconds: float | None
+    cpu_percent: float | None
+    memory_used: int | None
+    oom_kills: int
+    gpu_memory_used: int | None
+    gpu_percent: float | None
+    gpu_kills: int
+    apps: tuple[str, ...]
+    log_read: datetime | None
+    log_read_by: str | None
+    last_used: datetime | None
+
+
+class Changes(Facts, total=False):
+    """A change that may include the state; only transitions.py writes these."""
+
+    state: State
+
 
 SUSPENDED = "Suspended"
 """What stands as the reason of a session whose job was paused; Slurm has no reason of its own."""
 HELD = frozenset({"JobHeldUser", "JobHeldAdmin"})
 NEVER_CALLED = "Slipway, since nothing in it had called back"
-"""Who stopped a session that started and was never heard of."""
+"""`stopped_by` of a session that started and was never heard of."""
 UNUSED = "Slipway, since nobody used it"
-"""Who stopped a session that the site's rule about unused ones ends."""
+"""`stopped_by` of a session that the idle culler ends."""

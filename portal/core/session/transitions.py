@@ -1,47 +1,178 @@
-"""What Slurm's word about its job does to a session."""
+"""The state machine of a session: every change of its state, with the states it may start from.
+
+    SUBMITTING ──► PENDING ──► STARTING ──► RUNNING ──► ENDING ──► FINISHED | FAILED
+                      ▲            │           │
+                      └── requeue ─┴───────────┘
+
+A session is created SUBMITTING. Slurm's reports move it in any direction (`apply_report`); people,
+the idle culler and the worker only ever ask for its end (`stop`). ENDING lasts until Slurm says
+that the job is over. No other module writes a state.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import cast
 
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.session.end_reasons import explain_end
-from portal.core.session.session import NOT_WAITING, SUSPENDED, Cause, Changes, Session, State
+from portal.core.session.session import (
+    LIVE,
+    NEVER_CALLED,
+    SUSPENDED,
+    UNUSED,
+    WAITING,
+    Cause,
+    Changes,
+    Facts,
+    Session,
+    State,
+)
 
-START_PATIENCE = timedelta(minutes=15)
+START_TIMEOUT = timedelta(minutes=15)
 """How long a job may run without its runner calling back; the runner itself gives up after ten."""
+STOPPABLE = WAITING | {State.RUNNING}
+"""States in which a session's end can still be requested."""
+NOT_PENDING: Facts = {"pending_reason": None, "estimated_start": None, "ahead": None}
+NO_USAGE: Facts = {
+    "usage_at": None,
+    "cpu_seconds": None,
+    "cpu_percent": None,
+    "memory_used": None,
+    "oom_kills": 0,
+    "gpu_memory_used": None,
+    "gpu_percent": None,
+    "gpu_kills": 0,
+}
+
+
+@dataclass(frozen=True)
+class Transition:
+    """A change of state; nothing is changed unless the stored session still fits.
+
+    `known` are fields that must still have these values, so that of two changes at once one wins.
+    """
+
+    from_states: frozenset[State]
+    changes: Changes
+    known: Mapping[str, object] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Whether it changes anything."""
+        return bool(self.changes)
+
+
+def submitted(job_id: str) -> Transition:
+    """Slurm has accepted the job."""
+    return Transition(frozenset({State.SUBMITTING}), Changes(state=State.PENDING, job_id=job_id))
+
+
+def ready(
+    session: Session, proof: Facts, port: int, apps: tuple[str, ...], now: datetime
+) -> Transition:
+    """The gateway has called back, and `proof` is what Slurm says of its job; idempotent."""
+    changes = Changes(
+        state=State.RUNNING,
+        port=port,
+        ready=session.ready or now,
+        last_used=now,
+        apps=apps,
+    )
+    return Transition(STOPPABLE, _merge(changes, NOT_PENDING, proof))
+
+
+def stop(by: str, now: datetime) -> Transition:
+    """Somebody wants it ended; Slurm hears of it afterwards."""
+    changes = Changes(state=State.ENDING, stop_requested=now, stopped_by=by)
+    return Transition(STOPPABLE, changes)
+
+
+def stop_unused(session: Session, now: datetime) -> Transition:
+    """The idle culler ends it, unless somebody has used it since it was read."""
+    changes = Changes(state=State.ENDING, stop_requested=now, stopped_by=UNUSED)
+    known = {"last_used": session.last_used}
+    return Transition(frozenset({State.RUNNING}), changes, known)
+
+
+def stop_unheard(now: datetime) -> Transition:
+    """Its job runs, and its runner has never called back (see `never_called`)."""
+    changes = Changes(state=State.ENDING, stop_requested=now, stopped_by=NEVER_CALLED)
+    return Transition(frozenset({State.STARTING}), changes)
+
+
+def finish_unsubmitted(now: datetime) -> Transition:
+    """It was to end before Slurm had a job of it."""
+    return _finished("Ended before it reached Slurm.", now)
+
+
+def finish_unknown(session: Session, now: datetime) -> Transition:
+    """It was to end, and Slurm knows no job of it: it never did, or has forgotten it."""
+    by = session.stopped_by or session.owner
+    text = f"Ended by {by}. Slurm knows no job of this session."
+    return _finished(text, now, {"job_id": session.job_id})
+
+
+def _finished(text: str, now: datetime, known: Mapping[str, object] | None = None) -> Transition:
+    changes = Changes(state=State.FINISHED, ended=now, cause=Cause.CANCELLED, end_text=text)
+    return Transition(frozenset({State.ENDING}), changes, known or {})
+
+
+def fail_to_start(text: str, now: datetime) -> Transition:
+    """Slurm did not accept its job."""
+    changes = Changes(state=State.FAILED, ended=now, cause=Cause.START_FAILED, end_text=text)
+    return Transition(LIVE, changes)
+
+
+def follow(session: Session, report: JobReport, now: datetime) -> Transition:
+    """What Slurm reports of its job, for the state that was read: a call-back may come between."""
+    return Transition(frozenset({session.state}), apply_report(session, report, now))
+
+
+def adopt(session: Session, report: JobReport, now: datetime) -> Transition:
+    """Its job was found by name; the job that was stored, if any, was not its own."""
+    known = {"job_id": session.job_id}
+    return Transition(LIVE, apply_report(session, report, now), known)
+
+
+def end(session: Session, report: JobReport, now: datetime) -> Transition:
+    """Slurm says that the job is over, whatever the session's state is by now."""
+    return Transition(LIVE, apply_report(session, report, now))
 
 
 def apply_report(session: Session, report: JobReport, now: datetime) -> Changes:
-    """Say what Slurm's report of the job changes in a live session; nothing new gives {}."""
+    """Say what Slurm's report of the job changes in a live session; {} when nothing is new."""
     if report.state.over:
-        return _ended(session, report, now)
-    changes: Changes = {"job_id": report.job_id, "lost": None}
-    again = was_requeued(session, report)
-    if again:
-        changes |= _requeued(session, report, now)
-    # A wish to end it stays; a job that was completing may be put back into the queue.
+        return _over(session, report, now)
+    changes = Changes(job_id=report.job_id, lost=None)
+    requeued = was_requeued(session, report)
+    if requeued:
+        changes = _merge(changes, _requeued(session, report, now))
+    # A request to end it stays; a job that was completing may be put back into the queue.
     if session.stop_requested is None:
-        changes["state"] = _live_state(session.ready is not None and not again, report.state)
+        changes["state"] = _live_state(session.ready is not None and not requeued, report.state)
     if report.state is JobState.PENDING:
-        changes |= {
-            "pending_reason": report.reason,
-            "estimated_start": report.start,
-            "ahead": report.ahead,
-        }
+        waits = Facts(
+            pending_reason=report.reason, estimated_start=report.start, ahead=report.ahead
+        )
+        changes = _merge(changes, waits)
     else:
-        changes |= {**NOT_WAITING, "started": report.start, "deadline": report.deadline}
+        changes = _merge(
+            changes, NOT_PENDING, Facts(started=report.start, deadline=report.deadline)
+        )
         if report.state is JobState.SUSPENDED:
             changes["pending_reason"] = SUSPENDED
         if report.nodes:
             changes["node"] = report.nodes[0]
-    return {key: value for key, value in changes.items() if getattr(session, key) != value}
+    news = {name: value for name, value in changes.items() if getattr(session, name) != value}
+    return cast(Changes, news)
 
 
 def was_requeued(session: Session, report: JobReport) -> bool:
-    """Whether Slurm has put the job back into its queue since the last look.
+    """Whether Slurm has put the job back into its queue since the last poll.
 
-    While the old run is still completing, it is too early: its script takes the folder away.
+    While the old run is still completing, it is too early: its script deletes the folder.
     """
     if report.state.over or report.state is JobState.COMPLETING:
         return False
@@ -52,30 +183,23 @@ def was_requeued(session: Session, report: JobReport) -> bool:
 def never_called(session: Session, now: datetime) -> bool:
     """Whether a started session has been silent for so long that it will never be heard of."""
     waiting = session.state is State.STARTING and session.started is not None
-    return waiting and now - (session.started or now) > START_PATIENCE
+    return waiting and now - (session.started or now) > START_TIMEOUT
 
 
-def _requeued(session: Session, report: JobReport, now: datetime) -> Changes:
+def _requeued(session: Session, report: JobReport, now: datetime) -> Facts:
     """All of the first run is gone: its secret, its address, its figures."""
-    return {
-        "restarts": max(report.restarts, session.restarts + 1),
-        "requeued": now,
-        "token_hash": "",
-        "ready": None,
-        "started": None,
-        "deadline": None,
-        "node": None,
-        "address": None,
-        "port": None,
-        "usage_at": None,
-        "cpu_seconds": None,
-        "cpu_percent": None,
-        "memory_used": None,
-        "oom_kills": 0,
-        "gpu_memory_used": None,
-        "gpu_percent": None,
-        "gpu_kills": 0,
-    }
+    return Facts(
+        restarts=max(report.restarts, session.restarts + 1),
+        requeued=now,
+        token_hash="",
+        ready=None,
+        started=None,
+        deadline=None,
+        node=None,
+        address=None,
+        port=None,
+        **NO_USAGE,
+    )
 
 
 def _live_state(ready: bool, state: JobState) -> State:
@@ -86,16 +210,23 @@ def _live_state(ready: bool, state: JobState) -> State:
     return State.RUNNING if ready else State.STARTING
 
 
-def _ended(session: Session, report: JobReport, now: datetime) -> Changes:
+def _over(session: Session, report: JobReport, now: datetime) -> Changes:
     cause, text = explain_end(session, report)
     failed = cause not in (Cause.FINISHED, Cause.CANCELLED, Cause.TIME_LIMIT, Cause.IDLE)
-    return {
-        "state": State.FAILED if failed else State.FINISHED,
-        "job_id": report.job_id,
-        "started": session.started or report.start,
-        "ended": report.end or now,
-        "cause": cause,
-        "end_text": text,
-        "exit_code": report.exit_code,
-        **NOT_WAITING,
-    }
+    changes = Changes(
+        state=State.FAILED if failed else State.FINISHED,
+        job_id=report.job_id,
+        started=session.started or report.start,
+        ended=report.end or now,
+        cause=cause,
+        end_text=text,
+        exit_code=report.exit_code,
+    )
+    return _merge(changes, NOT_PENDING)
+
+
+def _merge(changes: Changes, *more: Facts) -> Changes:
+    merged = Changes(**changes)
+    for facts in more:
+        merged.update(cast(Changes, facts))
+    return merged

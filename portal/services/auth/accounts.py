@@ -22,7 +22,7 @@ from portal.services.auth.logins import Logins
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 25.0
+CHECK_SECONDS = 25.0
 """Time between two looks; two of them and what they take stay below a minute."""
 ACTIVE = timedelta(minutes=10)
 """Whoever has used a login within that time is looked at by logging in as them."""

@@ -13,11 +13,12 @@ from portal.core.cluster.fgpu import of_gres
 from portal.core.cluster.jobs import Estimate
 from portal.core.cluster.limits import Tres
 from portal.core.cluster.usage import limit_reached
-from portal.core.interfaces.stores import StatusStore
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session
 from portal.errors import Unavailable
+from portal.services.cluster import Cluster
+from portal.services.launch.launcher import Draft
 
 log = logging.getLogger(__name__)
 
@@ -39,12 +40,12 @@ class Estimates:
     def __init__(
         self,
         scheduler: Scheduler,
-        status: StatusStore,
+        cluster: Cluster,
         clock: Clock,
-        draft: Callable[[Person, LaunchRequest], tuple[Session, str]],
+        draft: Callable[[Person, LaunchRequest], Draft],
     ) -> None:
         self._scheduler = scheduler
-        self._status = status
+        self._cluster = cluster
         self._clock = clock
         self._draft = draft
         self._last: dict[str, _Asked] = {}
@@ -79,7 +80,7 @@ class Estimates:
 
     def _held_back(self, session: Session) -> str:
         wanted = Tres(session.cpus, session.memory_mb, *of_gres(session.gres))
-        limits, use = self._status.limits(), self._status.use()
+        limits, use = self._cluster.limits(), self._cluster.usage()
         group = session.partition or ""
         return limit_reached(session.owner, group, wanted, limits, use, session.gpu_kind)
 

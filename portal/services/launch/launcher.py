@@ -1,4 +1,4 @@
-"""How sessions come to be: stored first, then submitted; of those launched together all or none."""
+"""Launches sessions: stored first, then submitted; of those launched together all or none."""
 
 from __future__ import annotations
 
@@ -7,26 +7,30 @@ import secrets
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
+from typing import NamedTuple
 
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person, hash_secret
 from portal.core.cluster.fgpu import to_number
 from portal.core.cluster.gpu_offers import Gpus
-from portal.core.interfaces.stores import SessionStore, StatusStore
+from portal.core.interfaces.stores import SessionStore
 from portal.core.interfaces.systems import Certificates, Clock, Scheduler, UserFiles
 from portal.core.job.batch_script import render_script
 from portal.core.job.description import JobSettings, build_job
 from portal.core.job.runner_protocol import runner_spec
 from portal.core.launch.mounts import HOME, Mount
 from portal.core.launch.names import names_for
-from portal.core.launch.request import MOUNTS, LaunchRequest
+from portal.core.launch.request import MOUNTS, LaunchRequest, parse_launch
+from portal.core.launch.templates import fill
 from portal.core.policy import Decision, decide
 from portal.core.session.relaunch import describe_launch
-from portal.core.session.session import LIVE, WAITING, Session, State
+from portal.core.session.session import LIVE, Session, State
+from portal.core.session.transitions import stop, submitted
 from portal.core.site_rules import SiteRules
 from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
 from portal.services.admin.administration import Administration
-from portal.services.cluster import partitions_for_user
+from portal.services.cluster import Cluster
+from portal.services.job_control import JobControl
 
 log = logging.getLogger(__name__)
 
@@ -38,38 +42,53 @@ longest submission (22 s) it ends before reconcile looks for lost ones (60 s).""
 TAKEN_BACK = "Slipway, since Slurm did not take all sessions of this launch"
 
 
+class Draft(NamedTuple):
+    """What a launch would submit."""
+
+    session: Session
+    script: str
+
+
 class Launcher:
-    """Makes sessions and hands them to Slurm."""
+    """Creates sessions and submits their jobs."""
 
     def __init__(
         self,
         *,
         store: SessionStore,
-        status: StatusStore,
+        cluster: Cluster,
         scheduler: Scheduler,
+        job_control: JobControl,
         files: UserFiles,
         certificates: Certificates,
         catalog: Callable[[], Catalog],
         clock: Clock,
-        rules: JobSettings,
+        job_settings: JobSettings,
         administration: Administration,
         gpus: Gpus,
-        shut: Callable[[str], None],
+        close_apps: Callable[[str], None],
     ) -> None:
         self._store = store
-        self._status = status
+        self._cluster = cluster
         self._scheduler = scheduler
+        self._job_control = job_control
         self._files = files
         self._certificates = certificates
         self._catalog = catalog
         self._clock = clock
-        self._rules = rules
+        self._job_settings = job_settings
         self._administration = administration
         self._gpus = gpus
-        self._shut = shut
+        self._close_apps = close_apps
 
-    def launch(self, person: Person, request: LaunchRequest, key: str | None) -> list[Session]:
-        """Store the sessions, then submit their jobs; the same key again gives the same sessions.
+    def parse(self, data: object) -> LaunchRequest:
+        """Check untrusted input, including a template's name in it; raises InvalidRequest."""
+        return parse_launch(fill(data, self._administration.templates()))
+
+    def launch(
+        self, person: Person, request: LaunchRequest, key: str | None = None
+    ) -> list[Session]:
+        """Store the sessions, then submit their jobs; idempotent for the same key.
 
         Raises InvalidRequest (nothing is stored), Conflict (the key was used for something else),
         Unavailable (nothing is stored). When Slurm's answer is lost, the session stays and
@@ -99,21 +118,20 @@ class Launcher:
         lines = [(session.id, why or describe_launch(session)) for session in made]
         self._administration.record_all(person.name, action, lines)
 
-    def draft(self, person: Person, request: LaunchRequest) -> tuple[Session, str]:
-        """The first session that a launch would make, and its batch script; nothing is stored.
+    def draft(self, person: Person, request: LaunchRequest) -> Draft:
+        """The first session that a launch would create, and its batch script; nothing is stored.
 
-        Raises InvalidRequest as a launch does.
+        Raises InvalidRequest as `launch` does.
         """
         caps = self._administration.site_rules()
         decided = self._decide(person, request, caps)
         one = request.model_copy(update={"count": 1})
         session = self._make(person, one, decided, [""], caps)[0]
-        job = build_job(session, decided.image, self._rules)
-        return session, render_script(job, self._rules.template)
+        return Draft(session, self._script(session, decided.image))
 
     def _decide(self, person: Person, request: LaunchRequest, caps: SiteRules) -> Decision:
         """What a request comes to; raises InvalidRequest."""
-        partitions = partitions_for_user(self._status, person.name)
+        partitions = self._cluster.partitions_for(person.name)
         catalog = self._administration.visible_catalog(person, self._catalog())
         return decide(request, catalog, partitions, caps, self._gpus)
 
@@ -161,7 +179,6 @@ class Launcher:
                 mounts=request.mounts,
                 partition=decided.group,
                 time_limit=request.time_limit,
-                state=State.SUBMITTING,
                 created=now,
                 submitted=now,
                 token_hash=hash_secret(token),
@@ -170,7 +187,7 @@ class Launcher:
         ]
 
     def _refuse_while_down(self) -> None:
-        status = self._status.slurm_status()
+        status = self._cluster.slurm_status()
         if status.failing_since and self._clock() - status.failing_since > DOWN_AFTER:
             raise Unavailable(
                 "Slurm has not answered since "
@@ -205,27 +222,31 @@ class Launcher:
         self, session: Session, image: Image, token: str, env: Mapping[str, str]
     ) -> Session:
         spec = self._spec(session, token, env)
-        script = render_script(build_job(session, image, self._rules), self._rules.template)
+        script = self._script(session, image)
         job_id = self._scheduler.submit(session.owner, session.id, spec, script)
-        changed = self._store.change(
-            session.id, {State.SUBMITTING}, state=State.PENDING, job_id=job_id
-        ) or self._store.change(session.id, LIVE, job_id=job_id)
+        changed = self._store.apply(session.id, submitted(job_id)) or self._store.change(
+            session.id, LIVE, job_id=job_id
+        )
         if changed is not None and changed.state is State.ENDING:
-            self.cancel(changed)  # it was stopped while Slurm was taking it
+            self._job_control.cancel([changed])  # it was stopped while Slurm was accepting it
         return changed or session
+
+    def _script(self, session: Session, image: Image) -> str:
+        job = build_job(session, image, self._job_settings)
+        return render_script(job, self._job_settings.template)
 
     def _spec(self, session: Session, token: str, env: Mapping[str, str]) -> str:
         return runner_spec(
             session,
             token,
             self._catalog().startable(session.environment, session.version),
-            self._rules,
+            self._job_settings,
             env,
             callback_ca=self._certificates.server_ca(),
             client_ca=self._certificates.client_ca(),
         )
 
-    def prepare_again(self, session: Session) -> None:
+    def prepare_requeued(self, session: Session) -> None:
         """Give a session that Slurm has put back into the queue an empty folder and a new secret.
 
         Slurm has its job and its script, so nothing is submitted. The secret counts once it has
@@ -260,15 +281,9 @@ class Launcher:
         One transaction marks all of them, so that no crash leaves some; reconcile repeats what
         Slurm does not hear now.
         """
-        ended = self._store.change_batch(
-            batch,
-            WAITING | {State.RUNNING},
-            state=State.ENDING,
-            stop_requested=self._clock(),
-            stopped_by=TAKEN_BACK,
-        )
+        ended = self._store.apply_to_batch(batch, stop(TAKEN_BACK, self._clock()))
         for session in ended:
-            self._shut(session.id)
+            self._close_apps(session.id)
         return ended
 
     def _take_back(self, batch: str, unclear: Iterable[str]) -> None:
@@ -290,15 +305,3 @@ class Launcher:
             log.warning("session %s: not taken back yet: %s", session.id, error)
             return False
         return True
-
-    def cancel(self, *sessions: Session) -> None:
-        """Cancel the jobs, with one command for each owner; reconcile repeats what is not heard."""
-        jobs: dict[str, list[str]] = {}
-        for session in sessions:
-            if session.job_id is not None:
-                jobs.setdefault(session.owner, []).append(session.job_id)
-        for owner, job_ids in jobs.items():
-            try:
-                self._scheduler.cancel(owner, *job_ids)
-            except Unavailable as error:
-                log.warning("jobs %s: not cancelled yet: %s", ", ".join(job_ids), error)

@@ -1,4 +1,4 @@
-"""Use and idleness: the worker measures what browsers send, and ends what nobody uses any more."""
+"""Records when sessions are used, and ends those that nobody uses any more."""
 
 from __future__ import annotations
 
@@ -6,45 +6,63 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
+from portal.core.apps.catalog import Catalog
 from portal.core.cluster.usage import SlurmStatus
-from portal.core.interfaces.systems import RecordEvent
+from portal.core.interfaces.stores import SessionStore, StatusStore
+from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.core.session.idle import TrafficSample, is_unused, should_record_use, used_sessions
-from portal.core.session.session import UNUSED, Session, State
+from portal.core.session.session import Session, State
 from portal.core.session.status import shown_state
+from portal.core.session.transitions import stop_unused
 from portal.core.site_rules import SiteRules
 from portal.errors import PortalError
-from portal.services.session.sessions import Sessions
+from portal.services.apps.proxy import ProxyRoutes
+from portal.services.job_control import JobControl
 
 log = logging.getLogger(__name__)
 
-SELF = "Slipway"
-"""Who did it, in the journal."""
+ACTOR = "Slipway"
+"""Who did it, in the audit log."""
 
 
 class IdleCuller:
-    """Notes when sessions are used and ends the unused ones, as administrators have decided."""
+    """Follows the traffic that HAProxy counts and ends unused sessions by the site's rules."""
 
     def __init__(
-        self, sessions: Sessions, rules: Callable[[], SiteRules], note: RecordEvent
+        self,
+        *,
+        store: SessionStore,
+        status: StatusStore,
+        proxy: ProxyRoutes,
+        job_control: JobControl,
+        close_apps: Callable[[str], None],
+        catalog: Callable[[], Catalog],
+        site_rules: Callable[[], SiteRules],
+        record: RecordEvent,
+        clock: Clock,
     ) -> None:
-        self._sessions = sessions
-        self._store = sessions.store
-        self._status = sessions.status
-        self._rules = rules
-        self._note = note
+        self._store = store
+        self._status = status
+        self._proxy = proxy
+        self._job_control = job_control
+        self._close_apps = close_apps
+        self._catalog = catalog
+        self._site_rules = site_rules
+        self._record = record
+        self._clock = clock
 
     def cull(self) -> None:
         """Measure once; raises Unavailable, and changes nothing, when HAProxy does not answer."""
-        now, rules = self._sessions.clock(), self._rules()
+        now, rules = self._clock(), self._site_rules()
         before = self._status.measured()
-        measured = TrafficSample(now, self._sessions.access.ways.traffic())
+        sample = TrafficSample(now, self._proxy.traffic())
         running = {s.id: s for s in self._store.live() if s.state is State.RUNNING}
-        used = used_sessions(running, before, measured, self._noise())
+        used = used_sessions(running, before, sample, self._idle_traffic())
         news = [s for s in used if should_record_use(running[s], rules, now)]
         if news:
             self._store.note_use(news, now)
-        # After the use that it shows: a crash in between notes that once more and loses nothing.
-        self._status.save_measured(measured)
+        # After the use that it shows: a crash in between records that once more and loses nothing.
+        self._status.save_measured(sample)
         slurm = self._status.slurm_status()
         for session in running.values():
             if session.id in used or not is_unused(session, rules, now):
@@ -54,27 +72,23 @@ class IdleCuller:
             except PortalError as error:  # it must not hold up the others
                 log.warning("session %s: %s", session.id, error)
 
-    def _noise(self) -> dict[str, int]:
-        noise: dict[str, int] = {}
-        for app in self._sessions.catalog().apps.values():
-            noise[app.server] = max(app.noise, noise.get(app.server, 0))
-        return noise
+    def _idle_traffic(self) -> dict[str, int]:
+        """Bytes a minute that an open window sends by itself, by app server."""
+        found: dict[str, int] = {}
+        for app in self._catalog().apps.values():
+            found[app.server] = max(app.noise, found.get(app.server, 0))
+        return found
 
     def _end(self, session: Session, slurm: SlurmStatus, now: datetime) -> None:
         """End a session, unless somebody has used it since it was read."""
         if session.last_used is None or shown_state(session, slurm, now) != State.RUNNING:
             return
-        changed = self._store.end_unused(
-            session.id,
-            session.last_used,
-            state=State.ENDING,
-            stop_requested=now,
-            stopped_by=UNUSED,
-        )
+        changed = self._store.apply(session.id, stop_unused(session, now))
         if changed is None:
             return
         log.info("session %s: not used since %s", session.id, session.last_used)
-        self._sessions.cancel_again(changed)
+        self._job_control.cancel_later(changed)
         since = f"not used since {session.last_used:%Y-%m-%d %H:%M} UTC"
-        self._note(SELF, "session.idle", session.id, f"{session.name} of {session.owner}: {since}")
-        self._sessions.access.close_session(session.id)
+        detail = f"{session.name} of {session.owner}: {since}"
+        self._record(ACTOR, "session.idle", session.id, detail)
+        self._close_apps(session.id)

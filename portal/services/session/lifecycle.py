@@ -1,25 +1,25 @@
-"""What can be done for a session that Slurm has: more time, an end to a hold, keeping it unused."""
+"""Actions on submitted sessions: extend the time limit, release a hold, reset the idle timer."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from portal.core.auth.person import Person
 from portal.core.cluster.effective_limits import UserPartition, partition_of_job
 from portal.core.cluster.jobs import JobReport, JobState
-from portal.core.interfaces.stores import SessionStore, StatusStore
+from portal.core.interfaces.stores import SessionStore
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.policy import group_for
 from portal.core.session.session import LIVE, OVER, Session, State
 from portal.core.session.status import shown_limit
 from portal.errors import Conflict, FieldError, InvalidRequest, OutcomeUnknown, Unavailable
 from portal.services.admin.administration import Administration
-from portal.services.cluster import partitions_for_user
+from portal.services.cluster import Cluster
 
 LEASE = timedelta(seconds=120)
 """How long one extension keeps the others out at most: longer than Slurm's answers can take, so
@@ -31,27 +31,29 @@ PATIENCE = 3.0
 PAUSE = 0.05
 MOST_WAITING = 3
 """How many wait for one session in one process: each holds a thread."""
-SAME_READING = timedelta(minutes=10)
 _ONLY_RUNNING = "Only a running session can be given more time."
 _AT_ONCE = "More time is being given to this session right now. Look at it, then try again."
+_LIMITS_UNKNOWN = "Slurm's limits are not known yet. Try again in a minute."
 _ADMIN_HOLD = "An administrator holds it. Ask the administrators."
 
 
 class Lifecycle:
-    """Extends, releases, keeps; whoever calls has made sure that the person may see the session."""
+    """Extends, releases and keeps alive sessions that the person may see (else NotFound)."""
 
     def __init__(
         self,
         *,
+        get_session: Callable[[Person, str], Session],
         store: SessionStore,
-        status: StatusStore,
+        cluster: Cluster,
         scheduler: Scheduler,
         administration: Administration,
         clock: Clock,
         extend_minutes: int,
     ) -> None:
+        self._get_session = get_session
         self._store = store
-        self._status = status
+        self._cluster = cluster
         self._scheduler = scheduler
         self._administration = administration
         self._clock = clock
@@ -59,13 +61,15 @@ class Lifecycle:
         self._waiting: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    def extend(self, person: Person, session: Session, minutes: int | None) -> Session:
-        """Give a running session more time: `minutes`, or the usual span as far as it goes.
+    def extend(self, person: Person, session_id: str, minutes: int | None = None) -> Session:
+        """Extend a running session's time limit by `minutes`, or by the usual span as far as
+        the limits permit.
 
         Never beyond what the job's own account, QOS and partition permit its owner. Several
         requests at once are carried out one after the other, in whichever process they are. Raises
         Conflict, InvalidRequest, Unavailable.
         """
+        session = self._get_session(person, session_id)
         if not self._scheduler.may_extend:
             raise Conflict("Time cannot be extended here. Ask the administrators.")
         with self._alone(session) as begun:
@@ -88,8 +92,10 @@ class Lifecycle:
         if self._clock() - begun > IN_TIME:
             raise Unavailable("Slurm took too long, so nothing was changed. Try again in a minute.")
         self._set_limit(session, report.job_id, limit)
-        changes = {"deadline": report.start + timedelta(minutes=limit)} if report.start else {}
-        changed = self._store.change(session.id, {State.RUNNING}, **changes) if changes else None
+        changed = None
+        if report.start:
+            deadline = report.start + timedelta(minutes=limit)
+            changed = self._store.change(session.id, {State.RUNNING}, deadline=deadline)
         self._administration.record(person.name, "session.extend", session.id, f"{wanted} minutes")
         return changed or session
 
@@ -141,10 +147,10 @@ class Lifecycle:
 
     def _group_of_job(self, owner: str, report: JobReport) -> UserPartition:
         """The bounds of the job itself: whoever submits may name any account and QOS."""
-        known, limits = self._status.partitions(), self._status.limits()
+        known, limits = self._cluster.partitions(), self._cluster.limits()
         partition = next((p for p in known if p.name == report.partition), None)
         if limits is None or partition is None:
-            raise Unavailable("Slurm's limits are not known yet. Try again in a minute.")
+            raise Unavailable(_LIMITS_UNKNOWN)
         found = partition_of_job(owner, partition, report, limits)
         if found is None:
             raise Conflict(
@@ -154,11 +160,11 @@ class Lifecycle:
             )
         return found
 
-    def _group(self, owner: str, partition: str | None) -> UserPartition:
-        groups = partitions_for_user(self._status, owner)
-        if groups is None:
-            raise Unavailable("Slurm's limits are not known yet. Try again in a minute.")
-        found = group_for(partition, groups)
+    def _partition(self, owner: str, partition: str | None) -> UserPartition:
+        partitions = self._cluster.partitions_for(owner)
+        if partitions is None:
+            raise Unavailable(_LIMITS_UNKNOWN)
+        found = group_for(partition, partitions)
         if not isinstance(found, UserPartition):
             raise Conflict("Its owner may not use this resource group any more.")
         return found
@@ -169,13 +175,14 @@ class Lifecycle:
         if not self._scheduler.may_extend or session.state is not State.RUNNING or limit is None:
             return 0
         try:
-            room = _room(self._group(session.owner, session.partition), limit)
+            room = _room(self._partition(session.owner, session.partition), limit)
         except (Conflict, Unavailable):
             return 0
         return self._usual if room is None else max(min(self._usual, room), 0)
 
-    def release(self, person: Person, session: Session) -> Session:
-        """Take the owner's own hold away; a session that is not held stays as it is."""
+    def release(self, person: Person, session_id: str) -> Session:
+        """Release the owner's own hold; a session that is not held stays as it is."""
+        session = self._get_session(person, session_id)
         if session.state is not State.PENDING or session.job_id is None:
             return session
         if session.pending_reason == "JobHeldAdmin":
@@ -190,11 +197,12 @@ class Lifecycle:
             self._administration.record(person.name, "session.release", session.id)
         return changed or self._store.get(session.id) or session
 
-    def keep_alive(self, person: Person, session: Session) -> Session:
+    def keep_alive(self, person: Person, session_id: str) -> Session:
         """Count as use of a session, so that a rule about unused ones does not end it now.
 
         One that does not run yet stays as it is. Raises Conflict for one that is over.
         """
+        session = self._get_session(person, session_id)
         if session.state in OVER or session.state is State.ENDING:
             raise Conflict("This session is over. Launch it again.")
         changed = self._store.change(session.id, {State.RUNNING}, last_used=self._clock())
@@ -205,29 +213,6 @@ class Lifecycle:
         if now.state in OVER or now.state is State.ENDING:  # it was ended in the same moment
             raise Conflict("This session is over. Launch it again.")
         return now
-
-    def record_log_access(self, person: Person, session: Session) -> None:
-        """Write down that an administrator reads somebody's log, for the owner to see, too.
-
-        A page that follows the log asks every few seconds: a line is written for each
-        administrator and session, and again after a while.
-        """
-        if person.name == session.owner:
-            return
-        now = self._clock()
-        recent = session.log_read is not None and now - session.log_read < SAME_READING
-        if recent and session.log_read_by == person.name:
-            return
-        known = {"log_read": session.log_read, "log_read_by": session.log_read_by}
-        wanted = {"log_read": now, "log_read_by": person.name}
-        # Where somebody else's reading was noted in the same moment, this one is noted, too.
-        if not self._store.change_if(session.id, LIVE | OVER, known, **wanted):
-            later = self._store.get(session.id)
-            if later is None or later.log_read_by == person.name:
-                return
-            self._store.change(session.id, LIVE | OVER, **wanted)
-        detail = f"{session.name} of {session.owner}"
-        self._administration.record(person.name, "log.read", session.id, detail)
 
 
 def _room(group: UserPartition, limit: int) -> int | None:

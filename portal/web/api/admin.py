@@ -88,14 +88,14 @@ def _template(template: Template) -> dict[str, Any]:
 @blueprint.get("/admin/images")
 def images() -> ResponseReturnValue:
     """All images, and who sees each."""
-    found = services().administration.rules_of(person(), services().sessions.catalog())
+    found = services().administration.rules_of(person(), services().catalog())
     return {"images": [_image(image, rule) for image, rule in found]}
 
 
 @blueprint.get("/admin/images/<environment>/<version>")
 def image(environment: str, version: str) -> ResponseReturnValue:
     """Who sees one image."""
-    catalog = services().sessions.catalog()
+    catalog = services().catalog()
     found, rule = services().administration.image_rule(person(), catalog, environment, version)
     return _marked(_image(found, rule), rule)
 
@@ -104,7 +104,7 @@ def image(environment: str, version: str) -> ResponseReturnValue:
 def show_image(environment: str, version: str) -> ResponseReturnValue:
     """Decide who sees an image."""
     asked = read_model(ImageRequest)
-    administration, catalog = services().administration, services().sessions.catalog()
+    administration, catalog = services().administration, services().catalog()
     rule = administration.save_image_rule(person(), catalog, environment, version, asked, _seen())
     found, _ = administration.image_rule(person(), catalog, environment, version)
     return _marked(_image(found, rule), rule)

@@ -10,7 +10,6 @@ from portal.core.cluster.usage import PartitionUsage
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session
 from portal.core.units import format_size
-from portal.services.cluster import usage_for_user
 from portal.web.api import guarded
 from portal.web.api.models import gpu_of
 from portal.web.body import read_json
@@ -22,10 +21,10 @@ blueprint = guarded("estimate")
 @blueprint.post("/sessions/estimate")
 def estimate() -> ResponseReturnValue:
     """Slurm's estimate for a launch that is not made, and what is free for it right now."""
-    wanted = services().sessions.parse(read_json())
-    found = services().sessions.estimate(person(), wanted)
-    use = usage_for_user(services().sessions.status, person().name, wanted.resource_group)
-    draft = services().sessions.draft(person(), wanted)
+    wanted = services().launcher.parse(read_json())
+    found = services().estimates.estimate(person(), wanted)
+    use = services().cluster.usage_for(person().name, wanted.resource_group)
+    draft = services().launcher.draft(person(), wanted).session
     return {
         "estimated_start": found.start.isoformat() if found and found.start else None,
         "reason": found.reason if found else "Slurm gives no estimate right now.",
@@ -36,7 +35,7 @@ def estimate() -> ResponseReturnValue:
 
 def _granted(draft: Session, wanted: LaunchRequest) -> dict[str, Any] | None:
     """The GPU that it would get; None where it asks for none."""
-    found = gpu_of(draft, services().sessions.gpus)
+    found = gpu_of(draft, services().gpus)
     asked = wanted.resources.fgpu
     return found and {"asked": asked, "fgpu": draft.fgpu, "rounded": draft.fgpu != asked, **found}
 

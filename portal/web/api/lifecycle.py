@@ -28,18 +28,18 @@ class ExtendRequest(BaseModel):
 def extend(session_id: str) -> ResponseReturnValue:
     """Give a running session more time, up to what its owner could have asked for."""
     minutes = read_model(ExtendRequest, optional=True).minutes
-    return in_full(services().sessions.extend(person(), session_id, minutes))
+    return in_full(services().lifecycle.extend(person(), session_id, minutes))
 
 
 @blueprint.post("/sessions/<session_id>/keep")
 def keep(session_id: str) -> ResponseReturnValue:
     """Let a session that nobody uses go on."""
     read_nothing()
-    return in_full(services().sessions.keep(person(), session_id))
+    return in_full(services().lifecycle.keep_alive(person(), session_id))
 
 
 @blueprint.post("/sessions/<session_id>/release")
 def release(session_id: str) -> ResponseReturnValue:
     """Take one's own hold away; a session that is not held stays as it is."""
     read_nothing()
-    return in_full(services().sessions.release(person(), session_id))
+    return in_full(services().lifecycle.release(person(), session_id))

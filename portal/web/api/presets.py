@@ -32,7 +32,7 @@ def _shown(preset: Preset) -> dict[str, Any]:
 @blueprint.put("/presets/<name>")
 def save_preset(name: str) -> ResponseReturnValue:
     """Keep a launch under a name; one of the same name is replaced."""
-    request = services().sessions.parse(read_json())
+    request = services().launcher.parse(read_json())
     try:
         preset, new = services().presets.save(person(), name, request)
     except InvalidRequest as error:  # a form calls the name preset, here it is a part of the path
@@ -59,9 +59,9 @@ def launch_preset(name: str) -> ResponseReturnValue:
 def relaunch(session_id: str) -> ResponseReturnValue:
     """Launch a session like one of one's own."""
     read_nothing()
-    return _launch(services().sessions.again(person(), session_id))
+    return _launch(services().sessions.clone_body(person(), session_id))
 
 
 def _launch(body: dict[str, Any]) -> ResponseReturnValue:
-    wanted = services().sessions.parse(body)
-    return launched(services().sessions.launch_all(person(), wanted, key_of_request()))
+    wanted = services().launcher.parse(body)
+    return launched(services().launcher.launch(person(), wanted, key_of_request()))

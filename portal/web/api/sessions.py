@@ -85,8 +85,8 @@ def list_sessions() -> ResponseReturnValue:
 @blueprint.post("/sessions")
 def launch() -> ResponseReturnValue:
     """Launch sessions, all or none; the same Idempotency-Key again answers with the same ones."""
-    wanted = services().sessions.parse(read_json())
-    return launched(services().sessions.launch_all(person(), wanted, key_of_request()))
+    wanted = services().launcher.parse(read_json())
+    return launched(services().launcher.launch(person(), wanted, key_of_request()))
 
 
 def launched(made: list[Session]) -> ResponseReturnValue:
@@ -118,7 +118,7 @@ def stop_all() -> ResponseReturnValue:
 def log(session_id: str) -> ResponseReturnValue:
     """Part of the log; `next_offset` is where to read on."""
     offset = read_query(LogQuery).offset
-    text, following = decode(services().sessions.read_log(person(), session_id, offset), offset)
+    text, following = decode(services().session_logs.read(person(), session_id, offset), offset)
     return {"log": text, "offset": offset, "next_offset": following}
 
 
@@ -126,7 +126,7 @@ def log(session_id: str) -> ResponseReturnValue:
 def open_app(session_id: str, app: str) -> ResponseReturnValue:
     """Start an app if need be; the address lets one browser in, once, within a minute."""
     wanted = read_model(AppRequest, optional=True).wish()
-    link = services().access.open_app(person(), session_id, app, wanted)
+    link = services().apps.open_app(person(), session_id, app, wanted)
     url = enter_url(link)
     return {
         "url": url,
@@ -147,5 +147,5 @@ def _port(url: str) -> int:
 def close_app(session_id: str, app: str) -> ResponseReturnValue:
     """Shut every way into the app; the app itself goes on."""
     read_nothing()
-    services().access.close_app(person(), session_id, app)
+    services().apps.close_app(person(), session_id, app)
     return "", 204

@@ -17,7 +17,6 @@ from portal.core.policy import misfit
 from portal.core.units import format_size
 from portal.core.validation import Word
 from portal.errors import FieldError, InvalidRequest
-from portal.services.cluster import partitions_for_user, usage_for_user
 from portal.web.api import guarded
 from portal.web.body import read_query
 from portal.web.context import person, services
@@ -30,7 +29,7 @@ BOUNDED = ("cpus", "memory", "time")
 @blueprint.get("/environments")
 def environments() -> ResponseReturnValue:
     """The environments that whoever asks may launch, with their versions, newest first."""
-    catalog = services().administration.visible_catalog(person(), services().sessions.catalog())
+    catalog = services().administration.visible_catalog(person(), services().catalog())
     names = dict.fromkeys(image.environment for image in catalog.images)
     marks = _marks(catalog) if person().admin else {}
     return {"environments": [_environment(catalog, name, marks) for name in names]}
@@ -64,7 +63,7 @@ def _version(catalog: Catalog, image: Image) -> dict[str, Any]:
 @blueprint.get("/resource-groups")
 def resource_groups() -> ResponseReturnValue:
     """The partitions open to whoever asks, and how large their sessions may be; minutes."""
-    gpus = services().sessions.gpus
+    gpus = services().gpus
     cap = services().administration.site_rules().max_shared_memory_mb
     groups = [
         {
@@ -79,7 +78,7 @@ def resource_groups() -> ResponseReturnValue:
             "bounded_by": {name: partition.why[name] for name in BOUNDED if name in partition.why},
             "gpus": [_offer(offer) for offer in gpus.offers(partition)],
         }
-        for partition in partitions_for_user(services().sessions.status, person().name) or []
+        for partition in services().cluster.partitions_for(person().name) or []
     ]
     return {"resource_groups": groups}
 
@@ -105,9 +104,9 @@ def _amount(one: Slice) -> dict[str, Any]:
 @blueprint.get("/templates")
 def templates() -> ResponseReturnValue:
     """The resource templates, and whether one may launch with them."""
-    groups = partitions_for_user(services().sessions.status, person().name)
+    groups = services().cluster.partitions_for(person().name)
     found = services().administration.templates()
-    rules, gpus = services().administration.site_rules(), services().sessions.gpus
+    rules, gpus = services().administration.site_rules(), services().gpus
     return {"templates": [_template(one, misfit(one, groups, rules, gpus)) for one in found]}
 
 
@@ -143,7 +142,7 @@ class UseQuery(BaseModel):
 def usage() -> ResponseReturnValue:
     """What one holds in a resource group, may hold there, and could have at once."""
     wanted = read_query(UseQuery).resource_group
-    found = usage_for_user(services().sessions.status, person().name, wanted)
+    found = services().cluster.usage_for(person().name, wanted)
     if found is None:
         text = "this resource group is not open to you"
         raise InvalidRequest([FieldError("resource_group", text)])

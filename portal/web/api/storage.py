@@ -29,7 +29,7 @@ class FolderRequest(BaseModel):
 @blueprint.get("/folders")
 def list_folders() -> ResponseReturnValue:
     """What can be mounted into a session: the home directory and one's storage folders."""
-    return {"folders": [asdict(folder) for folder in services().folders.list(person())]}
+    return {"folders": [asdict(folder) for folder in services().storage.list(person())]}
 
 
 @blueprint.post("/folders")
@@ -37,6 +37,6 @@ def make_folder() -> ResponseReturnValue:
     """Make a storage folder."""
     name = read_model(FolderRequest).name
     try:
-        return asdict(services().folders.make(person(), name)), 201
+        return asdict(services().storage.make(person(), name)), 201
     except InvalidRequest as error:  # a form calls the field folder, here it is name
         raise InvalidRequest([FieldError("name", e.message) for e in error.errors]) from None

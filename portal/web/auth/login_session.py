@@ -19,7 +19,7 @@ def check_password(name: str, password: str) -> str:
     Raises Unauthorized, in the same words whatever was wrong, TooManyRequests when passwords were
     tried too often, and Unavailable when the login node does not answer.
     """
-    attempts = services().attempts
+    attempts = services().login_attempts
     # What cannot be an account's name may be a password in the wrong field: not kept.
     tried = name if _NAME.fullmatch(name) else ""
     if wait := attempts.take(tried):

@@ -22,7 +22,7 @@ def guard() -> ResponseReturnValue | None:
 @blueprint.get("/healthz")
 def healthz() -> ResponseReturnValue:
     """Say that this process answers and reaches its database."""
-    services().sessions.status.slurm_status()
+    services().cluster.slurm_status()
     return "ok\n", {"Content-Type": "text/plain"}
 
 

@@ -17,7 +17,7 @@ from portal.adapters.db.reencrypt import seal_all
 from portal.adapters.db.sessions import SessionTables, open_database
 from portal.adapters.encryption import Sealer, Unreadable, make_key, read_keys
 from portal.core.launch.presets import Preset
-from portal.core.session.session import State
+from portal.core.session.transitions import fail_to_start
 from portal.errors import Conflict
 from tests.unit.adapters.db.test_sessions import NOON, session
 
@@ -197,6 +197,6 @@ def test_values_are_forgotten_some_time_after_the_end(keys: Path, url: str) -> N
     for number, ended in ((1, NOON), (2, NOON + timedelta(days=20)), (3, None)):
         store.add([session(number)], None, "", ENV)
         if ended:
-            store.change(session(number).id, {State.PENDING}, state=State.FINISHED, ended=ended)
+            store.apply(session(number).id, fail_to_start("", ended))
     store.forget_variables(NOON + timedelta(days=10))
     assert [store.env(session(n).id) for n in (1, 2, 3)] == [{}, ENV, ENV]

@@ -81,13 +81,13 @@ def edit_template(name: str) -> ResponseReturnValue:
 
 
 def _template_page(form: AdminForm, name: str | None = None, status: int = 200) -> Response:
-    groups = [partition.name for partition in services().sessions.status.partitions()]
+    groups = [partition.name for partition in services().cluster.partitions()]
     values = {"form": form, "name": name, "groups": groups, "kinds": _kinds()}
     return _page("admin_template.html", "templates", status, **values)
 
 
 def _kinds() -> tuple[GpuKind, ...]:
-    return services().sessions.gpus.kinds
+    return services().gpus.kinds
 
 
 @blueprint.post("/templates")
@@ -144,21 +144,21 @@ def move_template(name: str) -> ResponseReturnValue:
 @blueprint.get("/images")
 def images() -> ResponseReturnValue:
     """All images, and who sees each."""
-    found = services().administration.rules_of(person(), services().sessions.catalog())
+    found = services().administration.rules_of(person(), services().catalog())
     return _page("admin_images.html", "images", images=found)
 
 
 @blueprint.get("/images/<environment>/<version>")
 def image(environment: str, version: str) -> ResponseReturnValue:
     """Who sees one image, in a form."""
-    catalog = services().sessions.catalog()
+    catalog = services().catalog()
     _, rule = services().administration.image_rule(person(), catalog, environment, version)
     form = AdminForm(forms.image_values(rule), etag(rule))
     return _image_page(form, environment, version)
 
 
 def _image_page(form: AdminForm, environment: str, version: str, status: int = 200) -> Response:
-    administration, catalog = services().administration, services().sessions.catalog()
+    administration, catalog = services().administration, services().catalog()
     found, _ = administration.image_rule(person(), catalog, environment, version)
     accounts, users = administration.principals(person())
     return _page(
@@ -176,7 +176,7 @@ def _image_page(form: AdminForm, environment: str, version: str, status: int = 2
 def show_image(environment: str, version: str) -> ResponseReturnValue:
     """Decide who sees an image."""
     values, seen = _entered(("seen_by", "accounts", "users")), request.form.get("seen", "")
-    administration, catalog = services().administration, services().sessions.catalog()
+    administration, catalog = services().administration, services().catalog()
     administration.image_rule(person(), catalog, environment, version)
     try:
         asked = parse(ImageRequest, forms.image_request(values))

@@ -26,7 +26,7 @@ PANEL = "X-Slipway-Panel"
 def new_session() -> ResponseReturnValue:
     """The wizard: empty, or filled with a session or a preset of one's own."""
     if "from" in request.args:
-        form = filled(services().sessions.again(person(), request.args["from"]))
+        form = filled(services().sessions.clone_body(person(), request.args["from"]))
     elif "preset" in request.args:
         form = filled(services().presets.get(person(), request.args["preset"]).body)
     else:
@@ -38,7 +38,8 @@ def filled(body: dict[str, object]) -> LaunchForm:
     """The wizard with a launch in it, and what of that is no longer there."""
     form = new_form(person(), fields.from_body(body))
     try:
-        services().sessions.draft(person(), services().sessions.parse(body))
+        launcher = services().launcher
+        launcher.draft(person(), launcher.parse(body))
     except InvalidRequest as error:
         return with_error(form, error)
     return form
@@ -60,7 +61,7 @@ def entered_form(folders: bool = False) -> LaunchForm:
 
 def asked_for() -> LaunchRequest:
     """The request that the form makes; raises InvalidRequest."""
-    return services().sessions.parse(fields.to_body(request.form))
+    return services().launcher.parse(fields.to_body(request.form))
 
 
 def go_to(made: list[Session]) -> ResponseReturnValue:
@@ -78,7 +79,7 @@ def launch() -> ResponseReturnValue:
         wanted = asked_for()
         if not wanted.mounts and "confirmed" not in request.form:
             return ask_for_folders()
-        made = services().sessions.launch_all(person(), wanted, key_of_form())
+        made = services().launcher.launch(person(), wanted, key_of_form())
     except KeyReused:
         return wizard(with_error(entered_form(), Conflict(_SENT)), Conflict.status)
     except PortalError as error:
@@ -113,7 +114,7 @@ def make_folder() -> ResponseReturnValue:
     errors: dict[str, str] = {}
     try:
         if name:
-            services().folders.make(person(), name)
+            services().storage.make(person(), name)
             given.mounts[name] = False
             given.values["folder"] = ""
     except PortalError as error:
@@ -139,7 +140,7 @@ def review() -> ResponseReturnValue:
     form = entered_form()
     try:
         wanted = asked_for()
-        draft = services().sessions.draft(person(), wanted)
+        draft = services().launcher.draft(person(), wanted).session
     except InvalidRequest as error:
         form = with_error(form, error)
         html = render_template("_review.html", form=form, wanted=None)
@@ -149,7 +150,7 @@ def review() -> ResponseReturnValue:
             form=form,
             wanted=wanted,
             draft=draft,
-            kind=services().sessions.gpus.named(draft.gpu_kind) if draft.fgpu else None,
+            kind=services().gpus.named(draft.gpu_kind) if draft.fgpu else None,
             group=next((g for g in form.groups if g.name == draft.partition), None),
             free=form.uses.get(draft.partition or ""),
         )
@@ -160,7 +161,7 @@ def review() -> ResponseReturnValue:
 def estimate() -> ResponseReturnValue:
     """Slurm's own guess at the start; it never stands in the way of a launch."""
     try:
-        found = services().sessions.estimate(person(), asked_for())
+        found = services().estimates.estimate(person(), asked_for())
     except (InvalidRequest, Unavailable):
         found = None
     return render_template("_estimate.html", estimate=found)
@@ -169,15 +170,15 @@ def estimate() -> ResponseReturnValue:
 @blueprint.post("/sessions/<session_id>/relaunch")
 def relaunch(session_id: str) -> ResponseReturnValue:
     """Launch a session like this one; where that cannot be, the wizard says why."""
-    return launch_body(services().sessions.again(person(), session_id), session_id)
+    return launch_body(services().sessions.clone_body(person(), session_id), session_id)
 
 
 def launch_body(body: dict[str, object], about: str) -> ResponseReturnValue:
     """Launch something that was launched or kept before; the page's key counts once for each."""
     try:
         key = key_of_form()
-        wanted = services().sessions.parse(body)
-        made = services().sessions.launch_all(person(), wanted, key and f"{key}-{about}")
+        wanted = services().launcher.parse(body)
+        made = services().launcher.launch(person(), wanted, key and f"{key}-{about}")
     except KeyReused:
         form = new_form(person(), fields.from_body(body))
         return wizard(with_error(form, Conflict(_SENT)), Conflict.status)

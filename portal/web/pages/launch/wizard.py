@@ -19,7 +19,6 @@ from portal.core.policy import group_for, misfit
 from portal.core.site_rules import SiteRules
 from portal.core.units import fgpu_number
 from portal.errors import InvalidRequest, PortalError, Unavailable
-from portal.services.cluster import partitions_for_user, usage_for_user
 from portal.web.context import services
 from portal.web.pages.launch.form import (
     FGPU,
@@ -147,7 +146,7 @@ class LaunchForm:
     def cards(self) -> list[Card]:
         """The templates, with why some cannot be chosen."""
         wanted = self.values.get("resource_group") or None
-        rules, gpus = self.rules, services().sessions.gpus
+        rules, gpus = self.rules, services().gpus
         whys = (misfit(t, self.open_to_me, rules, gpus, wanted) for t in self.templates)
         return [Card(t, why) for t, why in zip(self.templates, whys, strict=True)]
 
@@ -169,10 +168,10 @@ class LaunchForm:
 
 def new_form(person: Person, given: Entered | None = None, folders: bool = False) -> LaunchForm:
     """The wizard for somebody; the list of their folders only on demand, as it takes its time."""
-    catalog = services().administration.visible_catalog(person, services().sessions.catalog())
-    status = services().sessions.status
-    groups, kinds = partitions_for_user(status, person.name), services().sessions.gpus
-    found = {group.name: usage_for_user(status, person.name, group.name) for group in groups or []}
+    catalog = services().administration.visible_catalog(person, services().catalog())
+    cluster, kinds = services().cluster, services().gpus
+    groups = cluster.partitions_for(person.name)
+    found = {group.name: cluster.usage_for(person.name, group.name) for group in groups or []}
     given = given or Entered(first_values(catalog))
     return LaunchForm(
         catalog=catalog,
@@ -204,7 +203,7 @@ def known_folders(mounts: Mapping[str, bool]) -> FolderList:
 def folder_list(person: Person, mounts: Mapping[str, bool]) -> FolderList:
     """All folders of a person; when they cannot be seen, what can be shown without."""
     try:
-        found = services().folders.list(person)
+        found = services().storage.list(person)
     except Unavailable:
         text = "Your storage folders cannot be listed right now."
         return replace(known_folders(mounts), problem=text)

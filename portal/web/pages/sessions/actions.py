@@ -18,7 +18,7 @@ _TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 def extend(session_id: str) -> ResponseReturnValue:
     """Give a running session the usual extension."""
     try:
-        services().sessions.extend(person(), session_id)
+        services().lifecycle.extend(person(), session_id)
     except PortalError as error:
         return _refused(error)
     return _done()
@@ -28,7 +28,7 @@ def extend(session_id: str) -> ResponseReturnValue:
 def keep_unused(session_id: str) -> ResponseReturnValue:
     """Let a session that nobody uses go on."""
     try:
-        services().sessions.keep(person(), session_id)
+        services().lifecycle.keep_alive(person(), session_id)
     except PortalError as error:
         return _refused(error)
     return _done()
@@ -38,7 +38,7 @@ def keep_unused(session_id: str) -> ResponseReturnValue:
 def release(session_id: str) -> ResponseReturnValue:
     """Take one's own hold away; again is fine."""
     try:
-        services().sessions.release(person(), session_id)
+        services().lifecycle.release(person(), session_id)
     except PortalError as error:
         return _refused(error)
     return _done()

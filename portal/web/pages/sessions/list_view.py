@@ -11,7 +11,6 @@ from flask import request
 from portal.core.auth.person import Person
 from portal.core.cluster.usage import PartitionUsage, SlurmStatus
 from portal.core.session.query import ListQuery, Page, Sort, read_leniently
-from portal.services.cluster import partitions_for_user, usage_for_user
 from portal.web.context import person, services
 from portal.web.pages.sessions.rows import SessionView, session_views
 
@@ -106,16 +105,16 @@ class SessionListView:
     @property
     def environments(self) -> list[str]:
         """What can be filtered for, and what is."""
-        images = services().sessions.catalog().images
+        images = services().catalog().images
         return _with(self.query.environment, [image.environment for image in images])
 
     @property
     def groups(self) -> list[str]:
         """The resource groups open to this person, and the one that is filtered for."""
         if self.person.admin:
-            known = [group.name for group in services().sessions.status.partitions()]
+            known = [group.name for group in services().cluster.partitions()]
         else:
-            open_to = partitions_for_user(services().sessions.status, self.person.name)
+            open_to = services().cluster.partitions_for(self.person.name)
             known = [group.name for group in open_to or []]
         return _with(self.query.resource_group, known)
 
@@ -132,21 +131,21 @@ def _with(chosen: str | None, known: list[str]) -> list[str]:
 
 def asked_for() -> SessionListView:
     """The list that this request's address asks for."""
-    who, story = person(), services().sessions
+    who, sessions, cluster = person(), services().sessions, services().cluster
     values = {"state": "running", **request.args.to_dict()}
     query = read_leniently(values, limit=PAGE)
     if query.state is None:
         query = query.model_copy(update={"state": "running"})
     group = request.args.get("group") or None
-    use = usage_for_user(story.status, who.name, group)
+    use = cluster.usage_for(who.name, group)
     if use is None:
-        group, use = None, usage_for_user(story.status, who.name, None)
+        group, use = None, cluster.usage_for(who.name, None)
     return SessionListView(
         query=query,
         group=group,
         person=who,
-        page=story.query(who, query),
-        counts=story.counts(who, query),
-        status=story.status.slurm_status(),
+        page=sessions.query(who, query),
+        counts=sessions.counts(who, query),
+        status=cluster.slurm_status(),
         use=use,
     )

@@ -45,23 +45,23 @@ def log_text(session_id: str) -> ResponseReturnValue:
 
 
 def _piece(session: Session) -> tuple[bytes, int]:
-    story, offset = services().sessions, request.args.get("offset", type=int)
+    logs, offset = services().session_logs, request.args.get("offset", type=int)
     if offset is not None:
         offset = max(offset, 0)
-        return story.read_log(person(), session.id, offset, PIECE), offset
+        return logs.read(person(), session.id, offset, PIECE), offset
     end = request.args.get("before", type=int)
     if end is None:
-        end = story.log_size(person(), session.id)
+        end = logs.size(person(), session.id)
     start = max(end - TAIL, 0)
-    return whole_lines(story.read_log(person(), session.id, start, max(end - start, 0)), start)
+    return whole_lines(logs.read(person(), session.id, start, max(end - start, 0)), start)
 
 
 @blueprint.get("/sessions/<session_id>/log/download")
 def log_download(session_id: str) -> ResponseReturnValue:
     """The whole log as it is now, as a file; it passes through in pieces."""
     session = services().sessions.get(person(), session_id)
-    size = services().sessions.log_size(person(), session_id)
-    pieces = stream(services().sessions, person(), session_id, size)
+    size = services().session_logs.size(person(), session_id)
+    pieces = stream(services().session_logs, person(), session_id, size)
     response = Response(pieces, content_type="text/plain; charset=utf-8")
     response.content_length = size
     name = f"{session.name}-{session.id[:8]}.log"

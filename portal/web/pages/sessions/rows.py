@@ -107,7 +107,7 @@ class SessionView:
     @property
     def gpu_title(self) -> str:
         """Which GPU it has a share of, where that is not plain."""
-        gpus = services().sessions.gpus
+        gpus = services().gpus
         several = self.session.fgpu and len(gpus.kinds) > 1
         return gpus.title(self.session.gpu_kind) if several else ""
 
@@ -128,13 +128,13 @@ def session_views(
     person: Person, sessions: Sequence[Session], status: SlurmStatus | None = None
 ) -> list[SessionView]:
     """Dress sessions for the page."""
-    catalog = services().sessions.catalog()
+    catalog = services().catalog()
     return [
         SessionView(
             session,
             data,
             catalog.image(session.environment, session.version),
-            services().access.offered(session),
+            services().apps.offered(session),
             session.owner == person.name,
         )
         for session, data in zip(sessions, all_in_full(sessions, status), strict=True)

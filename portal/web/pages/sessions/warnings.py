@@ -24,9 +24,9 @@ class EndingSession:
 
 def ending_sessions() -> list[EndingSession]:
     """Of whoever asks, the next one first."""
-    sessions, before = services().sessions, services().clock() + ENDS_SOON
-    found = sessions.store.ending(person().name, before)
-    return [EndingSession(session, sessions.extension(session)) for session in found]
+    found = services().sessions.ending(person(), services().clock() + ENDS_SOON)
+    more = services().lifecycle.next_extension
+    return [EndingSession(session, more(session)) for session in found]
 
 
 def is_ending(session: Session) -> bool:
@@ -40,7 +40,7 @@ def unused_sessions() -> list[tuple[Session, IdleNotice]]:
     if rules.idle_minutes is None:
         return []
     span = timedelta(minutes=rules.idle_minutes) - warning_span(rules)
-    found = services().sessions.store.unused(person().name, services().clock() - span)
+    found = services().sessions.unused(person(), services().clock() - span)
     said = [(session, unused_of(session)) for session in found]
     warned = [(session, idle) for session, idle in said if idle is not None and idle.warned]
     return sorted(warned, key=lambda one: (one[1].ends, one[0].id))

@@ -15,7 +15,8 @@ from portal.adapters.db.migrate import upgrade
 from portal.adapters.db.sessions import SessionTables, open_database
 from portal.adapters.db.tables import SessionRow
 from portal.core.session.query import ListQuery
-from portal.core.session.session import LIVE, Session, State
+from portal.core.session.session import Session, State
+from portal.core.session.transitions import stop
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -80,9 +81,10 @@ def test_migrations_make_the_tables_that_the_code_uses(tmp_path: Path) -> None:
 def test_change_only_from_the_expected_state(store: SessionTables) -> None:
     store.add([session(1)], None, "", {})
     assert store.change(session(1).id, {State.RUNNING}, node="n1") is None
-    changed = store.change(session(1).id, LIVE, node="n1", state=State.RUNNING)
+    changed = store.apply(session(1).id, stop("alice", NOON))
     assert changed is not None
-    assert (changed.node, changed.state) == ("n1", State.RUNNING)
+    assert (changed.stopped_by, changed.state) == ("alice", State.ENDING)
+    assert store.apply(session(1).id, stop("bob", NOON)) is None
 
 
 def test_of_many_at_once_one_wins(store: SessionTables) -> None:
@@ -90,7 +92,7 @@ def test_of_many_at_once_one_wins(store: SessionTables) -> None:
     wins: list[object] = []
 
     def race() -> None:
-        if store.change(session(1).id, {State.PENDING}, state=State.ENDING) is not None:
+        if store.apply(session(1).id, stop("alice", NOON)) is not None:
             wins.append(1)
 
     threads = [threading.Thread(target=race) for _ in range(16)]

@@ -23,7 +23,6 @@ from portal.core.session.session import State
 from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, InvalidRequest, NotFound
 from portal.services.admin.administration import caller_address
-from portal.services.session.reconciler import Reconciler
 from tests.fakes import CATALOG, World, make_world
 from tests.unit.web.conftest import make_settings
 
@@ -36,7 +35,7 @@ SECRET = "open-sesame"
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     made = make_world(make_settings(tmp_path))
-    worker = Reconciler(made.sessions)
+    worker = made.worker
     worker.read_partitions()
     worker.read_limits()
     return made
@@ -155,30 +154,30 @@ def test_a_template_names_a_group_that_there_is(world: World) -> None:
 
 
 def test_a_hidden_image_is_like_one_that_does_not_exist(world: World) -> None:
-    running = world.sessions.launch(ALICE, parse_launch(asked()))
+    running = world.launch(ALICE, parse_launch(asked()))
     hide(world, users=("bob",))
     with pytest.raises(InvalidRequest) as hidden:
-        world.sessions.launch(ALICE, parse_launch(asked(version="3.13")))
+        world.launch(ALICE, parse_launch(asked(version="3.13")))
     with pytest.raises(InvalidRequest) as missing:
-        world.sessions.launch(ALICE, parse_launch(asked(version="9.99")))
+        world.launch(ALICE, parse_launch(asked(version="9.99")))
     assert hidden.value.text.replace("3.13", "9.99") == missing.value.text
     # The newest that she may see; and her running session keeps its apps.
-    assert world.sessions.launch(ALICE, parse_launch(asked())).version == "3.12"
-    world.access.open_app(ALICE, running.id, "jupyterlab")
-    assert world.sessions.launch(ADMIN, parse_launch(asked())).version == "3.13"
+    assert world.launch(ALICE, parse_launch(asked())).version == "3.12"
+    world.apps.open_app(ALICE, running.id, "jupyterlab")
+    assert world.launch(ADMIN, parse_launch(asked())).version == "3.13"
     bob = Person("bob", False, "c")
-    assert world.sessions.launch(bob, parse_launch(asked())).version == "3.13"
+    assert world.launch(bob, parse_launch(asked())).version == "3.13"
 
 
 def test_a_lost_submission_is_repeated_though_the_image_is_hidden_by_now(world: World) -> None:
     world.slurm.lose_answer = True
-    session = world.sessions.launch(ALICE, parse_launch(asked()))
+    session = world.launch(ALICE, parse_launch(asked()))
     world.slurm.jobs.clear()
     world.slurm.lose_answer = False
     hide(world, "nobody")
     for _ in range(4):
         world.clock.pass_(seconds=45)
-        Reconciler(world.sessions).poll()
+        world.worker.poll()
     found = world.store.get(session.id)
     assert found is not None
     assert found.state is State.PENDING
@@ -199,10 +198,10 @@ def spec(world: World) -> str:
 
 
 def test_the_cap_reaches_new_sessions_only_and_is_kept_with_them(world: World) -> None:
-    before = world.sessions.launch(ALICE, parse_launch(asked()))
+    before = world.launch(ALICE, parse_launch(asked()))
     assert '"shared_memory": {"mb": 300, "must": false}' in spec(world)
     cap(world, "100m")
-    after = world.sessions.launch(ALICE, parse_launch(asked()))
+    after = world.launch(ALICE, parse_launch(asked()))
     assert '"shared_memory": {"mb": 100, "must": true}' in spec(world)
     cap(world, None)
     for session, size in ((before, 300), (after, 100)):
@@ -211,7 +210,7 @@ def test_the_cap_reaches_new_sessions_only_and_is_kept_with_them(world: World) -
         assert found.shm_mb == size
         assert found.shared_memory_mb is None  # launched again, it asks for the usual share
     cap(world, "1g")
-    world.sessions.launch(ALICE, parse_launch(asked()))
+    world.launch(ALICE, parse_launch(asked()))
     assert '"shared_memory": {"mb": 300, "must": true}' in spec(world)
 
 
@@ -261,10 +260,10 @@ def test_others_find_nothing(world: World) -> None:
 def test_the_journal_tells_what_people_did_and_never_a_secret(world: World) -> None:
     token = caller_address.set("192.0.2.7")
     request = parse_launch(asked(name="train", count=2, env={"TOKEN": SECRET}))
-    sessions = world.sessions.launch_all(ALICE, request, "key")
-    world.sessions.launch_all(ALICE, request, "key")  # the same again launches nothing
-    world.access.open_app(ALICE, sessions[0].id, "terminal")
-    world.access.close_app(ALICE, sessions[0].id, "terminal")
+    sessions = world.services.launcher.launch(ALICE, request, "key")
+    world.services.launcher.launch(ALICE, request, "key")  # the same again launches nothing
+    world.apps.open_app(ALICE, sessions[0].id, "terminal")
+    world.apps.close_app(ALICE, sessions[0].id, "terminal")
     world.sessions.stop(ADMIN, sessions[0].id)
     world.sessions.stop(ADMIN, sessions[0].id)  # it ends once
     world.sessions.stop(ALICE, sessions[1].id)
@@ -292,7 +291,7 @@ def test_the_journal_tells_what_people_did_and_never_a_secret(world: World) -> N
 def test_what_slurm_refuses_is_noted_too(world: World) -> None:
     world.slurm.refuse = "AssocMaxSubmitJobLimit"
     with pytest.raises(InvalidRequest):
-        world.sessions.launch(ALICE, parse_launch(asked()))
+        world.launch(ALICE, parse_launch(asked()))
     launch, refusal = lines(world)
     assert (launch.action, refusal.action) == ("session.launch", "session.refused")
     assert launch.target == refusal.target
@@ -317,7 +316,7 @@ def test_a_journal_that_cannot_be_written_stops_nothing_and_is_loud(
         raise OSError("database or disk is full")
 
     monkeypatch.setattr(world.services.administration._store, "add_events", full)
-    session = world.sessions.launch(ALICE, parse_launch(asked()))
+    session = world.launch(ALICE, parse_launch(asked()))
     assert session.state is State.PENDING
     (record,) = [r for r in caplog.records if r.levelno == logging.ERROR]
     assert session.id in record.getMessage()

@@ -202,7 +202,7 @@ def test_a_name_is_given_to_one_preset(world: World) -> None:
 
 def test_sessions_that_several_end_at_once_end_once(world: World) -> None:
     for number in range(THREADS):
-        assert world.sessions.launch(ALICE, REQUEST, f"key{number}")
+        assert world.launch(ALICE, REQUEST, f"key{number}")
     made = [session.id for session in world.store.live()]
     assert won(at_once([partial(world.sessions.stop_all, ALICE, made)] * THREADS)) == THREADS
     lines, _ = world.services.administration.events(

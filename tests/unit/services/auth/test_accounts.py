@@ -41,7 +41,7 @@ def said(world: World) -> list[str]:
 
 @pytest.mark.parametrize("how", ["removed", "refused", "locked"])
 def test_one_who_is_not_let_in_any_more_is_out(world: World, how: str) -> None:
-    secrets, watch = enter_all(world), world.services.accounts
+    secrets, watch = enter_all(world), world.services.account_watch
     watch.check()
     assert inside(world, secrets) == set(PEOPLE)
     if how == "locked":
@@ -55,7 +55,7 @@ def test_one_who_is_not_let_in_any_more_is_out(world: World, how: str) -> None:
 
 
 def test_nobody_is_out_when_the_login_node_is_silent(world: World) -> None:
-    secrets, watch = enter_all(world), world.services.accounts
+    secrets, watch = enter_all(world), world.services.account_watch
     watch.check()
     world.accounts.silent = True
     with pytest.raises(Unavailable):
@@ -64,7 +64,7 @@ def test_nobody_is_out_when_the_login_node_is_silent(world: World) -> None:
 
 
 def test_many_who_vanish_at_once_are_not_believed_at_once(world: World) -> None:
-    secrets, watch = enter_all(world), world.services.accounts
+    secrets, watch = enter_all(world), world.services.account_watch
     world.accounts.removed |= {"alice", "bob", "carol"}
     watch.check()
     world.clock.pass_(minutes=9)
@@ -76,7 +76,7 @@ def test_many_who_vanish_at_once_are_not_believed_at_once(world: World) -> None:
 
 
 def test_a_password_that_was_never_usable_says_nothing(world: World) -> None:
-    secrets, watch = enter_all(world), world.services.accounts
+    secrets, watch = enter_all(world), world.services.account_watch
     world.accounts.passwords = dict.fromkeys(PEOPLE, "L")  # Kerberos, for one
     for _ in range(3):
         watch.check()
@@ -84,7 +84,7 @@ def test_a_password_that_was_never_usable_says_nothing(world: World) -> None:
 
 
 def test_whoever_is_let_in_again_may_come_back(world: World) -> None:
-    secrets, watch = enter_all(world), world.services.accounts
+    secrets, watch = enter_all(world), world.services.account_watch
     world.accounts.refused.add("bob")
     watch.check()
     world.accounts.refused.clear()
@@ -100,7 +100,7 @@ def test_only_so_many_are_looked_at_and_each_has_their_turn(world: World) -> Non
     for _ in range(3):
         world.clock.pass_(seconds=25)
         before = len(world.accounts.asked)
-        world.services.accounts.check()
+        world.services.account_watch.check()
         assert len(world.accounts.asked) - before == 150
     assert len(set(world.accounts.asked)) == 400
 
@@ -108,7 +108,7 @@ def test_only_so_many_are_looked_at_and_each_has_their_turn(world: World) -> Non
 def test_who_has_not_been_there_for_long_is_not_looked_at(world: World) -> None:
     world.services.logins.open_browser("alice")
     world.clock.pass_(minutes=11)
-    world.services.accounts.check()
+    world.services.account_watch.check()
     assert world.accounts.asked == []
 
 

@@ -27,14 +27,14 @@ def token(world: World, **asked: object) -> tuple[str, Login]:
 
 def add(world: World, row: GrantRow | TicketRow) -> None:
     """Put a row into the database, as a request does in the very moment of a revocation."""
-    with Database(world.doors._engine) as db:
+    with Database(world.engine) as db:
         db.add(row)
         db.commit()
 
 
 def cookies(world: World) -> list[str]:
     """The hashes of all cookies of apps, by which somebody may be inside."""
-    with Database(world.doors._engine) as db:
+    with Database(world.engine) as db:
         return list(db.exec(select(GrantRow.cookie_hash)))
 
 

@@ -11,7 +11,6 @@ from portal.adapters.slurm.estimate import estimate_parse
 from portal.adapters.ssh.transport import Completed
 from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.errors import InvalidRequest, OutcomeUnknown
-from portal.services.session.reconciler import Reconciler
 from tests.fakes import GUESS, World
 from tests.paths import RECORDED
 from tests.unit.services.session.test_sessions import ALICE, BOB
@@ -29,7 +28,7 @@ def tries(world: World) -> int:
 
 
 def test_slurms_guess(world: World) -> None:
-    found = world.sessions.estimate(ALICE, asked())
+    found = world.services.estimates.estimate(ALICE, asked())
     assert found is not None
     assert (found.start, found.node, found.reason) == (START, "n1", "")
     assert world.slurm.commands[-1].startswith("alice: ")
@@ -44,30 +43,30 @@ def test_the_script_is_the_real_one(world: World, monkeypatch: pytest.MonkeyPatc
     def estimate(user: str, script: str) -> None:
         sent.append(script)
 
-    monkeypatch.setattr(world.sessions.scheduler, "estimate", estimate)
-    world.sessions.estimate(ALICE, asked())
-    launched = world.sessions.launch(ALICE, asked())
+    monkeypatch.setattr(world.scheduler, "estimate", estimate)
+    world.services.estimates.estimate(ALICE, asked())
+    launched = world.launch(ALICE, asked())
     assert sent[0].splitlines()[0] == world.slurm.jobs[0].script.splitlines()[0]
     assert launched.id not in sent[0]
 
 
 def test_of_several_sessions_the_first_counts(world: World) -> None:
-    found = world.sessions.estimate(ALICE, asked(count=3))
+    found = world.services.estimates.estimate(ALICE, asked(count=3))
     assert found is not None
     assert found.start == START
 
 
 def test_slurm_is_asked_every_five_seconds_at_most(world: World) -> None:
-    first = world.sessions.estimate(ALICE, asked())
-    assert world.sessions.estimate(ALICE, asked()) == first
-    other = world.sessions.estimate(ALICE, asked(2))
+    first = world.services.estimates.estimate(ALICE, asked())
+    assert world.services.estimates.estimate(ALICE, asked()) == first
+    other = world.services.estimates.estimate(ALICE, asked(2))
     assert other is not None
     assert (other.start, "a few seconds" in other.reason) == (None, True)
     assert tries(world) == 1
-    assert world.sessions.estimate(BOB, asked()) == first
+    assert world.services.estimates.estimate(BOB, asked()) == first
     assert tries(world) == 2
     world.clock.pass_(seconds=5)
-    found = world.sessions.estimate(ALICE, asked(2))
+    found = world.services.estimates.estimate(ALICE, asked(2))
     assert found is not None
     assert found.start == START
     assert tries(world) == 3
@@ -75,28 +74,28 @@ def test_slurm_is_asked_every_five_seconds_at_most(world: World) -> None:
 
 def test_whatever_goes_wrong_is_no_estimate(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.slurm.down = True
-    assert world.sessions.estimate(ALICE, asked()) is None
+    assert world.services.estimates.estimate(ALICE, asked()) is None
     world.slurm.down = False
     for said in ("sbatch: we shall see\n", ""):
         world.clock.pass_(seconds=6)
         world.slurm.guess = Completed(0, b"", said)
-        assert world.sessions.estimate(ALICE, asked()) is None
+        assert world.services.estimates.estimate(ALICE, asked()) is None
     for code in (124, 137):
         world.clock.pass_(seconds=6)
         world.slurm.guess = Completed(code, b"", "")
-        assert world.sessions.estimate(ALICE, asked()) is None
+        assert world.services.estimates.estimate(ALICE, asked()) is None
 
     def cut(*_words: object, **_more: object) -> Completed:
         raise OutcomeUnknown("the connection was cut")
 
     monkeypatch.setattr(world.slurm, "run", cut)
     world.clock.pass_(seconds=6)
-    assert world.sessions.estimate(ALICE, asked()) is None
+    assert world.services.estimates.estimate(ALICE, asked()) is None
 
 
 def test_what_a_launch_would_refuse_is_refused(world: World) -> None:
     with pytest.raises(InvalidRequest):
-        world.sessions.estimate(ALICE, asked(version="9.9"))
+        world.services.estimates.estimate(ALICE, asked(version="9.9"))
     assert tries(world) == 0
 
 
@@ -104,7 +103,7 @@ def test_slurms_refusal_is_a_reason(world: World) -> None:
     for name in ("refused", "partition"):
         words = (RECORDED / "24.11" / f"estimate-{name}.stderr.txt").read_text(encoding="utf-8")
         world.slurm.guess = Completed(1, b"", words)
-        found = world.sessions.estimate(ALICE, asked())
+        found = world.services.estimates.estimate(ALICE, asked())
         assert found is not None
         assert found.start is None
         assert found.reason.startswith("Slurm would not take it: ")
@@ -113,22 +112,22 @@ def test_slurms_refusal_is_a_reason(world: World) -> None:
 
 
 def test_slurm_does_not_look_at_limits_so_we_do(world: World) -> None:
-    Reconciler(world.sessions).read_partitions()
-    Reconciler(world.sessions).read_limits()
+    world.worker.read_partitions()
+    world.worker.read_limits()
     for _ in range(3):
-        world.sessions.launch(ALICE, asked())
+        world.launch(ALICE, asked())
         world.slurm.start(world.slurm.jobs[-1])
-    Reconciler(world.sessions).poll()
-    found = world.sessions.estimate(ALICE, asked())
+    world.worker.poll()
+    found = world.services.estimates.estimate(ALICE, asked())
     assert found is not None
     assert found.start is None
     assert "you may use 3 cores at once (QOS normal, MaxTRESPerUser)" in found.reason
     assert tries(world) == 0
-    assert world.sessions.estimate(BOB, asked(3)) is not None
+    assert world.services.estimates.estimate(BOB, asked(3)) is not None
     assert tries(world) == 1
     world.slurm.finish(world.slurm.jobs[0], "COMPLETED")
-    Reconciler(world.sessions).poll()
-    found = world.sessions.estimate(ALICE, asked())
+    world.worker.poll()
+    found = world.services.estimates.estimate(ALICE, asked())
     assert found is not None
     assert found.start == START
 

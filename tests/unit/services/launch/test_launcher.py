@@ -11,7 +11,6 @@ from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.core.session.query import ListQuery, Page
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, InvalidRequest, OutcomeUnknown, Unavailable
-from portal.services.session.reconciler import Reconciler
 from portal.web.api.models import as_json
 from tests.fakes import CONTACT, World
 from tests.unit.services.session.test_sessions import ALICE
@@ -55,7 +54,7 @@ def settle(world: World) -> None:
     """Let the worker look until all is settled."""
     for _ in range(6):
         world.clock.pass_(seconds=65)
-        Reconciler(world.sessions).poll()
+        world.worker.poll()
 
 
 def states(world: World, batch: list[Session]) -> set[str]:
@@ -64,7 +63,7 @@ def states(world: World, batch: list[Session]) -> set[str]:
 
 
 def test_all_are_launched_with_numbered_names(world: World) -> None:
-    made = world.sessions.launch_all(ALICE, asked(3, name="many", env={"KEY": SECRET}))
+    made = world.services.launcher.launch(ALICE, asked(3, name="many", env={"KEY": SECRET}))
     assert [session.name for session in made] == ["many1", "many2", "many3"]
     assert {session.state for session in made} == {State.PENDING}
     assert [job.name for job in world.slurm.jobs] == [session.id for session in made]
@@ -73,12 +72,12 @@ def test_all_are_launched_with_numbered_names(world: World) -> None:
 
 
 def test_the_same_key_gives_the_same_sessions_in_their_order(world: World) -> None:
-    first = world.sessions.launch_all(ALICE, asked(12), key="k")
-    again = world.sessions.launch_all(ALICE, asked(12), key="k")
+    first = world.services.launcher.launch(ALICE, asked(12), key="k")
+    again = world.services.launcher.launch(ALICE, asked(12), key="k")
     assert [session.id for session in first] == [session.id for session in again]
     assert len(world.slurm.jobs) == 12
     with pytest.raises(Conflict):
-        world.sessions.launch_all(ALICE, asked(11), key="k")
+        world.services.launcher.launch(ALICE, asked(11), key="k")
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
@@ -86,11 +85,11 @@ def test_one_refused_none_left(world: World, monkeypatch: pytest.MonkeyPatch, nu
     with monkeypatch.context() as patch:
         fail_at(world, patch, number, Completed(1, b"", REFUSED))
         with pytest.raises(InvalidRequest):
-            world.sessions.launch_all(ALICE, asked(3, env={"KEY": SECRET}), key="k")
+            world.services.launcher.launch(ALICE, asked(3, env={"KEY": SECRET}), key="k")
     assert live_jobs(world) == []
     assert world.slurm.folders == set()
     assert world.store.query(ListQuery()) == Page()
-    assert len(world.sessions.launch_all(ALICE, asked(3), key="k")) == 3
+    assert len(world.services.launcher.launch(ALICE, asked(3), key="k")) == 3
 
 
 def test_slurm_falls_silent_in_the_middle(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +97,7 @@ def test_slurm_falls_silent_in_the_middle(world: World, monkeypatch: pytest.Monk
         fail_at(world, patch, 3, Completed(1, b"", CONTACT))
         patch.setattr(world.slurm, "_scancel", lambda _words: Completed(1, b"", CONTACT))
         with pytest.raises(Unavailable):
-            world.sessions.launch_all(ALICE, asked(3))
+            world.services.launcher.launch(ALICE, asked(3))
     assert len(live_jobs(world)) == 2
     assert {s.state for s in world.store.live()} == {State.ENDING}
     settle(world)
@@ -113,7 +112,7 @@ def test_killed_in_the_middle_all_come(
     with monkeypatch.context() as patch:
         fail_at(world, patch, number, Crash())
         with pytest.raises(Crash):
-            world.sessions.launch_all(ALICE, asked(3, env={"KEY": SECRET}))
+            world.services.launcher.launch(ALICE, asked(3, env={"KEY": SECRET}))
     batch = world.store.live()
     assert len(batch) == 3
     settle(world)
@@ -129,7 +128,7 @@ def test_killed_in_the_middle_and_then_refused_none_stays(
     with monkeypatch.context() as patch:
         fail_at(world, patch, 3, Crash())
         with pytest.raises(Crash):
-            world.sessions.launch_all(ALICE, asked(3))
+            world.services.launcher.launch(ALICE, asked(3))
         patch.undo()
         batch = world.store.live()
         fail_at(world, patch, 1, end)
@@ -144,7 +143,7 @@ def test_killed_in_the_middle_and_then_refused_none_stays(
 
 def test_lost_answers_are_found_again(world: World) -> None:
     world.slurm.lose_answer = True
-    batch = world.sessions.launch_all(ALICE, asked(3))
+    batch = world.services.launcher.launch(ALICE, asked(3))
     assert {session.state for session in batch} == {State.SUBMITTING}
     world.slurm.lose_answer = False
     settle(world)
@@ -163,7 +162,7 @@ def test_a_slow_slurm_does_not_hold_the_request_up(
 
     with monkeypatch.context() as patch:
         patch.setattr(world.slurm, "_sbatch", slow)
-        batch = world.sessions.launch_all(ALICE, asked(5))
+        batch = world.services.launcher.launch(ALICE, asked(5))
     assert len(world.slurm.jobs) == 2
     assert len(batch) == 5
     settle(world)
@@ -172,13 +171,13 @@ def test_a_slow_slurm_does_not_hold_the_request_up(
 
 
 def test_variables_travel_in_the_secret_part_only(world: World) -> None:
-    session = world.sessions.launch(ALICE, asked(1, env={"KEY": SECRET}))
+    session = world.launch(ALICE, asked(1, env={"KEY": SECRET}))
     job = world.slurm.jobs[0]
     assert json.loads(job.spec)["env"] == {"KEY": SECRET}
     assert SECRET not in job.script
     assert SECRET not in "".join(world.slurm.commands)
     assert SECRET not in session.model_dump_json()
-    shown = as_json(session, world.store.slurm_status(), [], [], world.clock.now)
+    shown = as_json(session, world.status.slurm_status(), [], [], world.clock.now)
     assert shown["env"] == ["KEY"]
     assert SECRET not in json.dumps(shown)
     assert world.store.env(session.id) == {"KEY": SECRET}
@@ -187,8 +186,8 @@ def test_variables_travel_in_the_secret_part_only(world: World) -> None:
 @pytest.mark.parametrize(("given", "told"), [("64m", (64, True)), (None, (300, False))])
 def test_the_size_of_shared_memory(world: World, given: str | None, told: tuple[int, bool]) -> None:
     resources = {"cpus": 1, "memory": "600m"} | ({"shared_memory": given} if given else {})
-    session = world.sessions.launch(ALICE, asked(1, resources=resources))
+    session = world.launch(ALICE, asked(1, resources=resources))
     wanted = json.loads(world.slurm.jobs[0].spec)["shared_memory"]
     assert (wanted["mb"], wanted["must"]) == told
-    shown = as_json(session, world.store.slurm_status(), [], [], world.clock.now)
+    shown = as_json(session, world.status.slurm_status(), [], [], world.clock.now)
     assert shown["resources"]["shared_memory"] == f"{told[0]}m"

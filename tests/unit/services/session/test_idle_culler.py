@@ -17,8 +17,7 @@ from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, NotFound, Unavailable
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.session.idle_culler import IdleCuller
-from portal.services.session.reconciler import Reconciler
-from portal.services.session.sessions import Usage
+from portal.services.session.runner_calls import Usage
 from tests.fakes import APPS, CATALOG, World
 from tests.unit.services.session.test_reconciler import get, look
 from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
@@ -26,8 +25,7 @@ from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST
 
 def worker(world: World) -> IdleCuller:
     """A worker that has just been started."""
-    decided = world.services.administration
-    return IdleCuller(world.sessions, decided.site_rules, decided.record)
+    return world.services.idle_culler
 
 
 def rule(world: World, minutes: int | None = 60, **more: int) -> SiteRules:
@@ -38,13 +36,13 @@ def rule(world: World, minutes: int | None = 60, **more: int) -> SiteRules:
 
 def running(world: World) -> Session:
     """A session of alice's that runs."""
-    return ready(world, world.sessions.launch(ALICE, REQUEST))
+    return ready(world, world.launch(ALICE, REQUEST))
 
 
 def beat(world: World, session: Session, cpu_seconds: float = 1.0, *busy: str) -> None:
     """The runner reports."""
     known = get(world, session)
-    world.sessions.record_usage(known, Usage(cpu_seconds, 1, 0, {}, busy))
+    world.services.runner_calls.record_usage(known, Usage(cpu_seconds, 1, 0, {}, busy))
 
 
 def pass_(world: World, session: Session, minutes: float) -> None:
@@ -73,10 +71,10 @@ def last_used(world: World, session: Session) -> datetime:
 def test_an_unused_session_is_ended_and_says_why(world: World) -> None:
     rule(world)
     session = running(world)
-    world.access.open_app(ALICE, session.id, "terminal")
-    world.access.note_app(session, "terminal", AppState.READY)
-    link = world.access.open_app(ALICE, session.id, "terminal")
-    world.access.enter(link.label, link.ticket)
+    world.apps.open_app(ALICE, session.id, "terminal")
+    world.apps.note_app(session, "terminal", AppState.READY)
+    link = world.apps.open_app(ALICE, session.id, "terminal")
+    world.apps.enter(link.label, link.ticket)
     assert world.routes.map
     begun = world.clock.now
     pass_(world, session, 59.5)
@@ -93,7 +91,7 @@ def test_an_unused_session_is_ended_and_says_why(world: World) -> None:
     assert line.detail == f"{session.name} of alice: not used since {begun:%Y-%m-%d %H:%M} UTC"
     world.slurm.log = b"the last\nwords\n"
     look(world)
-    Reconciler(world.sessions).clean()
+    world.worker.clean()
     over = get(world, session)
     assert (over.state, over.cause) == (State.FINISHED, Cause.IDLE)
     assert over.end_text == (
@@ -122,7 +120,7 @@ def test_typing_keeps(world: World) -> None:
 def test_opening_an_app_counts(world: World) -> None:
     session = running(world)
     pass_(world, session, 50)
-    world.access.open_app(ALICE, session.id, "terminal")
+    world.apps.open_app(ALICE, session.id, "terminal")
     assert last_used(world, session) == world.clock.now
 
 
@@ -238,7 +236,7 @@ def test_while_slurm_is_silent_nothing_ends(world: World) -> None:
 
 def test_waiting_sessions_are_never_idle(world: World) -> None:
     rule(world)
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.clock.pass_(hours=9)
     worker(world).cull()
     assert get(world, session).state is State.PENDING
@@ -267,15 +265,15 @@ def test_keep_it(world: World) -> None:
     session = running(world)
     pass_(world, session, 59.5)
     with pytest.raises(NotFound):
-        world.sessions.keep(BOB, session.id)
-    assert world.sessions.keep(ALICE, session.id).last_used == world.clock.now
+        world.services.lifecycle.keep_alive(BOB, session.id)
+    assert world.services.lifecycle.keep_alive(ALICE, session.id).last_used == world.clock.now
     pass_(world, session, 59.5)
     assert get(world, session).state is State.RUNNING
     world.sessions.stop(ALICE, session.id)
     with pytest.raises(Conflict):
-        world.sessions.keep(ALICE, session.id)
-    waiting = world.sessions.launch(ALICE, REQUEST)
-    assert world.sessions.keep(ALICE, waiting.id).last_used is None
+        world.services.lifecycle.keep_alive(ALICE, session.id)
+    waiting = world.launch(ALICE, REQUEST)
+    assert world.services.lifecycle.keep_alive(ALICE, waiting.id).last_used is None
     kept = AuditFilter(action="session.keep")
     assert len(world.services.administration.events(ADMIN, kept, 10, None)[0]) == 1
 
@@ -288,13 +286,13 @@ def test_whoever_uses_it_in_the_last_moment_keeps_it(
     pass_(world, session, 59.5)
     world.clock.pass_(seconds=30)
     beat(world, session)
-    real = world.store.slurm_status
+    real = world.status.slurm_status
 
     def clicked() -> object:
-        world.sessions.keep(ALICE, session.id)
+        world.services.lifecycle.keep_alive(ALICE, session.id)
         return real()
 
-    monkeypatch.setattr(world.store, "slurm_status", clicked)
+    monkeypatch.setattr(world.status, "slurm_status", clicked)
     worker(world).cull()
     assert get(world, session).state is State.RUNNING
 
@@ -312,7 +310,7 @@ def test_a_crash_before_the_cancel_is_made_good(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(world.sessions, "cancel_again", crash)
+        patch.setattr(world.services.idle_culler._job_control, "cancel_later", crash)
         with pytest.raises(KeyboardInterrupt):
             worker(world).cull()
     world.clock.pass_(seconds=10)
@@ -338,7 +336,7 @@ def test_one_that_cannot_be_ended_does_not_hold_up_the_others(
     def away(_session: str) -> None:
         raise Unavailable("the proxy is away")
 
-    monkeypatch.setattr(world.access, "close_session", away)
+    monkeypatch.setattr(world.services.idle_culler, "_close_apps", away)
     worker(world).cull()
     assert {get(world, one).state for one in (first, second)} == {State.ENDING}
 

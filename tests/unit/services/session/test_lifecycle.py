@@ -17,7 +17,6 @@ from portal.core.session.session import Session, State
 from portal.core.session.status import ENDS_SOON, ends_soon, shown_limit
 from portal.errors import Conflict, InvalidRequest, NotFound, OutcomeUnknown, Unavailable
 from portal.services.session.lifecycle import IN_TIME, LEASE, MOST_WAITING
-from portal.services.session.reconciler import Reconciler
 from tests.fakes import World, make_world
 from tests.unit.services.session.test_reconciler import get, look
 from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
@@ -34,8 +33,8 @@ def world(tmp_path: Path) -> World:
 
 def running(world: World) -> Session:
     """A session that runs for an hour at most, where eight are allowed."""
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
-    reconciler = Reconciler(world.sessions)
+    session = ready(world, world.launch(ALICE, REQUEST))
+    reconciler = world.worker
     reconciler.read_partitions()
     reconciler.read_limits()
     look(world)
@@ -57,11 +56,11 @@ def test_the_deadline_is_slurms(world: World) -> None:
 
 def test_an_extension_is_made_by_the_operator_and_is_absolute(world: World) -> None:
     session = running(world)
-    assert world.sessions.extension(session) == 60
-    longer = world.sessions.extend(ALICE, session.id)
+    assert world.services.lifecycle.next_extension(session) == 60
+    longer = world.services.lifecycle.extend(ALICE, session.id)
     assert world.slurm.commands[-1] == "slipway-operator: scontrol update JobId=1 TimeLimit=120"
     assert shown_limit(longer) == 120
-    assert shown_limit(world.sessions.extend(ADMIN, session.id, 30)) == 150
+    assert shown_limit(world.services.lifecycle.extend(ADMIN, session.id, 30)) == 150
     look(world)
     assert shown_limit(get(world, session)) == 150
 
@@ -69,30 +68,30 @@ def test_an_extension_is_made_by_the_operator_and_is_absolute(world: World) -> N
 def test_nobody_gets_more_than_they_could_have_asked_for(world: World) -> None:
     session = running(world)
     with pytest.raises(InvalidRequest) as caught:
-        world.sessions.extend(ALICE, session.id, 421)
+        world.services.lifecycle.extend(ALICE, session.id, 421)
     assert caught.value.errors[0].field == "minutes"
     assert "480 minutes at most; it can get 420 more" in caught.value.errors[0].message
-    world.sessions.extend(ALICE, session.id, 400)
-    assert world.sessions.extension(get(world, session)) == 20
-    assert shown_limit(world.sessions.extend(ALICE, session.id)) == 480
-    assert world.sessions.extension(get(world, session)) == 0
+    world.services.lifecycle.extend(ALICE, session.id, 400)
+    assert world.services.lifecycle.next_extension(get(world, session)) == 20
+    assert shown_limit(world.services.lifecycle.extend(ALICE, session.id)) == 480
+    assert world.services.lifecycle.next_extension(get(world, session)) == 0
     asked = len(world.slurm.commands)
     with pytest.raises(InvalidRequest, match="it has them already"):
-        world.sessions.extend(ALICE, session.id)
+        world.services.lifecycle.extend(ALICE, session.id)
     assert not any("update" in line for line in world.slurm.commands[asked:])
 
 
 def test_only_running_sessions_of_ones_own(world: World) -> None:
     session = running(world)
     with pytest.raises(NotFound):
-        world.sessions.extend(BOB, session.id)
+        world.services.lifecycle.extend(BOB, session.id)
     world.slurm.jobs[0].name = "0" * 32  # the number is another job's now
     with pytest.raises(Conflict):
-        world.sessions.extend(ALICE, session.id)
-    waiting = world.sessions.launch(ALICE, REQUEST)
+        world.services.lifecycle.extend(ALICE, session.id)
+    waiting = world.launch(ALICE, REQUEST)
     with pytest.raises(Conflict):
-        world.sessions.extend(ALICE, waiting.id)
-    assert world.sessions.extension(waiting) == 0
+        world.services.lifecycle.extend(ALICE, waiting.id)
+    assert world.services.lifecycle.next_extension(waiting) == 0
     assert not any("update" in line for line in world.slurm.commands)
 
 
@@ -105,7 +104,7 @@ def test_a_job_without_a_limit_needs_none(world: World) -> None:
         look(world)
         assert get(world, session).deadline is None
         with pytest.raises(Conflict):
-            world.sessions.extend(ALICE, session.id)
+            world.services.lifecycle.extend(ALICE, session.id)
     finally:
         type(world.slurm.jobs[0]).deadline = real  # type: ignore[method-assign]
 
@@ -114,31 +113,31 @@ def test_without_an_operator_nothing_is_offered(tmp_path: Path) -> None:
     directory = {"directory": str(tmp_path), "run": str(tmp_path)}
     world = make_world(Settings.model_validate({"state": directory}))
     session = running(world)
-    assert world.sessions.extension(session) == 0
+    assert world.services.lifecycle.next_extension(session) == 0
     with pytest.raises(Conflict, match="Ask the administrators"):
-        world.sessions.extend(ALICE, session.id)
+        world.services.lifecycle.extend(ALICE, session.id)
 
 
 def test_ones_own_hold_is_taken_away_as_the_owner(world: World) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.slurm.jobs[0].reason = "JobHeldUser"
     look(world)
-    released = world.sessions.release(ALICE, session.id)
+    released = world.services.lifecycle.release(ALICE, session.id)
     assert world.slurm.commands[-1] == "alice: scontrol release 1"
     assert (released.state, released.pending_reason) == (State.PENDING, None)
     asked = len(world.slurm.commands)
-    assert world.sessions.release(ALICE, session.id) == released
+    assert world.services.lifecycle.release(ALICE, session.id) == released
     assert len(world.slurm.commands) == asked
 
 
 def test_an_administrators_hold_is_not_taken_away(world: World) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.slurm.jobs[0].reason = "JobHeldAdmin"
     look(world)
     with pytest.raises(Conflict, match="An administrator holds it"):
-        world.sessions.release(ALICE, session.id)
+        world.services.lifecycle.release(ALICE, session.id)
     with pytest.raises(NotFound):
-        world.sessions.release(BOB, session.id)
+        world.services.lifecycle.release(BOB, session.id)
 
 
 def test_the_jobs_own_account_and_qos_bound_it(world: World) -> None:
@@ -150,11 +149,11 @@ def test_the_jobs_own_account_and_qos_bound_it(world: World) -> None:
         for name, value in changes.items():
             setattr(job, name, value)
         with pytest.raises(Conflict, match="nothing says that its owner may have more time"):
-            world.sessions.extend(ALICE, session.id)
+            world.services.lifecycle.extend(ALICE, session.id)
         for name, value in kept.items():
             setattr(job, name, value)
     assert not any("scontrol update" in line for line in world.slurm.commands)
-    assert world.sessions.extend(ALICE, session.id).state is State.RUNNING
+    assert world.services.lifecycle.extend(ALICE, session.id).state is State.RUNNING
 
 
 def test_extensions_at_once_are_one_after_the_other(
@@ -162,17 +161,17 @@ def test_extensions_at_once_are_one_after_the_other(
 ) -> None:
     """B13: each read the same limit, and the last one counted."""
     session = running(world)
-    real = world.sessions.scheduler.extend
+    real = world.scheduler.extend
 
     def slowly(job_id: str, minutes: int) -> None:
         time.sleep(0.05)
         real(job_id, minutes)
 
-    monkeypatch.setattr(world.sessions.scheduler, "extend", slowly)
+    monkeypatch.setattr(world.scheduler, "extend", slowly)
 
     def extend(_number: int) -> str:
         try:
-            world.sessions.extend(ALICE, session.id, 10)
+            world.services.lifecycle.extend(ALICE, session.id, 10)
         except Conflict:
             return "refused"
         return "extended"
@@ -194,22 +193,22 @@ def test_a_crash_during_an_extension_does_not_last(world: World) -> None:
     crashed = world.clock()
     world.store.change(session.id, {State.RUNNING}, extending=crashed)
     with pytest.raises(Conflict, match="right now"):
-        world.sessions.extend(ALICE, session.id)
+        world.services.lifecycle.extend(ALICE, session.id)
     world.clock.pass_(seconds=LEASE.total_seconds() + 1)
-    assert shown_limit(world.sessions.extend(ALICE, session.id)) == 120
+    assert shown_limit(world.services.lifecycle.extend(ALICE, session.id)) == 120
 
 
 def test_what_came_too_late_changes_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     session = running(world)
-    real = world.sessions.scheduler.find
+    real = world.scheduler.find
 
     def late(*words: str) -> list[JobReport]:
         world.clock.pass_(seconds=IN_TIME.total_seconds() + 1)
         return real(*words)
 
-    monkeypatch.setattr(world.sessions.scheduler, "find", late)
+    monkeypatch.setattr(world.scheduler, "find", late)
     with pytest.raises(Unavailable, match="nothing was changed"):
-        world.sessions.extend(ALICE, session.id)
+        world.services.lifecycle.extend(ALICE, session.id)
     assert world.slurm.jobs[0].limit == "1:00:00"
 
 
@@ -218,50 +217,55 @@ def test_a_lost_answer_is_looked_up(
     world: World, monkeypatch: pytest.MonkeyPatch, heard: bool
 ) -> None:
     session = running(world)
-    real = world.sessions.scheduler.extend
+    real = world.scheduler.extend
 
     def lost(job_id: str, minutes: int) -> None:
         if heard:
             real(job_id, minutes)
         raise OutcomeUnknown("the connection was cut")
 
-    monkeypatch.setattr(world.sessions.scheduler, "extend", lost)
+    monkeypatch.setattr(world.scheduler, "extend", lost)
     if heard:
-        assert shown_limit(world.sessions.extend(ALICE, session.id)) == 120
+        assert shown_limit(world.services.lifecycle.extend(ALICE, session.id)) == 120
     else:
         with pytest.raises(OutcomeUnknown):
-            world.sessions.extend(ALICE, session.id)
+            world.services.lifecycle.extend(ALICE, session.id)
     lines = world.services.administration.events(ADMIN, AuditFilter(), 100, None)[0]
     assert [line.action for line in lines].count("session.extend") == heard
 
 
-def test_of_releases_at_once_one_is_written_down(world: World) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
+def test_of_releases_at_once_one_is_written_down(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = world.launch(ALICE, REQUEST)
     world.slurm.jobs[0].reason = "JobHeldUser"
     look(world)
     seen = get(world, session)
-    tending = world.sessions._tending
+    monkeypatch.setattr(world.services.lifecycle, "_get_session", lambda *_: seen)
     for _ in range(2):  # both saw the hold
-        tending.release(ALICE, seen)
+        world.services.lifecycle.release(ALICE, session.id)
     lines = world.services.administration.events(ADMIN, AuditFilter(), 100, None)[0]
     assert [line.action for line in lines].count("session.release") == 1
 
 
-def test_keeping_what_was_ended_in_the_same_moment_is_refused(world: World) -> None:
+def test_keeping_what_was_ended_in_the_same_moment_is_refused(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = running(world)
+    monkeypatch.setattr(world.services.lifecycle, "_get_session", lambda *_: session)
     world.sessions.stop(ALICE, session.id)
     with pytest.raises(Conflict, match="over"):
-        world.sessions._tending.keep_alive(ALICE, session)
+        world.services.lifecycle.keep_alive(ALICE, session.id)
 
 
 def test_a_reading_of_somebodys_log_is_noted_once_in_a_while(world: World) -> None:
     """L8: for the journal, and for the owner."""
     session = running(world)
-    world.sessions.read_log(ALICE, session.id, 0)
+    world.services.session_logs.read(ALICE, session.id, 0)
     assert get(world, session).log_read is None
     for _ in range(5):
-        world.sessions.log_size(ADMIN, session.id)
-        world.sessions.read_log(ADMIN, session.id, 0)
+        world.services.session_logs.size(ADMIN, session.id)
+        world.services.session_logs.read(ADMIN, session.id, 0)
         world.clock.pass_(seconds=2)
 
     def readings() -> list[str]:
@@ -271,5 +275,5 @@ def test_a_reading_of_somebodys_log_is_noted_once_in_a_while(world: World) -> No
     assert readings() == ["admin"]
     assert get(world, session).log_read_by == "admin"
     world.clock.pass_(minutes=11)
-    world.sessions.read_log(ADMIN, session.id, 0)
+    world.services.session_logs.read(ADMIN, session.id, 0)
     assert readings() == ["admin", "admin"]

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from portal.adapters.ssh.transport import Completed
+from portal.config import Settings
 from portal.core.session.session import Cause, Session, State
 from portal.core.session.status import UNKNOWN, shown_reason, shown_state
 from portal.errors import Unavailable
-from portal.services.session.reconciler import Reconciler
-from tests.fakes import FakeJob, FakeSlurm, World
+from tests.fakes import FakeJob, FakeSlurm, World, make_world
 from tests.unit.services.session.test_sessions import ALICE, REQUEST, ready
 
 
@@ -25,11 +25,11 @@ def get(world: World, session: Session) -> Session:
 def look(world: World) -> bool:
     """Let a moment pass, then look at Slurm once."""
     world.clock.pass_(seconds=1)
-    return Reconciler(world.sessions).poll()
+    return world.worker.poll()
 
 
 def test_pending_running_ended(world: World) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.slurm.jobs[0].reason = "QOSMaxCpuPerUserLimit"
     look(world)
     assert get(world, session).pending_reason == "QOSMaxCpuPerUserLimit"
@@ -56,7 +56,7 @@ def test_pending_running_ended(world: World) -> None:
     ],
 )
 def test_the_true_cause(world: World, word: str, state: State, cause: Cause) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.finish(world.slurm.jobs[0], word, code=3)
     look(world)
     ended = get(world, session)
@@ -64,7 +64,7 @@ def test_the_true_cause(world: World, word: str, state: State, cause: Cause) -> 
 
 
 def test_a_job_that_never_answered_failed_to_start(world: World) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.slurm.start(world.slurm.jobs[0])
     world.slurm.finish(world.slurm.jobs[0], "FAILED", code=255)
     look(world)
@@ -72,7 +72,7 @@ def test_a_job_that_never_answered_failed_to_start(world: World) -> None:
 
 
 def test_forgotten_by_slurm_is_known_from_accounting(world: World) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.finish(world.slurm.jobs[0], "TIMEOUT")
     world.slurm.forgotten.add(1)
     look(world)
@@ -80,12 +80,12 @@ def test_forgotten_by_slurm_is_known_from_accounting(world: World) -> None:
 
 
 def test_not_found_is_not_ended(world: World) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.forgotten.add(1)
     world.slurm.accounting_down = True
     look(world)
     assert get(world, session).state is State.RUNNING
-    now, status = world.clock.now, world.store.slurm_status()
+    now, status = world.clock.now, world.status.slurm_status()
     assert shown_state(get(world, session), status, now) == UNKNOWN
     reason = shown_reason(get(world, session), status, now)
     assert reason is not None
@@ -97,7 +97,7 @@ def test_not_found_is_not_ended(world: World) -> None:
 
 
 def test_someone_elses_job_of_that_number_changes_nothing(world: World) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.slurm.jobs[0].user = "bob"
     world.slurm.jobs[0].state = "TIMEOUT"
     look(world)
@@ -105,28 +105,28 @@ def test_someone_elses_job_of_that_number_changes_nothing(world: World) -> None:
 
 
 def test_silence_is_unknown_and_refuses_launches(world: World) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     look(world)
     world.slurm.down = True
     assert not look(world)
     since = world.clock.now
     world.clock.pass_(seconds=20)
-    status = world.store.slurm_status()
+    status = world.status.slurm_status()
     assert status.failing_since == since
     assert shown_state(get(world, session), status, world.clock.now) == UNKNOWN
     reason = shown_reason(get(world, session), status, world.clock.now)
     assert reason is not None
     assert f"{since:%H:%M:%S}" in reason.text
     with pytest.raises(Unavailable):
-        world.sessions.launch(ALICE, REQUEST)
+        world.launch(ALICE, REQUEST)
     world.slurm.down = False
     assert look(world)
-    shown = shown_state(get(world, session), world.store.slurm_status(), world.clock.now)
+    shown = shown_state(get(world, session), world.status.slurm_status(), world.clock.now)
     assert shown == State.RUNNING
 
 
 def test_garbage_from_squeue_ends_nobody(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.jobs[0].reason = "a\x1fb"
     assert not look(world)
     assert get(world, session).state is State.RUNNING
@@ -134,7 +134,7 @@ def test_garbage_from_squeue_ends_nobody(world: World, monkeypatch: pytest.Monke
 
 def test_a_lost_answer_is_found_again(world: World) -> None:
     world.slurm.lose_answer = True
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.slurm.lose_answer = False
     look(world)
     assert get(world, session).state is State.SUBMITTING  # sbatch might still be under way
@@ -146,7 +146,7 @@ def test_a_lost_answer_is_found_again(world: World) -> None:
 
 def test_a_lost_answer_whose_job_is_over_already(world: World) -> None:
     world.slurm.lose_answer = True
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.slurm.finish(world.slurm.jobs[0], "TIMEOUT")
     world.slurm.forgotten.add(1)
     world.clock.pass_(seconds=60)
@@ -156,7 +156,7 @@ def test_a_lost_answer_whose_job_is_over_already(world: World) -> None:
 
 def test_a_crash_before_sbatch_submits_once_more(world: World) -> None:
     world.slurm.lose_answer = True
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.slurm.jobs.clear()  # it never reached Slurm; the folder is there
     world.slurm.lose_answer = False
     world.clock.pass_(seconds=60)
@@ -170,7 +170,7 @@ def test_a_crash_before_sbatch_submits_once_more(world: World) -> None:
 
 def test_it_gives_up_in_the_end_and_says_so(world: World) -> None:
     world.slurm.lose_answer = True
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     for _ in range(4):
         world.slurm.jobs.clear()
         world.clock.pass_(seconds=60)
@@ -181,7 +181,7 @@ def test_it_gives_up_in_the_end_and_says_so(world: World) -> None:
 
 def test_stopping_before_slurm_had_it(world: World) -> None:
     world.slurm.lose_answer = True
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.slurm.jobs.clear()
     world.sessions.stop(ALICE, session.id)
     world.clock.pass_(seconds=60)
@@ -192,7 +192,7 @@ def test_stopping_before_slurm_had_it(world: World) -> None:
 
 def test_stopping_what_slurm_had_unheard(world: World) -> None:
     world.slurm.lose_answer = True
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.sessions.stop(ALICE, session.id)
     world.clock.pass_(seconds=60)
     look(world)
@@ -202,7 +202,7 @@ def test_stopping_what_slurm_had_unheard(world: World) -> None:
 
 
 def test_a_wish_to_stop_is_repeated(world: World) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.slurm.down = True
     world.sessions.stop(ALICE, session.id)
     world.slurm.down = False
@@ -214,33 +214,33 @@ def test_a_wish_to_stop_is_repeated(world: World) -> None:
 
 
 def test_files_are_deleted_after_the_end(world: World) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.sessions.stop(ALICE, session.id)
     look(world)
-    Reconciler(world.sessions).clean()
+    world.worker.clean()
     assert world.slurm.folders == set()
     assert get(world, session).cleaned
 
 
 def test_orders_that_did_not_arrive_are_repeated(world: World) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     world.runners.deaf = True
-    world.access.open_app(ALICE, session.id, "terminal")
+    world.apps.open_app(ALICE, session.id, "terminal")
     world.runners.deaf = False
     world.clock.pass_(seconds=10)
-    Reconciler(world.sessions).retry_app_starts()
+    world.worker.retry_app_starts()
     assert [order["name"] for _, order in world.runners.orders] == ["terminal"]
-    Reconciler(world.sessions).retry_app_starts()
+    world.worker.retry_app_starts()
     assert len(world.runners.orders) == 1
 
 
 def test_partitions_bound_the_form(world: World) -> None:
-    Reconciler(world.sessions).read_partitions()
-    assert [p.max_cpus for p in world.store.partitions()] == [4]
+    world.worker.read_partitions()
+    assert [p.max_cpus for p in world.status.partitions()] == [4]
 
 
 def test_who_cancelled_it_comes_from_accounting(world: World) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.finish(world.slurm.jobs[0], "CANCELLED by 1003")
     look(world)
     assert (
@@ -253,7 +253,7 @@ def test_who_cancelled_it_comes_from_accounting(world: World) -> None:
 def test_accounting_that_lags_is_waited_for_but_not_for_ever(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     job = world.slurm.jobs[0]
     world.slurm.finish(job, "CANCELLED")
     running = replace(job, state="RUNNING")
@@ -271,8 +271,8 @@ def sacct_of(world: World, job: FakeJob, words: list[str]) -> Completed:
 
 
 def test_the_place_in_the_queue(world: World) -> None:
-    first = world.sessions.launch(ALICE, REQUEST)
-    second = world.sessions.launch(ALICE, REQUEST)
+    first = world.launch(ALICE, REQUEST)
+    second = world.launch(ALICE, REQUEST)
     look(world)
     assert (get(world, first).ahead, get(world, second).ahead) == (0, 1)
     world.slurm.start(world.slurm.jobs[0])
@@ -281,20 +281,20 @@ def test_the_place_in_the_queue(world: World) -> None:
 
 
 def test_a_job_that_turns_up_again_is_known_again(world: World) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.forgotten.add(1)
     world.slurm.accounting_down = True
     look(world)
     world.slurm.forgotten.clear()
     look(world)
-    shown = shown_state(get(world, session), world.store.slurm_status(), world.clock.now)
+    shown = shown_state(get(world, session), world.status.slurm_status(), world.clock.now)
     assert shown == State.RUNNING
 
 
 def test_a_wrong_number_is_found_by_its_name(world: World) -> None:
     """M7: as an earlier version stored it; it must not spoil the question for everybody."""
-    wrong = ready(world, world.sessions.launch(ALICE, REQUEST))
-    other = ready(world, world.sessions.launch(ALICE, REQUEST))
+    wrong = ready(world, world.launch(ALICE, REQUEST))
+    other = ready(world, world.launch(ALICE, REQUEST))
     world.store.change(wrong.id, {State.RUNNING}, job_id="²")
     world.slurm.finish(world.slurm.jobs[1], "COMPLETED")
     look(world)
@@ -307,7 +307,7 @@ def test_a_wrong_number_is_found_by_its_name(world: World) -> None:
 
 def test_a_session_without_a_job_can_be_ended(world: World) -> None:
     """M7: it stood for ever, since "not found" is not "ended"."""
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.jobs.clear()
     look(world)
     world.clock.pass_(minutes=10)
@@ -322,7 +322,7 @@ def test_a_session_without_a_job_can_be_ended(world: World) -> None:
 
 
 def test_a_silent_accounting_ends_nothing(world: World) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.forgotten.add(1)
     world.sessions.stop(ALICE, session.id)
     world.slurm.jobs[0].state = "RUNNING"
@@ -333,18 +333,21 @@ def test_a_silent_accounting_ends_nothing(world: World) -> None:
     assert get(world, session).state is State.ENDING
 
 
-def test_work_for_owners_is_left_to_the_pool(world: World) -> None:
-    """H3 c: what is done as an owner is never done by whoever looks at the queue."""
+def test_work_for_owners_is_left_to_the_queue(settings: Settings) -> None:
+    """H3 c: what is done as an owner is never done by whoever polls Slurm."""
     done: list[tuple[str, str]] = []
-    world.sessions.later = lambda owner, name, _action: done.append((owner, name.split()[0]))
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
-    lost = world.sessions.launch(ALICE, REQUEST)
-    world.store.change(lost.id, {State.PENDING}, state=State.SUBMITTING, job_id=None)
+    world = make_world(
+        settings,
+        run_for_owner=lambda owner, name, _action: done.append((owner, name.split()[0])),
+    )
+    session = ready(world, world.launch(ALICE, REQUEST))
+    lost = world.launch(ALICE, REQUEST)
+    world.force(lost.id, state=State.SUBMITTING, job_id=None)
     world.sessions.stop(ALICE, session.id)
     world.slurm.jobs[0].state = "RUNNING"
     world.clock.pass_(seconds=61)
     asked = len(world.slurm.commands)
-    reconciler = Reconciler(world.sessions)
+    reconciler = world.worker
     assert reconciler.poll()
     world.slurm.jobs[0].state = "FAILED"
     assert reconciler.poll()

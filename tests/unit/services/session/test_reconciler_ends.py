@@ -13,10 +13,9 @@ from portal.core.launch.request import parse_launch
 from portal.core.session.pending_reasons import Reason
 from portal.core.session.session import Cause, Session, State
 from portal.core.session.status import shown_reason
-from portal.core.session.transitions import START_PATIENCE
+from portal.core.session.transitions import START_TIMEOUT
 from portal.errors import Unauthorized
-from portal.services.session.reconciler import Reconciler
-from portal.services.session.sessions import Usage
+from portal.services.session.runner_calls import Usage
 from portal.web.api.models import as_json
 from tests.fakes import APPS, World
 from tests.unit.services.session.test_reconciler import get, look
@@ -31,7 +30,7 @@ def reason(world: World, session: Session) -> Reason | None:
 
 def not_started(world: World, code: int = 70) -> Session:
     """A session whose job ended before it was ready."""
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.slurm.start(world.slurm.jobs[0])
     world.slurm.finish(world.slurm.jobs[0], "FAILED", code=code)
     look(world)
@@ -46,7 +45,7 @@ def test_a_failed_start_is_explained_by_its_log(world: World) -> None:
     session = not_started(world)
     # B41: before the log has been read, no reason is better than a wrong one.
     assert get(world, session).end_text == "The session did not start; finding out why…"
-    Reconciler(world.sessions).clean()
+    world.worker.clean()
     ended = get(world, session)
     assert ended.end_text == ("The session did not start: its image cannot be read on n1 (/x.sif).")
     assert ended.end_log.startswith("hello\n")
@@ -60,7 +59,7 @@ def test_what_is_no_log_explains_nothing_and_holds_nothing_up(
     no_file = Completed(5, b"", "")
     monkeypatch.setattr(world.slurm, "_in_home", lambda *_: no_file)
     session = not_started(world)
-    Reconciler(world.sessions).clean()
+    world.worker.clean()
     ended = get(world, session)
     assert ended.cleaned
     assert "which may be full" in (ended.end_text or "")
@@ -69,7 +68,7 @@ def test_what_is_no_log_explains_nothing_and_holds_nothing_up(
 def test_a_log_that_cannot_be_read_holds_nothing_up(world: World) -> None:
     world.slurm.homes_away = True
     session = not_started(world)
-    reconciler = Reconciler(world.sessions)
+    reconciler = world.worker
     reconciler.clean()
     assert get(world, session).cause is Cause.START_FAILED
     assert not get(world, session).cleaned
@@ -85,37 +84,37 @@ def test_a_log_is_given_up_in_the_end(world: World) -> None:
     world.slurm.homes_away = True
     session = not_started(world, code=3)
     world.clock.pass_(minutes=11)
-    Reconciler(world.sessions).clean()
+    world.worker.clean()
     assert get(world, session).cleaned
     assert "exit code 3" in (get(world, session).end_text or "")
 
 
 def test_a_log_may_come_late(world: World) -> None:
     session = not_started(world)
-    Reconciler(world.sessions).clean()
+    world.worker.clean()
     assert not get(world, session).cleaned
     world.clock.pass_(seconds=10)
-    Reconciler(world.sessions).clean()
+    world.worker.clean()
     assert get(world, session).cleaned
 
 
 def test_sessions_that_ended_well_need_no_log(world: World) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.log = b"secret diary\n"
     world.slurm.finish(world.slurm.jobs[0], "COMPLETED")
     look(world)
-    Reconciler(world.sessions).clean()
+    world.worker.clean()
     assert get(world, session).end_log == ""
     assert get(world, session).cleaned
 
 
 def test_the_api_has_the_log_of_a_failure(world: World) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.log = b"Killed\n"
     world.slurm.finish(world.slurm.jobs[0], "OUT_OF_MEMORY", code=137)
     look(world)
-    Reconciler(world.sessions).clean()
-    shown = as_json(get(world, session), world.store.slurm_status(), [], [], world.clock.now)
+    world.worker.clean()
+    shown = as_json(get(world, session), world.status.slurm_status(), [], [], world.clock.now)
     assert shown["end"]["cause"] == "out_of_memory"
     assert shown["end"]["log"] == "Killed"
 
@@ -124,7 +123,7 @@ def test_the_api_has_the_log_of_a_failure(world: World) -> None:
 
 
 def test_accounting_tells_later_who_cancelled_it(world: World) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.accounting_down = True
     world.slurm.finish(world.slurm.jobs[0], "CANCELLED")
     world.clock.pass_(seconds=10)
@@ -132,20 +131,20 @@ def test_accounting_tells_later_who_cancelled_it(world: World) -> None:
     assert get(world, session).end_text == "Cancelled with Slurm's own commands."
     world.slurm.accounting_down = False
     world.slurm.jobs[0].state = "CANCELLED by 1003"
-    Reconciler(world.sessions).ask_who_cancelled()
+    world.worker.ask_who_cancelled()
     assert "by carol (an administrator)" in (get(world, session).end_text or "")
     asked = len(world.slurm.commands)
-    Reconciler(world.sessions).ask_who_cancelled()
+    world.worker.ask_who_cancelled()
     assert len(world.slurm.commands) == asked
 
 
 def test_accounting_is_not_asked_for_ever(world: World) -> None:
-    ready(world, world.sessions.launch(ALICE, REQUEST))
+    ready(world, world.launch(ALICE, REQUEST))
     world.slurm.finish(world.slurm.jobs[0], "CANCELLED")
     look(world)
     world.clock.pass_(days=2)
     asked = len(world.slurm.commands)
-    Reconciler(world.sessions).ask_who_cancelled()
+    world.worker.ask_who_cancelled()
     assert len(world.slurm.commands) == asked
 
 
@@ -153,10 +152,10 @@ def test_accounting_is_not_asked_for_ever(world: World) -> None:
 
 
 def test_a_session_that_never_calls_back_is_given_up(world: World) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.slurm.start(world.slurm.jobs[0])
     look(world)
-    world.clock.pass_(seconds=START_PATIENCE.total_seconds() - 5)
+    world.clock.pass_(seconds=START_TIMEOUT.total_seconds() - 5)
     look(world)
     assert get(world, session).state is State.STARTING
     world.clock.pass_(seconds=10)
@@ -169,11 +168,11 @@ def test_a_session_that_never_calls_back_is_given_up(world: World) -> None:
 
 
 def test_a_node_that_falls_silent_is_said(world: World) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     look(world)
     world.clock.pass_(seconds=40)
     assert reason(world, session) is None
-    world.sessions.record_usage(get(world, session), Usage(1.0, 1, 0, {}))
+    world.services.runner_calls.record_usage(get(world, session), Usage(1.0, 1, 0, {}))
     world.clock.pass_(seconds=40)
     assert reason(world, session) is None
     world.clock.pass_(seconds=10)
@@ -186,16 +185,16 @@ def test_a_node_that_falls_silent_is_said(world: World) -> None:
 
 
 def test_an_app_that_failed_says_why(world: World) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
-    world.access.open_app(ALICE, session.id, "notebook")
+    session = ready(world, world.launch(ALICE, REQUEST))
+    world.apps.open_app(ALICE, session.id, "notebook")
     # The heartbeat may be quicker than the report.
-    world.access.note_app(session, "jupyterlab", AppState.FAILED)
+    world.apps.note_app(session, "jupyterlab", AppState.FAILED)
     message = "jupyterlab ended before it answered (exit code 3)"
-    world.access.note_app(session, "jupyterlab", AppState.FAILED, message, "no such module")
-    world.access.note_app(session, "jupyterlab", AppState.FAILED)
-    opened = world.access.opened(session.id)
+    world.apps.note_app(session, "jupyterlab", AppState.FAILED, message, "no such module")
+    world.apps.note_app(session, "jupyterlab", AppState.FAILED)
+    opened = world.apps.opened(session.id)
     shown = as_json(
-        session, world.store.slurm_status(), list(APPS.values()), opened, session.created
+        session, world.status.slurm_status(), list(APPS.values()), opened, session.created
     )
     lab, notebook, terminal, *_ = shown["apps"]
     assert lab["message"] == "JupyterLab did not start: it ended with exit code 3."
@@ -210,10 +209,10 @@ def test_an_app_that_failed_says_why(world: World) -> None:
 def requeued(world: World) -> Session:
     """A session with an open app, whose job was put back into the queue."""
     request = parse_launch(REQUEST.model_dump(mode="json") | {"env": {"KEPT": "treasure"}})
-    session = ready(world, world.sessions.launch(ALICE, request))
-    link = world.access.open_app(ALICE, session.id, "terminal")
-    world.access.note_app(session, "terminal", AppState.READY)
-    world.access.enter(link.label, link.ticket)
+    session = ready(world, world.launch(ALICE, request))
+    link = world.apps.open_app(ALICE, session.id, "terminal")
+    world.apps.note_app(session, "terminal", AppState.READY)
+    world.apps.enter(link.label, link.ticket)
     assert world.routes.map
     look(world)
     world.slurm.requeue(world.slurm.jobs[0])
@@ -232,8 +231,8 @@ def test_a_requeued_session_starts_anew(world: World) -> None:
     assert said is not None
     assert "put it back into the queue at 12:00 UTC" in said.text
     with pytest.raises(Unauthorized):
-        world.sessions.authenticate(session.id, old)
-    Reconciler(world.sessions).prepare_requeued()
+        world.services.runner_calls.authenticate(session.id, old)
+    world.worker.prepare_requeued()
     assert len(world.slurm.jobs) == 1
     assert token_of(world) != old
     assert json.loads(world.slurm.jobs[0].spec)["env"] == {"KEPT": "treasure"}
@@ -260,13 +259,13 @@ def test_a_home_that_is_away_is_tried_again(world: World) -> None:
     session = requeued(world)
     look(world)
     world.slurm.homes_away = True
-    Reconciler(world.sessions).prepare_requeued()
+    world.worker.prepare_requeued()
     assert get(world, session).token_hash == ""
     world.slurm.homes_away = False
-    Reconciler(world.sessions).prepare_requeued()
+    world.worker.prepare_requeued()
     assert get(world, session).token_hash
     asked = len(world.slurm.commands)
-    Reconciler(world.sessions).prepare_requeued()
+    world.worker.prepare_requeued()
     assert len(world.slurm.commands) == asked
     ready(world, session)
 
@@ -278,9 +277,9 @@ def test_a_crash_before_the_new_secret_counts_repeats_it(
     look(world)
     with monkeypatch.context() as crash:
         crash.setattr(world.store, "change", lambda *_, **__: 1 / 0)
-        Reconciler(world.sessions).prepare_requeued()
+        world.worker.prepare_requeued()
     assert not get(world, session).token_hash
-    Reconciler(world.sessions).prepare_requeued()
+    world.worker.prepare_requeued()
     ready(world, session)
 
 
@@ -308,7 +307,7 @@ def test_a_session_being_ended_is_not_brought_back(world: World) -> None:
     [("JobHeldUser", "Its owner holds it."), ("JobHeldAdmin", "An administrator holds it.")],
 )
 def test_held_sessions_say_by_whom(world: World, code: str, words: str) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.slurm.jobs[0].reason = code
     look(world)
     said = reason(world, session)
@@ -326,7 +325,7 @@ def test_a_requeued_session_that_is_held_says_both(world: World) -> None:
 
 
 def test_a_paused_session_says_so_and_goes_on(world: World) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.jobs[0].state = "SUSPENDED"
     look(world)
     world.clock.pass_(minutes=5)
@@ -335,5 +334,5 @@ def test_a_paused_session_says_so_and_goes_on(world: World) -> None:
     assert (said.code, get(world, session).state) == ("Suspended", State.RUNNING)
     world.slurm.jobs[0].state = "RUNNING"
     look(world)
-    world.sessions.record_usage(get(world, session), Usage(1.0, 1, 0, {}))
+    world.services.runner_calls.record_usage(get(world, session), Usage(1.0, 1, 0, {}))
     assert reason(world, session) is None

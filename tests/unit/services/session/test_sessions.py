@@ -11,7 +11,7 @@ from portal.core.auth.person import Person
 from portal.core.launch.request import parse_launch
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, Gone, InvalidRequest, NotFound, Unauthorized, Unavailable
-from portal.services.session.sessions import ReadyMessage, Usage
+from portal.services.session.runner_calls import ReadyMessage, Usage
 from tests.fakes import World
 
 ALICE = Person("alice", admin=False, login="a")
@@ -29,15 +29,15 @@ def ready(world: World, session: Session) -> Session:
     """Start the session's job and let its runner call back."""
     job = world.slurm.jobs[-1]
     world.slurm.start(job)
-    known = world.sessions.authenticate(session.id, token_of(world))
-    world.sessions.mark_ready(known, ReadyMessage(str(job.id), "n1", 40000, "csr"))
+    known = world.services.runner_calls.authenticate(session.id, token_of(world))
+    world.services.runner_calls.mark_ready(known, ReadyMessage(str(job.id), "n1", 40000, "csr"))
     found = world.store.get(session.id)
     assert found is not None
     return found
 
 
 def test_launch_submits_as_the_user_and_keeps_the_secret_out_of_the_script(world: World) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     job = world.slurm.jobs[0]
     assert (session.state, session.job_id) == (State.PENDING, "1")
     assert (job.user, job.name) == ("alice", session.id)
@@ -47,88 +47,88 @@ def test_launch_submits_as_the_user_and_keeps_the_secret_out_of_the_script(world
 
 
 def test_the_same_key_gives_the_same_session(world: World) -> None:
-    first = world.sessions.launch(ALICE, REQUEST, key="k")
-    second = world.sessions.launch(ALICE, REQUEST, key="k")
+    first = world.launch(ALICE, REQUEST, key="k")
+    second = world.launch(ALICE, REQUEST, key="k")
     assert first.id == second.id
     assert len(world.slurm.jobs) == 1
-    assert world.sessions.launch(BOB, REQUEST, key="k").id != first.id
+    assert world.launch(BOB, REQUEST, key="k").id != first.id
 
 
 def test_the_same_key_for_another_request_is_refused(world: World) -> None:
-    world.sessions.launch(ALICE, REQUEST, key="k")
+    world.launch(ALICE, REQUEST, key="k")
     other = REQUEST.model_copy(update={"name": "different"})
     with pytest.raises(Conflict):
-        world.sessions.launch(ALICE, other, key="k")
+        world.launch(ALICE, other, key="k")
 
 
 def test_slurms_refusal_names_the_field_and_leaves_nothing(world: World) -> None:
     world.slurm.refuse = "Requested node configuration is not available"
     with pytest.raises(InvalidRequest) as caught:
-        world.sessions.launch(ALICE, REQUEST, key="k")
+        world.launch(ALICE, REQUEST, key="k")
     assert caught.value.errors[0].field == "resources"
     assert world.store.live() == []
     assert world.slurm.folders == set()
     world.slurm.refuse = ""
-    assert world.sessions.launch(ALICE, REQUEST, key="k").state is State.PENDING
+    assert world.launch(ALICE, REQUEST, key="k").state is State.PENDING
 
 
 def test_a_silent_slurm_is_said_and_leaves_nothing(world: World) -> None:
     world.slurm.down = True
     with pytest.raises(Unavailable):
-        world.sessions.launch(ALICE, REQUEST)
+        world.launch(ALICE, REQUEST)
     assert world.store.live() == []
 
 
 def test_a_lost_answer_keeps_the_session(world: World) -> None:
     world.slurm.lose_answer = True
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     assert session.state is State.SUBMITTING
     assert [s.id for s in world.store.live()] == [session.id]
 
 
 def test_ready_makes_it_running_with_its_route(world: World) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     assert session.state is State.RUNNING
     assert (session.node, session.address, session.port) == ("n1", "10.0.0.1", 40000)
 
 
 def test_ready_again_after_a_lost_answer_is_fine(world: World) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     assert ready(world, session).ready == session.ready
 
 
 def test_a_place_that_was_proven_costs_slurm_nothing(world: World) -> None:
     """L5: each repeated call was a squeue."""
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     asked = len(world.slurm.commands)
-    again = world.sessions.mark_ready(session, ReadyMessage("1", "n1", 40001, "csr"))
+    again = world.services.runner_calls.mark_ready(session, ReadyMessage("1", "n1", 40001, "csr"))
     assert again.certificate
     assert world.slurm.commands[asked:] == []
     assert world.store.get(session.id).port == 40001  # type: ignore[union-attr]
     with pytest.raises(Unauthorized):
-        world.sessions.mark_ready(session, ReadyMessage("1", "n2", 40001, "csr"))
+        world.services.runner_calls.mark_ready(session, ReadyMessage("1", "n2", 40001, "csr"))
     assert len(world.slurm.commands) == asked + 1
 
 
 @pytest.mark.parametrize("seconds", [1.7e308, 9e11])
 def test_no_report_makes_a_figure_that_is_none(world: World, seconds: float) -> None:
     """L4: Infinity in the owner's and the administrators' JSON."""
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     for used in (0.0, seconds):
         world.clock.pass_(seconds=0.001)
         known = world.store.get(session.id)
         assert known is not None
-        world.sessions.record_usage(known, Usage(used, 1, 0, {}))
+        world.services.runner_calls.record_usage(known, Usage(used, 1, 0, {}))
     known = world.store.get(session.id)
     assert known is not None
     assert known.cpu_percent == 800
 
 
 def test_ready_needs_the_sessions_own_token(world: World) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
-    world.sessions.launch(BOB, REQUEST)
+    session = world.launch(ALICE, REQUEST)
+    world.launch(BOB, REQUEST)
     with pytest.raises(Unauthorized):
-        world.sessions.authenticate(session.id, token_of(world))  # bob's
+        world.services.runner_calls.authenticate(session.id, token_of(world))  # bob's
 
 
 @pytest.mark.parametrize(
@@ -139,70 +139,72 @@ def test_ready_needs_the_sessions_own_token(world: World) -> None:
     ],
 )
 def test_ready_is_checked_against_slurm(world: World, message: ReadyMessage) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.slurm.start(world.slurm.jobs[0])
     with pytest.raises(Unauthorized):
-        world.sessions.mark_ready(session, message)
+        world.services.runner_calls.mark_ready(session, message)
 
 
 def test_a_node_whose_address_is_the_portals_own_is_refused(world: World) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.slurm.start(world.slurm.jobs[0], node="odd")
     with pytest.raises(Unauthorized):
-        world.sessions.mark_ready(session, ReadyMessage("1", "odd", 40000, "csr"))
+        world.services.runner_calls.mark_ready(session, ReadyMessage("1", "odd", 40000, "csr"))
 
 
 def test_usage_gives_percent_of_a_core(world: World) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
-    world.sessions.record_usage(session, Usage(1.0, 1000, 0, {}))
+    session = ready(world, world.launch(ALICE, REQUEST))
+    world.services.runner_calls.record_usage(session, Usage(1.0, 1000, 0, {}))
     world.clock.pass_(seconds=10)
     fresh = world.store.get(session.id)
     assert fresh is not None
-    world.sessions.record_usage(fresh, Usage(6.0, 2000, 1, {}))
+    world.services.runner_calls.record_usage(fresh, Usage(6.0, 2000, 1, {}))
     fresh = world.store.get(session.id)
     assert fresh is not None
     assert (fresh.cpu_percent, fresh.memory_used, fresh.oom_kills) == (50.0, 2000, 1)
 
 
 def test_a_heartbeat_mends_a_lost_report_of_an_app(world: World) -> None:
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
-    world.access.open_app(ALICE, session.id, "terminal")
-    world.sessions.record_usage(session, Usage(1.0, 1, 0, {"terminal": AppState.READY}))
+    session = ready(world, world.launch(ALICE, REQUEST))
+    world.apps.open_app(ALICE, session.id, "terminal")
+    world.services.runner_calls.record_usage(
+        session, Usage(1.0, 1, 0, {"terminal": AppState.READY})
+    )
     assert world.doors.apps(session.id)[0].state is AppState.READY
 
 
 def test_stop_cancels_and_stopping_again_is_fine(world: World) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     assert world.sessions.stop(ALICE, session.id).state is State.ENDING
     assert world.slurm.jobs[0].state == "CANCELLED"
     assert world.sessions.stop(ALICE, session.id).state is State.ENDING
 
 
 def test_stop_with_a_silent_slurm_keeps_the_wish(world: World) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.slurm.down = True
     assert world.sessions.stop(ALICE, session.id).state is State.ENDING
 
 
 def test_an_ended_session_takes_no_more_calls(world: World) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     world.sessions.stop(ALICE, session.id)
     with pytest.raises(Gone):
-        world.sessions.authenticate(session.id, token_of(world))
+        world.services.runner_calls.authenticate(session.id, token_of(world))
 
 
 def test_others_do_not_see_it_and_admins_do(world: World) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     for action in (world.sessions.get, world.sessions.stop):
         with pytest.raises(NotFound):
             action(BOB, session.id)
     with pytest.raises(NotFound):
-        world.sessions.read_log(BOB, session.id, 0)
+        world.services.session_logs.read(BOB, session.id, 0)
     assert world.sessions.get(ADMIN, session.id).id == session.id
 
 
 def test_an_administrators_stop_runs_as_the_owner_and_is_named(world: World) -> None:
-    session = world.sessions.launch(ALICE, REQUEST)
+    session = world.launch(ALICE, REQUEST)
     stopped = world.sessions.stop(ADMIN, session.id)
     assert stopped.stopped_by == "admin"
     assert "alice: scancel --quiet 1" in world.slurm.commands

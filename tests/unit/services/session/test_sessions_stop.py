@@ -12,7 +12,6 @@ from portal.core.launch.request import parse_launch
 from portal.core.session.query import ListQuery
 from portal.core.session.session import Session, State
 from portal.errors import NotFound
-from portal.services.session.reconciler import Reconciler
 from tests.fakes import World, make_world
 from tests.unit.web.conftest import make_settings
 
@@ -30,7 +29,7 @@ def world(tmp_path: Path) -> World:
 
 def launch(world: World, *people: Person) -> list[Session]:
     """One session for each of these people."""
-    return [world.sessions.launch(person, REQUEST) for person in people]
+    return [world.launch(person, REQUEST) for person in people]
 
 
 def states(world: World) -> set[State]:
@@ -67,7 +66,7 @@ def test_one_that_is_not_there_and_none_is_touched(world: World, strange: str) -
 def test_the_same_twice_and_what_is_over_are_fine(world: World) -> None:
     first, second = launch(world, ALICE, ALICE)
     world.sessions.stop(ALICE, first.id)
-    Reconciler(world.sessions).poll()
+    world.worker.poll()
     ended = world.sessions.stop_all(ALICE, [first.id, second.id, second.id])
     assert [s.id for s in ended] == [first.id, second.id]
     assert cancels(world) == [("alice", {"1"}), ("alice", {"2"})]
@@ -80,7 +79,7 @@ def test_what_slurm_did_not_hear_is_repeated(world: World) -> None:
     assert states(world) == {State.ENDING}
     world.slurm.down = False
     world.clock.pass_(seconds=10)
-    Reconciler(world.sessions).poll()
+    world.worker.poll()
     assert [job.state for job in world.slurm.jobs] == ["CANCELLED", "CANCELLED"]
 
 
@@ -92,7 +91,7 @@ def test_one_job_that_is_gone_hides_no_other_trouble(
     for text, heard in ((gone, True), (gone + lost, False), ("", False)):
         monkeypatch.setattr(world.slurm, "_scancel", lambda _w, t=text: Completed(1, b"", t))
         try:
-            world.sessions.scheduler.cancel("alice", "1", "2")
+            world.scheduler.cancel("alice", "1", "2")
         except Exception as error:
             assert not heard, error
         else:

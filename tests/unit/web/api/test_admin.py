@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from portal.services.session.reconciler import Reconciler
 from tests.fakes import World
 from tests.unit.web.conftest import LAUNCH, PORTAL, Api
 
@@ -86,7 +85,7 @@ def test_who_was_overtaken_is_told(api: MakeApi) -> None:
 
 
 def test_a_hidden_image_is_in_no_answer(api: MakeApi, world: World) -> None:
-    Reconciler(world.sessions).read_limits()
+    world.worker.read_limits()
     admin, alice, bob = api("admin"), api("alice"), api("bob")
     rule = {"seen_by": "some", "users": ["alice"]}
     put = admin("PUT", IMAGE, json=rule)
@@ -132,7 +131,7 @@ def test_a_hidden_image_is_in_no_answer(api: MakeApi, world: World) -> None:
 def test_wrong_rules_name_their_field(
     api: MakeApi, world: World, body: dict[str, Any], field: str
 ) -> None:
-    Reconciler(world.sessions).read_limits()
+    world.worker.read_limits()
     assert fields(api("admin")("PUT", IMAGE, json=body)) == [field]
 
 
@@ -144,7 +143,7 @@ def test_no_rule_for_an_image_that_is_not_there(api: MakeApi) -> None:
 
 
 def test_caps(api: MakeApi, world: World) -> None:
-    Reconciler(world.sessions).read_partitions()
+    world.worker.read_partitions()
     admin, alice = api("admin"), api("alice")
     assert admin("GET", "/admin/caps").json == NO_CAPS
     assert admin("PUT", "/admin/caps", json={"max_shared_memory": "100m"}).status_code == 200
@@ -163,8 +162,8 @@ def test_caps(api: MakeApi, world: World) -> None:
 def test_limits_come_with_their_commands(api: MakeApi, world: World) -> None:
     admin = api("admin")
     assert admin("GET", "/admin/limits").status_code == 503
-    Reconciler(world.sessions).read_limits()
-    Reconciler(world.sessions).read_partitions()
+    world.worker.read_limits()
+    world.worker.read_partitions()
     found = admin("GET", "/admin/limits").json
     assert found is not None
     assert found["applied"] is True

@@ -27,7 +27,6 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from portal.core.session.session import OVER, Cause, Session, State
-from portal.services.session.reconciler import Reconciler
 from portal.web.api.openapi import document
 from portal.web.api.schemas import SCHEMAS
 from tests.fakes import PASSWORDS, World, make_world
@@ -145,7 +144,7 @@ def world(tmp_path: Path) -> World:
 def lived_in(world: World) -> World:
     """A portal that knows its cluster, with a session in every state."""
     world.slurm.gres = {"n1": "gpu:demo:1,shard:demo:4"}
-    reconciler = Reconciler(world.sessions)
+    reconciler = world.worker
     reconciler.read_partitions()
     reconciler.read_limits()
     assert reconciler.poll()

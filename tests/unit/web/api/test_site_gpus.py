@@ -12,7 +12,6 @@ from portal.adapters.ssh.transport import Completed
 from portal.core.admin.audit import AuditFilter
 from portal.core.auth.person import Person
 from portal.core.session.session import Session
-from portal.services.session.reconciler import Reconciler
 from tests.fakes import FakeJob, World, make_world
 from tests.unit.web.conftest import LAUNCH, Runner, make_settings, with_gpus
 
@@ -35,7 +34,7 @@ def world(tmp_path: Path) -> World:
     made = make_world(with_gpus(make_settings(tmp_path)))
     made.slurm.gres = {"n1": "gpu:demo:1,shard:demo:4"}
     made.slurm.per_user = "cpu=9,mem=9G,gres/shard=3"
-    reconciler = Reconciler(made.sessions)
+    reconciler = made.worker
     reconciler.read_partitions()
     reconciler.read_limits()
     assert reconciler.poll()
@@ -55,7 +54,7 @@ def holding(world: World, job: FakeJob, tres: str) -> None:
 
 def look(world: World, kept: Session) -> Session:
     """The session after another look at Slurm."""
-    reconciler = Reconciler(world.sessions)
+    reconciler = world.worker
     reconciler.read_partitions()
     assert reconciler.poll()
     found = world.store.get(kept.id)

@@ -11,7 +11,6 @@ from flask import Flask
 from portal.core.launch.mounts import Mount
 from portal.core.launch.templates import Template
 from portal.errors import Unavailable
-from portal.services.session.reconciler import Reconciler
 from tests.fakes import World
 from tests.unit.web.conftest import LAUNCH, PORTAL, Api
 
@@ -119,7 +118,7 @@ def test_a_template_in_place_of_resources(program: Api) -> None:
 
 @pytest.mark.usefixtures("templates")
 def test_the_templates_say_whether_they_fit(world: World, program: Api) -> None:
-    Reconciler(world.sessions).read_partitions()
+    world.worker.read_partitions()
     small, huge = (program("GET", "/templates").json or {})["templates"]
     assert small == {
         "name": "small",
@@ -141,7 +140,7 @@ def test_the_templates_say_whether_they_fit(world: World, program: Api) -> None:
 
 
 def test_an_estimate(world: World, program: Api) -> None:
-    reconciler = Reconciler(world.sessions)
+    reconciler = world.worker
     reconciler.read_partitions()
     reconciler.read_limits()
     reconciler.poll()

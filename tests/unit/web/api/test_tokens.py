@@ -156,8 +156,7 @@ def test_launching_again_says_that_values_are_forgotten(world: World, api: MakeA
     first = (alice("POST", "/sessions", json=body).json or {})["sessions"][0]["id"]
     alice("DELETE", f"/sessions/{first}")
     world.slurm.finish(world.slurm.jobs[0], "CANCELLED")
-    over = {"state": State.FINISHED, "ended": world.clock()}
-    assert world.store.change(first, set(State), **over) is not None
+    world.force(first, state=State.FINISHED, ended=world.clock())
     world.clock.pass_(days=31)
     world.store.forget_variables(world.clock())
     answer = alice("POST", f"/sessions/{first}/relaunch")

@@ -30,7 +30,7 @@ from portal.core.auth.person import Person
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session, State
 from portal.errors import Conflict
-from portal.services.session.sessions import ReadyMessage
+from portal.services.session.runner_calls import ReadyMessage
 from tests.fakes import World
 from tests.unit.services.session.test_sessions import REQUEST, token_of
 from tests.unit.web.house import House, running_house
@@ -93,11 +93,13 @@ class TwoUsers(RuleBasedStateMachine):
         """A session that runs at once; also the next one after one that is over."""
         request: LaunchRequest = REQUEST
         person = Person(owner, admin=False, login="desk")
-        session = self.world.sessions.launch(person, request)
+        session = self.world.launch(person, request)
         job = self.world.slurm.jobs[-1]
         self.world.slurm.start(job)
-        known = self.world.sessions.authenticate(session.id, token_of(self.world))
-        self.world.sessions.mark_ready(known, ReadyMessage(str(job.id), "n1", 40000, "csr"))
+        known = self.world.services.runner_calls.authenticate(session.id, token_of(self.world))
+        self.world.services.runner_calls.mark_ready(
+            known, ReadyMessage(str(job.id), "n1", 40000, "csr")
+        )
         self.world.store.change(
             session.id, {State.RUNNING}, address="127.0.0.1", port=self.house.gateway_port
         )
@@ -123,13 +125,13 @@ class TwoUsers(RuleBasedStateMachine):
         person = Person(self.owners[session], admin=False, login=login)
         before = self._label(session, app)
         try:
-            link = self.world.access.open_app(person, session, app, wish)
+            link = self.world.apps.open_app(person, session, app, wish)
         except Conflict:
             return None
         if before not in ("", link.label) or wish.public is False:
             self._spoil(session, app, cookies=before not in ("", link.label))
         for server in {app, "jupyterlab" if app == "jupyterlab" else app}:
-            self.world.access.note_app(self._session(session), server, AppState.READY)
+            self.world.apps.note_app(self._session(session), server, AppState.READY)
         self.labels.add(link.label)
         made = Link(person, session, app, link.label, link.ticket, self.world.clock())
         self.handed.append(made)
@@ -174,7 +176,7 @@ class TwoUsers(RuleBasedStateMachine):
         if self._over(session):
             return
         person = Person(self.owners[session], admin=False, login="desk")
-        self.world.access.close_app(person, session, app)
+        self.world.apps.close_app(person, session, app)
         self._spoil(session, app)
 
     @rule(session=sessions)
@@ -183,7 +185,7 @@ class TwoUsers(RuleBasedStateMachine):
         if self._over(session):
             return
         person = Person(self.owners[session], admin=False, login="desk")
-        self.world.access.make_private(person, session, "board")
+        self.world.apps.make_private(person, session, "board")
         self._spoil(session, "board", cookies=False)
 
     @rule(session=sessions)
@@ -198,7 +200,7 @@ class TwoUsers(RuleBasedStateMachine):
     @rule(person=st.sampled_from(PEOPLE), login=st.sampled_from(LOGINS))
     def log_out(self, person: str, login: str) -> None:
         """Logins have names of their own here; two people's "desk" are two."""
-        self.world.access.close_login(login)
+        self.world.apps.close_login(login)
         for cookie in self.cookies:
             if cookie.person.login == login:
                 cookie.good = False
@@ -214,8 +216,8 @@ class TwoUsers(RuleBasedStateMachine):
     @rule()
     def the_worker_looks(self) -> None:
         """It finds nothing to mend."""
-        self.world.access.ways.retry_revocations()
-        assert self.world.access.compare() == 0
+        self.world.services.proxy.retry_revocations()
+        assert self.world.apps.compare() == 0
 
     # What must always be true
 

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 import pytest
 from flask import Flask
 
-from portal.services.session.reconciler import Reconciler
 from tests.fakes import World
 from tests.unit.web.conftest import PORTAL, Browser, Runner
 
@@ -46,13 +45,13 @@ def test_every_step_and_for_how_long(
     inside, _ = open_app(app, alice, runner, public=False)
     runner.job.reason = "Priority"
     world.clock.pass_(seconds=70)
-    Reconciler(world.sessions).poll()
+    world.worker.poll()
     now = status(inside)
     assert (now["step"], now["message"], now["waited"]) == (
         "queued", "Others are ahead in the queue.", 70,
     )  # fmt: skip
     world.slurm.start(runner.job)
-    Reconciler(world.sessions).poll()
+    world.worker.poll()
     world.clock.pass_(seconds=3)
     now = status(inside)
     assert (now["step"], now["message"], now["waited"]) == (
@@ -83,7 +82,7 @@ def test_an_app_that_failed_shows_its_log_and_starts_again(
     assert "Board did not start: it ended with exit code 3." in page.text
     assert "no such module" in page.text
     assert f"{PORTAL}/sessions/{runner.session.id}/log" in page.text
-    label = world.access.opened(runner.session.id)[0].label
+    label = world.apps.opened(runner.session.id)[0].label
     assert f'href="{PORTAL}/open/{label}' in page.text
     assert world.runners.orders == []  # it was wanted before the session ran
     assert alice.get(f"/open/{label}").status_code == 303

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import pytest
 from flask import Flask
 
-from portal.services.session.reconciler import Reconciler
 from tests.fakes import World
 from tests.unit.web.conftest import Browser, Runner
 
@@ -27,7 +26,7 @@ SMALL = {
 
 @pytest.fixture
 def admin(app: Flask, world: World) -> Browser:
-    worker = Reconciler(world.sessions)
+    worker = world.worker
     worker.read_partitions()
     worker.read_limits()
     return Browser(app).log_in("admin")

@@ -161,9 +161,9 @@ def site(tmp_path: Path) -> MakeWorld:
         plain = make_settings(tmp_path).model_dump()
         settings = make_settings(tmp_path).model_validate(plain | {"gpu": {"kinds": kinds}})
         world = make_world(settings)
-        (main,) = world.sessions.scheduler.partitions()
+        (main,) = world.scheduler.partitions()
         there = tuple(NodeGpus(str(kind.get("name", "")), 1, 4) for kind in kinds)
-        world.store.save_partitions([replace(main, gpus=there)])
+        world.status.save_partitions([replace(main, gpus=there)])
         app = create_app(world.services)
         app.testing = True
         return world, Browser(app).log_in("alice")
@@ -227,9 +227,8 @@ def test_use_of_the_slice_and_stopped_processes_are_in_the_list(site: MakeWorld)
     alice.post("/sessions", FORM | {"gpu": "1"}, headers=HTMX)
     (session,) = world.store.live()
     now = world.clock()
-    world.store.change(
+    world.force(
         session.id,
-        [State.SUBMITTING, State.PENDING],
         state=State.RUNNING,
         started=now - timedelta(minutes=1),
         ready=now,

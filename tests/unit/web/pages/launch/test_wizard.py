@@ -33,8 +33,8 @@ HUGE = Template(name="huge", title="Huge", cpus=64, memory_mb=1024)
 
 def learn(world: World) -> None:
     """What the worker reads of Slurm."""
-    world.store.save_partitions(world.sessions.scheduler.partitions())
-    world.store.save_limits(world.sessions.scheduler.limits())
+    world.status.save_partitions(world.scheduler.partitions())
+    world.status.save_limits(world.scheduler.limits())
 
 
 def send(browser: Browser, path: str, fields: list[tuple[str, str]]) -> TestResponse:
@@ -270,7 +270,7 @@ def test_the_estimate_is_called_one_and_never_in_the_way(
                 raise answer
             return answer
 
-        monkeypatch.setattr("portal.services.session.sessions.Sessions.estimate", estimate)
+        monkeypatch.setattr("portal.services.launch.estimates.Estimates.estimate", estimate)
         return alice.post("/sessions/new/estimate", FORM, headers=HTMX).text
 
     assert "It is an estimate" in say(Estimate(world.clock(), "n1", ""))
@@ -324,7 +324,7 @@ def test_what_is_gone_is_named_and_the_rest_is_there(
 ) -> None:
     learn(world)
     session = launched("alice", time_limit=30).session
-    world.store.change(session.id, {session.state}, version="2.7", partition="old")
+    world.force(session.id, version="2.7", partition="old")
     for answer in (
         alice.get(f"/sessions/new?from={session.id}"),
         alice.post(f"/sessions/{session.id}/relaunch"),

@@ -10,7 +10,6 @@ import pytest
 from portal.config import Settings
 from portal.core.apps.access import AppState
 from portal.core.session.session import Session
-from portal.services.session.reconciler import Reconciler
 from tests.fakes import World, make_world
 from tests.unit.web.conftest import Api, Browser, Runner, make_settings
 
@@ -29,7 +28,7 @@ def world(tmp_path: Path) -> World:
 
 def look(world: World) -> None:
     """The worker's round."""
-    reconciler = Reconciler(world.sessions)
+    reconciler = world.worker
     reconciler.read_partitions()
     reconciler.read_limits()
     reconciler.poll()
@@ -189,9 +188,7 @@ def test_the_api_has_why_an_app_failed(api: MakeApi, launched: Launched, world: 
     runner = launched()
     runner.ready()
     api("alice")("POST", f"/sessions/{runner.session.id}/apps/terminal")
-    world.access.note_app(
-        get(world, runner), "terminal", AppState.FAILED, "x ended (signal 9)", "l"
-    )
+    world.apps.note_app(get(world, runner), "terminal", AppState.FAILED, "x ended (signal 9)", "l")
     shown = api("alice")("GET", f"/sessions/{runner.session.id}").json
     assert shown is not None
     terminal = next(app for app in shown["apps"] if app["name"] == "terminal")

@@ -136,9 +136,7 @@ def test_a_page_asks_the_database_no_more_for_many_rows(
 ) -> None:
     session = launched("alice").session
     asked: list[str] = []
-    event.listen(
-        world.store._engine, "before_cursor_execute", lambda *args: asked.append(str(args[2]))
-    )
+    event.listen(world.engine, "before_cursor_execute", lambda *args: asked.append(str(args[2])))
 
     def queries() -> int:
         asked.clear()
@@ -165,7 +163,7 @@ def test_only_ones_own_can_be_launched_again(
 ) -> None:
     session = launched("alice").session.id
     admin = Browser(app).log_in("admin")
-    world.store.change(session, {State.PENDING}, state=State.FINISHED)
+    world.force(session, state=State.FINISHED)
     again = f'formaction="/sessions/{session}/relaunch"'
     for state in ("running", "finished"):
         mine = alice.get(f"/sessions?state={state}").text

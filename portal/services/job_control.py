@@ -1,0 +1,38 @@
+"""Cancelling the jobs of sessions whose end is stored already."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from portal.core.interfaces.systems import Scheduler
+from portal.core.session.session import Session
+from portal.errors import Unavailable
+from portal.services.owner_queue import RunForOwner
+
+log = logging.getLogger(__name__)
+
+
+class JobControl:
+    """Sends scancel; what Slurm does not hear, the reconciler repeats."""
+
+    def __init__(self, scheduler: Scheduler, run_for_owner: RunForOwner) -> None:
+        self._scheduler = scheduler
+        self._run_for_owner = run_for_owner
+
+    def cancel(self, sessions: Iterable[Session]) -> None:
+        """Cancel the jobs of these sessions, with one command for each owner; never raises."""
+        jobs: dict[str, list[str]] = {}
+        for session in sessions:
+            if session.job_id is not None:
+                jobs.setdefault(session.owner, []).append(session.job_id)
+        for owner, job_ids in jobs.items():
+            try:
+                self._scheduler.cancel(owner, *job_ids)
+            except Unavailable as error:
+                log.warning("jobs %s: not cancelled yet: %s", ", ".join(job_ids), error)
+
+    def cancel_later(self, session: Session) -> None:
+        """The same in the owner's turn, for the worker: a slow shell delays nobody else."""
+        name = f"cancel {session.id}"
+        self._run_for_owner(f"{session.owner}/cancel", name, lambda: self.cancel([session]))

@@ -1,0 +1,125 @@
+"""Recovery of sessions whose job is not known for sure: a submission without an answer, a job
+that neither queue nor accounting has any more."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from portal.core.cluster.jobs import JobReport
+from portal.core.interfaces.stores import SessionStore
+from portal.core.interfaces.systems import Clock, Scheduler
+from portal.core.session.session import OVER, Session, State
+from portal.core.session.transitions import (
+    adopt,
+    fail_to_start,
+    finish_unknown,
+    finish_unsubmitted,
+)
+from portal.errors import InvalidRequest
+from portal.services.job_control import JobControl
+from portal.services.launch.launcher import Launcher
+
+log = logging.getLogger(__name__)
+
+SUBMISSION_SETTLED = timedelta(seconds=60)
+"""After this no sbatch of an earlier attempt can still be under way (it is ended after 20 s)."""
+LOST_SETTLED = timedelta(seconds=60)
+"""How long queue and accounting must not have known a job before it is looked for by its name."""
+SEARCH_INTERVAL = timedelta(seconds=30)
+MAX_ATTEMPTS = 3
+
+
+class Recovery:
+    """Finds jobs by their session's name, submits again what never reached Slurm."""
+
+    def __init__(
+        self,
+        *,
+        store: SessionStore,
+        scheduler: Scheduler,
+        launcher: Launcher,
+        job_control: JobControl,
+        close_apps: Callable[[str], None],
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._scheduler = scheduler
+        self._launcher = launcher
+        self._job_control = job_control
+        self._close_apps = close_apps
+        self._clock = clock
+        self._searched: dict[str, datetime] = {}
+        """When lost sessions were last looked for."""
+
+    def is_due(self, session: Session) -> bool:
+        """Whether a submission without an answer is old enough to be looked for."""
+        unanswered = session.job_id is None
+        return unanswered and self._clock() - session.submitted >= SUBMISSION_SETTLED
+
+    def settle(self, session: Session) -> None:
+        """Find out what became of a submission whose answer nobody heard."""
+        if not self.is_due(session):
+            return
+        try:
+            report = self._job_of(session)
+            if report is not None:
+                self._adopt(session, report)
+            elif session.state is State.ENDING:
+                self._store.apply(session.id, finish_unsubmitted(self._clock()))
+            elif session.attempts >= MAX_ATTEMPTS:
+                self._give_up(session, "Slurm did not take it, three times over.")
+            else:
+                log.info("session %s: submitting again", session.id)
+                self._launcher.resubmit(session)
+        except InvalidRequest as error:
+            self._give_up(session, str(error))
+
+    def should_search(self, session: Session) -> bool:
+        """Whether a lost session is to be looked for now; True once in each interval."""
+        now = self._clock()
+        self._searched = {
+            known: when for known, when in self._searched.items() if now - when < SEARCH_INTERVAL
+        }
+        if session.id in self._searched or now - (session.lost or now) <= LOST_SETTLED:
+            return False
+        self._searched[session.id] = now
+        return True
+
+    def search(self, session: Session) -> None:
+        """Look for the job by its name: its number may be wrong, and then nothing else finds it."""
+        report = self._job_of(session)
+        if report is None:
+            if session.state is State.ENDING:
+                self._finish_unknown(session)
+        elif report.job_id != session.job_id:
+            log.info("session %s: its job is %s, not %s", session.id, report.job_id, session.job_id)
+            self._adopt(session, report)
+
+    def _job_of(self, session: Session) -> JobReport | None:
+        found = self._scheduler.find(session.id, session.owner)
+        found = found or self._scheduler.ended_named(session.id, session.owner, session.created)
+        # Slurm may keep a record of a refused attempt beside the job that runs.
+        return max(found, key=_precedence, default=None)
+
+    def _adopt(self, session: Session, report: JobReport) -> None:
+        log.info("session %s: found its job %s", session.id, report.job_id)
+        changed = self._store.apply(session.id, adopt(session, report, self._clock()))
+        if changed is not None and changed.state is State.ENDING:
+            self._job_control.cancel_later(changed)
+        elif changed is not None and changed.state in OVER:
+            self._close_apps(session.id)
+
+    def _finish_unknown(self, session: Session) -> None:
+        if self._store.apply(session.id, finish_unknown(session, self._clock())):
+            self._close_apps(session.id)
+
+    def _give_up(self, session: Session, text: str) -> None:
+        # All of a launch or none, before this one's end is told.
+        self._job_control.cancel(self._launcher.end_batch(session.batch or session.id))
+        self._store.apply(session.id, fail_to_start(text, self._clock()))
+
+
+def _precedence(report: JobReport) -> tuple[bool, int, str]:
+    return not report.state.over, len(report.job_id), report.job_id

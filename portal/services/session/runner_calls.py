@@ -1,0 +1,182 @@
+"""What runners report from inside their jobs: ready, and a heartbeat every few seconds."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from portal.core.apps.access import AppState
+from portal.core.auth.person import hash_secret
+from portal.core.cluster.jobs import JobReport
+from portal.core.interfaces.stores import SessionStore
+from portal.core.interfaces.systems import Certificates, Clock, Resolver, Scheduler
+from portal.core.session.idle import is_computing, should_record_use
+from portal.core.session.session import LIVE, OVER, Facts, Session, State
+from portal.core.session.transitions import ready
+from portal.core.site_rules import SiteRules
+from portal.errors import Gone, Unauthorized
+from portal.services.apps.apps import Apps
+from portal.services.apps.starter import AppStarter
+
+MAX_THREADS_PER_CORE = 8
+"""On any processor that there is."""
+
+
+@dataclass(frozen=True)
+class ReadyMessage:
+    """What a runner says when its gateway has a port; `request` is a PEM signing request."""
+
+    job_id: str
+    node: str
+    port: int
+    request: str
+    apps: tuple[str, ...] = ()
+    """The apps that the image can run, as far as the runner has looked."""
+
+
+@dataclass(frozen=True)
+class ReadyAnswer:
+    """What the runner gets back: its certificate and the apps to start at once."""
+
+    certificate: str
+    start: list[dict[str, object]]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """A heartbeat: seconds of CPU so far, bytes in use, processes killed for memory."""
+
+    cpu_seconds: float
+    memory_bytes: int
+    oom_kills: int
+    apps: dict[str, AppState]
+    busy: tuple[str, ...] = ()
+    """The apps that compute, though nobody may be looking."""
+    gpu_memory_bytes: int | None = None
+    gpu_percent: float | None = None
+    """Of the whole GPU."""
+    gpu_kills: int = 0
+    """Processes that the node's watchdog ended for taking more than the slice."""
+
+
+class RunnerCalls:
+    """Authenticates runners and applies their reports."""
+
+    def __init__(
+        self,
+        *,
+        store: SessionStore,
+        scheduler: Scheduler,
+        certificates: Certificates,
+        resolve: Resolver,
+        apps: Apps,
+        app_starter: AppStarter,
+        site_rules: Callable[[], SiteRules],
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._scheduler = scheduler
+        self._certificates = certificates
+        self._resolve = resolve
+        self._apps = apps
+        self._app_starter = app_starter
+        self._site_rules = site_rules
+        self._clock = clock
+
+    def authenticate(self, session_id: str, token: str) -> Session:
+        """The live session whose runner holds this token; raises Unauthorized or Gone."""
+        session = self._store.get(session_id)
+        if session is None or not hmac.compare_digest(session.token_hash, hash_secret(token)):
+            raise Unauthorized("This token does not belong to the session.")
+        if session.state in OVER or session.state is State.ENDING:
+            raise Gone("The session is over.")
+        return session
+
+    def mark_ready(self, session: Session, message: ReadyMessage) -> ReadyAnswer:
+        """Certify the gateway of an authenticated session's job and make the session RUNNING.
+
+        The runner's word is not enough for where it is: Slurm must say that this very job of
+        this user holds the node. Idempotent, for a runner that did not hear the answer.
+        """
+        proof = Facts() if _is_proven(session, message) else self._prove(session, message)
+        certificate = self._certificates.sign_gateway(session.id, message.request)
+        apps = self._apps.note_image(session, message.apps)
+        changed = self._store.apply(
+            session.id, ready(session, proof, message.port, apps, self._clock())
+        )
+        if changed is None:
+            raise Gone("The session is over.")
+        return ReadyAnswer(certificate, self._app_starter.pending_starts(changed))
+
+    def _prove(self, session: Session, message: ReadyMessage) -> Facts:
+        report = self._job_of(session, message)
+        return Facts(
+            job_id=report.job_id,
+            node=report.nodes[0],
+            address=self._address(report.nodes[0]),
+            started=report.start or self._clock(),
+            deadline=report.deadline,
+        )
+
+    def _job_of(self, session: Session, message: ReadyMessage) -> JobReport:
+        for report in self._scheduler.find(session.id, session.owner):
+            if report.job_id == message.job_id and message.node in report.nodes:
+                return report
+        raise Unauthorized("Slurm knows no such job on that node.")
+
+    def _address(self, node: str) -> str:
+        address = self._resolve(node)
+        parsed = ipaddress.ip_address(address)
+        if parsed.is_loopback or parsed.is_link_local or parsed.is_multicast:
+            raise Unauthorized(f"{node} has no address that could be a compute node's.")
+        return address
+
+    def record_usage(self, session: Session, usage: Usage) -> None:
+        """Store a heartbeat, and what it says of apps whose own report was lost."""
+        now = self._clock()
+        percent = _cpu_percent(session, usage.cpu_seconds, now)
+        facts = Facts(
+            usage_at=now,
+            cpu_seconds=usage.cpu_seconds,
+            cpu_percent=percent,
+            memory_used=usage.memory_bytes,
+            oom_kills=usage.oom_kills,
+            gpu_memory_used=usage.gpu_memory_bytes,
+            gpu_percent=usage.gpu_percent,
+            gpu_kills=usage.gpu_kills,
+        )
+        if self._counts_as_use(session, percent, usage, now):
+            facts["last_used"] = now
+        self._store.change(session.id, LIVE, **facts)
+        for app, state in usage.apps.items():
+            self._apps.note_app(session, app, state)
+
+    def _counts_as_use(
+        self, session: Session, percent: float | None, usage: Usage, now: datetime
+    ) -> bool:
+        rules = self._site_rules()
+        used = is_computing(session, percent, usage.busy, rules, now, usage.gpu_percent)
+        return used and should_record_use(session, rules, now)
+
+
+def _is_proven(session: Session, message: ReadyMessage) -> bool:
+    """Whether Slurm has said before that this job holds this node, so that it need not again."""
+    known = session.job_id, session.node
+    same = session.ready is not None and known == (message.job_id, message.node)
+    return same and session.address is not None
+
+
+def _cpu_percent(session: Session, cpu_seconds: float, now: datetime) -> float | None:
+    """Percent of one core used since the last heartbeat."""
+    if session.usage_at is None or session.cpu_seconds is None:
+        return None
+    span = (now - session.usage_at).total_seconds()
+    used = cpu_seconds - session.cpu_seconds
+    if span <= 0 or used < 0:
+        return None
+    # Two reports may come in quick succession, and what they say is the runner's word. Slurm may
+    # round cores up to whole ones with all their threads, and no further.
+    return min(round(100 * used / span, 1), 100.0 * MAX_THREADS_PER_CORE * session.cpus)
