@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "counters.h"
 
+#include "shim.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -2,13 +2,12 @@
 #ifndef SLIPWAY_COUNTERS_H
 #define SLIPWAY_COUNTERS_H
 
-#include "shim.h"
-
 #include <fcntl.h>
+#include <sys/types.h>
 
 int open_counters(void); /* a descriptor, or -1 */
 
-/* `command` is F_OFD_SETLK, F_OFD_SETLKW or F_OFD_GETLK, `found` what the last of them says, else NULL. */
+/* `command` is F_OFD_SETLK, F_OFD_SETLKW or F_OFD_GETLK, `found` the last one's answer, else NULL. */
 int file_lock(int descriptor, int command, short type, off_t byte, struct flock *found);
 
 /* A descriptor's number may have been closed by the program, and be another file's by now. */

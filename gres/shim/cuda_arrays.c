@@ -1,6 +1,12 @@
 /* Arrays and mipmapped arrays. How the driver lays them out is its own affair; what is charged is their
  * elements. Sparse ones, and those with their mapping put off, are given memory by cuda_vmm.c. */
-#include "cuda_shim.h"
+#include "cuda_arrays.h"
+
+#include "cuda_charge.h"
+#include "cuda_device.h"
+#include "cuda_memory.h"
+#include "cuda_vmm.h"
+#include "ledger.h"
 
 /* Bits of one element's channel by CUarray_format; blocks and packed pixels come below. */
 static unsigned int channel_bits(int format)
@@ -71,7 +77,7 @@ static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned int 
 
 typedef CUresult create_function(void *array, const void *wanted, unsigned int levels);
 
-static CUresult create(enum held_kind kind, void **array, create_function *real, const void *asked,
+static CUresult create(enum allocation_kind kind, void **array, create_function *real, const void *asked,
                        const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned int levels)
 {
     int device = current_device();
@@ -86,11 +92,11 @@ static CUresult create(enum held_kind kind, void **array, create_function *real,
         ledger_release(device, bytes);
         return answer;
     }
-    held_add(&(struct held){.kind = kind,
-                            .key = (uintptr_t)*array,
-                            .device = device,
-                            .bytes = bytes,
-                            .context = current_context()});
+    allocation_insert(&(struct allocation){.kind = kind,
+                                           .key = (uintptr_t)*array,
+                                           .device = device,
+                                           .bytes = bytes,
+                                           .context = current_context()});
     return answer;
 }
 
@@ -109,7 +115,7 @@ static CUresult create(enum held_kind kind, void **array, create_function *real,
 
 CREATE(cuArray3DCreate_v2, CUarray, CUDA_ARRAY3D_DESCRIPTOR)
 {
-    return create(HELD_ARRAY, (void **)array, call_cuArray3DCreate_v2, asked, asked, 1);
+    return create(ALLOCATION_ARRAY, (void **)array, call_cuArray3DCreate_v2, asked, asked, 1);
 }
 
 CREATE(cuArray3DCreate, CUarray, CUDA_ARRAY3D_DESCRIPTOR_v1)
@@ -120,7 +126,7 @@ CREATE(cuArray3DCreate, CUarray, CUDA_ARRAY3D_DESCRIPTOR_v1)
                                       .Format = asked->Format,
                                       .NumChannels = asked->NumChannels,
                                       .Flags = asked->Flags};
-    return create(HELD_ARRAY, (void **)array, call_cuArray3DCreate, asked, &wanted, 1);
+    return create(ALLOCATION_ARRAY, (void **)array, call_cuArray3DCreate, asked, &wanted, 1);
 }
 
 CREATE(cuArrayCreate_v2, CUarray, CUDA_ARRAY_DESCRIPTOR)
@@ -129,7 +135,7 @@ CREATE(cuArrayCreate_v2, CUarray, CUDA_ARRAY_DESCRIPTOR)
                                       .Height = asked->Height,
                                       .Format = asked->Format,
                                       .NumChannels = asked->NumChannels};
-    return create(HELD_ARRAY, (void **)array, call_cuArrayCreate_v2, asked, &wanted, 1);
+    return create(ALLOCATION_ARRAY, (void **)array, call_cuArrayCreate_v2, asked, &wanted, 1);
 }
 
 CREATE(cuArrayCreate, CUarray, CUDA_ARRAY_DESCRIPTOR_v1)
@@ -138,7 +144,7 @@ CREATE(cuArrayCreate, CUarray, CUDA_ARRAY_DESCRIPTOR_v1)
                                       .Height = asked->Height,
                                       .Format = asked->Format,
                                       .NumChannels = asked->NumChannels};
-    return create(HELD_ARRAY, (void **)array, call_cuArrayCreate, asked, &wanted, 1);
+    return create(ALLOCATION_ARRAY, (void **)array, call_cuArrayCreate, asked, &wanted, 1);
 }
 
 NEEDS(cuMipmappedArrayCreate, CUmipmappedArray *, const CUDA_ARRAY3D_DESCRIPTOR *, unsigned int);
@@ -153,7 +159,8 @@ EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY
 EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
                                        unsigned int levels)
 {
-    return create(HELD_MIPMAP, (void **)array, call_cuMipmappedArrayCreate, wanted, wanted, levels);
+    return create(ALLOCATION_MIPMAP, (void **)array, call_cuMipmappedArrayCreate, wanted, wanted,
+                  levels);
 }
 
 /* --- ends --- */
@@ -171,9 +178,9 @@ static CUresult destroy_mipmap(void *array)
     return real_cuMipmappedArrayDestroy(array);
 }
 
-static CUresult destroy(enum held_kind kind, void *array, free_function *real)
+static CUresult destroy(enum allocation_kind kind, void *array, free_function *real)
 {
-    CUresult answer = held_free(kind, (uintptr_t)array, real, array);
+    CUresult answer = allocation_free(kind, (uintptr_t)array, real, array);
     if (!answer)
         tiles_end(array);
     return answer;
@@ -182,13 +189,13 @@ static CUresult destroy(enum held_kind kind, void *array, free_function *real)
 EXPORT CUresult cuArrayDestroy(CUarray array);
 EXPORT CUresult cuArrayDestroy(CUarray array)
 {
-    return destroy(HELD_ARRAY, array, destroy_array);
+    return destroy(ALLOCATION_ARRAY, array, destroy_array);
 }
 
 EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray array);
 EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
 {
-    return destroy(HELD_MIPMAP, array, destroy_mipmap);
+    return destroy(ALLOCATION_MIPMAP, array, destroy_mipmap);
 }
 
 const struct hook array_hooks[] = {

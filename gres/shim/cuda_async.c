@@ -1,5 +1,12 @@
 /* Allocations in the order of a stream, from pools. */
+#include "cuda_async.h"
+
+#include "cuda_device.h"
+#include "cuda_graphs.h"
+#include "cuda_guard.h"
+#include "cuda_memory.h"
 #include "cuda_pools.h"
+#include "ledger.h"
 
 NEEDS(cuStreamIsCapturing, CUstream, int *);
 NEEDS(cuStreamSynchronize, CUstream);
@@ -19,14 +26,14 @@ struct request {
 /* What the pool has to grow by, if its unused part is of one piece. */
 static uint64_t growth(const struct pool *pool, uint64_t bytes)
 {
-    uint64_t used = pool_figure(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    uint64_t used = pool_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     uint64_t unused = used < pool->charged ? pool->charged - used : 0;
     return bytes > unused ? bytes - unused : 0;
 }
 
 static CUresult make_room(struct pool *pool, uint64_t bytes)
 {
-    pool_settle(pool);
+    pool_sync(pool);
     uint64_t more = growth(pool, bytes);
     if (ledger_reserve(pool->device, more)) {
         pools_trim();
@@ -55,20 +62,20 @@ static CUresult take(struct pool *pool, const struct request *request)
     if (!answer)
         answer = request->real(request);
     if (answer) {
-        pool_settle(pool);
+        pool_sync(pool);
         return answer;
     }
-    uint64_t now = pool_figure(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    uint64_t now = pool_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
     if (now > pool->charged && ledger_reserve(pool->device, now - pool->charged))
         return give_up(pool, request);
     if (now < pool->charged)
         ledger_release(pool->device, pool->charged - now);
     pool->charged = now;
-    held_add(&(struct held){.kind = HELD_POINTER,
-                            .key = *request->address,
-                            .device = pool->device,
-                            .size = request->bytes,
-                            .owner = pool});
+    allocation_insert(&(struct allocation){.kind = ALLOCATION_POINTER,
+                                           .key = *request->address,
+                                           .device = pool->device,
+                                           .size = request->bytes,
+                                           .owner = pool});
     pool->live++;
     return CUDA_SUCCESS;
 }
@@ -161,13 +168,15 @@ static CUresult free_async_ptsz(void *arguments)
 EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream);
 EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 {
-    return held_free(HELD_POINTER, address, free_async, &(struct free_call){address, stream});
+    struct free_call call = {address, stream};
+    return allocation_free(ALLOCATION_POINTER, address, free_async, &call);
 }
 
 EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream);
 EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream)
 {
-    return held_free(HELD_POINTER, address, free_async_ptsz, &(struct free_call){address, stream});
+    struct free_call call = {address, stream};
+    return allocation_free(ALLOCATION_POINTER, address, free_async_ptsz, &call);
 }
 
 const struct hook async_hooks[] = {

@@ -1,6 +1,11 @@
 /* The ends of contexts, with which their memory ends, and waiting for the GPU, after which pools have
  * let go of what was freed. */
-#include "cuda_shim.h"
+#include "cuda_context.h"
+
+#include "cuda_allocations.h"
+#include "cuda_device.h"
+#include "cuda_pools.h"
+#include "limiter.h"
 
 NEEDS(cuDevicePrimaryCtxGetState, CUdevice, unsigned int *flags, int *active);
 NEEDS(cuDevicePrimaryCtxRetain, CUcontext *, CUdevice);
@@ -19,7 +24,7 @@ WRAP(cuCtxDestroy_v2, CUcontext context)
     ending(context);
     CUresult answer = real_cuCtxDestroy_v2(context);
     if (!answer)
-        held_end_context(context);
+        allocations_end_context(context);
     return answer;
 }
 
@@ -28,7 +33,7 @@ WRAP(cuCtxDestroy, CUcontext context)
     ending(context);
     CUresult answer = real_cuCtxDestroy(context);
     if (!answer)
-        held_end_context(context);
+        allocations_end_context(context);
     return answer;
 }
 
@@ -54,8 +59,8 @@ static CUresult end_primary(CUdevice ordinal, CUresult (*real)(CUdevice), CUcont
 {
     CUresult answer = real(ordinal);
     if (!answer && !primary_active(ordinal)) {
-        held_end_context(context);
-        pools_settle();
+        allocations_end_context(context);
+        pools_sync();
     }
     return answer;
 }
@@ -88,8 +93,8 @@ WRAP(cuDevicePrimaryCtxReset, CUdevice ordinal)
 
 static CUresult waited(CUresult answer)
 {
-    limiter_look();
-    pools_settle();
+    limiter_poll();
+    pools_sync();
     return answer;
 }
 

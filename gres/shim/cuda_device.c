@@ -1,5 +1,7 @@
 /* Which of the slice's GPUs a call is about. */
-#include "cuda_shim.h"
+#include "cuda_device.h"
+
+#include "slice.h"
 
 #include <string.h>
 

@@ -1,6 +1,13 @@
 /* Memory that graphs allocate: the driver takes it from the GPU when a graph is uploaded or launched, and
  * keeps it for the next launch of any graph. */
-#include "cuda_needs.h"
+#include "cuda_graphs.h"
+
+#include "cuda_allocations.h"
+#include "cuda_device.h"
+#include "cuda_graph_memory.h"
+#include "cuda_guard.h"
+#include "cuda_pools.h"
+#include "ledger.h"
 
 #define MOST 64 /* GPUs of one machine */
 
@@ -8,37 +15,37 @@ static struct {
     int known; /* a graph with memory there has been seen */
     int device;
     uint64_t charged;
-} memory[MOST];
+} reserved[MOST];
 
 NEEDS(cuDeviceGetGraphMemAttribute, CUdevice, int, uint64_t *);
 NEEDS(cuDeviceGraphMemTrim, CUdevice);
 
 /* --- what the driver keeps for graphs; with the guard entered --- */
 
-static uint64_t figure(CUdevice ordinal, int attribute)
+static uint64_t attribute_of(CUdevice ordinal, int attribute)
 {
     uint64_t value;
     if (real_cuDeviceGetGraphMemAttribute(ordinal, attribute, &value))
-        return memory[ordinal].charged;
+        return reserved[ordinal].charged;
     return value;
 }
 
-static void settle(CUdevice ordinal)
+static void sync_device(CUdevice ordinal)
 {
-    uint64_t now = figure(ordinal, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT);
-    if (now > memory[ordinal].charged)
-        ledger_charge(memory[ordinal].device, now - memory[ordinal].charged);
+    uint64_t now = attribute_of(ordinal, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT);
+    if (now > reserved[ordinal].charged)
+        ledger_charge(reserved[ordinal].device, now - reserved[ordinal].charged);
     else
-        ledger_release(memory[ordinal].device, memory[ordinal].charged - now);
-    memory[ordinal].charged = now;
+        ledger_release(reserved[ordinal].device, reserved[ordinal].charged - now);
+    reserved[ordinal].charged = now;
 }
 
-void graphs_settle(void)
+void graphs_sync(void)
 {
     guard_enter();
     for (CUdevice ordinal = 0; ordinal < MOST; ordinal++)
-        if (memory[ordinal].known)
-            settle(ordinal);
+        if (reserved[ordinal].known)
+            sync_device(ordinal);
     guard_leave();
 }
 
@@ -46,103 +53,103 @@ void graphs_trim(void)
 {
     guard_enter();
     for (CUdevice ordinal = 0; ordinal < MOST; ordinal++)
-        if (memory[ordinal].known && !real_cuDeviceGraphMemTrim(ordinal))
-            settle(ordinal);
+        if (reserved[ordinal].known && !real_cuDeviceGraphMemTrim(ordinal))
+            sync_device(ordinal);
     guard_leave();
 }
 
 void graphs_forget(void)
 {
     for (CUdevice ordinal = 0; ordinal < MOST; ordinal++)
-        memory[ordinal].known = 0;
+        reserved[ordinal].known = 0;
 }
 
-static uint64_t growth(const struct need *need)
+static uint64_t growth(const struct graph_memory *wanted)
 {
-    uint64_t used = figure(need->ordinal, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT);
-    uint64_t kept = memory[need->ordinal].charged;
+    uint64_t used = attribute_of(wanted->ordinal, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT);
+    uint64_t kept = reserved[wanted->ordinal].charged;
     uint64_t unused = used < kept ? kept - used : 0;
-    return need->bytes > unused ? need->bytes - unused : 0;
+    return wanted->bytes > unused ? wanted->bytes - unused : 0;
 }
 
-static CUresult make_room(const struct need *need)
+static CUresult make_room(const struct graph_memory *wanted)
 {
-    if (need->ordinal < 0 || need->ordinal >= MOST)
+    if (wanted->ordinal < 0 || wanted->ordinal >= MOST)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (!memory[need->ordinal].known) {
-        memory[need->ordinal].device = device_of(need->ordinal);
-        memory[need->ordinal].charged = 0;
-        memory[need->ordinal].known = 1;
+    if (!reserved[wanted->ordinal].known) {
+        reserved[wanted->ordinal].device = device_of(wanted->ordinal);
+        reserved[wanted->ordinal].charged = 0;
+        reserved[wanted->ordinal].known = 1;
     }
-    settle(need->ordinal);
-    uint64_t more = growth(need);
-    if (ledger_reserve(memory[need->ordinal].device, more)) {
+    sync_device(wanted->ordinal);
+    uint64_t more = growth(wanted);
+    if (ledger_reserve(reserved[wanted->ordinal].device, more)) {
         pools_trim();
         graphs_trim();
-        more = growth(need);
-        if (ledger_reserve(memory[need->ordinal].device, more))
+        more = growth(wanted);
+        if (ledger_reserve(reserved[wanted->ordinal].device, more))
             return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    memory[need->ordinal].charged += more;
+    reserved[wanted->ordinal].charged += more;
     return CUDA_SUCCESS;
 }
 
-/* --- launching: the guard is kept between `before` and `after`, so that what the driver took meanwhile is
- * known to be this graph's --- */
+/* --- launching: the guard is held between `reserve` and `finish`, so that what the driver took meanwhile
+ * is known to be this graph's --- */
 
-static struct need *needs_of_executable(void *executable)
+static struct graph_memory *memory_of_executable(CUgraphExec executable)
 {
-    struct held entry;
-    return held_look(HELD_GRAPH, (uintptr_t)executable, &entry) ? entry.owner : NULL;
+    struct allocation entry;
+    return allocation_find(ALLOCATION_GRAPH, (uintptr_t)executable, &entry) ? entry.owner : NULL;
 }
 
-static void settle_all(const struct need *need)
+static void sync_all(const struct graph_memory *wanted)
 {
-    for (; need; need = need->next)
-        if (need->ordinal >= 0 && need->ordinal < MOST && memory[need->ordinal].known)
-            settle(need->ordinal);
+    for (; wanted; wanted = wanted->next)
+        if (wanted->ordinal >= 0 && wanted->ordinal < MOST && reserved[wanted->ordinal].known)
+            sync_device(wanted->ordinal);
 }
 
-static CUresult before(const struct need *needs)
+static CUresult reserve(const struct graph_memory *memory)
 {
     CUresult answer = CUDA_SUCCESS;
-    if (!needs)
+    if (!memory)
         return answer;
     guard_enter();
-    for (const struct need *need = needs; need && !answer; need = need->next)
-        answer = make_room(need);
+    for (const struct graph_memory *wanted = memory; wanted && !answer; wanted = wanted->next)
+        answer = make_room(wanted);
     if (answer) {
-        settle_all(needs);
+        sync_all(memory);
         guard_leave();
     }
     return answer;
 }
 
-static void after(const struct need *needs)
+static void finish(const struct graph_memory *memory)
 {
-    if (!needs)
+    if (!memory)
         return;
-    settle_all(needs);
+    sync_all(memory);
     guard_leave();
 }
 
-int graph_memory_before(void *executable)
+CUresult graph_launch_prepare(CUgraphExec executable)
 {
-    return before(needs_of_executable(executable));
+    return reserve(memory_of_executable(executable));
 }
 
-void graph_memory_after(void *executable)
+void graph_launch_finish(CUgraphExec executable)
 {
-    after(needs_of_executable(executable));
+    finish(memory_of_executable(executable));
 }
 
 static CUresult upload(CUresult (*real)(CUgraphExec, CUstream), CUgraphExec executable, CUstream stream)
 {
-    CUresult answer = graph_memory_before(executable);
+    CUresult answer = graph_launch_prepare(executable);
     if (answer)
         return answer;
     answer = real(executable, stream);
-    graph_memory_after(executable);
+    graph_launch_finish(executable);
     return answer;
 }
 
@@ -158,46 +165,46 @@ WRAP(cuGraphUpload_ptsz, CUgraphExec executable, CUstream stream)
 
 /* --- executable graphs --- */
 
-/* The driver's answer to making `*executable`; the needs are the record's from here on. */
-static CUresult made(CUresult answer, CUgraphExec *executable, struct need *needs)
+/* The driver's answer to making `*executable`; `memory` is the record's from here on. */
+static CUresult made(CUresult answer, CUgraphExec *executable, struct graph_memory *memory)
 {
     if (answer)
-        needs_free(needs);
-    else if (needs)
-        held_add(&(struct held){
-            .kind = HELD_GRAPH, .key = (uintptr_t)*executable, .owner = needs});
+        graph_memory_free(memory);
+    else if (memory)
+        allocation_insert(&(struct allocation){
+            .kind = ALLOCATION_GRAPH, .key = (uintptr_t)*executable, .owner = memory});
     return answer;
 }
 
 #define FLAG_UPLOAD 2 /* CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD */
 
-static CUresult make(CUgraph graph, struct need **needs, int uploads)
+static CUresult make(CUgraph graph, struct graph_memory **memory, int uploads)
 {
-    CUresult answer = needs_of(graph, needs);
+    CUresult answer = graph_memory_of(graph, memory);
     if (answer || !uploads)
         return answer;
-    answer = before(*needs);
+    answer = reserve(*memory);
     if (answer)
-        needs_free(*needs);
+        graph_memory_free(*memory);
     return answer;
 }
 
 WRAP(cuGraphInstantiateWithFlags, CUgraphExec *executable, CUgraph graph, uint64_t flags)
 {
-    struct need *needs;
-    CUresult answer = make(graph, &needs, 0); /* this form cannot upload */
+    struct graph_memory *memory;
+    CUresult answer = make(graph, &memory, 0); /* this form cannot upload */
     if (answer)
         return answer;
-    return made(real_cuGraphInstantiateWithFlags(executable, graph, flags), executable, needs);
+    return made(real_cuGraphInstantiateWithFlags(executable, graph, flags), executable, memory);
 }
 
 static CUresult instantiate(CUresult (*real)(CUgraphExec *, CUgraph, CUgraphNode *, char *, size_t),
                             CUgraphExec *executable, CUgraph graph, CUgraphNode *node, char *log,
                             size_t bytes)
 {
-    struct need *needs;
-    CUresult answer = make(graph, &needs, 0);
-    return answer ? answer : made(real(executable, graph, node, log, bytes), executable, needs);
+    struct graph_memory *memory;
+    CUresult answer = make(graph, &memory, 0);
+    return answer ? answer : made(real(executable, graph, node, log, bytes), executable, memory);
 }
 
 WRAP(cuGraphInstantiate, CUgraphExec *executable, CUgraph graph, CUgraphNode *node, char *log,
@@ -216,15 +223,15 @@ WRAP(cuGraphInstantiate_v2, CUgraphExec *executable, CUgraph graph, CUgraphNode 
 static CUresult with_params(CUresult (*real)(CUgraphExec *, CUgraph, uint64_t *),
                             CUgraphExec *executable, CUgraph graph, uint64_t *params)
 {
-    struct need *needs;
+    struct graph_memory *memory;
     int uploads = params && *params & FLAG_UPLOAD;
-    CUresult answer = make(graph, &needs, uploads);
+    CUresult answer = make(graph, &memory, uploads);
     if (answer)
         return answer;
     answer = real(executable, graph, params);
     if (uploads)
-        after(needs);
-    return made(answer, executable, needs);
+        finish(memory);
+    return made(answer, executable, memory);
 }
 
 WRAP(cuGraphInstantiateWithParams, CUgraphExec *executable, CUgraph graph, uint64_t *params)
@@ -239,13 +246,13 @@ WRAP(cuGraphInstantiateWithParams_ptsz, CUgraphExec *executable, CUgraph graph, 
 
 WRAP(cuGraphExecDestroy, CUgraphExec executable)
 {
-    struct held entry;
-    int had = held_take(HELD_GRAPH, (uintptr_t)executable, &entry);
+    struct allocation entry;
+    int had = allocation_remove(ALLOCATION_GRAPH, (uintptr_t)executable, &entry);
     CUresult answer = real_cuGraphExecDestroy(executable);
     if (had && answer)
-        held_add(&entry);
+        allocation_insert(&entry);
     else if (had)
-        needs_free(entry.owner);
+        graph_memory_free(entry.owner);
     return answer;
 }
 
@@ -253,7 +260,7 @@ EXPORT CUresult cuDeviceGraphMemTrim(CUdevice ordinal);
 EXPORT CUresult cuDeviceGraphMemTrim(CUdevice ordinal)
 {
     CUresult answer = real_cuDeviceGraphMemTrim(ordinal);
-    graphs_settle();
+    graphs_sync();
     return answer;
 }
 

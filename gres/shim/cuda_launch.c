@@ -1,6 +1,8 @@
 /* All ways to make a GPU compute, each behind the limiter. Launches into a stream that is being captured
  * are let through: they run when their graph is launched. */
-#include "cuda_shim.h"
+#include "cuda_launch.h"
+
+#include "cuda_graphs.h"
 #include "limiter.h"
 
 typedef struct CUfunc_st *CUfunction;
@@ -77,11 +79,11 @@ WRAP_EX(cuLaunchKernelEx_ptsz, STREAM_PER_THREAD)
     }                                                                                               \
     static CUresult with_memory_##name(CUgraphExec graph, CUstream stream)                          \
     {                                                                                               \
-        CUresult answer = graph_memory_before(graph);                                               \
+        CUresult answer = graph_launch_prepare(graph);                                               \
         if (answer)                                                                                 \
             return answer;                                                                          \
         answer = real_##name(graph, stream);                                                        \
-        graph_memory_after(graph);                                                                  \
+        graph_launch_finish(graph);                                                                  \
         return answer;                                                                              \
     }
 WRAP_GRAPH(cuGraphLaunch, STREAM_LEGACY)

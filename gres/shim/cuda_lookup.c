@@ -1,14 +1,25 @@
 /* However a program finds a function of libcuda, it finds the shim's: by linking or dlsym() because it
  * is exported here, and through cuGetProcAddress by the address that the driver itself answers. */
-#include "cuda_shim.h"
+#include "cuda_arrays.h"
+#include "cuda_async.h"
+#include "cuda_context.h"
+#include "cuda_device.h"
+#include "cuda_graph_memory.h"
+#include "cuda_graphs.h"
+#include "cuda_launch.h"
+#include "cuda_memory.h"
+#include "cuda_pools.h"
+#include "cuda_report.h"
+#include "cuda_vmm.h"
+#include "cuda_wrap.h"
 
 #include <string.h>
 #include <unistd.h>
 
 static const struct hook lookup_hooks[];
 static const struct hook *const tables[] = {
-    lookup_hooks, memory_hooks, array_hooks,   pool_hooks,   async_hooks,  vmm_hooks,
-    graph_hooks,  need_hooks,   device_hooks, context_hooks, report_hooks, launch_hooks,
+    lookup_hooks, memory_hooks,       array_hooks,  pool_hooks,    async_hooks,  vmm_hooks,
+    graph_hooks,  graph_memory_hooks, device_hooks, context_hooks, report_hooks, launch_hooks,
 };
 
 /* Which version of a function a name, a number and flags stand for, the driver has decided already. */

@@ -2,6 +2,10 @@
  * what is charged is what the driver says that the pool has reserved. */
 #include "cuda_pools.h"
 
+#include "cuda_device.h"
+#include "cuda_guard.h"
+#include "ledger.h"
+
 #include <stdlib.h>
 
 static struct pool *pools;
@@ -48,17 +52,17 @@ struct pool *pool_get(CUmemoryPool handle)
     return pool ? pool : pool_add(handle, device_of_unknown(handle));
 }
 
-uint64_t pool_figure(const struct pool *pool, int attribute)
+uint64_t pool_attribute(const struct pool *pool, int attribute)
 {
     uint64_t value;
     return real_cuMemPoolGetAttribute(pool->handle, attribute, &value) ? pool->charged : value;
 }
 
-void pool_settle(struct pool *pool)
+void pool_sync(struct pool *pool)
 {
     if (!pool->handle || pool->device < 0)
         return;
-    uint64_t now = pool_figure(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    uint64_t now = pool_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
     if (now > pool->charged)
         ledger_charge(pool->device, now - pool->charged);
     else
@@ -66,20 +70,20 @@ void pool_settle(struct pool *pool)
     pool->charged = now;
 }
 
-void pools_settle(void)
+void pools_sync(void)
 {
     if (!__atomic_load_n(&pools, __ATOMIC_RELAXED))
         return;
     guard_enter();
     for (struct pool *pool = pools; pool; pool = pool->next)
-        pool_settle(pool);
+        pool_sync(pool);
     guard_leave();
 }
 
 void pool_trim(struct pool *pool)
 {
     real_cuMemPoolTrimTo(pool->handle, 0);
-    pool_settle(pool);
+    pool_sync(pool);
 }
 
 void pools_trim(void)
@@ -107,13 +111,13 @@ static void pool_remove(struct pool *pool)
     free(pool);
 }
 
-void pool_freed(const struct held *entry)
+void pool_freed(const struct allocation *entry)
 {
     struct pool *pool = entry->owner;
     guard_enter();
     pool->live--;
     if (pool->handle) {
-        pool_settle(pool);
+        pool_sync(pool);
     } else {
         ledger_release(pool->device, entry->size);
         pool->charged -= entry->size;
@@ -178,7 +182,7 @@ EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep);
 EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
     CUresult answer = real_cuMemPoolTrimTo(pool, keep);
-    pools_settle();
+    pools_sync();
     return answer;
 }
 
@@ -201,8 +205,8 @@ WRAP(cuMemPoolDestroy, CUmemoryPool handle)
     struct pool *pool = pool_find(handle);
     uint64_t used = 0;
     if (pool) {
-        pool_settle(pool);
-        used = pool_figure(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+        pool_sync(pool);
+        used = pool_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     }
     CUresult answer = real_cuMemPoolDestroy(handle);
     if (!answer)

@@ -1,8 +1,19 @@
-/* One pool of memory. All of this with the guard entered. */
+/* Pools of memory, for stream-ordered allocations. */
 #ifndef SLIPWAY_CUDA_POOLS_H
 #define SLIPWAY_CUDA_POOLS_H
 
-#include "cuda_shim.h"
+#include "cuda_allocations.h"
+#include "cuda_wrap.h"
+
+/* The charges of this process's pools become what the driver says that they have reserved. */
+void pools_sync(void);
+/* Gives back what they have reserved and do not use. */
+void pools_trim(void);
+void pools_forget(void); /* in a child, which has none */
+/* The driver has freed an allocation whose owner is a pool. */
+void pool_freed(const struct allocation *entry);
+
+/* --- one pool; all of this with the guard entered --- */
 
 struct pool {
     struct pool *next;
@@ -13,8 +24,10 @@ struct pool {
 };
 
 struct pool *pool_get(CUmemoryPool handle); /* NULL without memory for it */
-uint64_t pool_figure(const struct pool *pool, int attribute);
-void pool_settle(struct pool *pool);
+uint64_t pool_attribute(const struct pool *pool, int attribute);
+void pool_sync(struct pool *pool);
 void pool_trim(struct pool *pool);
+
+extern const struct hook pool_hooks[];
 
 #endif

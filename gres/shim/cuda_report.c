@@ -1,5 +1,11 @@
 /* What the GPU seems to have: the slice, and what of it no process of the session has taken. */
-#include "cuda_shim.h"
+#include "cuda_report.h"
+
+#include "cuda_device.h"
+#include "cuda_graphs.h"
+#include "cuda_pools.h"
+#include "ledger.h"
+#include "slice.h"
 
 static uint64_t less(uint64_t one, uint64_t other)
 {
@@ -17,8 +23,8 @@ static void narrow(int device, uint64_t *unused, uint64_t *total)
     uint64_t memory = slice_memory(device);
     if (!memory)
         return;
-    pools_settle();
-    graphs_settle();
+    pools_sync();
+    graphs_sync();
     uint64_t used = ledger_used(device);
     *total = less(*total, memory);
     *unused = less(*unused, used < *total ? *total - used : 0);

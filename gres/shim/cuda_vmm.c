@@ -1,6 +1,12 @@
 /* Physical memory without an address, and its mappings. It is the GPU's as long as there is a handle or
  * a mapping of it, so that is how long it is charged. */
-#include "cuda_shim.h"
+#include "cuda_vmm.h"
+
+#include "cuda_allocations.h"
+#include "cuda_charge.h"
+#include "cuda_device.h"
+#include "cuda_guard.h"
+#include "ledger.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,18 +39,18 @@ static void drop_if_gone(struct physical *physical)
 /* One more holder of a handle; the driver may answer the same one again for the same memory. */
 static void handle_add(CUmemHandle handle, struct physical *physical)
 {
-    struct held entry;
-    if (!held_take(HELD_HANDLE, handle, &entry) || entry.owner != physical)
-        entry = (struct held){.kind = HELD_HANDLE, .key = handle, .owner = physical};
+    struct allocation entry;
+    if (!allocation_remove(ALLOCATION_HANDLE, handle, &entry) || entry.owner != physical)
+        entry = (struct allocation){.kind = ALLOCATION_HANDLE, .key = handle, .owner = physical};
     entry.size++;
     physical->handles++;
-    held_add(&entry);
+    allocation_insert(&entry);
 }
 
 static struct physical *physical_of(CUmemHandle handle)
 {
-    struct held entry;
-    return held_look(HELD_HANDLE, handle, &entry) ? entry.owner : NULL;
+    struct allocation entry;
+    return allocation_find(ALLOCATION_HANDLE, handle, &entry) ? entry.owner : NULL;
 }
 
 /* --- handles --- */
@@ -75,13 +81,13 @@ WRAP(cuMemCreate, CUmemHandle *handle, size_t bytes, const CUmemAllocationProp *
 
 WRAP(cuMemRelease, CUmemHandle handle)
 {
-    struct held entry;
+    struct allocation entry;
     guard_enter();
     CUresult answer = real_cuMemRelease(handle);
-    if (!answer && held_take(HELD_HANDLE, handle, &entry)) {
+    if (!answer && allocation_remove(ALLOCATION_HANDLE, handle, &entry)) {
         struct physical *physical = entry.owner;
         if (--entry.size)
-            held_add(&entry);
+            allocation_insert(&entry);
         physical->handles--;
         drop_if_gone(physical);
     }
@@ -91,10 +97,11 @@ WRAP(cuMemRelease, CUmemHandle handle)
 
 WRAP(cuMemRetainAllocationHandle, CUmemHandle *handle, void *address)
 {
-    struct held mapping;
+    struct allocation mapping;
     guard_enter();
     CUresult answer = real_cuMemRetainAllocationHandle(handle, address);
-    if (!answer && held_around(HELD_MAPPING, (uintptr_t)address, &mapping) && mapping.owner)
+    if (!answer && allocation_containing(ALLOCATION_MAPPING, (uintptr_t)address, &mapping) &&
+        mapping.owner)
         handle_add(*handle, mapping.owner);
     guard_leave();
     return answer;
@@ -111,8 +118,8 @@ WRAP(cuMemMap, CUdeviceptr address, size_t bytes, size_t offset, CUmemHandle han
         struct physical *physical = physical_of(handle);
         if (physical)
             physical->mappings++;
-        held_add(&(struct held){
-            .kind = HELD_MAPPING, .key = address, .size = bytes, .owner = physical});
+        allocation_insert(&(struct allocation){
+            .kind = ALLOCATION_MAPPING, .key = address, .size = bytes, .owner = physical});
     }
     guard_leave();
     return answer;
@@ -129,11 +136,11 @@ static void unmapped(struct physical *physical)
 /* Several mappings that follow each other may be ended by one call. */
 WRAP(cuMemUnmap, CUdeviceptr address, size_t bytes)
 {
-    struct held mapping;
+    struct allocation mapping;
     guard_enter();
     CUresult answer = real_cuMemUnmap(address, bytes);
     CUdeviceptr end = address + bytes;
-    while (!answer && address < end && held_take(HELD_MAPPING, address, &mapping)) {
+    while (!answer && address < end && allocation_remove(ALLOCATION_MAPPING, address, &mapping)) {
         unmapped(mapping.owner);
         address += mapping.size;
     }

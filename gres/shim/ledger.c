@@ -12,7 +12,11 @@
  * may each carry this file in one process; the second only reads.
  */
 #define _GNU_SOURCE
+#include "ledger.h"
+
 #include "counters.h"
+#include "shim.h"
+#include "slice.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,8 +1,12 @@
 #include "limiter.h"
 
 #include "clock.h"
+#include "cuda_device.h"
 #include "meter.h"
+#include "real.h"
 #include "share.h"
+#include "shim.h"
+#include "slice.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,25 +16,25 @@
 #include <unistd.h>
 
 #define METERS 16
-#define LOOK_AGAIN INT64_C(20000)          /* ns: so often the driver is asked what has ended */
-#define PATIENCE INT64_C(1000000000)       /* ns: so long a launch waits for those before it */
-#define SHORT_NAP INT64_C(50000)           /* ns */
-#define LONG_NAP INT64_C(10000000)         /* ns: others of the session may use its share meanwhile */
+#define POLL_INTERVAL INT64_C(20000)       /* ns between questions to the driver about what has ended */
+#define PATIENCE INT64_C(1000000000)       /* ns that a launch waits for those before it */
+#define SHORT_SLEEP INT64_C(50000)         /* ns */
+#define LONG_SLEEP INT64_C(10000000)       /* ns: others of the session may use its share meanwhile */
 
 struct shared {
-    share paid;
-    char rest[64 - sizeof(share)]; /* of a cache line */
+    share_tat tat;
+    char padding[64 - sizeof(share_tat)]; /* to a cache line */
 };
 _Static_assert(sizeof(struct shared) * SLIPWAY_MAX_DEVICES <= SLIPWAY_LIMITER_SIZE, "the shares fit");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct meter meters[METERS];
 static struct shared *shares; /* one for each device of the slice, shared by the session's processes */
-static int (*context_current)(void **context);
-static int (*context_device)(int *device);
+static int (*get_current)(void **context);
+static int (*device_of_current)(int *device);
 
 /* A child cannot use its parent's contexts; it begins with none. */
-static void begin_anew(void)
+static void reset_in_child(void)
 {
     pthread_mutex_init(&lock, 0);
     memset(meters, 0, sizeof meters);
@@ -38,7 +42,7 @@ static void begin_anew(void)
 
 static void charge_time(int device, struct use use)
 {
-    share_charge(&shares[device].paid, slice()->device[device].sm_percent, use.ns, use.since);
+    share_charge(&shares[device].tat, slice()->device[device].sm_percent, use.ns, use.since);
 }
 
 static void close_meter(struct meter *meter)
@@ -47,12 +51,12 @@ static void close_meter(struct meter *meter)
     charge_time(device, meter_close(meter, clock_now()));
 }
 
-/* The process ends. This comes before the driver's own end, which was registered earlier; what still runs
- * is charged by the clock, so that a session of many short programs pays as well. */
-static void settle_at_exit(void)
+/* Runs before the driver's own exit handler, which was registered earlier. What still runs is charged by
+ * the clock, so that a session of many short programs is charged as well. */
+static void close_meters_at_exit(void)
 {
     if (pthread_mutex_trylock(&lock))
-        return; /* another thread launches to the last: not worth a hang */
+        return; /* another thread is still launching: not worth a hang */
     for (int index = 0; index < METERS; index++)
         if (meters[index].context)
             close_meter(&meters[index]);
@@ -76,10 +80,10 @@ static void attach(void)
     if (map == MAP_FAILED)
         end_process();
     close(file);
-    context_current = real_function("cuCtxGetCurrent");
-    context_device = real_function("cuCtxGetDevice");
-    pthread_atfork(0, 0, begin_anew);
-    atexit(settle_at_exit);
+    get_current = real_function("cuCtxGetCurrent");
+    device_of_current = real_function("cuCtxGetDevice");
+    pthread_atfork(0, 0, reset_in_child);
+    atexit(close_meters_at_exit);
     shares = (struct shared *)((char *)map + SLIPWAY_LIMITER_OFFSET);
 }
 
@@ -120,7 +124,7 @@ static struct meter *open_meter(void *context)
         meter = &meters[next++ % METERS];
         close_meter(meter);
     }
-    context_device(&cuda_device);
+    device_of_current(&cuda_device);
     meter->context = context;
     meter->cuda_device = cuda_device;
     meter->device = device;
@@ -131,7 +135,7 @@ static struct meter *open_meter(void *context)
 static struct meter *find_meter(void)
 {
     void *context = 0;
-    if (!context_current || context_current(&context) || !context)
+    if (!get_current || get_current(&context) || !context)
         return 0;
     for (int index = 0; index < METERS; index++)
         if (meters[index].context == context)
@@ -139,10 +143,10 @@ static struct meter *find_meter(void)
     return open_meter(context);
 }
 
-/* A part of `ns`, by chance. Two sessions with the same program would else fall into step: all
- * they launch would be charged double, since it would always run at the same time. What comes early
- * is paid for like the rest, only later. */
-static int64_t by_chance(int64_t ns)
+/* A random part of `ns`. Two sessions with the same program would otherwise synchronise: all that they
+ * launch would be charged double, since it would always run at the same time. What is launched early is
+ * charged like the rest, only later. */
+static int64_t random_part(int64_t ns)
 {
     static uint64_t state;
     if (!state)
@@ -153,58 +157,58 @@ static int64_t by_chance(int64_t ns)
     return ns / 1024 * (int64_t)(state % 1024);
 }
 
-static void look(struct meter *meter, int64_t now)
+static void poll_meter(struct meter *meter, int64_t now)
 {
     if (!meter->open)
         return;
-    struct use use = meter_look(meter, now);
+    struct use use = meter_poll(meter, now);
     charge_time(meter->device, use);
     if (use.ns)
-        meter->ahead = by_chance(use.ns * 100 / slice()->device[meter->device].sm_percent);
+        meter->ahead = random_part(use.ns * 100 / slice()->device[meter->device].sm_percent);
 }
 
-/* How long to nap before the next try, in ns; 0: the launch may go. `waited` counts naps that were not
- * for the share but for earlier work, which could itself be waiting for this launch: not for ever. */
-static int64_t nap_needed(struct meter *meter, int64_t now, int64_t *waited)
+/* How long to sleep before the next try, in ns; 0: the launch may go. `waited` sums up sleeps that were not
+ * for the share but for earlier work, which could itself be waiting for this launch, so it is bounded. */
+static int64_t sleep_needed(struct meter *meter, int64_t now, int64_t *waited)
 {
-    if (now - meter->looked > LOOK_AGAIN || meter->open == METER_OPEN)
-        look(meter, now);
-    int64_t wait = share_wait(&shares[meter->device].paid, now) - meter->ahead;
+    if (now - meter->polled > POLL_INTERVAL || meter->open == METER_OPEN)
+        poll_meter(meter, now);
+    int64_t wait = share_wait(&shares[meter->device].tat, now) - meter->ahead;
     if (wait > 0)
-        return wait < LONG_NAP ? wait : LONG_NAP;
+        return wait < LONG_SLEEP ? wait : LONG_SLEEP;
     if (!meter_crowded(meter, now))
         return 0;
     if (*waited >= PATIENCE) {
         meter_give_up(meter);
         return 0;
     }
-    *waited += SHORT_NAP;
-    return SHORT_NAP;
+    *waited += SHORT_SLEEP;
+    return SHORT_SLEEP;
 }
 
-/* The lock is open during the nap. */
-static void nap_unlocked(int64_t ns)
+/* The lock is released meanwhile. */
+static void sleep_unlocked(int64_t ns)
 {
     pthread_mutex_unlock(&lock);
-    clock_nap(ns);
+    clock_sleep(ns);
     pthread_mutex_lock(&lock);
 }
 
 void launch_begin(struct launch *launch, void *stream, uintptr_t work)
 {
-    int64_t nap, waited = 0;
+    int64_t pause, waited = 0;
     launch->meter = 0;
     if (!is_needed() || meter_capturing(stream))
         return;
     pthread_mutex_lock(&lock);
     for (struct meter *meter; (meter = find_meter());) {
         int64_t now = clock_now();
-        if (!(nap = nap_needed(meter, now, &waited))) {
+        if (!(pause = sleep_needed(meter, now, &waited))) {
             *launch = (struct launch){.meter = meter, .stream = stream, .begun = now};
             launch->bracket = meter_begin(meter, stream, work, now);
             break;
         }
-        nap_unlocked(nap);
+        sleep_unlocked(pause);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -231,21 +235,18 @@ void launch_end(struct launch *launch, int result)
         measure_by_clock(launch);
 }
 
-/* The calling thread has waited for the GPU. Without this look, what a program did last would be seen
- * at its next launch, or never. */
-void limiter_look(void)
+void limiter_poll(void)
 {
     if (!is_needed())
         return;
     pthread_mutex_lock(&lock);
     struct meter *meter = find_meter();
     if (meter)
-        look(meter, clock_now());
+        poll_meter(meter, clock_now());
     pthread_mutex_unlock(&lock);
 }
 
-/* A context of this GPU is about to end, and its events with it. Others of it begin anew as well. What
- * is on its way is waited for, as ending contexts would else be a way not to be measured. */
+/* Other contexts of the GPU begin anew as well. */
 void limiter_forget(int cuda_device)
 {
     if (!is_needed())
@@ -255,13 +256,13 @@ void limiter_forget(int cuda_device)
         struct meter *meter = &meters[index];
         int64_t waited = 0;
         while (meter->context && meter->cuda_device == cuda_device) {
-            look(meter, clock_now());
+            poll_meter(meter, clock_now());
             if (!meter->open || waited >= PATIENCE) {
                 close_meter(meter);
                 break;
             }
-            nap_unlocked(SHORT_NAP);
-            waited += SHORT_NAP;
+            sleep_unlocked(SHORT_SLEEP);
+            waited += SHORT_SLEEP;
         }
     }
     pthread_mutex_unlock(&lock);

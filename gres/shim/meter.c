@@ -1,6 +1,6 @@
 #include "meter.h"
 
-#include "shim.h"
+#include "real.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -168,9 +168,9 @@ static int64_t between(void *start, void *end)
     return cuda.elapsed(&ms, start, end) ? 0 : (int64_t)((double)ms * 1e6);
 }
 
-/* Streams run side by side, and no moment may be charged twice: only what lies behind the latest end
- * seen so far is new. */
-static int64_t settle(struct meter *meter, struct bracket *bracket)
+/* Streams run concurrently, and no moment may be charged twice: only what lies after the latest end seen
+ * so far is new. */
+static int64_t uncounted_time(struct meter *meter, struct bracket *bracket)
 {
     int64_t took = between(bracket->start, bracket->end);
     if (bracket->expected < 0) /* the first launch loads the code first, and the GPU is idle meanwhile */
@@ -185,7 +185,7 @@ static int64_t settle(struct meter *meter, struct bracket *bracket)
     return (beyond < took ? beyond : took) * bracket->weight;
 }
 
-struct use meter_look(struct meter *meter, int64_t now)
+struct use meter_poll(struct meter *meter, int64_t now)
 {
     struct use use = {0, now};
     int mode = relax();
@@ -193,7 +193,7 @@ struct use meter_look(struct meter *meter, int64_t now)
         struct bracket *bracket = &meter->bracket[meter->order[place]];
         int answer = bracket->state == BRACKET_BEGUN ? NOT_READY : cuda.query(bracket->end);
         if (answer != NOT_READY) {
-            use.ns += answer ? 0 : settle(meter, bracket);
+            use.ns += answer ? 0 : uncounted_time(meter, bracket);
             use.since = bracket->begun < use.since ? bracket->begun : use.since;
             free_bracket(meter, place);
         } else if (bracket->given_up) {
@@ -203,7 +203,7 @@ struct use meter_look(struct meter *meter, int64_t now)
         }
     }
     restore(mode);
-    meter->looked = now;
+    meter->polled = now;
     return use;
 }
 
@@ -245,7 +245,7 @@ static void destroy(void *event)
 
 struct use meter_close(struct meter *meter, int64_t now)
 {
-    struct use use = meter_look(meter, now);
+    struct use use = meter_poll(meter, now);
     if (meter->open) {
         int64_t begun = meter->bracket[meter->order[0]].begun;
         use.ns += now - begun;

@@ -30,8 +30,8 @@ struct meter {
     int device;     /* index in slice() */
     void *last;     /* the event at the latest end that was measured */
     void *stream;   /* of the launch before */
-    int64_t looked;
-    int64_t ahead;  /* ns: so long before its use is paid for the next launch may go (limiter.c) */
+    int64_t polled;
+    int64_t ahead;  /* ns by which the next launch may precede the share's arrival time (limiter.c) */
     int open;
     unsigned char order[METER_OPEN]; /* numbers of open brackets, oldest first */
     struct bracket bracket[METER_OPEN];
@@ -46,12 +46,12 @@ int meter_begin(struct meter *meter, void *stream, uintptr_t work, int64_t now);
 /* Ends it; METER_FAILED when that cannot be. A launch that was refused is not measured. */
 int meter_end(struct meter *meter, int number, void *stream, int refused, int64_t now);
 
-/* The GPU time of what has ended since the last look. */
+/* The GPU time of what has ended since the last poll. */
 struct use {
     int64_t ns;
     int64_t since; /* it was launched at this time or later */
 };
-struct use meter_look(struct meter *meter, int64_t now);
+struct use meter_poll(struct meter *meter, int64_t now);
 /* Is so much on its way that the next launch should wait? */
 int meter_crowded(const struct meter *meter, int64_t now);
 /* Some work does not end, perhaps because it waits for the next launch: no longer wait for it. */

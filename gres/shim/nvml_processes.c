@@ -1,5 +1,9 @@
 /* Who uses a GPU: of a session's part only its own processes. */
-#include "nvml_shim.h"
+#include "nvml_processes.h"
+
+#include "ledger.h"
+#include "nvml_devices.h"
+#include "nvml_wrap.h"
 
 typedef nvmlReturn_t running(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v2_t *infos);
 
@@ -24,10 +28,10 @@ static int ask_driver(int kind, nvmlDevice_t device, nvmlProcessInfo_v2_t *infos
 
 /* --- whose ------------------------------------------------------------------------------------------ */
 
-int nvml_is_own(int part, unsigned int pid)
+int nvml_is_own(int slice_index, unsigned int pid)
 {
     struct ledger_process counted[NVML_MOST];
-    for (int index = ledger_processes(part, counted, NVML_MOST) - 1; index >= 0; index--)
+    for (int index = ledger_processes(slice_index, counted, NVML_MOST) - 1; index >= 0; index--)
         if (pid && counted[index].pid == (pid_t)pid)
             return 1;
     return 0;
@@ -43,12 +47,12 @@ static nvmlBytes by_driver(const nvmlProcessInfo_v2_t *infos, int count, pid_t p
     return 0;
 }
 
-int nvml_own_processes(nvmlDevice_t device, int part, struct nvml_process *found)
+int nvml_own_processes(nvmlDevice_t device, int slice_index, struct nvml_process *found)
 {
     struct ledger_process counted[NVML_MOST];
     nvmlProcessInfo_v2_t infos[NVML_MOST];
     const int known = ask_driver(COMPUTE, device, infos);
-    const int all = ledger_processes(part, counted, NVML_MOST);
+    const int all = ledger_processes(slice_index, counted, NVML_MOST);
     int number = 0;
     for (int index = 0; index < all; index++) {
         const nvmlBytes seen = counted[index].pid ? by_driver(infos, known, counted[index].pid) : 0;
@@ -60,14 +64,14 @@ int nvml_own_processes(nvmlDevice_t device, int part, struct nvml_process *found
 }
 
 /* All that compute come from the ledger; the other kinds are the driver's lists without strangers. */
-static int own_of_kind(int kind, nvmlDevice_t device, int part, struct nvml_process *found)
+static int own_of_kind(int kind, nvmlDevice_t device, int slice_index, struct nvml_process *found)
 {
     nvmlProcessInfo_v2_t infos[NVML_MOST];
     int number = 0;
     if (kind == COMPUTE)
-        return nvml_own_processes(device, part, found);
+        return nvml_own_processes(device, slice_index, found);
     for (int index = ask_driver(kind, device, infos) - 1; index >= 0; index--)
-        if (nvml_is_own(part, infos[index].pid))
+        if (nvml_is_own(slice_index, infos[index].pid))
             found[number++] = (struct nvml_process){infos[index].pid, infos[index].usedGpuMemory};
     return number;
 }
@@ -82,11 +86,11 @@ static nvmlReturn_t fits(int number, unsigned int *count, const void *room)
 
 /* --- the lists -------------------------------------------------------------------------------------- */
 
-static nvmlReturn_t list_v2(int kind, nvmlDevice_t device, int part, unsigned int *count,
+static nvmlReturn_t list_v2(int kind, nvmlDevice_t device, int slice_index, unsigned int *count,
                             nvmlProcessInfo_v2_t *infos)
 {
     struct nvml_process own[NVML_MOST];
-    const int number = own_of_kind(kind, device, part, own);
+    const int number = own_of_kind(kind, device, slice_index, own);
     nvmlReturn_t answer = fits(number, count, infos);
     for (int index = 0; !answer && index < number; index++)
         infos[index] = (nvmlProcessInfo_v2_t){own[index].pid, own[index].bytes, NVML_NO_INSTANCE,
@@ -94,24 +98,24 @@ static nvmlReturn_t list_v2(int kind, nvmlDevice_t device, int part, unsigned in
     return answer;
 }
 
-static nvmlReturn_t list_v1(int kind, nvmlDevice_t device, int part, unsigned int *count,
+static nvmlReturn_t list_v1(int kind, nvmlDevice_t device, int slice_index, unsigned int *count,
                             nvmlProcessInfo_v1_t *infos)
 {
     struct nvml_process own[NVML_MOST];
-    const int number = own_of_kind(kind, device, part, own);
+    const int number = own_of_kind(kind, device, slice_index, own);
     nvmlReturn_t answer = fits(number, count, infos);
     for (int index = 0; !answer && index < number; index++)
         infos[index] = (nvmlProcessInfo_v1_t){own[index].pid, own[index].bytes};
     return answer;
 }
 
-/* The driver judges the arguments, where they are not a part's. */
+/* The driver judges the arguments where the session has no part of the GPU. */
 #define LIST(name, kind, info, form)                                                                \
     WRAP(name, nvmlDevice_t device, unsigned int *count, info *infos)                               \
     {                                                                                               \
-        const int part = count ? nvml_part(device) : -1;                                            \
-        return part < 0 ? real_##name(device, count, infos)                                         \
-                        : form(kind, device, part, count, infos);                                   \
+        const int slice_index = count ? nvml_slice_index(device) : -1;                              \
+        return slice_index < 0 ? real_##name(device, count, infos)                                  \
+                               : form(kind, device, slice_index, count, infos);                     \
     }
 
 LIST(nvmlDeviceGetComputeRunningProcesses, COMPUTE, nvmlProcessInfo_v1_t, list_v1)
@@ -128,15 +132,15 @@ LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, MPS, nvmlProcessInfo_v2_t, list
 WRAP(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device, nvmlProcessDetailList_v1_t *list)
 {
     struct nvml_process own[NVML_MOST];
-    const int part = list ? nvml_part(device) : -1;
-    if (part < 0)
+    const int slice_index = list ? nvml_slice_index(device) : -1;
+    if (slice_index < 0)
         return real_nvmlDeviceGetRunningProcessDetailList(device, list);
     nvmlProcessDetailList_v1_t asked = {.version = list->version, .mode = list->mode};
     nvmlReturn_t answer = real_nvmlDeviceGetRunningProcessDetailList(device, &asked);
     if (answer && answer != NVML_ERROR_INSUFFICIENT_SIZE)
         return answer;
     const int number =
-        list->mode < KINDS ? own_of_kind((int)list->mode, device, part, own) : 0;
+        list->mode < KINDS ? own_of_kind((int)list->mode, device, slice_index, own) : 0;
     answer = fits(number, &list->numProcArrayEntries, list->procArray);
     for (int index = 0; !answer && index < number; index++)
         list->procArray[index] = (nvmlProcessDetail_v1_t){
@@ -144,7 +148,7 @@ WRAP(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device, nvmlProcessDeta
     return answer;
 }
 
-const struct hook nvml_process_hooks[] = {
+HOOKS(
     {"nvmlDeviceGetComputeRunningProcesses_v3", NULL, (void **)&real_compute_v3},
     {"nvmlDeviceGetComputeRunningProcesses_v2", NULL, (void **)&real_compute_v2},
     {"nvmlDeviceGetGraphicsRunningProcesses_v3", NULL, (void **)&real_graphics_v3},
@@ -160,6 +164,4 @@ const struct hook nvml_process_hooks[] = {
     HOOK(nvmlDeviceGetMPSComputeRunningProcesses),
     HOOK(nvmlDeviceGetMPSComputeRunningProcesses_v2),
     HOOK(nvmlDeviceGetMPSComputeRunningProcesses_v3),
-    HOOK(nvmlDeviceGetRunningProcessDetailList),
-    HOOKS_END,
-};
+    HOOK(nvmlDeviceGetRunningProcessDetailList))

@@ -2,14 +2,17 @@
  * 100. A session that uses all that it was given shows 100 %, as it would on a GPU of its own; what its
  * neighbours do is not shown. The memory's, encoder's and decoder's figures are left as they are, since
  * nobody has a share of those. */
-#include "nvml_shim.h"
+#include "nvml_devices.h"
+#include "nvml_processes.h"
+#include "nvml_wrap.h"
+#include "slice.h"
 
 #include <stdlib.h>
 
-static unsigned int of_part(unsigned int percent, int part)
+static unsigned int of_share(unsigned int percent, int slice_index)
 {
     const unsigned int scaled =
-        percent * 100 / (unsigned int)slice()->device[part].sm_percent;
+        percent * 100 / (unsigned int)slice()->device[slice_index].sm_percent;
     return scaled < 100 ? scaled : 100;
 }
 
@@ -32,24 +35,26 @@ static nvmlReturn_t all_samples(nvmlDevice_t device, nvmlProcessUtilizationSampl
     return *samples ? real_samples(device, *samples, count, since) : NVML_ERROR_MEMORY;
 }
 
-static unsigned int keep_own(nvmlProcessUtilizationSample_t *samples, unsigned int count, int part)
+static unsigned int keep_own(nvmlProcessUtilizationSample_t *samples, unsigned int count,
+                             int slice_index)
 {
     unsigned int kept = 0;
     for (unsigned int index = 0; index < count; index++)
-        if (nvml_is_own(part, samples[index].pid)) {
+        if (nvml_is_own(slice_index, samples[index].pid)) {
             samples[kept] = samples[index];
-            samples[kept].smUtil = of_part(samples[kept].smUtil, part);
+            samples[kept].smUtil = of_share(samples[kept].smUtil, slice_index);
             kept++;
         }
     return kept;
 }
 
-static nvmlReturn_t own_samples(nvmlDevice_t device, int part, nvmlProcessUtilizationSample_t **samples,
-                                unsigned int *count, unsigned long long since)
+static nvmlReturn_t own_samples(nvmlDevice_t device, int slice_index,
+                                nvmlProcessUtilizationSample_t **samples, unsigned int *count,
+                                unsigned long long since)
 {
     nvmlReturn_t answer = all_samples(device, samples, count, since);
     if (!answer)
-        *count = keep_own(*samples, *count, part);
+        *count = keep_own(*samples, *count, slice_index);
     return !answer && !*count ? NVML_ERROR_NOT_FOUND : answer;
 }
 
@@ -58,10 +63,10 @@ WRAP(nvmlDeviceGetProcessUtilization, nvmlDevice_t device, nvmlProcessUtilizatio
 {
     nvmlProcessUtilizationSample_t *own;
     unsigned int number;
-    const int part = count ? nvml_part(device) : -1;
-    if (part < 0)
+    const int slice_index = count ? nvml_slice_index(device) : -1;
+    if (slice_index < 0)
         return real_nvmlDeviceGetProcessUtilization(device, samples, count, since);
-    nvmlReturn_t answer = own_samples(device, part, &own, &number, since);
+    nvmlReturn_t answer = own_samples(device, slice_index, &own, &number, since);
     if (!answer && (!samples || *count < number))
         answer = NVML_ERROR_INSUFFICIENT_SIZE;
     for (unsigned int index = 0; !answer && index < number; index++)
@@ -78,15 +83,15 @@ WRAP(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t device,
 {
     nvmlProcessUtilizationSample_t *own;
     unsigned int number;
-    const int part = list ? nvml_part(device) : -1;
-    if (part < 0)
+    const int slice_index = list ? nvml_slice_index(device) : -1;
+    if (slice_index < 0)
         return real_nvmlDeviceGetProcessesUtilizationInfo(device, list);
     nvmlProcessesUtilizationInfo_v1_t asked = {.version = list->version,
                                                .lastSeenTimeStamp = list->lastSeenTimeStamp};
     nvmlReturn_t answer = real_nvmlDeviceGetProcessesUtilizationInfo(device, &asked);
     if (answer && answer != NVML_ERROR_INSUFFICIENT_SIZE)
         return answer; /* a version that this driver does not know, or nothing since then */
-    answer = own_samples(device, part, &own, &number, list->lastSeenTimeStamp);
+    answer = own_samples(device, slice_index, &own, &number, list->lastSeenTimeStamp);
     if (!answer && (!list->procUtilArray || list->processSamplesCount < number))
         answer = NVML_ERROR_INSUFFICIENT_SIZE;
     for (unsigned int index = 0; !answer && index < number; index++)
@@ -134,13 +139,13 @@ WRAP(nvmlDeviceGetUtilizationRates, nvmlDevice_t device, nvmlUtilization_t *rate
     unsigned int count;
     nvmlUtilization_t whole;
     nvmlReturn_t answer = real_nvmlDeviceGetUtilizationRates(device, rates ? &whole : NULL);
-    const int part = answer ? -1 : nvml_part(device);
-    if (answer || part < 0) {
+    const int slice_index = answer ? -1 : nvml_slice_index(device);
+    if (answer || slice_index < 0) {
         if (!answer)
             *rates = whole;
         return answer;
     }
-    answer = own_samples(device, part, &own, &count, 0);
+    answer = own_samples(device, slice_index, &own, &count, 0);
     if (!answer) {
         const struct sums sums = newest(own, count);
         *rates = (nvmlUtilization_t){capped(sums.gpu), capped(sums.memory)};
@@ -152,10 +157,8 @@ WRAP(nvmlDeviceGetUtilizationRates, nvmlDevice_t device, nvmlUtilization_t *rate
     return answer;
 }
 
-const struct hook nvml_utilization_hooks[] = {
+HOOKS(
     {"nvmlDeviceGetProcessUtilization", NULL, (void **)&real_samples},
     HOOK(nvmlDeviceGetProcessUtilization),
     HOOK(nvmlDeviceGetProcessesUtilizationInfo),
-    HOOK(nvmlDeviceGetUtilizationRates),
-    HOOKS_END,
-};
+    HOOK(nvmlDeviceGetUtilizationRates))

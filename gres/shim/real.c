@@ -1,4 +1,6 @@
 /* Finds the functions of the real library, which the dynamic linker has loaded already. */
+#include "real.h"
+
 #include "shim.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,4 @@
-/* Reads what root decided (SLIPWAY_SLICE, see shim.h). */
-#include "shim.h"
+#include "slice.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

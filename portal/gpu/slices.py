@@ -1,6 +1,6 @@
 """A job's slice: decided from what Slurm granted, and kept in a folder for the whole job.
 
-JOBS/<job id>/slice       what the job may use (gres/shim/shim.h has the format)
+JOBS/<job id>/slice       what the job may use (gres/shim/slice.h has the format)
 JOBS/<job id>/counters    the shim's, owned by the job's user: a link into `room`
 JOBS/<job id>/room/       a file system of the counters' size (memory.py), all that a user can fill
 JOBS/<job id>/driver/     the session mounts the real driver's libraries here

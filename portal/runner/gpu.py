@@ -1,6 +1,6 @@
 """The session's share of a GPU: our libraries in the place of the driver's, checked before use.
 
-Root's helper on the node has written what the job may have (gres/shim/shim.h); the job's script
+Root's helper on the node has written what the job may have (gres/shim/slice.h); the job's script
 shows that folder at PLACE. The driver's own libraries move to PLACE/driver, where ours find them,
 and ours take their places, so whichever way a program looks for the driver, it finds ours.
 """

@@ -291,26 +291,37 @@ def parse_minutes(text: str) -> int | None:
 
 
 def expand_nodes(text: str) -> tuple[str, ...]:
-    """The nodes of a list such as "n[01-03,7],login1"; () for none."""
+    """The nodes of a list such as "n[01-03,7],login1"; () for none.
+
+    Raises UnexpectedOutput for anything else, also for several brackets in one name.
+    """
     if text in ("", "(null)", "None assigned", "n/a"):
         return ()
     nodes: list[str] = []
-    for part in re.findall(r"[^,\[\]]+(?:\[[^\]]*\][^,\[\]]*)?", text):
-        nodes.extend(_expand(part))
+    for part in re.split(r",(?![^\[]*\])", text):
+        match = _NODES.fullmatch(part)
+        if match is None:
+            raise UnexpectedOutput(f"unreadable node list {text!r}")
+        nodes.extend(_expand(match, text))
     return tuple(nodes)
 
 
-def _expand(part: str) -> Iterable[str]:
-    match = re.fullmatch(r"([^\[]*)\[([^\]]*)\](.*)", part)
-    if match is None:
-        return [part]
-    prefix, ranges, suffix = match.groups()
-    return [f"{prefix}{number}{suffix}" for number in _numbers(ranges.split(","))]
+_NODES = re.compile(r"(?P<prefix>[\w.-]+)(?:\[(?P<ranges>[0-9,-]+)\](?P<suffix>[\w.-]*))?")
 
 
-def _numbers(ranges: Sequence[str]) -> Iterable[str]:
-    for item in ranges:
-        first, _, last = item.partition("-")
+def _expand(match: re.Match[str], text: str) -> Iterable[str]:
+    prefix, ranges, suffix = match.group("prefix", "ranges", "suffix")
+    if ranges is None:
+        return [prefix]
+    return [f"{prefix}{number}{suffix}" for number in _numbers(ranges, text)]
+
+
+def _numbers(ranges: str, text: str) -> Iterable[str]:
+    for item in ranges.split(","):
+        match = re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", item)
+        first, last = match.groups() if match else ("", None)
+        if not first or int(last or first) < int(first):
+            raise UnexpectedOutput(f"unreadable node list {text!r}")
         for number in range(int(first), int(last or first) + 1):
             yield f"{number:0{len(first)}}"
 

@@ -7,13 +7,14 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
 import paramiko
+from paramiko.auth_strategy import AuthSource, AuthStrategy, SourceResult
 
 from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.ssh.command import (
@@ -240,28 +241,52 @@ def _own_address(transport: paramiko.Transport) -> str:
     return str(transport.sock.getsockname()[0])
 
 
+class _AuthenticatedLater(AuthStrategy):
+    """Leaves authentication to the caller, who names the one method.
+
+    SSHClient's own order of methods would go on to an agent, key files and questions on stdin.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(ssh_config=paramiko.SSHConfig())
+
+    def get_sources(self) -> Iterator[AuthSource]:
+        """None of its own."""
+        return iter(())
+
+    def authenticate(self, transport: paramiko.Transport) -> list[SourceResult]:
+        """Nothing yet."""
+        return []
+
+
 def open_transport(settings: LoginSettings) -> paramiko.Transport:
-    """An encrypted connection to the login node whose host key is the known one."""
+    """An encrypted connection to the login node, not yet authenticated.
+
+    Raises SSHException unless the host key is one of those in `settings.known_hosts`, OSError or
+    EOFError where the connection fails.
+    """
+    client = paramiko.SSHClient()
+    client.set_missing_host_key_policy(paramiko.RejectPolicy())
+    client.load_host_keys(settings.known_hosts)
     sock = socket.create_connection((settings.host, settings.port), CONNECT_SECONDS)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    transport = paramiko.Transport(sock)
-    transport.banner_timeout = transport.auth_timeout = CONNECT_SECONDS
     try:
-        keys = paramiko.HostKeys(settings.known_hosts)
-        port = "" if settings.port == 22 else f":{settings.port}"
-        name = f"[{settings.host}]{port}" if port else settings.host
-        known = keys.lookup(name)
-        if known is None:
-            raise paramiko.SSHException(f"no host key for {name} in {settings.known_hosts}")
-        options = transport.get_security_options()
-        options.key_types = [kind for kind in options.key_types if kind in known.keys()]  # noqa: SIM118
-        transport.start_client(timeout=CONNECT_SECONDS)
-        remote = transport.get_remote_server_key()
-        if known.get(remote.get_name()) != remote:
-            raise paramiko.SSHException("the login node has another host key than the known one")
+        client.connect(
+            settings.host,
+            settings.port,
+            username="",  # not asked for before authentication, but looked up when it is None
+            sock=sock,
+            timeout=CONNECT_SECONDS,
+            banner_timeout=CONNECT_SECONDS,
+            auth_timeout=CONNECT_SECONDS,
+            auth_strategy=_AuthenticatedLater(),
+        )
+        transport = client.get_transport()
+        assert transport is not None  # noqa: S101  # connect() has made it
         transport.set_keepalive(30)
     except BaseException:
-        transport.close()
+        client.close()
+        sock.close()
         raise
     return transport
 

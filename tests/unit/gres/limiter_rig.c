@@ -1,5 +1,6 @@
 /* Programs for the limiter, on a GPU and a clock that are made up:
  *   limiter_rig SCENARIO [NUMBER]   prints lines of "name value". */
+#include "cuda_launch.h"
 #include "limiter.h"
 #include "made_up_gpu.h"
 
@@ -96,7 +97,7 @@ static void captured(void)
     capturing[3] = somebody_captures = 1;
     for (int count = 0; count < 1000; count++)
         launch(50000, 3);
-    printf("captured_events %lld\ncaptured_naps %lld\n", (long long)events, (long long)naps);
+    printf("captured_events %lld\ncaptured_sleeps %lld\n", (long long)events, (long long)sleeps);
     for (int count = 0; count < 1000; count++)
         launch(10, 4); /* another stream is measured meanwhile */
     capturing[3] = somebody_captures = 0;
@@ -117,7 +118,7 @@ static void debt(void)
 {
     launch(1000000, 0);
     now += 1000500 * US;
-    limiter_look();
+    limiter_poll();
     pid_t child = fork();
     if (!child) {
         int64_t began = now;
@@ -231,7 +232,7 @@ int main(int count, char **arguments)
     setvbuf(stdout, NULL, _IOLBF, 0);
     fill();
     play(arguments[1], count > 2 ? atoll(arguments[2]) : 0);
-    printf("events %lld\nwaits %lld\nnapped_ms %lld\n", (long long)events, (long long)waits,
-           (long long)(napped / MS));
+    printf("events %lld\nwaits %lld\nslept_ms %lld\n", (long long)events, (long long)waits,
+           (long long)(slept / MS));
     return 0;
 }

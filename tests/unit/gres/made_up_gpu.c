@@ -2,6 +2,10 @@
  * after the other, those of several streams side by side. */
 #include "made_up_gpu.h"
 
+#include "clock.h"
+#include "cuda_device.h"
+#include "cuda_graphs.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +19,7 @@ int64_t deepest;
 static int64_t stream_end[STREAMS];
 int capturing[STREAMS], somebody_captures, unmeasurable;
 static int capture_mode;
-int64_t naps, napped, events, waits, loading;
+int64_t sleeps, slept, events, waits, loading;
 static int64_t launches;
 static struct {
     int64_t start, end;
@@ -27,14 +31,14 @@ static char context;
 
 const struct slice *slice(void) { return &the_slice; }
 int current_device(void) { return 0; }
-int graph_memory_before(void *executable) { return executable ? 0 : CUDA_ERROR_OUT_OF_MEMORY; }
-void graph_memory_after(void *executable) { (void)executable; }
+CUresult graph_launch_prepare(CUgraphExec executable) { return executable ? 0 : CUDA_ERROR_OUT_OF_MEMORY; }
+void graph_launch_finish(CUgraphExec executable) { (void)executable; }
 int64_t clock_now(void) { return now; }
 
-void clock_nap(int64_t ns)
+void clock_sleep(int64_t ns)
 {
-    naps++;
-    napped += ns;
+    sleeps++;
+    slept += ns;
     now += ns + 55 * US; /* timers are late */
 }
 

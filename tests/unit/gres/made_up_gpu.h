@@ -3,7 +3,8 @@
 #ifndef MADE_UP_GPU_H
 #define MADE_UP_GPU_H
 
-#include "cuda_shim.h"
+#include "cuda_abi.h"
+#include "slice.h"
 
 #define US INT64_C(1000)
 #define MS (1000 * US)
@@ -19,7 +20,7 @@ extern int capturing[STREAMS], somebody_captures;
 extern int unmeasurable; /* the stream that events cannot be recorded in */
 extern struct slice the_slice;
 
-extern int64_t naps, napped, events, waits;
+extern int64_t sleeps, slept, events, waits;
 extern int64_t deepest; /* the most work that was ever on its way, in ns */
 
 void wrong(const char *what);

@@ -25,7 +25,7 @@ Play = Callable[..., dict[str, float]]
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("limiter")
     program = directory / "rig"
-    options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-include", "old_glibc.h"]
+    options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-include", "glibc_compat.h"]
     options += [f'-DSLIPWAY_DIRECTORY="{directory}"', "-I.", "-o", str(program)]
     made_up = [str(HERE / "limiter_rig.c"), str(HERE / "made_up_gpu.c")]
     subprocess.run(["gcc", *options, *OURS, *made_up], cwd=SHIM, check=True)
@@ -79,7 +79,7 @@ def test_the_list_of_gates_is_whole(play: Play) -> None:
 
 def test_captured_launches_are_free_and_their_graph_is_not(play: Play) -> None:
     seen = play("captured")
-    assert (seen["captured_events"], seen["captured_naps"]) == (0, 0)
+    assert (seen["captured_events"], seen["captured_sleeps"]) == (0, 0)
     assert seen["share"] == pytest.approx(25, abs=1)
 
 
@@ -87,16 +87,16 @@ def test_captured_launches_are_free_and_their_graph_is_not(play: Play) -> None:
 def test_without_a_limit_nothing_is_measured(play: Play, scenario: str) -> None:
     seen = play(scenario, 10)
     assert seen["share"] > 99
-    assert (seen["events"], seen["napped_ms"]) == (0, 0)
+    assert (seen["events"], seen["slept_ms"]) == (0, 0)
 
 
 def test_who_uses_less_than_the_share_never_waits(play: Play) -> None:
-    assert play("rare")["napped_ms"] == 0
+    assert play("rare")["slept_ms"] == 0
 
 
 def test_loading_a_kernel_s_code_is_not_charged(play: Play) -> None:
     """Most drivers load it at the first launch, while the GPU is idle: 5 ms for 0.1 ms of work."""
-    assert play("lazy")["napped_ms"] == 0
+    assert play("lazy")["slept_ms"] == 0
 
 
 def test_an_idle_hour_is_no_credit_for_later(play: Play) -> None:
@@ -116,7 +116,7 @@ def test_a_kernel_that_waits_for_a_later_one_does_not_hang(play: Play) -> None:
 
 
 def test_a_refused_launch_is_neither_measured_nor_charged(play: Play) -> None:
-    assert play("refused")["napped_ms"] == 0
+    assert play("refused")["slept_ms"] == 0
 
 
 def test_the_next_process_of_the_session_pays_for_the_last(play: Play) -> None:

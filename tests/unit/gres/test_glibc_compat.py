@@ -44,7 +44,7 @@ def test_functions_that_got_new_versions_are_taken_in_the_old_ones(tmp_path: Pat
             return stat(name, &found) + found.st_size + strtol(name, 0, 10) + (dlsym(0, name) != 0);
         }
     """
-    assert complaint(build(tmp_path, code, "-include", str(SHIM / "old_glibc.h"))) == ""
+    assert complaint(build(tmp_path, code, "-include", str(SHIM / "glibc_compat.h"))) == ""
 
 
 def test_a_newer_function_fails_the_build(tmp_path: Path) -> None:

@@ -1,20 +1,14 @@
-/* The session's GPUs and their memory, as nvidia-smi and others ask NVML for them. */
-#include "nvml_shim.h"
+/* Which GPUs the session has, as nvidia-smi and others ask NVML for them. */
+#include "nvml_devices.h"
+
+#include "nvml_wrap.h"
+#include "slice.h"
 
 #include <string.h>
 
 #define UUID_SIZE 96
 
 NEEDS(nvmlDeviceGetUUID, nvmlDevice_t device, char *text, unsigned int length);
-
-__attribute__((constructor)) static void find_real_functions(void)
-{
-    real_fill(nvml_device_hooks);
-    real_fill(nvml_process_hooks);
-    real_fill(nvml_utilization_hooks);
-}
-
-/* --- which GPUs ---------------------------------------------------------------------------------- */
 
 /* MIG devices are behind the handle of their GPU, so with them every GPU must be found. */
 static int has_mig(void)
@@ -33,7 +27,7 @@ static int is_ours(nvmlDevice_t device)
     return !real_nvmlDeviceGetUUID(device, uuid, sizeof uuid) && slice_find(uuid) >= 0;
 }
 
-int nvml_part(nvmlDevice_t device)
+int nvml_slice_index(nvmlDevice_t device)
 {
     char uuid[UUID_SIZE];
     if (real_nvmlDeviceGetUUID(device, uuid, sizeof uuid))
@@ -136,49 +130,7 @@ WRAP(nvmlDeviceGetHandleByPciBusId_v2, const char *bus, nvmlDevice_t *device)
     return only_ours(real_nvmlDeviceGetHandleByPciBusId_v2(bus, device), device);
 }
 
-/* --- memory -------------------------------------------------------------------------------------- */
-
-/* What is used is the ledger's sum, or the driver's for the session's processes where that is more. */
-static void narrow(nvmlDevice_t device, int part, nvmlMemory_t *memory)
-{
-    struct nvml_process own[NVML_MOST];
-    nvmlBytes processes = 0;
-    for (int index = nvml_own_processes(device, part, own) - 1; index >= 0; index--)
-        processes += own[index].bytes;
-    const nvmlBytes counted = ledger_used(part), most = slice()->device[part].memory;
-    memory->total = memory->total < most ? memory->total : most;
-    memory->used = processes > counted ? processes : counted;
-    if (memory->used > memory->total)
-        memory->used = memory->total;
-    memory->free = memory->total - memory->used;
-}
-
-WRAP(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *memory)
-{
-    nvmlReturn_t answer = real_nvmlDeviceGetMemoryInfo(device, memory);
-    const int part = answer ? -1 : nvml_part(device);
-    if (part >= 0)
-        narrow(device, part, memory);
-    return answer;
-}
-
-/* What the driver keeps for itself is no part of a slice. */
-WRAP(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memory)
-{
-    nvmlReturn_t answer = real_nvmlDeviceGetMemoryInfo_v2(device, memory);
-    const int part = answer ? -1 : nvml_part(device);
-    if (part >= 0) {
-        nvmlMemory_t seen = {.total = memory->total};
-        narrow(device, part, &seen);
-        memory->total = seen.total;
-        memory->reserved = 0;
-        memory->free = seen.free;
-        memory->used = seen.used;
-    }
-    return answer;
-}
-
-const struct hook nvml_device_hooks[] = {
+HOOKS(
     NEEDED(nvmlDeviceGetUUID),
     HOOK(nvmlDeviceGetCount_v2),
     HOOK(nvmlDeviceGetHandleByIndex_v2),
@@ -187,8 +139,4 @@ const struct hook nvml_device_hooks[] = {
     HOOK(nvmlDeviceGetHandleByUUIDV),
     HOOK(nvmlDeviceGetHandleBySerial),
     HOOK(nvmlDeviceGetHandleByPciBusId),
-    HOOK(nvmlDeviceGetHandleByPciBusId_v2),
-    HOOK(nvmlDeviceGetMemoryInfo),
-    HOOK(nvmlDeviceGetMemoryInfo_v2),
-    HOOKS_END,
-};
+    HOOK(nvmlDeviceGetHandleByPciBusId_v2))

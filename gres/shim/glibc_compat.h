@@ -5,8 +5,8 @@
  *
  * On AArch64 everything starts at 2.17, which is also what old containers of that architecture have.
  */
-#ifndef SLIPWAY_OLD_GLIBC_H
-#define SLIPWAY_OLD_GLIBC_H
+#ifndef SLIPWAY_GLIBC_COMPAT_H
+#define SLIPWAY_GLIBC_COMPAT_H
 
 #ifndef _GNU_SOURCE /* before the first header of the system; files may still say it themselves */
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
 /* How much memory a graph allocates. Its nodes are looked up when it is made executable, so that it is the
  * same however they came into it: by hand, by capture, by a graph within. */
-#include "cuda_needs.h"
+#include "cuda_graph_memory.h"
 
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ struct range {
 struct ranges {
     size_t count, room;
     struct range *list;
-    int failed; /* no memory to look into it */
+    int failed; /* no host memory to inspect the graph */
 };
 
 static void range_add(struct ranges *ranges, struct range range)
@@ -34,9 +34,9 @@ static void range_add(struct ranges *ranges, struct range range)
     ranges->list[ranges->count++] = range;
 }
 
-static void look_into_graph(struct ranges *ranges, CUgraph graph);
+static void inspect_graph(struct ranges *ranges, CUgraph graph);
 
-static void look_into_node(struct ranges *ranges, CUgraphNode node)
+static void inspect_node(struct ranges *ranges, CUgraphNode node)
 {
     int type;
     CUgraph child;
@@ -47,7 +47,7 @@ static void look_into_node(struct ranges *ranges, CUgraphNode node)
     if (real_cuGraphNodeGetType(node, &type))
         return;
     if (type == CU_GRAPH_NODE_TYPE_GRAPH && !real_cuGraphChildGraphNodeGetGraph(node, &child))
-        look_into_graph(ranges, child);
+        inspect_graph(ranges, child);
     if (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC || real_cuGraphMemAllocNodeGetParams(node, &params.known))
         return;
     if (params.known.poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
@@ -56,7 +56,7 @@ static void look_into_node(struct ranges *ranges, CUgraphNode node)
                                          .end = params.known.dptr + params.known.bytesize});
 }
 
-static void look_into_graph(struct ranges *ranges, CUgraph graph)
+static void inspect_graph(struct ranges *ranges, CUgraph graph)
 {
     size_t count = 0;
     if (real_cuGraphGetNodes(graph, NULL, &count) || !count)
@@ -67,7 +67,7 @@ static void look_into_graph(struct ranges *ranges, CUgraph graph)
         return;
     if (!real_cuGraphGetNodes(graph, nodes, &count))
         for (size_t at = 0; at < count; at++)
-            look_into_node(ranges, nodes[at]);
+            inspect_node(ranges, nodes[at]);
     free(nodes);
 }
 
@@ -79,21 +79,22 @@ static int by_start(const void *one, const void *other)
     return first->start < second->start ? -1 : first->start > second->start;
 }
 
-static struct need *need_of(struct need **needs, CUdevice ordinal)
+/* The entry of a GPU, which is the first one of the list or a new one: ranges come sorted by GPU. */
+static struct graph_memory *entry_of(struct graph_memory **list, CUdevice ordinal)
 {
-    struct need *need = *needs;
-    if (need && need->ordinal == ordinal)
-        return need;
-    need = calloc(1, sizeof *need);
-    if (!need)
+    struct graph_memory *entry = *list;
+    if (entry && entry->ordinal == ordinal)
+        return entry;
+    entry = calloc(1, sizeof *entry);
+    if (!entry)
         return NULL;
-    need->ordinal = ordinal;
-    need->next = *needs;
-    return *needs = need;
+    entry->ordinal = ordinal;
+    entry->next = *list;
+    return *list = entry;
 }
 
 /* Nodes that are never in use together are given the same addresses: those count once. */
-static int add_up(struct ranges *ranges, struct need **needs)
+static int add_up(struct ranges *ranges, struct graph_memory **list)
 {
     uint64_t end = 0;
     qsort(ranges->list, ranges->count, sizeof *ranges->list, by_start);
@@ -104,37 +105,37 @@ static int add_up(struct ranges *ranges, struct need **needs)
         uint64_t start = range->start > end ? range->start : end;
         if (range->end <= start)
             continue;
-        struct need *need = need_of(needs, range->ordinal);
-        if (!need)
+        struct graph_memory *entry = entry_of(list, range->ordinal);
+        if (!entry)
             return -1;
-        need->bytes += range->end - start;
+        entry->bytes += range->end - start;
         end = range->end;
     }
     return 0;
 }
 
-void needs_free(struct need *need)
+void graph_memory_free(struct graph_memory *list)
 {
-    while (need) {
-        struct need *next = need->next;
-        free(need);
-        need = next;
+    while (list) {
+        struct graph_memory *next = list->next;
+        free(list);
+        list = next;
     }
 }
 
-CUresult needs_of(CUgraph graph, struct need **needs)
+CUresult graph_memory_of(CUgraph graph, struct graph_memory **list)
 {
     struct ranges ranges = {0};
-    *needs = NULL;
-    look_into_graph(&ranges, graph);
-    int failed = ranges.failed || (ranges.count && add_up(&ranges, needs));
+    *list = NULL;
+    inspect_graph(&ranges, graph);
+    int failed = ranges.failed || (ranges.count && add_up(&ranges, list));
     free(ranges.list);
     if (failed)
-        needs_free(*needs);
+        graph_memory_free(*list);
     return failed ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-const struct hook need_hooks[] = {
+const struct hook graph_memory_hooks[] = {
     NEEDED(cuGraphGetNodes),
     NEEDED(cuGraphNodeGetType),
     NEEDED(cuGraphMemAllocNodeGetParams),

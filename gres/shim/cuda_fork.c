@@ -1,0 +1,23 @@
+/* A forked child starts with no memory of its parent's; the ledger and the limiter have handlers of their
+ * own. */
+#include "cuda_allocations.h"
+#include "cuda_graphs.h"
+#include "cuda_guard.h"
+#include "cuda_pools.h"
+#include "cuda_vmm.h"
+
+#include <pthread.h>
+
+static void after_fork_in_child(void)
+{
+    guard_reset();
+    allocations_forget();
+    pools_forget();
+    tiles_forget();
+    graphs_forget();
+}
+
+__attribute__((constructor)) static void prepare(void)
+{
+    pthread_atfork(NULL, NULL, after_fork_in_child);
+}

@@ -1,0 +1,9 @@
+/* All ways to make a GPU compute. */
+#ifndef SLIPWAY_CUDA_LAUNCH_H
+#define SLIPWAY_CUDA_LAUNCH_H
+
+#include "real.h"
+
+extern const struct hook launch_hooks[];
+
+#endif

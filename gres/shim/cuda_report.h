@@ -1,0 +1,9 @@
+/* What the GPU seems to have. */
+#ifndef SLIPWAY_CUDA_REPORT_H
+#define SLIPWAY_CUDA_REPORT_H
+
+#include "real.h"
+
+extern const struct hook report_hooks[];
+
+#endif

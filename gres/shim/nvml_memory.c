@@ -1,0 +1,50 @@
+/* The memory of the session's GPUs, as nvidia-smi and others ask NVML for it. */
+#include "ledger.h"
+#include "nvml_devices.h"
+#include "nvml_processes.h"
+#include "nvml_wrap.h"
+#include "slice.h"
+
+/* What is used is the ledger's sum, or the driver's for the session's processes where that is more. */
+static void narrow(nvmlDevice_t device, int slice_index, nvmlMemory_t *memory)
+{
+    struct nvml_process own[NVML_MOST];
+    nvmlBytes processes = 0;
+    for (int index = nvml_own_processes(device, slice_index, own) - 1; index >= 0; index--)
+        processes += own[index].bytes;
+    const nvmlBytes counted = ledger_used(slice_index), most = slice()->device[slice_index].memory;
+    memory->total = memory->total < most ? memory->total : most;
+    memory->used = processes > counted ? processes : counted;
+    if (memory->used > memory->total)
+        memory->used = memory->total;
+    memory->free = memory->total - memory->used;
+}
+
+WRAP(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *memory)
+{
+    nvmlReturn_t answer = real_nvmlDeviceGetMemoryInfo(device, memory);
+    const int slice_index = answer ? -1 : nvml_slice_index(device);
+    if (slice_index >= 0)
+        narrow(device, slice_index, memory);
+    return answer;
+}
+
+/* What the driver keeps for itself is no part of a slice. */
+WRAP(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memory)
+{
+    nvmlReturn_t answer = real_nvmlDeviceGetMemoryInfo_v2(device, memory);
+    const int slice_index = answer ? -1 : nvml_slice_index(device);
+    if (slice_index >= 0) {
+        nvmlMemory_t seen = {.total = memory->total};
+        narrow(device, slice_index, &seen);
+        memory->total = seen.total;
+        memory->reserved = 0;
+        memory->free = seen.free;
+        memory->used = seen.used;
+    }
+    return answer;
+}
+
+HOOKS(
+    HOOK(nvmlDeviceGetMemoryInfo),
+    HOOK(nvmlDeviceGetMemoryInfo_v2))

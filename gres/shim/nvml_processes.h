@@ -1,0 +1,21 @@
+/* Who uses a GPU. */
+#ifndef SLIPWAY_NVML_PROCESSES_H
+#define SLIPWAY_NVML_PROCESSES_H
+
+#include "nvml_abi.h"
+
+#define NVML_MOST 1024 /* processes of a session on one GPU that can be shown */
+
+/* One process of the session, by the ledger and by the driver. */
+struct nvml_process {
+    unsigned int pid;
+    nvmlBytes bytes;
+};
+
+/* Fills in the session's processes on a GPU (NVML_MOST at most) and returns their number. Bytes are the
+ * ledger's, or the driver's where those are more: only the driver knows what contexts and code take. */
+int nvml_own_processes(nvmlDevice_t device, int slice_index, struct nvml_process *found);
+/* Whether the PID, as the driver reports it, is one of the session's. */
+int nvml_is_own(int slice_index, unsigned int pid);
+
+#endif
