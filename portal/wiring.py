@@ -24,8 +24,10 @@ from portal.config import Settings
 from portal.core.job.description import JobSettings
 from portal.services.admin.administration import Administration, caller_address
 from portal.services.apps.apps import Apps
+from portal.services.apps.gate import AppGate
 from portal.services.apps.origins import AppOrigins
 from portal.services.apps.proxy import ProxyRoutes
+from portal.services.apps.reports import AppReports
 from portal.services.apps.ssh import SshAccess
 from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
@@ -54,17 +56,21 @@ def wire(settings: Settings) -> Services:
         AdministrationTables(engine), store, now, settings.state.journal_days
     )
     origins = settings.web.origins
-    access = Apps(
+    proxy = ProxyRoutes(store, doors, HaproxyRoutes(settings.state.run), catalog)
+    app_starter = AppStarter(
+        doors, GatewayRunners(settings.state.ca_file("")), catalog, origins.url
+    )
+    app_reports = AppReports(doors, proxy, catalog, settings.slurm.admins.__contains__)
+    apps = Apps(
         sessions=store,
         store=doors,
-        ways=ProxyRoutes(store, doors, HaproxyRoutes(settings.state.run), catalog),
-        starts=AppStarter(doors, GatewayRunners(settings.state.ca_file("")), catalog, origins.url),
-        places=AppOrigins(doors, origins, administration.site_rules, settings.web.port_rules, now),
+        proxy=proxy,
+        starter=app_starter,
+        origins=AppOrigins(doors, origins, administration.site_rules, settings.web.port_rules, now),
         catalog=catalog,
-        rules=administration.site_rules,
-        is_admin=settings.slurm.admins.__contains__,
+        site_rules=administration.site_rules,
         clock=now,
-        note=administration.record,
+        record=administration.record,
     )
     directory = settings.sessions.directory
     files = HomeFiles(transport, directory, settings.sessions.storage)
@@ -80,7 +86,10 @@ def wire(settings: Settings) -> Services:
         ),
         files=files,
         certificates=authority,
-        access=access,
+        apps=apps,
+        app_reports=app_reports,
+        app_starter=app_starter,
+        proxy=proxy,
         resolve=resolve,
         catalog=catalog,
         clock=now,
@@ -96,13 +105,17 @@ def wire(settings: Settings) -> Services:
         admins=settings.slurm.admins,
         clock=now,
         note=administration.record,
-        shut=access.ways.revoke,
+        shut=proxy.revoke,
         address=caller_address.get,
     )
     return Services(
         settings=settings,
         sessions=sessions,
-        access=access,
+        apps=apps,
+        gate=AppGate(store, doors, proxy, catalog, now),
+        proxy=proxy,
+        app_starter=app_starter,
+        app_reports=app_reports,
         logins=logins,
         attempts=LoginAttempts(
             AttemptTables(engine), terms, now, administration.record, caller_address
@@ -112,11 +125,11 @@ def wire(settings: Settings) -> Services:
         folders=Storage(files, administration.record),
         presets=Presets(PresetTables(engine, sealer), now),
         administration=administration,
-        ssh=SshAccess(store, access, files, settings.web.ssh_host, administration.record),
+        ssh=SshAccess(store, apps, files, settings.web.ssh_host, administration.record),
         accounts=AccountWatch(
             accounts=LoginNodeAccounts(settings.login, authority, transport),
             logins=logins,
-            access=access,
+            apps=apps,
             sessions=store,
             clock=now,
             note=administration.record,

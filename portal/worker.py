@@ -74,9 +74,10 @@ class Worker:
             ),
             TaskThread(PeriodicTask("limits", slurm.limits_seconds, reconciler.read_limits)),
             TaskThread(
-                PeriodicTask("routes", 1.0, services.access.ways.restore),
-                PeriodicTask("shutting", 1.0, services.access.ways.retry_revocations),
-                PeriodicTask("compare", COMPARE_SECONDS, services.access.compare),
+                PeriodicTask("routes", 1.0, services.proxy.restore),
+                PeriodicTask("shutting", 1.0, services.proxy.retry_revocations),
+                PeriodicTask("abandoned", COMPARE_SECONDS, services.apps.close_abandoned),
+                PeriodicTask("compare", COMPARE_SECONDS, services.proxy.check_routes),
             ),
             TaskThread(PeriodicTask("accounts", LOOK_SECONDS, services.accounts.check)),
             TaskThread(PeriodicTask("idleness", MEASURE_SECONDS, idleness.cull)),

@@ -31,8 +31,10 @@ from portal.core.session.session import Session
 from portal.errors import OutcomeUnknown, Unavailable
 from portal.services.admin.administration import Administration, caller_address
 from portal.services.apps.apps import Apps
+from portal.services.apps.gate import AppGate
 from portal.services.apps.origins import AppOrigins
 from portal.services.apps.proxy import ProxyRoutes
+from portal.services.apps.reports import AppReports
 from portal.services.apps.ssh import SshAccess
 from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
@@ -479,9 +481,24 @@ class World:
         return self.services.sessions
 
     @property
-    def access(self) -> Apps:
-        """The doors."""
-        return self.services.access
+    def apps(self) -> Apps:
+        """Opening and closing apps."""
+        return self.services.apps
+
+    @property
+    def gate(self) -> AppGate:
+        """Browsers at apps' origins."""
+        return self.services.gate
+
+    @property
+    def proxy(self) -> ProxyRoutes:
+        """HAProxy's map."""
+        return self.services.proxy
+
+    @property
+    def reports(self) -> AppReports:
+        """What runners report."""
+        return self.services.app_reports
 
 
 def make_world(settings: Settings, routes: FakeRoutes | None = None) -> World:
@@ -498,19 +515,21 @@ def make_world(settings: Settings, routes: FakeRoutes | None = None) -> World:
     store, doors = SessionTables(engine, sealer), AccessTables(engine)
     administration = Administration(AdministrationTables(engine), store, clock)
     origins = settings.web.origins
-    access = Apps(
+    proxy = ProxyRoutes(store, doors, routes, lambda: CATALOG)
+    app_starter = AppStarter(doors, runners, lambda: CATALOG, origins.url)
+    app_reports = AppReports(doors, proxy, lambda: CATALOG, settings.slurm.admins.__contains__)
+    apps = Apps(
         sessions=store,
         store=doors,
-        ways=ProxyRoutes(store, doors, routes, lambda: CATALOG),
-        starts=AppStarter(doors, runners, lambda: CATALOG, origins.url),
-        places=AppOrigins(
+        proxy=proxy,
+        starter=app_starter,
+        origins=AppOrigins(
             doors, origins, administration.site_rules, settings.web.port_rules, clock
         ),
         catalog=lambda: CATALOG,
-        rules=administration.site_rules,
-        is_admin=settings.slurm.admins.__contains__,
+        site_rules=administration.site_rules,
         clock=clock,
-        note=administration.record,
+        record=administration.record,
     )
     files = HomeFiles(slurm, ".slipway", "storage")
     sessions = Sessions(
@@ -519,7 +538,10 @@ def make_world(settings: Settings, routes: FakeRoutes | None = None) -> World:
         scheduler=Slurm(slurm, "slipway", ".slipway", 20, settings.slurm.operator),
         files=files,
         certificates=FakeCertificates(),
-        access=access,
+        apps=apps,
+        app_reports=app_reports,
+        app_starter=app_starter,
+        proxy=proxy,
         resolve=lambda node: {"n1": "10.0.0.1", "n2": "10.0.0.2"}.get(node, "127.0.0.1"),
         catalog=lambda: CATALOG,
         clock=clock,
@@ -537,13 +559,17 @@ def make_world(settings: Settings, routes: FakeRoutes | None = None) -> World:
         admins=settings.slurm.admins,
         clock=clock,
         note=administration.record,
-        shut=access.ways.revoke,
+        shut=proxy.revoke,
         address=caller_address.get,
     )
     services = Services(
         settings=settings,
         sessions=sessions,
-        access=access,
+        apps=apps,
+        gate=AppGate(store, doors, proxy, lambda: CATALOG, clock),
+        proxy=proxy,
+        app_starter=app_starter,
+        app_reports=app_reports,
         logins=logins,
         attempts=LoginAttempts(
             AttemptTables(engine), terms, clock, administration.record, caller_address
@@ -553,11 +579,11 @@ def make_world(settings: Settings, routes: FakeRoutes | None = None) -> World:
         folders=Storage(files, administration.record),
         presets=Presets(PresetTables(engine, sealer), clock),
         administration=administration,
-        ssh=SshAccess(store, access, files, settings.web.ssh_host, administration.record),
+        ssh=SshAccess(store, apps, files, settings.web.ssh_host, administration.record),
         accounts=AccountWatch(
             accounts=accounts,
             logins=logins,
-            access=access,
+            apps=apps,
             sessions=store,
             clock=clock,
             note=administration.record,

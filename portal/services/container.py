@@ -8,7 +8,11 @@ from portal.config import Settings
 from portal.core.interfaces.systems import Authenticator, Clock
 from portal.services.admin.administration import Administration
 from portal.services.apps.apps import Apps
+from portal.services.apps.gate import AppGate
+from portal.services.apps.proxy import ProxyRoutes
+from portal.services.apps.reports import AppReports
 from portal.services.apps.ssh import SshAccess
+from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
@@ -23,7 +27,11 @@ class Services:
 
     settings: Settings
     sessions: Sessions
-    access: Apps
+    apps: Apps
+    gate: AppGate
+    proxy: ProxyRoutes
+    app_starter: AppStarter
+    app_reports: AppReports
     logins: Logins
     attempts: LoginAttempts
     authenticate: Authenticator

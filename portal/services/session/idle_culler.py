@@ -37,7 +37,7 @@ class IdleCuller:
         """Measure once; raises Unavailable, and changes nothing, when HAProxy does not answer."""
         now, rules = self._sessions.clock(), self._rules()
         before = self._status.measured()
-        measured = TrafficSample(now, self._sessions.access.ways.traffic())
+        measured = TrafficSample(now, self._sessions.proxy.traffic())
         running = {s.id: s for s in self._store.live() if s.state is State.RUNNING}
         used = used_sessions(running, before, measured, self._noise())
         news = [s for s in used if should_record_use(running[s], rules, now)]
@@ -77,4 +77,4 @@ class IdleCuller:
         self._sessions.cancel_again(changed)
         since = f"not used since {session.last_used:%Y-%m-%d %H:%M} UTC"
         self._note(SELF, "session.idle", session.id, f"{session.name} of {session.owner}: {since}")
-        self._sessions.access.close_session(session.id)
+        self._sessions.apps.close_session(session.id)

@@ -100,7 +100,7 @@ class Reconciler:
         changes = apply_report(session, report, self._clock())
         if was_requeued(session, report):
             # First, so that a crash in between repeats it: nobody is led to what is gone.
-            self._sessions.access.close_session(session.id)
+            self._sessions.apps.close_session(session.id)
         if changes:
             # Only from the state that was looked at: a call-back may have come in between.
             self._store.change(session.id, {session.state}, **changes)
@@ -169,7 +169,7 @@ class Reconciler:
             end_text=text,
         )
         if ended is not None:
-            self._sessions.access.close_session(session.id)
+            self._sessions.apps.close_session(session.id)
 
     def _accounting_may_lag(self, queued: JobReport | None) -> bool:
         """Whether to wait a moment for accounting, which alone knows who cancelled a job."""
@@ -179,7 +179,7 @@ class Reconciler:
     def _end(self, session: Session, report: JobReport) -> None:
         fresh = self._store.get(session.id) or session
         if self._store.change(session.id, LIVE, **apply_report(fresh, report, self._clock())):
-            self._sessions.access.close_session(session.id)
+            self._sessions.apps.close_session(session.id)
 
     # A crash between storing and submitting
 
@@ -215,7 +215,7 @@ class Reconciler:
         if changed is not None and changed.state is State.ENDING:
             self._sessions.cancel_again(changed)
         elif changed is not None and changed.state in OVER:
-            self._sessions.access.close_session(session.id)
+            self._sessions.apps.close_session(session.id)
 
     def _finish_unsubmitted(self, session: Session) -> None:
         self._store.change(
@@ -249,7 +249,7 @@ class Reconciler:
                 and session.ready
                 and (now - session.ready > ORDER_AGAIN)
             ):
-                self._later(session, "orders", self._sessions.access.starts.retry_pending, "/apps")
+                self._later(session, "orders", self._sessions.app_starter.retry_pending, "/apps")
 
     def prepare_requeued(self) -> None:
         """Make ready what sessions need that Slurm has put back into the queue."""

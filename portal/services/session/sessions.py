@@ -35,6 +35,9 @@ from portal.core.session.session import (
 from portal.errors import Conflict, Gone, NotFound, Unauthorized
 from portal.services.admin.administration import Administration
 from portal.services.apps.apps import Apps
+from portal.services.apps.proxy import ProxyRoutes
+from portal.services.apps.reports import AppReports
+from portal.services.apps.starter import AppStarter
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
 from portal.services.owner_queue import RunForOwner, run_now
@@ -94,7 +97,10 @@ class Sessions:
         scheduler: Scheduler,
         files: UserFiles,
         certificates: Certificates,
-        access: Apps,
+        apps: Apps,
+        app_reports: AppReports,
+        app_starter: AppStarter,
+        proxy: ProxyRoutes,
         resolve: Resolver,
         catalog: Callable[[], Catalog],
         clock: Clock,
@@ -107,7 +113,10 @@ class Sessions:
         self.status = status
         self.scheduler = scheduler
         self.files = files
-        self.access = access
+        self.apps = apps
+        self.app_starter = app_starter
+        self.proxy = proxy
+        self._app_reports = app_reports
         self.catalog = catalog
         self.clock = clock
         self.gpus = gpus
@@ -127,7 +136,7 @@ class Sessions:
             rules=rules,
             administration=administration,
             gpus=gpus,
-            shut=access.close_session,
+            shut=apps.close_session,
         )
         self._estimates = Estimates(scheduler, status, clock, self._launches.draft)
         self._tending = Lifecycle(
@@ -221,11 +230,11 @@ class Sessions:
             **NOT_WAITING,
             ready=session.ready or self.clock(),
             last_used=self.clock(),
-            apps=self.access.note_image(session, message.apps),
+            apps=self._app_reports.note_image(session, message.apps),
         )
         if changed is None:
             raise Gone("The session is over.")
-        return ReadyAnswer(certificate, self.access.starts.pending_starts(changed))
+        return ReadyAnswer(certificate, self.app_starter.pending_starts(changed))
 
     def _prove(self, session: Session, message: ReadyMessage) -> Changes:
         report = self._job_of(session, message)
@@ -268,7 +277,7 @@ class Sessions:
             **self._use(session, percent, usage, now),
         )
         for app, state in usage.apps.items():
-            self.access.note_app(session, app, state)
+            self._app_reports.note_app(session, app, state)
 
     def _use(
         self, session: Session, percent: float | None, usage: Usage, now: datetime
@@ -333,7 +342,7 @@ class Sessions:
         lines = [(session.id, _described(person, session)) for session in changed]
         self._administration.record_all(person.name, "session.end", lines)
         for session in changed:
-            self.access.close_session(session.id)
+            self.apps.close_session(session.id)
         return self.get_many(person, wanted)
 
     def give_up(self, session: Session) -> None:

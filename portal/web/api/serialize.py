@@ -22,7 +22,7 @@ def all_in_full(
     sessions: Sequence[Session], status: SlurmStatus | None = None
 ) -> list[dict[str, Any]]:
     """Sessions in the words of the REST API; however many, the database is asked once."""
-    access, origins = services().access, services().settings.web.origins
+    access, origins = services().apps, services().settings.web.origins
     status = status or services().sessions.status.slurm_status()
     now, rules = services().clock(), services().administration.site_rules()
     opened = _opened([session.id for session in sessions if session.state in LIVE])
@@ -44,6 +44,6 @@ def all_in_full(
 def _opened(live: Sequence[str]) -> defaultdict[str, list[OpenApp]]:
     """The open apps of these sessions; those that are over have none."""
     opened: defaultdict[str, list[OpenApp]] = defaultdict(list)
-    for app in services().access.opened_in(live) if live else ():
+    for app in services().apps.opened_in(live) if live else ():
         opened[app.session].append(app)
     return opened

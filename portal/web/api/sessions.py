@@ -126,7 +126,7 @@ def log(session_id: str) -> ResponseReturnValue:
 def open_app(session_id: str, app: str) -> ResponseReturnValue:
     """Start an app if need be; the address lets one browser in, once, within a minute."""
     wanted = read_model(AppRequest, optional=True).wish()
-    link = services().access.open_app(person(), session_id, app, wanted)
+    link = services().apps.open_app(person(), session_id, app, wanted)
     url = enter_url(link)
     return {
         "url": url,
@@ -147,5 +147,5 @@ def _port(url: str) -> int:
 def close_app(session_id: str, app: str) -> ResponseReturnValue:
     """Shut every way into the app; the app itself goes on."""
     read_nothing()
-    services().access.close_app(person(), session_id, app)
+    services().apps.close_app(person(), session_id, app)
     return "", 204

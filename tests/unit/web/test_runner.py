@@ -28,7 +28,7 @@ USAGE: dict[str, object] = {
 
 def test_ready_certifies_the_gateway_and_names_the_apps(world: World, launched: Launched) -> None:
     runner = launched()
-    world.access.open_app(ALICE, runner.session.id, "jupyterlab")
+    world.apps.open_app(ALICE, runner.session.id, "jupyterlab")
     answer = runner.ready()
     assert answer.status_code == 200
     assert answer.json is not None
@@ -52,22 +52,22 @@ def test_what_a_session_finds_in_its_image_is_remembered(
     session = world.store.get(runner.session.id)
     assert session is not None
     assert session.apps == ("terminal", "jupyterlab")
-    assert [spec.name for spec in world.access.offered(session)] == ["jupyterlab", "terminal"]
+    assert [spec.name for spec in world.apps.offered(session)] == ["jupyterlab", "terminal"]
     image = (session.environment, session.version)
     believed = {image: ("terminal", "jupyterlab")} if owner == "admin" else {}
     assert world.doors.image_apps() == believed
     with pytest.raises(NotFound):
-        world.access.open_app(Person(owner, owner == "admin", "a"), session.id, "notebook")
+        world.apps.open_app(Person(owner, owner == "admin", "a"), session.id, "notebook")
 
 
 def test_usage_and_apps_are_taken_in(world: World, launched: Launched) -> None:
     runner = launched()
-    world.access.open_app(ALICE, runner.session.id, "terminal")
+    world.apps.open_app(ALICE, runner.session.id, "terminal")
     runner.ready()
     assert runner("usage", USAGE | {"apps": {"terminal": "starting"}}).json == {}
     report = {"state": "failed", "message": "no", "log": "last words"}
     assert runner("apps/terminal", report).json == {}
-    (opened,) = world.access.opened(runner.session.id)
+    (opened,) = world.apps.opened(runner.session.id)
     assert (opened.state, opened.message, opened.log) == (AppState.FAILED, "no", "last words")
     session = world.store.get(runner.session.id)
     assert session is not None
@@ -76,12 +76,12 @@ def test_usage_and_apps_are_taken_in(world: World, launched: Launched) -> None:
 
 def test_what_an_app_says_of_itself_is_kept(world: World, launched: Launched) -> None:
     runner = launched()
-    world.access.open_app(ALICE, runner.session.id, "terminal")
+    world.apps.open_app(ALICE, runner.session.id, "terminal")
     runner.ready()
     # A heartbeat may come first, which says nothing of it.
     runner("usage", USAGE | {"apps": {"terminal": "ready"}})
     runner("apps/terminal", {"state": "ready", "details": "ssh-ed25519 AAAA"})
-    (opened,) = world.access.opened(runner.session.id)
+    (opened,) = world.apps.opened(runner.session.id)
     assert (opened.state, opened.details) == (AppState.READY, "ssh-ed25519 AAAA")
 
 

@@ -95,7 +95,7 @@ def app_launcher(
     error: InvalidRequest | None = None,
 ) -> AppLauncher:
     """The launcher of one's own session; `wrong` names the app whose form was refused."""
-    access, origins = services().access, services().settings.web.origins
+    access, origins = services().apps, services().settings.web.origins
     session = access.get_own(person, session_id)
     opened = {app.app: app for app in access.opened(session.id)}
     inside = access.in_use(session.id)

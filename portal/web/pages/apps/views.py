@@ -34,7 +34,7 @@ def _launcher(pad: AppLauncher, status: int = 200) -> Response:
 def open_app(session_id: str, app: str) -> ResponseReturnValue:
     """Start an app if need be, and go to its origin with a ticket."""
     try:
-        link = services().access.open_app(person(), session_id, app, to_options(request.form))
+        link = services().apps.open_app(person(), session_id, app, to_options(request.form))
     except InvalidRequest as error:
         values = request.form.to_dict()
         return _launcher(app_launcher(person(), session_id, app, values, error), error.status)
@@ -47,14 +47,14 @@ def open_app(session_id: str, app: str) -> ResponseReturnValue:
 @blueprint.post("/sessions/<session_id>/apps/<app>/private")
 def make_private(session_id: str, app: str) -> ResponseReturnValue:
     """Open an app to its owner alone again."""
-    services().access.make_private(person(), session_id, app)
+    services().apps.make_private(person(), session_id, app)
     return _done(session_id)
 
 
 @blueprint.post("/sessions/<session_id>/apps/<app>/close")
 def close_app(session_id: str, app: str) -> ResponseReturnValue:
     """Shut every way into an app."""
-    services().access.close_app(person(), session_id, app)
+    services().apps.close_app(person(), session_id, app)
     return _done(session_id)
 
 
@@ -71,7 +71,7 @@ def open_label(label: str) -> ResponseReturnValue:
     if request.headers.get("Sec-Fetch-Dest", "document") != "document":
         raise NotFound("There is nothing here.")
     try:
-        link = services().access.owner_link(person(), label)
+        link = services().apps.owner_link(person(), label)
     except NotFound:
         text = "Its session is over, or it is somebody else's."
         raise NotFound(f"There is no app at this address. {text}") from None

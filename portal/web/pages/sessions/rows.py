@@ -134,7 +134,7 @@ def session_views(
             session,
             data,
             catalog.image(session.environment, session.version),
-            services().access.offered(session),
+            services().apps.offered(session),
             session.owner == person.name,
         )
         for session, data in zip(sessions, all_in_full(sessions, status), strict=True)

@@ -164,7 +164,7 @@ def test_a_hidden_image_is_like_one_that_does_not_exist(world: World) -> None:
     assert hidden.value.text.replace("3.13", "9.99") == missing.value.text
     # The newest that she may see; and her running session keeps its apps.
     assert world.sessions.launch(ALICE, parse_launch(asked())).version == "3.12"
-    world.access.open_app(ALICE, running.id, "jupyterlab")
+    world.apps.open_app(ALICE, running.id, "jupyterlab")
     assert world.sessions.launch(ADMIN, parse_launch(asked())).version == "3.13"
     bob = Person("bob", False, "c")
     assert world.sessions.launch(bob, parse_launch(asked())).version == "3.13"
@@ -263,8 +263,8 @@ def test_the_journal_tells_what_people_did_and_never_a_secret(world: World) -> N
     request = parse_launch(asked(name="train", count=2, env={"TOKEN": SECRET}))
     sessions = world.sessions.launch_all(ALICE, request, "key")
     world.sessions.launch_all(ALICE, request, "key")  # the same again launches nothing
-    world.access.open_app(ALICE, sessions[0].id, "terminal")
-    world.access.close_app(ALICE, sessions[0].id, "terminal")
+    world.apps.open_app(ALICE, sessions[0].id, "terminal")
+    world.apps.close_app(ALICE, sessions[0].id, "terminal")
     world.sessions.stop(ADMIN, sessions[0].id)
     world.sessions.stop(ADMIN, sessions[0].id)  # it ends once
     world.sessions.stop(ALICE, sessions[1].id)

@@ -8,11 +8,11 @@ import pytest
 
 from portal.core.admin.audit import AuditFilter
 from portal.core.apps.access import AppOptions, AppState, public_key
-from portal.core.auth.person import Person, hash_secret
+from portal.core.auth.person import hash_secret
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, NotFound, StillOpen, Unauthorized
 from tests.fakes import World
-from tests.unit.services.apps.test_apps import enter
+from tests.unit.services.apps.test_apps import browser, enter
 from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
 
 PUBLIC = AppOptions(public=True)
@@ -26,8 +26,8 @@ def session(world: World) -> Session:
 
 def publish(world: World, session: Session) -> str:
     """Open the board to everybody; returns its key."""
-    link = world.access.open_app(ALICE, session.id, "board", PUBLIC)
-    world.access.note_app(session, "board", AppState.READY)
+    link = world.apps.open_app(ALICE, session.id, "board", PUBLIC)
+    world.reports.note_app(session, "board", AppState.READY)
     key = public_key(link.label)
     assert key in world.routes.map
     return key
@@ -35,7 +35,7 @@ def publish(world: World, session: Session) -> str:
 
 def board(world: World, session: Session) -> tuple[bool, bool]:
     """Whether the store says that it is public, and that it is still open."""
-    opened = next(app for app in world.access.opened(session.id) if app.app == "board")
+    opened = next(app for app in world.apps.opened(session.id) if app.app == "board")
     return opened.public_since is not None, opened.still_open
 
 
@@ -46,13 +46,13 @@ def test_still_open_is_said_until_it_is_not(world: World, session: Session, how:
     world.routes.deaf = True
     for _ in range(2):
         with pytest.raises(StillOpen, match="still open"):
-            getattr(world.access, how)(ALICE, session.id, "board")
+            getattr(world.apps, how)(ALICE, session.id, "board")
         assert board(world, session) == (False, True)
     assert key in world.routes.map
     with pytest.raises(StillOpen):
-        world.access.ways.retry_revocations()
+        world.proxy.retry_revocations()
     world.routes.deaf = False
-    world.access.ways.retry_revocations()
+    world.proxy.retry_revocations()
     assert key not in world.routes.map
     assert board(world, session) == (False, False)
 
@@ -62,7 +62,7 @@ def test_the_way_is_shut_whatever_the_store_says(world: World, session: Session)
     key = publish(world, session)
     world.doors.make_private(session.id, "board", world.clock())
     assert key in world.routes.map
-    world.access.make_private(ALICE, session.id, "board")
+    world.apps.make_private(ALICE, session.id, "board")
     assert key not in world.routes.map
 
 
@@ -71,10 +71,10 @@ def test_public_again_before_it_was_shut(world: World, session: Session) -> None
     key = publish(world, session)
     world.routes.deaf = True
     with pytest.raises(StillOpen):
-        world.access.make_private(ALICE, session.id, "board")
+        world.apps.make_private(ALICE, session.id, "board")
     world.routes.deaf = False
-    world.access.open_app(ALICE, session.id, "board", PUBLIC)
-    world.access.ways.retry_revocations()
+    world.apps.open_app(ALICE, session.id, "board", PUBLIC)
+    world.proxy.retry_revocations()
     assert key in world.routes.map
 
 
@@ -85,24 +85,24 @@ def test_map_and_store_become_one(world: World, session: Session) -> None:
     world.routes.map.clear()
     world.routes.map["10199.public"] = target
     world.routes.map["10198." + "0" * 64] = target
-    assert world.access.compare() == 3
+    assert world.proxy.check_routes() == 3
     assert world.routes.map == {key: target}
-    assert world.access.compare() == 0
+    assert world.proxy.check_routes() == 0
     world.routes.map[key] = "10.0.0.9@1@other"
-    assert world.access.compare() == 1
+    assert world.proxy.check_routes() == 1
     assert world.routes.map == {key: target}
 
 
 def test_a_session_that_is_over_leaves_nothing(world: World, session: Session) -> None:
     """M1: the portal ended after the session's end was stored, and before its apps were closed."""
     publish(world, session)
-    link = world.access.open_app(ALICE, session.id, "terminal")
+    link = world.apps.open_app(ALICE, session.id, "terminal")
     world.store.change(session.id, {State.RUNNING}, state=State.FINISHED)
-    world.access.compare()
+    world.apps.close_abandoned()
     assert world.routes.map == {}
-    assert world.access.opened(session.id) == []
+    assert world.apps.opened(session.id) == []
     with pytest.raises(Unauthorized):
-        world.access.enter(link.label, link.ticket)
+        world.gate.enter(link.label, link.ticket)
 
 
 def test_ending_does_not_wait_for_haproxy(world: World, session: Session) -> None:
@@ -110,9 +110,9 @@ def test_ending_does_not_wait_for_haproxy(world: World, session: Session) -> Non
     publish(world, session)
     world.routes.deaf = True
     world.sessions.stop(ALICE, session.id)
-    assert world.access.opened(session.id) == []
+    assert world.apps.opened(session.id) == []
     world.routes.deaf = False
-    world.access.ways.retry_revocations()
+    world.proxy.retry_revocations()
     assert world.routes.map == {}
 
 
@@ -121,30 +121,30 @@ def test_a_label_is_nobodys_while_a_way_to_it_is_open(world: World, session: Ses
     label = publish(world, session).partition(".")[0]
     world.routes.deaf = True
     with pytest.raises(StillOpen):
-        world.access.close_app(ALICE, session.id, "board")
+        world.apps.close_app(ALICE, session.id, "board")
     world.sessions.stop(ALICE, session.id)
     world.routes.deaf = False
     other = ready(world, world.sessions.launch(ALICE, REQUEST))
     wish = AppOptions(port=int(label))
-    assert world.access.open_app(ALICE, other.id, "terminal", wish).label != label
-    world.access.ways.retry_revocations()
+    assert world.apps.open_app(ALICE, other.id, "terminal", wish).label != label
+    world.proxy.retry_revocations()
     world.clock.pass_(seconds=11)
-    assert world.access.open_app(ALICE, other.id, "terminal", wish).label == label
+    assert world.apps.open_app(ALICE, other.id, "terminal", wish).label == label
 
 
 def test_a_ticket_is_its_owners_and_its_apps(world: World, session: Session) -> None:
     """C1: the port is another app's by now, and another person's."""
-    first = world.access.open_app(ALICE, session.id, "terminal", AppOptions(port=10005))
+    first = world.apps.open_app(ALICE, session.id, "terminal", AppOptions(port=10005))
     world.clock.pass_(seconds=11)
-    cookie = world.access.enter(first.label, first.ticket).cookie or ""
-    second = world.access.open_app(ALICE, session.id, "terminal")
-    world.access.open_app(ALICE, session.id, "terminal", AppOptions(port=10006))
-    now = world.access.open_app(ALICE, session.id, "any", AppOptions(port=10005))
+    cookie = world.gate.enter(first.label, first.ticket).cookie or ""
+    second = world.apps.open_app(ALICE, session.id, "terminal")
+    world.apps.open_app(ALICE, session.id, "terminal", AppOptions(port=10006))
+    now = world.apps.open_app(ALICE, session.id, "any", AppOptions(port=10005))
     assert now.label == first.label
     with pytest.raises(Unauthorized):
-        world.access.enter(second.label, second.ticket)
+        world.gate.enter(second.label, second.ticket)
     with pytest.raises(NotFound):
-        world.access.gate(now.label, cookie)
+        world.gate.gate(now.label, cookie)
     assert world.doors.at_origin(now.label, hash_secret(cookie)).grant is None  # type: ignore[union-attr]
 
 
@@ -154,32 +154,32 @@ def test_a_few_tickets_and_browsers(world: World, session: Session) -> None:
     for _ in range(20):
         keys.append(enter(world, ALICE, session.id, "terminal"))
         world.clock.pass_(seconds=1)
-    world.access.note_app(session, "terminal", AppState.READY)
+    world.reports.note_app(session, "terminal", AppState.READY)
     assert sorted(world.routes.map) == sorted(keys[-16:])
     enter(world, ALICE, session.id, "terminal")
     assert keys[4] not in world.routes.map
     links = []
     for _ in range(10):
-        links.append(world.access.open_app(ALICE, session.id, "terminal"))
+        links.append(world.apps.open_app(ALICE, session.id, "terminal"))
         world.clock.pass_(seconds=0.1)
     with pytest.raises(Unauthorized):
-        world.access.enter(links[0].label, links[0].ticket)
-    world.access.enter(links[-1].label, links[-1].ticket)
+        world.gate.enter(links[0].label, links[0].ticket)
+    world.gate.enter(links[-1].label, links[-1].ticket)
     entries, _ = world.services.administration.events(ADMIN, AuditFilter(), 500, None)
     before = len(entries)
     for _ in range(30):
-        world.access.open_app(ALICE, session.id, "terminal")
+        world.apps.open_app(ALICE, session.id, "terminal")
     after, _ = world.services.administration.events(ADMIN, AuditFilter(), 500, None)
     assert len(after) == before
 
 
 def test_of_many_moves_at_once_one_wins(world: World, session: Session) -> None:
     """B17: each answer has a ticket that is good, and is told where the app is."""
-    first = world.access.open_app(ALICE, session.id, "terminal")
+    first = world.apps.open_app(ALICE, session.id, "terminal")
     ports = [int(first.label), *(port for port in range(10010, 10016) if str(port) != first.label)]
 
     def move(port: int) -> tuple[str, str, str]:
-        link = world.access.open_app(ALICE, session.id, "terminal", AppOptions(port=port))
+        link = world.apps.open_app(ALICE, session.id, "terminal", AppOptions(port=port))
         return link.label, link.ticket, link.notice
 
     with ThreadPoolExecutor(8) as pool:
@@ -187,33 +187,33 @@ def test_of_many_moves_at_once_one_wins(world: World, session: Session) -> None:
     assert len({label for label, _, _ in moved}) == 1
     for port, (label, ticket, told) in zip(ports, moved, strict=True):
         assert bool(told) is (label != str(port)), told
-        world.access.enter(label, ticket)
+        world.gate.enter(label, ticket)
 
 
 def test_of_two_answers_at_once_one_wins(world: World, session: Session) -> None:
     """B17: the other one is told that what runs is not theirs."""
-    world.access.open_app(ALICE, session.id, "any", AppOptions(asked="first"))
-    opened = next(app for app in world.access.opened(session.id) if app.app == "any")
+    world.apps.open_app(ALICE, session.id, "any", AppOptions(asked="first"))
+    opened = next(app for app in world.apps.opened(session.id) if app.app == "any")
     assert world.doors.save_answer(opened, "second")
     assert not world.doors.save_answer(opened, "third")
-    assert next(a for a in world.access.opened(session.id) if a.app == "any").asked == "second"
+    assert next(a for a in world.apps.opened(session.id) if a.app == "any").asked == "second"
 
 
 def test_nobody_opens_what_is_over(world: World, session: Session) -> None:
     """C1: a click that began before the end and comes to the store after it."""
     world.sessions.stop(ALICE, session.id)
     with pytest.raises(Conflict, match="over"):
-        world.access._places.place(session, world.access.offered(session)[0], AppOptions(), None)
-    assert world.access.opened(session.id) == []
+        world.apps._origins.place(session, world.apps.offered(session)[0], AppOptions(), None)
+    assert world.apps.opened(session.id) == []
 
 
 def test_what_one_session_says_of_its_image_counts_for_it_alone(world: World) -> None:
     """M4: bob's token says that the image has one app only; an administrator's is believed."""
     his = world.sessions.launch(BOB, REQUEST)
-    assert world.access.note_image(his, ["board", "no-such-app", "board"]) == ("board",)
+    assert world.reports.note_image(his, ["board", "no-such-app", "board"]) == ("board",)
     assert world.doors.image_apps() == {}
     admins = world.sessions.launch(ADMIN, REQUEST)
-    assert world.access.note_image(admins, ["terminal"]) == ("terminal",)
+    assert world.reports.note_image(admins, ["terminal"]) == ("terminal",)
     assert world.doors.image_apps() == {("python", "3.13"): ("terminal",)}
 
 
@@ -223,21 +223,21 @@ def test_the_same_image_finds_its_port_again(world: World) -> None:
     for _ in range(3):
         session = ready(world, world.sessions.launch(ALICE, REQUEST))
         labels.append(
-            [world.access.open_app(ALICE, session.id, app).label for app in ("terminal", "any")]
+            [world.apps.open_app(ALICE, session.id, app).label for app in ("terminal", "any")]
         )
         world.sessions.stop(ALICE, session.id)
         other = ready(world, world.sessions.launch(BOB, REQUEST))
-        his = world.access.open_app(BOB, other.id, "terminal").label
+        his = world.apps.open_app(BOB, other.id, "terminal").label
         assert his not in {label for pair in labels for label in pair}
     assert len({terminal for terminal, _ in labels}) == 1
 
 
 def test_logging_out_ends_the_tickets_too(world: World, session: Session) -> None:
     """L10: those that this login was given, and no others."""
-    elsewhere = Person("alice", admin=False, login="phone")
-    mine = world.access.open_app(ALICE, session.id, "terminal")
-    other = world.access.open_app(elsewhere, session.id, "terminal")
-    world.access.close_login(ALICE.login)
+    desk, phone = browser(world), browser(world)
+    mine = world.apps.open_app(desk, session.id, "terminal")
+    other = world.apps.open_app(phone, session.id, "terminal")
+    world.services.logins.leave(desk)
     with pytest.raises(Unauthorized):
-        world.access.enter(mine.label, mine.ticket)
-    world.access.enter(other.label, other.ticket)
+        world.gate.enter(mine.label, mine.ticket)
+    world.gate.enter(other.label, other.ticket)

@@ -73,10 +73,10 @@ def last_used(world: World, session: Session) -> datetime:
 def test_an_unused_session_is_ended_and_says_why(world: World) -> None:
     rule(world)
     session = running(world)
-    world.access.open_app(ALICE, session.id, "terminal")
-    world.access.note_app(session, "terminal", AppState.READY)
-    link = world.access.open_app(ALICE, session.id, "terminal")
-    world.access.enter(link.label, link.ticket)
+    world.apps.open_app(ALICE, session.id, "terminal")
+    world.reports.note_app(session, "terminal", AppState.READY)
+    link = world.apps.open_app(ALICE, session.id, "terminal")
+    world.gate.enter(link.label, link.ticket)
     assert world.routes.map
     begun = world.clock.now
     pass_(world, session, 59.5)
@@ -122,7 +122,7 @@ def test_typing_keeps(world: World) -> None:
 def test_opening_an_app_counts(world: World) -> None:
     session = running(world)
     pass_(world, session, 50)
-    world.access.open_app(ALICE, session.id, "terminal")
+    world.apps.open_app(ALICE, session.id, "terminal")
     assert last_used(world, session) == world.clock.now
 
 
@@ -338,7 +338,7 @@ def test_one_that_cannot_be_ended_does_not_hold_up_the_others(
     def away(_session: str) -> None:
         raise Unavailable("the proxy is away")
 
-    monkeypatch.setattr(world.access, "close_session", away)
+    monkeypatch.setattr(world.apps, "close_session", away)
     worker(world).cull()
     assert {get(world, one).state for one in (first, second)} == {State.ENDING}
 

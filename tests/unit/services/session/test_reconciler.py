@@ -225,7 +225,7 @@ def test_files_are_deleted_after_the_end(world: World) -> None:
 def test_orders_that_did_not_arrive_are_repeated(world: World) -> None:
     session = ready(world, world.sessions.launch(ALICE, REQUEST))
     world.runners.deaf = True
-    world.access.open_app(ALICE, session.id, "terminal")
+    world.apps.open_app(ALICE, session.id, "terminal")
     world.runners.deaf = False
     world.clock.pass_(seconds=10)
     Reconciler(world.sessions).retry_app_starts()

@@ -187,13 +187,13 @@ def test_a_node_that_falls_silent_is_said(world: World) -> None:
 
 def test_an_app_that_failed_says_why(world: World) -> None:
     session = ready(world, world.sessions.launch(ALICE, REQUEST))
-    world.access.open_app(ALICE, session.id, "notebook")
+    world.apps.open_app(ALICE, session.id, "notebook")
     # The heartbeat may be quicker than the report.
-    world.access.note_app(session, "jupyterlab", AppState.FAILED)
+    world.reports.note_app(session, "jupyterlab", AppState.FAILED)
     message = "jupyterlab ended before it answered (exit code 3)"
-    world.access.note_app(session, "jupyterlab", AppState.FAILED, message, "no such module")
-    world.access.note_app(session, "jupyterlab", AppState.FAILED)
-    opened = world.access.opened(session.id)
+    world.reports.note_app(session, "jupyterlab", AppState.FAILED, message, "no such module")
+    world.reports.note_app(session, "jupyterlab", AppState.FAILED)
+    opened = world.apps.opened(session.id)
     shown = as_json(
         session, world.store.slurm_status(), list(APPS.values()), opened, session.created
     )
@@ -211,9 +211,9 @@ def requeued(world: World) -> Session:
     """A session with an open app, whose job was put back into the queue."""
     request = parse_launch(REQUEST.model_dump(mode="json") | {"env": {"KEPT": "treasure"}})
     session = ready(world, world.sessions.launch(ALICE, request))
-    link = world.access.open_app(ALICE, session.id, "terminal")
-    world.access.note_app(session, "terminal", AppState.READY)
-    world.access.enter(link.label, link.ticket)
+    link = world.apps.open_app(ALICE, session.id, "terminal")
+    world.reports.note_app(session, "terminal", AppState.READY)
+    world.gate.enter(link.label, link.ticket)
     assert world.routes.map
     look(world)
     world.slurm.requeue(world.slurm.jobs[0])

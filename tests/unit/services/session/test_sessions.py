@@ -166,7 +166,7 @@ def test_usage_gives_percent_of_a_core(world: World) -> None:
 
 def test_a_heartbeat_mends_a_lost_report_of_an_app(world: World) -> None:
     session = ready(world, world.sessions.launch(ALICE, REQUEST))
-    world.access.open_app(ALICE, session.id, "terminal")
+    world.apps.open_app(ALICE, session.id, "terminal")
     world.sessions.record_usage(session, Usage(1.0, 1, 0, {"terminal": AppState.READY}))
     assert world.doors.apps(session.id)[0].state is AppState.READY
 

@@ -92,10 +92,10 @@ def test_a_port_that_browsers_refuse_goes_to_nobody(tmp_path: Path) -> None:
     world = make_world(make_settings(tmp_path, apps="ports", apps_ports=[10079, 10080]))
     session = world.sessions.launch(ALICE, REQUEST)
     with pytest.raises(InvalidRequest, match="browsers do not open port 10080"):
-        world.access.open_app(ALICE, session.id, "board", AppOptions(port=10080))
-    assert world.access.open_app(ALICE, session.id, "board").label == "10079"
+        world.apps.open_app(ALICE, session.id, "board", AppOptions(port=10080))
+    assert world.apps.open_app(ALICE, session.id, "board").label == "10079"
     with pytest.raises(Conflict, match="All ports for apps are taken"):
-        world.access.open_app(ALICE, session.id, "terminal")
+        world.apps.open_app(ALICE, session.id, "terminal")
 
 
 def test_an_app_on_such_a_port_moves_when_it_is_opened_again(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_an_app_on_such_a_port_moves_when_it_is_opened_again(tmp_path: Path) -> 
     world.doors.assign_origin(
         session.id, None, board, lambda _places: OriginChoice(bad), world.clock()
     )
-    assert world.access.open_app(ALICE, session.id, "board").label == "10079"
+    assert world.apps.open_app(ALICE, session.id, "board").label == "10079"
 
 
 def test_closing_makes_private(world: World, api: MakeApi, runner: Runner) -> None:
@@ -143,7 +143,7 @@ def test_what_is_wrong_is_named_and_nothing_happens(
     world: World, api: MakeApi, runner: Runner, wanted: str, body: dict[str, Any], named: list[str]
 ) -> None:
     assert fields(ask(api("alice"), runner, wanted, 422, **body)) == named
-    assert world.access.opened(runner.session.id) == []
+    assert world.apps.opened(runner.session.id) == []
     assert world.runners.orders == []
 
 

@@ -83,7 +83,7 @@ def test_an_app_that_failed_shows_its_log_and_starts_again(
     assert "Board did not start: it ended with exit code 3." in page.text
     assert "no such module" in page.text
     assert f"{PORTAL}/sessions/{runner.session.id}/log" in page.text
-    label = world.access.opened(runner.session.id)[0].label
+    label = world.apps.opened(runner.session.id)[0].label
     assert f'href="{PORTAL}/open/{label}' in page.text
     assert world.runners.orders == []  # it was wanted before the session ran
     assert alice.get(f"/open/{label}").status_code == 303

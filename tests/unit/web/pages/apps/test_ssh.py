@@ -62,7 +62,7 @@ def test_from_the_button_to_the_map(world: World, alice: Browser, runner: Runner
     assert world.routes.map == {}
     assert "hx-get" in alice.get(page).text
     answered(runner)
-    (opened,) = world.access.opened(runner.session.id)
+    (opened,) = world.apps.opened(runner.session.id)
     key = f"{opened.label}.ssh"
     assert list(world.routes.map) == [key]
     text = alice.get(f"{page}/now").text
@@ -86,7 +86,7 @@ def test_closed_stays_closed_until_it_is_opened(
     assert runner("usage", beat).status_code == 200
     answered(runner)
     world.routes.alive = False  # HAProxy was restarted
-    world.access.ways.restore()
+    world.proxy.restore()
     assert world.routes.map == {}
     assert "Open SSH" in alice.get(page).text
     alice.post(page)
@@ -131,10 +131,10 @@ def test_a_port_of_ones_choice(world: World, alice: Browser, runner: Runner) -> 
         answer = alice.post(page, {"preferred_port": wrong})
         assert answer.status_code == 422
         assert 'aria-invalid="true"' in answer.text
-    assert world.access.opened(runner.session.id) == []
+    assert world.apps.opened(runner.session.id) == []
     answer = alice.post(page, {"preferred_port": "10233"})
     assert answer.headers["Location"].endswith("/ssh?tried=10233")
-    assert [app.label for app in world.access.opened(runner.session.id)] == ["10233"]
+    assert [app.label for app in world.apps.opened(runner.session.id)] == ["10233"]
     assert "is taken" not in alice.get(answer.headers["Location"]).text
     assert "Port 10234 is taken" in alice.get(f"{page}?tried=10234").text
 
@@ -190,7 +190,7 @@ def test_the_same_over_the_api(world: World, api: MakeApi, runner: Runner) -> No
     program("POST", f"{path}/apps/ssh")
     answered(runner)
     door = program("GET", f"{path}/ssh").json
-    (opened,) = world.access.opened(runner.session.id)
+    (opened,) = world.apps.opened(runner.session.id)
     assert door is not None
     assert door.pop("fingerprint").startswith(FINGERPRINT)
     assert door == {

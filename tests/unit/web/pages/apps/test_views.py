@@ -139,7 +139,7 @@ def test_only_what_may_be_public_offers_it(world: World, alice: Browser, place: 
     refused = alice.post(f"{place}/board/open", {"public": "yes"})
     assert refused.status_code == 422
     assert "cannot be opened to everybody" in card(refused.text, "board")
-    assert world.access.opened(place.split("/")[2]) == []
+    assert world.apps.opened(place.split("/")[2]) == []
 
 
 def test_public_visibly_and_until_taken_back(
@@ -189,7 +189,7 @@ def test_closing_shuts_every_way_and_asks_nothing(
 ) -> None:
     opened = urlsplit(alice.post(f"{place}/board/open", {"public": "yes"}).headers["Location"])
     runner("apps/board", {"state": "ready"})
-    world.access.enter(str(opened.port), opened.query.removeprefix("ticket="))
+    world.gate.enter(str(opened.port), opened.query.removeprefix("ticket="))
     assert len(world.routes.map) == 2
     assert "Open in your browser" in said(card(alice.get(place).text, "board"))
     closed = alice.post(f"{place}/board/close", headers=HTMX)
@@ -236,7 +236,7 @@ def test_a_port_that_cannot_be(
     assert text in said(shown)
     assert f'value="{port}"' in shown
     assert 'aria-invalid="true"' in shown
-    assert world.access.opened(place.split("/")[2]) == []
+    assert world.apps.opened(place.split("/")[2]) == []
 
 
 def test_administrators_may_hide_ports(world: World, alice: Browser, place: str) -> None:
@@ -250,9 +250,9 @@ def test_administrators_may_hide_ports(world: World, alice: Browser, place: str)
 def test_where_apps_have_names_there_are_no_ports(tmp_path: Path) -> None:
     world = make_world(make_settings(tmp_path, apps="subdomains"))
     session = world.sessions.launch(ALICE, REQUEST)
-    assert world.access.choices(APPS["board"]).ports is None
+    assert world.apps.choices(APPS["board"]).ports is None
     with pytest.raises(InvalidRequest, match="ports cannot be chosen here"):
-        world.access.open_app(ALICE, session.id, "board", AppOptions(port=10002))
+        world.apps.open_app(ALICE, session.id, "board", AppOptions(port=10002))
 
 
 def test_an_app_that_asks(world: World, alice: Browser, place: str, runner: Runner) -> None:
@@ -278,13 +278,13 @@ def test_another_answer_starts_it_anew(
     runner("apps/any", {"state": "ready"})
     world.runners.deaf = True
     assert alice.post(f"{place}/any/open", {"asked": ""}).status_code == 503
-    assert world.access.opened(runner.session.id)[0].asked == "serve"
+    assert world.apps.opened(runner.session.id)[0].asked == "serve"
     world.runners.deaf = False
     link = urlsplit(alice.post(f"{place}/any/open", {"asked": ""}).headers["Location"])
-    world.access.enter(str(link.port), link.query.removeprefix("ticket="))
+    world.gate.enter(str(link.port), link.query.removeprefix("ticket="))
     assert world.runners.stopped == ["any"]
     assert [order["asked"] for _, order in world.runners.orders] == ["serve", ""]
-    assert world.access.opened(runner.session.id)[0].state is AppState.STARTING
+    assert world.apps.opened(runner.session.id)[0].state is AppState.STARTING
     assert world.routes.map == {}
     runner("apps/any", {"state": "ready"})
     assert len(world.routes.map) == 1
