@@ -45,8 +45,10 @@ from portal.core.interfaces.systems import (
 from portal.core.job.description import JobSettings
 from portal.services.admin.administration import Administration, caller_address
 from portal.services.apps.apps import Apps
+from portal.services.apps.gate import AppGate
 from portal.services.apps.origins import AppOrigins
 from portal.services.apps.proxy import ProxyRoutes
+from portal.services.apps.reports import AppReports
 from portal.services.apps.ssh import SshAccess
 from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
@@ -203,8 +205,10 @@ class _Assembly:
             session_logs=self.session_logs,
             runner_calls=self.runner_calls,
             apps=self.apps,
+            gate=self.gate,
             proxy=self.proxy,
             app_starter=self.app_starter,
+            app_reports=self.app_reports,
             ssh=self.ssh,
             storage=Storage(self._systems.files, self.administration.record),
             administration=self.administration,
@@ -257,9 +261,9 @@ class _Assembly:
         return Apps(
             sessions=self._stores.sessions,
             store=self._stores.access,
-            ways=self.proxy,
-            starts=self.app_starter,
-            places=AppOrigins(
+            proxy=self.proxy,
+            starter=self.app_starter,
+            origins=AppOrigins(
                 self._stores.access,
                 web.origins,
                 self.administration.site_rules,
@@ -267,11 +271,20 @@ class _Assembly:
                 self._clock,
             ),
             catalog=self._catalog,
-            rules=self.administration.site_rules,
-            is_admin=self._settings.slurm.admins.__contains__,
+            site_rules=self.administration.site_rules,
             clock=self._clock,
-            note=self.administration.record,
+            record=self.administration.record,
         )
+
+    @cached_property
+    def gate(self) -> AppGate:
+        stores = self._stores
+        return AppGate(stores.sessions, stores.access, self.proxy, self._catalog, self._clock)
+
+    @cached_property
+    def app_reports(self) -> AppReports:
+        is_admin = self._settings.slurm.admins.__contains__
+        return AppReports(self._stores.access, self.proxy, self._catalog, is_admin)
 
     @cached_property
     def ssh(self) -> SshAccess:
@@ -343,7 +356,7 @@ class _Assembly:
             scheduler=self._systems.scheduler,
             certificates=self._systems.certificates,
             resolve=self._systems.resolve,
-            apps=self.apps,
+            app_reports=self.app_reports,
             app_starter=self.app_starter,
             site_rules=self.administration.site_rules,
             clock=self._clock,
@@ -427,7 +440,7 @@ class _Assembly:
         return AccountWatch(
             accounts=self._systems.accounts,
             logins=self.logins,
-            access=self.apps,
+            apps=self.apps,
             sessions=self._stores.sessions,
             clock=self._clock,
             note=self.administration.record,

@@ -58,7 +58,7 @@ class Worker:
     def __init__(self, services: Services, owner_queue: OwnerQueue) -> None:
         slurm = services.settings.slurm
         cluster, reconciler = services.cluster_reader, services.reconciler
-        apps, house, logins = services.apps, services.housekeeping, services.logins
+        house, logins = services.housekeeping, services.logins
         self._stop = threading.Event()
         self._owner_queue = owner_queue
         self._threads = [
@@ -70,7 +70,8 @@ class Worker:
             TaskThread(
                 PeriodicTask("restore", 1.0, services.proxy.restore),
                 PeriodicTask("revoke", 1.0, services.proxy.retry_revocations),
-                PeriodicTask("compare", COMPARE_SECONDS, apps.compare),
+                PeriodicTask("abandoned", COMPARE_SECONDS, services.apps.close_abandoned),
+                PeriodicTask("compare", COMPARE_SECONDS, services.proxy.check_routes),
             ),
             TaskThread(PeriodicTask("accounts", CHECK_SECONDS, services.account_watch.check)),
             TaskThread(PeriodicTask("idle", MEASURE_SECONDS, services.idle_culler.cull)),

@@ -34,6 +34,9 @@ from portal.core.session.idle import Traffic
 from portal.core.session.session import Session
 from portal.errors import OutcomeUnknown, Unavailable
 from portal.services.apps.apps import Apps
+from portal.services.apps.gate import AppGate
+from portal.services.apps.proxy import ProxyRoutes
+from portal.services.apps.reports import AppReports
 from portal.services.container import Services
 from portal.services.owner_queue import RunForOwner, run_now
 from portal.services.session.sessions import Sessions
@@ -509,8 +512,23 @@ class World:
 
     @property
     def apps(self) -> Apps:
-        """Opening apps."""
+        """Opening and closing apps."""
         return self.services.apps
+
+    @property
+    def gate(self) -> AppGate:
+        """Browsers at apps' origins."""
+        return self.services.gate
+
+    @property
+    def proxy(self) -> ProxyRoutes:
+        """HAProxy's map."""
+        return self.services.proxy
+
+    @property
+    def reports(self) -> AppReports:
+        """What runners report."""
+        return self.services.app_reports
 
     @property
     def worker(self) -> WorkerTasks:

@@ -11,7 +11,9 @@ from portal.core.cluster.gpu_offers import Gpus
 from portal.core.interfaces.systems import Authenticator, Clock
 from portal.services.admin.administration import Administration
 from portal.services.apps.apps import Apps
+from portal.services.apps.gate import AppGate
 from portal.services.apps.proxy import ProxyRoutes
+from portal.services.apps.reports import AppReports
 from portal.services.apps.ssh import SshAccess
 from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
@@ -51,8 +53,10 @@ class Services:
     runner_calls: RunnerCalls
 
     apps: Apps
+    gate: AppGate
     proxy: ProxyRoutes
     app_starter: AppStarter
+    app_reports: AppReports
     ssh: SshAccess
     storage: Storage
 

@@ -126,5 +126,5 @@ def app_report(session_id: str, app: str) -> ResponseReturnValue:
     session = _session(session_id, APP_NEWS)
     body = read_model(AppReport)
     state = AppState(body.state)
-    services().apps.note_app(session, app, state, body.message, body.log, body.details)
+    services().app_reports.note_app(session, app, state, body.message, body.log, body.details)
     return {}

@@ -14,7 +14,6 @@ from sqlmodel import col, delete, select, update
 from portal.adapters.db.grants import (
     close_apps,
     close_origin_of,
-    drop_grants,
     target_of,
     trim_grants,
     trim_tickets,
@@ -300,15 +299,6 @@ class AccessTables:
             leave(db, [row.label for row in rows], now)
             db.exec(delete(TicketRow).where(col(TicketRow.session) == session))
             db.exec(delete(AppRow).where(col(AppRow.session) == session))
-            db.commit()
-            return tuple(keys)
-
-    def close_login(self, login: str, now: datetime) -> tuple[str, ...]:
-        """Forget the tickets and grants of a login; returns the keys to shut."""
-        with Database(self._engine) as db:
-            db.exec(delete(TicketRow).where(col(TicketRow.login) == login))
-            rows = list(db.exec(select(GrantRow).where(col(GrantRow.login) == login)))
-            keys = drop_grants(db, rows, now)
             db.commit()
             return tuple(keys)
 

@@ -16,6 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from portal.core.session.session import Session
 from portal.core.validation import field_errors
 
 AppName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
@@ -236,6 +237,20 @@ class Catalog(BaseModel):
         known = found or self.found.get((environment, version)) or self._presumed(image)
         offered = [name for name in self._wanted(image) if name in known]
         return [self.apps[name] for name in offered if self.apps[name].server in known]
+
+    def offered(self, session: Session) -> list[AppSpec]:
+        """The apps that a session's owner may open."""
+        return self.apps_of(session.environment, session.version, session.apps)
+
+    def server_of(self, app: str) -> str:
+        """Name of the app whose process answers for this one."""
+        spec = self.apps.get(app)
+        return spec.server if spec else app
+
+    def kind_of(self, app: str) -> Literal["web", "ssh"]:
+        """How people connect to this app; an unknown one counts as "web"."""
+        spec = self.apps.get(app)
+        return spec.kind if spec else "web"
 
     def startable(self, environment: str, version: str) -> list[AppSpec]:
         """The apps that sessions of an image shall look for, and those whose servers they share."""

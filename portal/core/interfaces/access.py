@@ -131,10 +131,6 @@ class AccessStore(Protocol):
         """Forget all apps, tickets and grants of a session; returns the keys to shut."""
         ...
 
-    def close_login(self, login: str, now: datetime) -> tuple[str, ...]:
-        """Forget the tickets and grants of a login; returns the keys to shut."""
-        ...
-
     def pending_removals(self) -> list[str]:
         """The keys that were taken away and that HAProxy may still know."""
         ...

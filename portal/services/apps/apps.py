@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -17,7 +17,6 @@ from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.core.session.session import LIVE, OVER, Session, State
 from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, FieldError, InvalidRequest, NotFound
-from portal.services.apps.gate import Admission, AppGate, GateStatus
 from portal.services.apps.origins import AppOrigins, AssignedOrigin
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.apps.starter import AppStarter
@@ -63,26 +62,23 @@ class Apps:
         *,
         sessions: SessionStore,
         store: AccessStore,
-        ways: ProxyRoutes,
-        starts: AppStarter,
-        places: AppOrigins,
+        proxy: ProxyRoutes,
+        starter: AppStarter,
+        origins: AppOrigins,
         catalog: Callable[[], Catalog],
-        rules: Callable[[], SiteRules],
-        is_admin: Callable[[str], bool],
+        site_rules: Callable[[], SiteRules],
         clock: Clock,
-        note: RecordEvent,
+        record: RecordEvent,
     ) -> None:
         self._sessions = sessions
         self._store = store
+        self._proxy = proxy
+        self._starter = starter
+        self._origins = origins
         self._catalog = catalog
-        self._places = places
-        self._rules = rules
-        self._is_admin = is_admin
+        self._site_rules = site_rules
         self._clock = clock
-        self._note = note
-        self._entering = AppGate(sessions, store, ways, catalog, clock)
-        self.ways = ways
-        self.starts = starts
+        self._record = record
 
     # Opening
 
@@ -103,7 +99,7 @@ class Apps:
             raise Conflict("This session is over. Launch it again to use its apps.")
         self._check(spec, wish)
         apps = {opened.app: opened for opened in self._store.apps(session.id)}
-        place = self._places.place(session, spec, wish, apps.get(spec.name))
+        place = self._origins.place(session, spec, wish, apps.get(spec.name))
         self._leave(session, place)
         opened = apps[spec.name] = place.opened
         agreed = self._change(session, spec, opened, wish)
@@ -113,7 +109,7 @@ class Apps:
         if not agreed:
             raise Conflict("It was given another answer at the same moment. Look at it first.")
         if spec.kind == "ssh" and state is AppState.READY:
-            self.ways.add_standing_routes(session, replace(opened, shut=False))
+            self._proxy.add_standing_routes(session, replace(opened, shut=False))
         self._note_use(session)
         public = opened.public_since is not None if wish.public is None else wish.public
         ticket = self._ticket(person, session, opened)
@@ -121,14 +117,14 @@ class Apps:
 
     def choices(self, spec: AppSpec) -> Choices:
         """What the administrators and the app itself leave to its owner."""
-        public = spec.public and self._rules().public_apps
-        return Choices(public=public, ports=self._places.pool(spec))
+        public = spec.public and self._site_rules().public_apps
+        return Choices(public=public, ports=self._origins.pool(spec))
 
     def _check(self, spec: AppSpec, wish: AppOptions) -> None:
         problems = []
         if wish.public and not self.choices(spec).public:
             problems.append(FieldError("public", f"{spec.title} cannot be opened to everybody"))
-        if wish.port is not None and (wrong := self._places.check(spec, wish.port)):
+        if wish.port is not None and (wrong := self._origins.check(spec, wish.port)):
             problems.append(wrong)
         if wish.asked and not spec.asks:
             problems.append(FieldError("asked", f"{spec.title} asks for nothing"))
@@ -142,10 +138,10 @@ class Apps:
         """Where an app has moved nobody comes in by its old origin any more."""
         if place.left is None:
             return
-        self._note(session.owner, "app.move", session.id, f"{place.opened.app} of {session.name}")
-        self.ways.revoke(*place.keys)
+        self._record(session.owner, "app.move", session.id, f"{place.opened.app} of {session.name}")
+        self._proxy.revoke(*place.keys)
         if self._server(session, place.opened.app).state is AppState.READY:
-            self.ways.add_standing_routes(session, place.opened)
+            self._proxy.add_standing_routes(session, place.opened)
 
     def _change(self, session: Session, spec: AppSpec, opened: OpenApp, wish: AppOptions) -> bool:
         """Carry out what an owner wants of an app that has its place.
@@ -169,9 +165,11 @@ class Apps:
         if not self._store.publish_app(opened, opened.public_since or self._clock()):
             raise Conflict("It was moved at the same time. Try again.")
         if self._server(session, spec.name).state is AppState.READY:
-            self.ways.add_route(public_key(opened.label), session, spec.name)
+            self._proxy.add_route(public_key(opened.label), session, spec.name)
         if news:
-            self._note(session.owner, "app.publish", session.id, f"{spec.title} of {session.name}")
+            self._record(
+                session.owner, "app.publish", session.id, f"{spec.title} of {session.name}"
+            )
 
     def _note_use(self, session: Session) -> None:
         now = self._clock()
@@ -194,7 +192,7 @@ class Apps:
         )
         if first:  # a hundred clicks in a minute are one line of the journal
             title = self._catalog().apps[opened.app].title
-            self._note(person.name, "app.open", session.id, f"{title} of {session.name}")
+            self._record(person.name, "app.open", session.id, f"{title} of {session.name}")
         return secret
 
     def _spec(self, session: Session, app: str) -> AppSpec:
@@ -205,70 +203,28 @@ class Apps:
 
     def offered(self, session: Session) -> list[AppSpec]:
         """The apps of a session."""
-        return self._catalog().apps_of(session.environment, session.version, session.apps)
+        return self._catalog().offered(session)
 
     def _start(self, session: Session, spec: AppSpec, apps: dict[str, OpenApp]) -> AppState:
         server = self._catalog().apps[spec.server]
-        place = self._places.place(session, server, NO_WISH, apps.get(server.name))
+        place = self._origins.place(session, server, NO_WISH, apps.get(server.name))
         self._leave(session, place)
-        return self.starts.start(session, server, place.opened)
+        return self._starter.start(session, server, place.opened)
 
     def _stop(self, session: Session, spec: AppSpec) -> None:
         """Stop an app whose process knows only an earlier answer."""
         server = self._server(session, spec.name)
         if server.state in (AppState.STARTING, AppState.READY):
-            self.starts.stop(session, server.app)
-            self.ways.server_changed(session, server.app, AppState.STOPPED)
+            self._starter.stop(session, server.app)
+            self._proxy.server_changed(session, server.app, AppState.STOPPED)
 
     def _server(self, session: Session, app: str) -> OpenApp:
         """The entry of the app whose process answers for this one."""
-        server = self.ways.server_of(app)
+        server = self._catalog().server_of(app)
         missing = OpenApp(session.id, server, "", AppState.WANTED)
         return next((a for a in self._store.apps(session.id) if a.app == server), missing)
 
-    # What runners say
-
-    def note_image(self, session: Session, found: Sequence[str]) -> tuple[str, ...]:
-        """The site's apps among those that a session has found in its image.
-
-        That counts for this session alone. For the image, and so for everybody's launcher, an
-        administrator's session counts: whoever owns a session can say what they like for it.
-        """
-        catalog, image = self._catalog(), (session.environment, session.version)
-        known = tuple(name for name in dict.fromkeys(found) if name in catalog.apps)
-        if known and known != catalog.found.get(image) and self._is_admin(session.owner):
-            self._store.note_image_apps(*image, known)
-        return known
-
-    def note_app(
-        self,
-        session: Session,
-        app: str,
-        state: AppState,
-        message: str = "",
-        tail: str = "",
-        details: str | None = None,
-    ) -> None:
-        """Take in what the runner says of an app, and open or shut its routes accordingly."""
-        known = {opened.app: opened for opened in self._store.apps(session.id)}
-        if app not in known:
-            return
-        # A heartbeat may tell of a failure before the report that says why.
-        new = message or details
-        if known[app].state == state and (known[app].message or not new):
-            return
-        self._store.set_app(session.id, app, state, message, tail, details)
-        self.ways.server_changed(session, app, state)
-
-    # Entering
-
-    def enter(self, label: str, ticket: str, has: str = "") -> Admission:
-        """Exchange a ticket for a cookie at the app's own origin (see Entering)."""
-        return self._entering.enter(label, ticket, has)
-
-    def gate(self, label: str, cookie: str) -> GateStatus:
-        """What a browser that was not let through should be told (see Entering)."""
-        return self._entering.gate(label, cookie)
+    # A session's apps
 
     def owner_link(self, person: Person, label: str) -> AppLink:
         """A new ticket for somebody who came to an app's address without a cookie."""
@@ -309,28 +265,23 @@ class Apps:
         keys = self._store.make_private(session.id, spec.name, self._clock())
         if known is not None and known.public_since is not None:
             said = f"{spec.title} of {session.name}"
-            self._note(session.owner, "app.unpublish", session.id, said)
-        self.ways.revoke(*keys)
+            self._record(session.owner, "app.unpublish", session.id, said)
+        self._proxy.revoke(*keys)
 
     def close_app(self, person: Person, session_id: str, app: str) -> None:
         """Shut every way into one app of one's own session; the app itself goes on."""
         session = self.get_own(person, session_id)
         spec = self._spec(session, app)
         keys = self._store.close_app(session.id, spec.name, self._clock())
-        self._note(person.name, "app.close", session.id, f"{spec.title} of {session.name}")
-        self.ways.revoke(*keys)
+        self._record(person.name, "app.close", session.id, f"{spec.title} of {session.name}")
+        self._proxy.revoke(*keys)
 
     def close_session(self, session_id: str) -> None:
         """Shut every way into a session and forget its tickets."""
         # Its job is ended as well, so nobody waits for an HAProxy that does not answer.
-        self.ways.revoke_later(*self._store.close_session(session_id, self._clock()))
+        self._proxy.revoke_later(*self._store.close_session(session_id, self._clock()))
 
-    def close_login(self, login: str) -> None:
-        """Shut every way that was opened from one login; raises StillOpen when that fails."""
-        self.ways.revoke(*self._store.close_login(login, self._clock()))
-
-    def compare(self) -> int:
-        """Close what sessions have left that are over, and mend HAProxy's map (see Ways)."""
+    def close_abandoned(self) -> None:
+        """Close the apps of sessions that are over: a crash may have left some open."""
         for session in self._store.abandoned():
             self.close_session(session)
-        return self.ways.check_routes()

@@ -52,13 +52,13 @@ class AppGate:
         self,
         sessions: SessionStore,
         store: AccessStore,
-        ways: ProxyRoutes,
+        proxy: ProxyRoutes,
         catalog: Callable[[], Catalog],
         clock: Clock,
     ) -> None:
         self._sessions = sessions
         self._store = store
-        self._ways = ways
+        self._proxy = proxy
         self._catalog = catalog
         self._clock = clock
 
@@ -83,10 +83,10 @@ class AppGate:
         if taken is None or session is None:
             raise Unauthorized("This link has been used already. Open the app again.")
         if taken.dropped:
-            self._ways.revoke_later(*taken.dropped)
+            self._proxy.revoke_later(*taken.dropped)
         opened = taken.opened
         if taken.new and self._server(opened).state is AppState.READY:
-            self._ways.add_route(taken.grant.key, session, opened.app)
+            self._proxy.add_route(taken.grant.key, session, opened.app)
         path = self._spec(session, opened.app).path
         return Admission(cookie if taken.new else None, path, taken.mark)
 
@@ -104,21 +104,21 @@ class AppGate:
         spec = self._spec(session, opened.app)
         server = self._server(opened)
         if server.state is AppState.READY and session.state is State.RUNNING:
-            self._ways.add_route(grant.key if grant else public_key(label), session, opened.app)
+            self._proxy.add_route(grant.key if grant else public_key(label), session, opened.app)
         # Strangers learn that it is not there yet, not what its log says.
         said = (server.message, server.log) if grant else ("", "")
         return GateStatus(session, spec, server.state, *said, inside=grant is not None)
 
     def _server(self, opened: OpenApp) -> OpenApp:
         """The entry of the app whose process answers for this one."""
-        server = self._ways.server_of(opened.app)
+        server = self._catalog().server_of(opened.app)
         if server == opened.app:
             return opened
         missing = OpenApp(opened.session, server, "", AppState.WANTED)
         return next((a for a in self._store.apps(opened.session) if a.app == server), missing)
 
     def _spec(self, session: Session, app: str) -> AppSpec:
-        offered = self._catalog().apps_of(session.environment, session.version, session.apps)
+        offered = self._catalog().offered(session)
         spec = next((spec for spec in offered if spec.name == app), None)
         if spec is None:
             raise NotFound("There is nothing here.")

@@ -37,19 +37,9 @@ class ProxyRoutes:
         self._routes = routes
         self._catalog = catalog
 
-    def server_of(self, app: str) -> str:
-        """The app whose process answers for this one."""
-        spec = self._catalog().apps.get(app)
-        return spec.server if spec else app
-
-    def kind_of(self, app: str) -> str:
-        """How people come to this app."""
-        spec = self._catalog().apps.get(app)
-        return spec.kind if spec else "web"
-
     def add_route(self, key: str, session: Session, app: str) -> None:
         """Let through whoever has this key, if the session can be reached and the key stands."""
-        target = route_target(session, self.server_of(app))
+        target = route_target(session, self._catalog().server_of(app))
         if target is None:
             return
         self._routes.add(key, target)
@@ -85,7 +75,7 @@ class ProxyRoutes:
 
     def standing_keys(self, opened: OpenApp) -> list[str]:
         """The keys under which an app is reached without a cookie of its own."""
-        if self.kind_of(opened.app) == "ssh":
+        if self._catalog().kind_of(opened.app) == "ssh":
             return [] if opened.shut else [ssh_key(opened.label)]
         return [public_key(opened.label)] if opened.public_since else []
 
@@ -94,10 +84,10 @@ class ProxyRoutes:
         keys = [
             (grant.key, grant.app)
             for grant in self._store.grants(session=session.id)
-            if self.server_of(grant.app) == server
+            if self._catalog().server_of(grant.app) == server
         ]
         for opened in self._store.apps(session.id):
-            if self.server_of(opened.app) == server:
+            if self._catalog().server_of(opened.app) == server:
                 keys += [(key, opened.app) for key in self.standing_keys(opened)]
         if state is not AppState.READY:
             # Nothing is taken away, there is only nobody to answer: the gate does.
@@ -166,7 +156,7 @@ class ProxyRoutes:
         keys = [(grant.key, grant.session, grant.app) for grant in self._store.grants()]
         keys += [(key, app.session, app.app) for app in apps for key in self.standing_keys(app)]
         for key, session, app in keys:
-            server = self.server_of(app)
+            server = self._catalog().server_of(app)
             if (session, server) not in ready:
                 continue
             target = route_target(running[session], server)

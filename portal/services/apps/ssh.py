@@ -17,10 +17,10 @@ class SshAccess:
     """Doors of sessions, and their owners' key (id_container)."""
 
     def __init__(
-        self, sessions: SessionStore, access: Apps, files: UserFiles, host: str, note: RecordEvent
+        self, sessions: SessionStore, apps: Apps, files: UserFiles, host: str, note: RecordEvent
     ) -> None:
         self._sessions = sessions
-        self._access = access
+        self._apps = apps
         self._files = files
         self._host = host
         self._note = note
@@ -31,11 +31,11 @@ class SshAccess:
         if session is None or session.owner != person.name:
             raise NotFound("There is no such session.")
         spec = self._spec(session)
-        opened = next((a for a in self._access.opened(session.id) if a.app == spec.name), None)
+        opened = next((a for a in self._apps.opened(session.id) if a.app == spec.name), None)
         return SshEndpoint(session, spec, opened, self._host)
 
     def _spec(self, session: Session) -> AppSpec:
-        for spec in self._access.offered(session):
+        for spec in self._apps.offered(session):
             if spec.kind == "ssh":
                 return spec
         raise NotFound("This session has no SSH.")
@@ -43,11 +43,11 @@ class SshAccess:
     def open(self, person: Person, session_id: str, wish: AppOptions = NO_WISH) -> AppLink:
         """Open the door; raises as Access.open_app does."""
         app = self.door(person, session_id).app.name
-        return self._access.open_app(person, session_id, app, wish)
+        return self._apps.open_app(person, session_id, app, wish)
 
     def close(self, person: Person, session_id: str) -> None:
         """Close the door and cut every connection through it."""
-        self._access.close_app(person, session_id, self.door(person, session_id).app.name)
+        self._apps.close_app(person, session_id, self.door(person, session_id).app.name)
 
     def key(self, person: Person) -> str:
         """One's own private key, made now if there is none; all one's sessions take it then."""

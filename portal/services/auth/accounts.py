@@ -42,7 +42,7 @@ class AccountWatch:
         *,
         accounts: Accounts,
         logins: Logins,
-        access: Apps,
+        apps: Apps,
         sessions: SessionStore,
         clock: Clock,
         note: RecordEvent,
@@ -50,7 +50,7 @@ class AccountWatch:
     ) -> None:
         self._accounts = accounts
         self._logins = logins
-        self._access = access
+        self._apps = apps
         self._sessions = sessions
         self._clock = clock
         self._note = note
@@ -117,7 +117,7 @@ class AccountWatch:
             log.warning("account %s: not all shut yet: %s", user, error)
         for session in sessions:
             try:
-                if self._access.opened(session.id) or self._access.in_use(session.id):
-                    self._access.close_session(session.id)
+                if self._apps.opened(session.id) or self._apps.in_use(session.id):
+                    self._apps.close_session(session.id)
             except PortalError as error:
                 log.warning("session %s: not all shut yet: %s", session.id, error)

@@ -18,7 +18,7 @@ from portal.core.session.session import LIVE, OVER, Facts, Session, State
 from portal.core.session.transitions import ready
 from portal.core.site_rules import SiteRules
 from portal.errors import Gone, Unauthorized
-from portal.services.apps.apps import Apps
+from portal.services.apps.reports import AppReports
 from portal.services.apps.starter import AppStarter
 
 MAX_THREADS_PER_CORE = 8
@@ -72,7 +72,7 @@ class RunnerCalls:
         scheduler: Scheduler,
         certificates: Certificates,
         resolve: Resolver,
-        apps: Apps,
+        app_reports: AppReports,
         app_starter: AppStarter,
         site_rules: Callable[[], SiteRules],
         clock: Clock,
@@ -81,7 +81,7 @@ class RunnerCalls:
         self._scheduler = scheduler
         self._certificates = certificates
         self._resolve = resolve
-        self._apps = apps
+        self._app_reports = app_reports
         self._app_starter = app_starter
         self._site_rules = site_rules
         self._clock = clock
@@ -103,7 +103,7 @@ class RunnerCalls:
         """
         proof = Facts() if _is_proven(session, message) else self._prove(session, message)
         certificate = self._certificates.sign_gateway(session.id, message.request)
-        apps = self._apps.note_image(session, message.apps)
+        apps = self._app_reports.note_image(session, message.apps)
         changed = self._store.apply(
             session.id, ready(session, proof, message.port, apps, self._clock())
         )
@@ -152,7 +152,7 @@ class RunnerCalls:
             facts["last_used"] = now
         self._store.change(session.id, LIVE, **facts)
         for app, state in usage.apps.items():
-            self._apps.note_app(session, app, state)
+            self._app_reports.note_app(session, app, state)
 
     def _counts_as_use(
         self, session: Session, percent: float | None, usage: Usage, now: datetime

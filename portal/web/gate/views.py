@@ -145,7 +145,7 @@ def _find() -> tuple[GateStatus | None, str]:
     found = None
     for cookie in request.cookies.getlist(_cookie_name())[:MOST_COOKIES] or [""]:
         with suppress(NotFound):
-            found = services().apps.gate(_label(), cookie)
+            found = services().gate.gate(_label(), cookie)
             if found.inside:
                 return found, cookie
     return found, ""
@@ -160,7 +160,7 @@ def enter() -> ResponseReturnValue:
     target = local_path(request.args.get("next"))
     earlier, has = _find()
     try:
-        entered = services().apps.enter(_label(), request.args.get("ticket", ""), has)
+        entered = services().gate.enter(_label(), request.args.get("ticket", ""), has)
     except Unauthorized:
         if earlier is None or not earlier.inside:
             raise

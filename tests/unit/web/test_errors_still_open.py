@@ -39,7 +39,7 @@ def test_page_and_api_say_still_open(
     assert (board["public"], board["still_open"]) == (False, True)
     assert "Still open." in _said(alice.get(f"{place}/apps").text)
     world.routes.deaf = False
-    world.services.proxy.retry_revocations()
+    world.proxy.retry_revocations()
     assert "Still open." not in _said(alice.get(f"{place}/apps").text)
 
 

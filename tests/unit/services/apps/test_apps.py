@@ -16,23 +16,29 @@ from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST
 def enter(world: World, person: Person, session: str, app: str) -> str:
     """Click and exchange the ticket; returns the key in HAProxy's map."""
     link = world.apps.open_app(person, session, app)
-    entered = world.apps.enter(link.label, link.ticket)
+    entered = world.gate.enter(link.label, link.ticket)
     assert entered.cookie is not None
     return f"{link.label}.{hash_secret(entered.cookie)}"
+
+
+def browser(world: World) -> Person:
+    """Alice, in another browser that she has logged in with."""
+    _, login = world.services.logins.open_browser("alice")
+    return world.services.logins.person(login)
 
 
 def test_ticket_cookie_route(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     key = enter(world, ALICE, session.id, "jupyterlab")
     assert world.routes.map == {}
-    world.apps.note_app(session, "jupyterlab", AppState.READY)
+    world.reports.note_app(session, "jupyterlab", AppState.READY)
     assert world.routes.map == {key: f"10.0.0.1@40000@jupyterlab.{session.id}.slipway"}
 
 
 def test_an_app_that_is_ready_is_open_at_once(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     enter(world, ALICE, session.id, "terminal")
-    world.apps.note_app(session, "terminal", AppState.READY)
+    world.reports.note_app(session, "terminal", AppState.READY)
     assert enter(world, ALICE, session.id, "terminal") in world.routes.map
     assert len(world.runners.orders) == 1
 
@@ -43,8 +49,8 @@ def test_notebook_shares_the_server_and_has_its_own_origin(world: World) -> None
     book = world.apps.open_app(ALICE, session.id, "notebook")
     assert lab.label != book.label
     assert [order["name"] for _, order in world.runners.orders] == ["jupyterlab"]
-    assert world.apps.enter(book.label, book.ticket).path == "/tree"
-    world.apps.note_app(session, "jupyterlab", AppState.READY)
+    assert world.gate.enter(book.label, book.ticket).path == "/tree"
+    world.reports.note_app(session, "jupyterlab", AppState.READY)
     assert [value.split("@")[2] for value in world.routes.map.values()] == [
         f"jupyterlab.{session.id}.slipway"
     ]
@@ -65,13 +71,13 @@ def test_a_ticket_is_good_once_at_its_own_origin_and_for_a_minute(world: World) 
     first = world.apps.open_app(ALICE, session.id, "terminal")
     other = world.apps.open_app(ALICE, session.id, "jupyterlab")
     with pytest.raises(Unauthorized):
-        world.apps.enter(other.label, first.ticket)
-    world.apps.enter(first.label, first.ticket)
+        world.gate.enter(other.label, first.ticket)
+    world.gate.enter(first.label, first.ticket)
     with pytest.raises(Unauthorized):
-        world.apps.enter(first.label, first.ticket)
+        world.gate.enter(first.label, first.ticket)
     world.clock.pass_(seconds=61)
     with pytest.raises(Unauthorized):
-        world.apps.enter(other.label, other.ticket)
+        world.gate.enter(other.label, other.ticket)
 
 
 def test_nobody_else_may_enter_not_even_an_administrator(world: World) -> None:
@@ -94,56 +100,57 @@ def test_an_app_that_the_image_does_not_offer(world: World) -> None:
 def test_stopping_shuts_every_way(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     enter(world, ALICE, session.id, "terminal")
-    world.apps.note_app(session, "terminal", AppState.READY)
+    world.reports.note_app(session, "terminal", AppState.READY)
     assert world.routes.map
     late = world.apps.open_app(ALICE, session.id, "terminal")
     world.sessions.stop(ALICE, session.id)
     assert world.routes.map == {}
     with pytest.raises(Unauthorized):
-        world.apps.enter(late.label, late.ticket)
+        world.gate.enter(late.label, late.ticket)
     with pytest.raises(Conflict):
         world.apps.open_app(ALICE, session.id, "terminal")
 
 
 def test_logging_out_shuts_what_that_login_opened(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
-    enter(world, ALICE, session.id, "terminal")
-    elsewhere = Person("alice", admin=False, login="phone")
-    kept = enter(world, elsewhere, session.id, "terminal")
-    world.apps.note_app(session, "terminal", AppState.READY)
-    world.apps.close_login("a")
+    desk, phone = browser(world), browser(world)
+    enter(world, desk, session.id, "terminal")
+    kept = enter(world, phone, session.id, "terminal")
+    world.reports.note_app(session, "terminal", AppState.READY)
+    assert len(world.routes.map) == 2
+    world.services.logins.leave(desk)
     assert list(world.routes.map) == [kept]
 
 
 def test_a_restarted_haproxy_gets_its_routes_back(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     enter(world, ALICE, session.id, "terminal")
-    world.apps.note_app(session, "terminal", AppState.READY)
+    world.reports.note_app(session, "terminal", AppState.READY)
     before = dict(world.routes.map)
     world.routes.alive = False
     world.routes.map.clear()
-    assert world.services.proxy.restore()
+    assert world.proxy.restore()
     assert world.routes.map == before
-    assert not world.services.proxy.restore()
+    assert not world.proxy.restore()
 
 
 def test_the_gate_tells_the_owner_how_far_the_app_is_and_mends_the_route(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     link = world.apps.open_app(ALICE, session.id, "terminal")
-    cookie = world.apps.enter(link.label, link.ticket).cookie or ""
-    assert world.apps.gate(link.label, cookie).state is AppState.STARTING
-    world.apps.note_app(session, "terminal", AppState.READY)
+    cookie = world.gate.enter(link.label, link.ticket).cookie or ""
+    assert world.gate.gate(link.label, cookie).state is AppState.STARTING
+    world.reports.note_app(session, "terminal", AppState.READY)
     world.routes.map.clear()
-    assert world.apps.gate(link.label, cookie).state is AppState.READY
+    assert world.gate.gate(link.label, cookie).state is AppState.READY
     assert world.routes.map
     with pytest.raises(NotFound):
-        world.apps.gate(link.label, "guessed")
+        world.gate.gate(link.label, "guessed")
 
 
 def test_an_app_that_fails_can_be_started_again(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     enter(world, ALICE, session.id, "terminal")
-    world.apps.note_app(session, "terminal", AppState.FAILED, "did not answer", "last line")
+    world.reports.note_app(session, "terminal", AppState.FAILED, "did not answer", "last line")
     assert world.routes.map == {}
     assert world.apps.open_app(ALICE, session.id, "terminal").state is AppState.STARTING
     assert len(world.runners.orders) == 2
@@ -152,9 +159,9 @@ def test_an_app_that_fails_can_be_started_again(world: World) -> None:
 def test_only_apps_that_answer_get_their_routes_back(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     enter(world, ALICE, session.id, "terminal")
-    world.apps.note_app(session, "terminal", AppState.FAILED)
+    world.reports.note_app(session, "terminal", AppState.FAILED)
     world.routes.alive = False
-    assert world.services.proxy.restore()
+    assert world.proxy.restore()
     assert world.routes.map == {}
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from portal.core.admin.audit import AuditFilter
 from portal.core.apps.access import AppOptions, AppState, public_key
-from portal.core.auth.person import Person, hash_secret
+from portal.core.auth.person import hash_secret
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, NotFound, StillOpen, Unauthorized
 from tests.fakes import World
-from tests.unit.services.apps.test_apps import enter
+from tests.unit.services.apps.test_apps import browser, enter
 from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
 
 PUBLIC = AppOptions(public=True)
@@ -27,7 +27,7 @@ def session(world: World) -> Session:
 def publish(world: World, session: Session) -> str:
     """Open the board to everybody; returns its key."""
     link = world.apps.open_app(ALICE, session.id, "board", PUBLIC)
-    world.apps.note_app(session, "board", AppState.READY)
+    world.reports.note_app(session, "board", AppState.READY)
     key = public_key(link.label)
     assert key in world.routes.map
     return key
@@ -50,9 +50,9 @@ def test_still_open_is_said_until_it_is_not(world: World, session: Session, how:
         assert board(world, session) == (False, True)
     assert key in world.routes.map
     with pytest.raises(StillOpen):
-        world.services.proxy.retry_revocations()
+        world.proxy.retry_revocations()
     world.routes.deaf = False
-    world.services.proxy.retry_revocations()
+    world.proxy.retry_revocations()
     assert key not in world.routes.map
     assert board(world, session) == (False, False)
 
@@ -74,7 +74,7 @@ def test_public_again_before_it_was_shut(world: World, session: Session) -> None
         world.apps.make_private(ALICE, session.id, "board")
     world.routes.deaf = False
     world.apps.open_app(ALICE, session.id, "board", PUBLIC)
-    world.services.proxy.retry_revocations()
+    world.proxy.retry_revocations()
     assert key in world.routes.map
 
 
@@ -85,11 +85,11 @@ def test_map_and_store_become_one(world: World, session: Session) -> None:
     world.routes.map.clear()
     world.routes.map["10199.public"] = target
     world.routes.map["10198." + "0" * 64] = target
-    assert world.apps.compare() == 3
+    assert world.proxy.check_routes() == 3
     assert world.routes.map == {key: target}
-    assert world.apps.compare() == 0
+    assert world.proxy.check_routes() == 0
     world.routes.map[key] = "10.0.0.9@1@other"
-    assert world.apps.compare() == 1
+    assert world.proxy.check_routes() == 1
     assert world.routes.map == {key: target}
 
 
@@ -98,11 +98,11 @@ def test_a_session_that_is_over_leaves_nothing(world: World, session: Session) -
     publish(world, session)
     link = world.apps.open_app(ALICE, session.id, "terminal")
     world.force(session.id, state=State.FINISHED)
-    world.apps.compare()
+    world.apps.close_abandoned()
     assert world.routes.map == {}
     assert world.apps.opened(session.id) == []
     with pytest.raises(Unauthorized):
-        world.apps.enter(link.label, link.ticket)
+        world.gate.enter(link.label, link.ticket)
 
 
 def test_ending_does_not_wait_for_haproxy(world: World, session: Session) -> None:
@@ -112,7 +112,7 @@ def test_ending_does_not_wait_for_haproxy(world: World, session: Session) -> Non
     world.sessions.stop(ALICE, session.id)
     assert world.apps.opened(session.id) == []
     world.routes.deaf = False
-    world.services.proxy.retry_revocations()
+    world.proxy.retry_revocations()
     assert world.routes.map == {}
 
 
@@ -127,7 +127,7 @@ def test_a_label_is_nobodys_while_a_way_to_it_is_open(world: World, session: Ses
     other = ready(world, world.launch(ALICE, REQUEST))
     wish = AppOptions(port=int(label))
     assert world.apps.open_app(ALICE, other.id, "terminal", wish).label != label
-    world.services.proxy.retry_revocations()
+    world.proxy.retry_revocations()
     world.clock.pass_(seconds=11)
     assert world.apps.open_app(ALICE, other.id, "terminal", wish).label == label
 
@@ -136,15 +136,15 @@ def test_a_ticket_is_its_owners_and_its_apps(world: World, session: Session) -> 
     """C1: the port is another app's by now, and another person's."""
     first = world.apps.open_app(ALICE, session.id, "terminal", AppOptions(port=10005))
     world.clock.pass_(seconds=11)
-    cookie = world.apps.enter(first.label, first.ticket).cookie or ""
+    cookie = world.gate.enter(first.label, first.ticket).cookie or ""
     second = world.apps.open_app(ALICE, session.id, "terminal")
     world.apps.open_app(ALICE, session.id, "terminal", AppOptions(port=10006))
     now = world.apps.open_app(ALICE, session.id, "any", AppOptions(port=10005))
     assert now.label == first.label
     with pytest.raises(Unauthorized):
-        world.apps.enter(second.label, second.ticket)
+        world.gate.enter(second.label, second.ticket)
     with pytest.raises(NotFound):
-        world.apps.gate(now.label, cookie)
+        world.gate.gate(now.label, cookie)
     assert world.doors.at_origin(now.label, hash_secret(cookie)).grant is None  # type: ignore[union-attr]
 
 
@@ -154,7 +154,7 @@ def test_a_few_tickets_and_browsers(world: World, session: Session) -> None:
     for _ in range(20):
         keys.append(enter(world, ALICE, session.id, "terminal"))
         world.clock.pass_(seconds=1)
-    world.apps.note_app(session, "terminal", AppState.READY)
+    world.reports.note_app(session, "terminal", AppState.READY)
     assert sorted(world.routes.map) == sorted(keys[-16:])
     enter(world, ALICE, session.id, "terminal")
     assert keys[4] not in world.routes.map
@@ -163,8 +163,8 @@ def test_a_few_tickets_and_browsers(world: World, session: Session) -> None:
         links.append(world.apps.open_app(ALICE, session.id, "terminal"))
         world.clock.pass_(seconds=0.1)
     with pytest.raises(Unauthorized):
-        world.apps.enter(links[0].label, links[0].ticket)
-    world.apps.enter(links[-1].label, links[-1].ticket)
+        world.gate.enter(links[0].label, links[0].ticket)
+    world.gate.enter(links[-1].label, links[-1].ticket)
     entries, _ = world.services.administration.events(ADMIN, AuditFilter(), 500, None)
     before = len(entries)
     for _ in range(30):
@@ -187,7 +187,7 @@ def test_of_many_moves_at_once_one_wins(world: World, session: Session) -> None:
     assert len({label for label, _, _ in moved}) == 1
     for port, (label, ticket, told) in zip(ports, moved, strict=True):
         assert bool(told) is (label != str(port)), told
-        world.apps.enter(label, ticket)
+        world.gate.enter(label, ticket)
 
 
 def test_of_two_answers_at_once_one_wins(world: World, session: Session) -> None:
@@ -203,17 +203,17 @@ def test_nobody_opens_what_is_over(world: World, session: Session) -> None:
     """C1: a click that began before the end and comes to the store after it."""
     world.sessions.stop(ALICE, session.id)
     with pytest.raises(Conflict, match="over"):
-        world.apps._places.place(session, world.apps.offered(session)[0], AppOptions(), None)
+        world.apps._origins.place(session, world.apps.offered(session)[0], AppOptions(), None)
     assert world.apps.opened(session.id) == []
 
 
 def test_what_one_session_says_of_its_image_counts_for_it_alone(world: World) -> None:
     """M4: bob's token says that the image has one app only; an administrator's is believed."""
     his = world.launch(BOB, REQUEST)
-    assert world.apps.note_image(his, ["board", "no-such-app", "board"]) == ("board",)
+    assert world.reports.note_image(his, ["board", "no-such-app", "board"]) == ("board",)
     assert world.doors.image_apps() == {}
     admins = world.launch(ADMIN, REQUEST)
-    assert world.apps.note_image(admins, ["terminal"]) == ("terminal",)
+    assert world.reports.note_image(admins, ["terminal"]) == ("terminal",)
     assert world.doors.image_apps() == {("python", "3.13"): ("terminal",)}
 
 
@@ -234,10 +234,10 @@ def test_the_same_image_finds_its_port_again(world: World) -> None:
 
 def test_logging_out_ends_the_tickets_too(world: World, session: Session) -> None:
     """L10: those that this login was given, and no others."""
-    elsewhere = Person("alice", admin=False, login="phone")
-    mine = world.apps.open_app(ALICE, session.id, "terminal")
-    other = world.apps.open_app(elsewhere, session.id, "terminal")
-    world.apps.close_login(ALICE.login)
+    desk, phone = browser(world), browser(world)
+    mine = world.apps.open_app(desk, session.id, "terminal")
+    other = world.apps.open_app(phone, session.id, "terminal")
+    world.services.logins.leave(desk)
     with pytest.raises(Unauthorized):
-        world.apps.enter(mine.label, mine.ticket)
-    world.apps.enter(other.label, other.ticket)
+        world.gate.enter(mine.label, mine.ticket)
+    world.gate.enter(other.label, other.ticket)

@@ -72,9 +72,9 @@ def test_an_unused_session_is_ended_and_says_why(world: World) -> None:
     rule(world)
     session = running(world)
     world.apps.open_app(ALICE, session.id, "terminal")
-    world.apps.note_app(session, "terminal", AppState.READY)
+    world.reports.note_app(session, "terminal", AppState.READY)
     link = world.apps.open_app(ALICE, session.id, "terminal")
-    world.apps.enter(link.label, link.ticket)
+    world.gate.enter(link.label, link.ticket)
     assert world.routes.map
     begun = world.clock.now
     pass_(world, session, 59.5)

@@ -188,10 +188,10 @@ def test_an_app_that_failed_says_why(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.apps.open_app(ALICE, session.id, "notebook")
     # The heartbeat may be quicker than the report.
-    world.apps.note_app(session, "jupyterlab", AppState.FAILED)
+    world.reports.note_app(session, "jupyterlab", AppState.FAILED)
     message = "jupyterlab ended before it answered (exit code 3)"
-    world.apps.note_app(session, "jupyterlab", AppState.FAILED, message, "no such module")
-    world.apps.note_app(session, "jupyterlab", AppState.FAILED)
+    world.reports.note_app(session, "jupyterlab", AppState.FAILED, message, "no such module")
+    world.reports.note_app(session, "jupyterlab", AppState.FAILED)
     opened = world.apps.opened(session.id)
     shown = as_json(
         session, world.status.slurm_status(), list(APPS.values()), opened, session.created
@@ -211,8 +211,8 @@ def requeued(world: World) -> Session:
     request = parse_launch(REQUEST.model_dump(mode="json") | {"env": {"KEPT": "treasure"}})
     session = ready(world, world.launch(ALICE, request))
     link = world.apps.open_app(ALICE, session.id, "terminal")
-    world.apps.note_app(session, "terminal", AppState.READY)
-    world.apps.enter(link.label, link.ticket)
+    world.reports.note_app(session, "terminal", AppState.READY)
+    world.gate.enter(link.label, link.ticket)
     assert world.routes.map
     look(world)
     world.slurm.requeue(world.slurm.jobs[0])

@@ -26,6 +26,7 @@ from hypothesis.stateful import (
 
 from portal.core.apps.access import AppOptions, AppState
 from portal.core.apps.origins import Mode
+from portal.core.auth.logins import BROWSER
 from portal.core.auth.person import Person
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session, State
@@ -84,6 +85,7 @@ class TwoUsers(RuleBasedStateMachine):
         self.cookies: list[Cookie] = []
         self.handed: list[Link] = []
         self.labels: set[str] = set()
+        self.secrets: dict[tuple[str, str], str] = {}
 
     # What people do
 
@@ -122,7 +124,7 @@ class TwoUsers(RuleBasedStateMachine):
         wish = AppOptions(
             public=public if app == "board" else None, port=None if port is None else first + port
         )
-        person = Person(self.owners[session], admin=False, login=login)
+        person = self._person(self.owners[session], login)
         before = self._label(session, app)
         try:
             link = self.world.apps.open_app(person, session, app, wish)
@@ -131,7 +133,7 @@ class TwoUsers(RuleBasedStateMachine):
         if before not in ("", link.label) or wish.public is False:
             self._spoil(session, app, cookies=before not in ("", link.label))
         for server in {app, "jupyterlab" if app == "jupyterlab" else app}:
-            self.world.apps.note_app(self._session(session), server, AppState.READY)
+            self.world.reports.note_app(self._session(session), server, AppState.READY)
         self.labels.add(link.label)
         made = Link(person, session, app, link.label, link.ticket, self.world.clock())
         self.handed.append(made)
@@ -199,13 +201,14 @@ class TwoUsers(RuleBasedStateMachine):
     @precondition(lambda self: self.cookies)
     @rule(person=st.sampled_from(PEOPLE), login=st.sampled_from(LOGINS))
     def log_out(self, person: str, login: str) -> None:
-        """Logins have names of their own here; two people's "desk" are two."""
-        self.world.apps.close_login(login)
+        """One browser's login is revoked; two people's "desk" are two."""
+        who = self._person(person, login)
+        self.world.services.logins.leave(who)
         for cookie in self.cookies:
-            if cookie.person.login == login:
+            if cookie.person.login == who.login:
                 cookie.good = False
         for link in self.handed:
-            if link.person.login == login:
+            if link.person.login == who.login:
                 link.good = False
 
     @rule(seconds=st.sampled_from((1, 11, 11, 11, 61, 40 * 24 * 3600)))
@@ -216,8 +219,10 @@ class TwoUsers(RuleBasedStateMachine):
     @rule()
     def the_worker_looks(self) -> None:
         """It finds nothing to mend."""
-        self.world.services.proxy.retry_revocations()
-        assert self.world.apps.compare() == 0
+        self.world.services.logins.expire()
+        self.world.services.logins.shut_left_over()
+        self.world.proxy.retry_revocations()
+        assert self.world.proxy.check_routes() == 0
 
     # What must always be true
 
@@ -247,6 +252,14 @@ class TwoUsers(RuleBasedStateMachine):
         return f"{opened.app}.{opened.session}.slipway"
 
     # The model
+
+    def _person(self, name: str, device: str) -> Person:
+        """Somebody at one of their devices; they log in again where the login has ended."""
+        logins = self.world.services.logins
+        login = logins.find(self.secrets.get((name, device), ""), BROWSER)
+        if login is None:
+            self.secrets[name, device], login = logins.open_browser(name)
+        return logins.person(login)
 
     def _session(self, session: str) -> Session:
         found = self.world.store.get(session)

@@ -86,7 +86,7 @@ def test_closed_stays_closed_until_it_is_opened(
     assert runner("usage", beat).status_code == 200
     answered(runner)
     world.routes.alive = False  # HAProxy was restarted
-    world.services.proxy.restore()
+    world.proxy.restore()
     assert world.routes.map == {}
     assert "Open SSH" in alice.get(page).text
     alice.post(page)

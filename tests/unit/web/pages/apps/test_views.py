@@ -189,7 +189,7 @@ def test_closing_shuts_every_way_and_asks_nothing(
 ) -> None:
     opened = urlsplit(alice.post(f"{place}/board/open", {"public": "yes"}).headers["Location"])
     runner("apps/board", {"state": "ready"})
-    world.apps.enter(str(opened.port), opened.query.removeprefix("ticket="))
+    world.gate.enter(str(opened.port), opened.query.removeprefix("ticket="))
     assert len(world.routes.map) == 2
     assert "Open in your browser" in said(card(alice.get(place).text, "board"))
     closed = alice.post(f"{place}/board/close", headers=HTMX)
@@ -281,7 +281,7 @@ def test_another_answer_starts_it_anew(
     assert world.apps.opened(runner.session.id)[0].asked == "serve"
     world.runners.deaf = False
     link = urlsplit(alice.post(f"{place}/any/open", {"asked": ""}).headers["Location"])
-    world.apps.enter(str(link.port), link.query.removeprefix("ticket="))
+    world.gate.enter(str(link.port), link.query.removeprefix("ticket="))
     assert world.runners.stopped == ["any"]
     assert [order["asked"] for _, order in world.runners.orders] == ["serve", ""]
     assert world.apps.opened(runner.session.id)[0].state is AppState.STARTING

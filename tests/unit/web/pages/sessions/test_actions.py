@@ -188,7 +188,9 @@ def test_the_api_has_why_an_app_failed(api: MakeApi, launched: Launched, world: 
     runner = launched()
     runner.ready()
     api("alice")("POST", f"/sessions/{runner.session.id}/apps/terminal")
-    world.apps.note_app(get(world, runner), "terminal", AppState.FAILED, "x ended (signal 9)", "l")
+    world.reports.note_app(
+        get(world, runner), "terminal", AppState.FAILED, "x ended (signal 9)", "l"
+    )
     shown = api("alice")("GET", f"/sessions/{runner.session.id}").json
     assert shown is not None
     terminal = next(app for app in shown["apps"] if app["name"] == "terminal")

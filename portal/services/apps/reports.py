@@ -1,0 +1,59 @@
+"""What runners report: which apps an image can run, and what became of those that were started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from portal.core.apps.access import AppState
+from portal.core.apps.catalog import Catalog
+from portal.core.interfaces.access import AccessStore
+from portal.core.session.session import Session
+from portal.services.apps.proxy import ProxyRoutes
+
+
+class AppReports:
+    """Stores runners' reports about apps, and opens or closes routes accordingly."""
+
+    def __init__(
+        self,
+        store: AccessStore,
+        proxy: ProxyRoutes,
+        catalog: Callable[[], Catalog],
+        is_admin: Callable[[str], bool],
+    ) -> None:
+        self._store = store
+        self._proxy = proxy
+        self._catalog = catalog
+        self._is_admin = is_admin
+
+    def note_image(self, session: Session, found: Sequence[str]) -> tuple[str, ...]:
+        """The site's apps among those that a session has found in its image.
+
+        That counts for this session alone. For the image, and so for everybody's launcher, an
+        administrator's session counts: whoever owns a session can say what they like for it.
+        """
+        catalog, image = self._catalog(), (session.environment, session.version)
+        known = tuple(name for name in dict.fromkeys(found) if name in catalog.apps)
+        if known and known != catalog.found.get(image) and self._is_admin(session.owner):
+            self._store.note_image_apps(*image, known)
+        return known
+
+    def note_app(
+        self,
+        session: Session,
+        app: str,
+        state: AppState,
+        message: str = "",
+        tail: str = "",
+        details: str | None = None,
+    ) -> None:
+        """Take in what the runner says of an app, and open or shut its routes accordingly."""
+        known = {opened.app: opened for opened in self._store.apps(session.id)}
+        if app not in known:
+            return
+        # A heartbeat may tell of a failure before the report that says why.
+        new = message or details
+        if known[app].state == state and (known[app].message or not new):
+            return
+        self._store.set_app(session.id, app, state, message, tail, details)
+        self._proxy.server_changed(session, app, state)
