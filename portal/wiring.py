@@ -424,8 +424,8 @@ class _Assembly:
             terms=self._settings.web.login_terms,
             admins=self._settings.slurm.admins,
             clock=self._clock,
-            note=self.administration.record,
-            shut=self.proxy.revoke,
+            record=self.administration.record,
+            revoke_routes=self.proxy.revoke,
             address=caller_address.get,
         )
 
@@ -440,9 +440,10 @@ class _Assembly:
         return AccountWatch(
             accounts=self._systems.accounts,
             logins=self.logins,
+            login_store=self._stores.logins,
             apps=self.apps,
             sessions=self._stores.sessions,
             clock=self._clock,
-            note=self.administration.record,
+            record=self.administration.record,
             checks=self._settings.login.account_checks,
         )

@@ -14,9 +14,9 @@ from portal.errors import FieldError, InvalidRequest
 class Storage:
     """A person's home directory and storage folders, looked at as that person."""
 
-    def __init__(self, files: UserFiles, note: Callable[[str, str, str], None]) -> None:
+    def __init__(self, files: UserFiles, record: Callable[[str, str, str], None]) -> None:
         self._files = files
-        self._note = note
+        self._record = record
 
     def list(self, person: Person) -> list[Folder]:
         """All that could be mounted, the home directory first. Raises Unavailable."""
@@ -29,7 +29,7 @@ class Storage:
         if problem := _problem(name):
             raise InvalidRequest([FieldError("folder", problem)])
         made = self._files.make_folder(person.name, name)
-        self._note(person.name, "folder.make", name)
+        self._record(person.name, "folder.make", name)
         return made
 
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
 from portal.core.auth.accounts import LOCKED
-from portal.core.interfaces.auth import Accounts
+from portal.core.interfaces.auth import Accounts, LoginStore
 from portal.core.interfaces.stores import SessionStore
 from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.core.session.session import Session
@@ -42,18 +42,20 @@ class AccountWatch:
         *,
         accounts: Accounts,
         logins: Logins,
+        login_store: LoginStore,
         apps: Apps,
         sessions: SessionStore,
         clock: Clock,
-        note: RecordEvent,
+        record: RecordEvent,
         checks: int,
     ) -> None:
         self._accounts = accounts
         self._logins = logins
+        self._login_store = login_store
         self._apps = apps
         self._sessions = sessions
         self._clock = clock
-        self._note = note
+        self._record = record
         self._checks = checks
         self._checked: dict[str, datetime] = {}
         self._gone_since: dict[str, datetime] = {}
@@ -62,12 +64,12 @@ class AccountWatch:
     def check(self) -> None:
         """Look once; raises Unavailable when the login node is silent."""
         now, live = self._clock(), self._sessions.live()
-        inside = self._logins.store.inside(now - ACTIVE, now) | {s.owner for s in live}
-        everybody = inside | {present.user for present in self._logins.present()}
+        inside = self._login_store.inside(now - ACTIVE, now) | {s.owner for s in live}
+        everybody = inside | {present.user for present in self._logins.active_users()}
         gone = self._gone(everybody, now) if everybody else set()
         refused = dict.fromkeys(gone, GONE) | self._refused(inside - gone)
         for user, why in refused.items():
-            self._shut_out(user, why, [s for s in live if s.owner == user])
+            self._lock_out(user, why, [s for s in live if s.owner == user])
         self._out &= set(refused)
 
     def _gone(self, names: Collection[str], now: datetime) -> set[str]:
@@ -100,19 +102,19 @@ class AccountWatch:
         self._checked[user] = self._clock()
         if not standing.let_in:
             return REFUSED
-        before = self._logins.store.password_seen(user)
+        before = self._login_store.password_seen(user)
         if standing.password in ("", before):
             return ""
-        self._logins.store.note_password(user, standing.password)
+        self._login_store.note_password(user, standing.password)
         # Where it was locked from the beginning, passwords are checked by something else.
         return PASSWORD if standing.password == LOCKED and before else ""
 
-    def _shut_out(self, user: str, why: str, sessions: Collection[Session]) -> None:
+    def _lock_out(self, user: str, why: str, sessions: Collection[Session]) -> None:
         if user not in self._out:
-            self._note(user, "account.out", "", why)
+            self._record(user, "account.out", "", why)
         self._out.add(user)
         try:
-            self._logins.revoke(user, user, why=why)
+            self._logins.revoke_all(user, user, why=why)
         except PortalError as error:
             log.warning("account %s: not all shut yet: %s", user, error)
         for session in sessions:

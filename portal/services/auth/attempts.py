@@ -30,13 +30,13 @@ class LoginAttempts:
         store: AttemptStore,
         terms: LoginTerms,
         clock: Clock,
-        note: RecordEvent,
+        record: RecordEvent,
         address: ContextVar[str],
     ) -> None:
         self._store = store
         self._terms = terms
         self._clock = clock
-        self._note = note
+        self._record = record
         self._address = address
 
     def take(self, user: str) -> int:
@@ -73,23 +73,23 @@ class LoginAttempts:
         hour = _ms(self._clock()) // _HOUR
         counted = self._store.refused(user, network_of(self._address.get()), hour, NAMES)
         if counted.count == 1:
-            self._note(counted.user, "login.refused")
+            self._record(counted.user, "login.refused")
 
-    def conclude(self) -> None:
+    def record_finished_hours(self) -> None:
         """Write down how often it went on, for hours that are over; then forget what is old."""
         now = self._clock()
         for done in self._store.refusals_before(_ms(now) // _HOUR):
             if done.count > 1:
-                self._note_more(done)
+                self._record_more(done)
             self._store.drop_refusals(done)
         self._store.expire(_ms(now), _ms(now - KNOWN_FOR))
 
-    def _note_more(self, done: FailedAttempts) -> None:
+    def _record_more(self, done: FailedAttempts) -> None:
         more = done.count - 1
         text = f"{more} more {'time' if more == 1 else 'times'} within that hour"
         before = self._address.set(done.network)
         try:
-            self._note(done.user, "login.refused", "", text)
+            self._record(done.user, "login.refused", "", text)
         finally:
             self._address.reset(before)
 

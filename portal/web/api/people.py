@@ -20,7 +20,7 @@ def people() -> ResponseReturnValue:
                 "tokens": found.tokens,
                 "last_used": found.used.isoformat(),
             }
-            for found in services().logins.present()
+            for found in services().logins.active_users()
         ]
     }
 
@@ -28,19 +28,19 @@ def people() -> ResponseReturnValue:
 @blueprint.get("/admin/people/<name>/logins")
 def logins_of(name: str) -> ResponseReturnValue:
     """Somebody's log-ins and tokens."""
-    found = services().logins.of(name)
+    found = services().logins.logins_of(name)
     return {"logins": [{"kind": login.kind, **shown(login, person())} for login in found]}
 
 
 @blueprint.delete("/admin/people/<name>/logins")
 def log_out(name: str) -> ResponseReturnValue:
     """Revoke all of them, and shut every browser out of this person's apps."""
-    services().logins.revoke(name, person().name)
+    services().logins.revoke_all(name, person().name)
     return "", 204
 
 
 @blueprint.delete("/admin/people/<name>/logins/<login_id>")
 def log_out_one(name: str, login_id: str) -> ResponseReturnValue:
     """Revoke one of them."""
-    services().logins.revoke_one(name, login_id, person().name)
+    services().logins.revoke_login(name, login_id, person().name)
     return "", 204

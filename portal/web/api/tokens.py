@@ -48,7 +48,7 @@ def guard() -> None:
 def list_tokens() -> ResponseReturnValue:
     """One's own tokens, without their secrets."""
     who = person()
-    found = services().logins.of(who.name, TOKEN)
+    found = services().logins.logins_of(who.name, TOKEN)
     return {"tokens": [shown(login, who) for login in found]}
 
 
@@ -80,14 +80,14 @@ def _maker(body: TokenRequest) -> Person:
 @blueprint.delete("/tokens")
 def revoke_tokens() -> ResponseReturnValue:
     """Revoke all of one's tokens, the one that asks included."""
-    services().logins.revoke(person().name, person().name, (TOKEN,))
+    services().logins.revoke_all(person().name, person().name, (TOKEN,))
     return "", 204
 
 
 @blueprint.delete("/tokens/<token_id>")
 def revoke_token(token_id: str) -> ResponseReturnValue:
     """Revoke one of one's tokens."""
-    services().logins.revoke_one(person().name, token_id, person().name, (TOKEN,))
+    services().logins.revoke_login(person().name, token_id, person().name, (TOKEN,))
     return "", 204
 
 

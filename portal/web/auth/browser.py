@@ -93,7 +93,7 @@ def login() -> ResponseReturnValue:
 
 def _forget_earlier() -> None:
     if current_user.is_authenticated:
-        services().logins.leave(current_user.person)
+        services().logins.log_out(current_user.person)
 
 
 @blueprint.post("/logout")
@@ -106,5 +106,5 @@ def logout() -> ResponseReturnValue:
     # First, so that this browser is out even if apps cannot be shut right now.
     logout_user()
     session.clear()
-    services().logins.leave(who)
+    services().logins.log_out(who)
     return redirect("/login", 303)

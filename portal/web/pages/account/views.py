@@ -36,8 +36,8 @@ def _page(
     page = render_template(
         "account.html",
         person=who,
-        browsers=logins.of(who.name, BROWSER),
-        tokens=logins.of(who.name, TOKEN),
+        browsers=logins.logins_of(who.name, BROWSER),
+        tokens=logins.logins_of(who.name, TOKEN),
         last_day=logins.last_day,
         says={scope: SAYS[scope] for scope in logins.scopes_for(who)},
         terms=logins.terms,
@@ -72,7 +72,7 @@ def _number(text: str) -> int:
 @blueprint.post("/account/revoke/<login_id>")
 def revoke(login_id: str) -> ResponseReturnValue:
     """Take back one token, or log one browser out."""
-    services().logins.revoke_one(person().name, login_id, person().name)
+    services().logins.revoke_login(person().name, login_id, person().name)
     flash("Done. Whatever was opened with it is shut.")
     return redirect("/account", 303)
 
@@ -80,7 +80,7 @@ def revoke(login_id: str) -> ResponseReturnValue:
 @blueprint.post("/account/revoke-tokens")
 def revoke_tokens() -> ResponseReturnValue:
     """Take back all tokens."""
-    services().logins.revoke(person().name, person().name, (TOKEN,))
+    services().logins.revoke_all(person().name, person().name, (TOKEN,))
     flash("All of your tokens are revoked.")
     return redirect("/account", 303)
 
@@ -88,5 +88,5 @@ def revoke_tokens() -> ResponseReturnValue:
 @blueprint.post("/account/log-out-everywhere")
 def log_out_everywhere() -> ResponseReturnValue:
     """Log all browsers out, this one included, and shut what they have opened."""
-    services().logins.revoke(person().name, person().name, (BROWSER,))
+    services().logins.revoke_all(person().name, person().name, (BROWSER,))
     return redirect("/login", 303)

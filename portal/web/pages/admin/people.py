@@ -14,7 +14,7 @@ from portal.web.pages.admin.views import blueprint
 @blueprint.get("/people")
 def people() -> ResponseReturnValue:
     """Everybody who has a log-in or a token."""
-    found = services().logins.present()
+    found = services().logins.active_users()
     return render_template("admin_people.html", part="people", person=person(), people=found)
 
 
@@ -27,8 +27,8 @@ def one(name: str) -> ResponseReturnValue:
         part="people",
         person=person(),
         name=name[:64],
-        browsers=logins.of(name, BROWSER),
-        tokens=logins.of(name, TOKEN),
+        browsers=logins.logins_of(name, BROWSER),
+        tokens=logins.logins_of(name, TOKEN),
         last_day=logins.last_day,
         says=SAYS,
     )
@@ -37,7 +37,7 @@ def one(name: str) -> ResponseReturnValue:
 @blueprint.post("/people/<name>/revoke/<login_id>")
 def revoke(name: str, login_id: str) -> ResponseReturnValue:
     """Take one of them back."""
-    services().logins.revoke_one(name, login_id, person().name)
+    services().logins.revoke_login(name, login_id, person().name)
     flash("Done. Whatever was opened with it is shut.")
     return redirect(f"/admin/people/{name}", 303)
 
@@ -45,6 +45,6 @@ def revoke(name: str, login_id: str) -> ResponseReturnValue:
 @blueprint.post("/people/<name>/revoke")
 def revoke_all(name: str) -> ResponseReturnValue:
     """Log somebody out everywhere, tokens included."""
-    services().logins.revoke(name, person().name)
+    services().logins.revoke_all(name, person().name)
     flash(f"{name} is logged out everywhere, and all tokens are revoked.")
     return redirect("/admin/people", 303)

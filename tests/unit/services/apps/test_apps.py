@@ -118,7 +118,7 @@ def test_logging_out_shuts_what_that_login_opened(world: World) -> None:
     kept = enter(world, phone, session.id, "terminal")
     world.reports.note_app(session, "terminal", AppState.READY)
     assert len(world.routes.map) == 2
-    world.services.logins.leave(desk)
+    world.services.logins.log_out(desk)
     assert list(world.routes.map) == [kept]
 
 

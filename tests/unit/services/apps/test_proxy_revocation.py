@@ -237,7 +237,7 @@ def test_logging_out_ends_the_tickets_too(world: World, session: Session) -> Non
     desk, phone = browser(world), browser(world)
     mine = world.apps.open_app(desk, session.id, "terminal")
     other = world.apps.open_app(phone, session.id, "terminal")
-    world.services.logins.leave(desk)
+    world.services.logins.log_out(desk)
     with pytest.raises(Unauthorized):
         world.gate.enter(mine.label, mine.ticket)
     world.gate.enter(other.label, other.ticket)

@@ -111,11 +111,11 @@ def test_wrong_passwords_are_a_line_an_hour_and_one_with_their_number(world: Wor
         world.clock.pass_(seconds=10)
     tries(world, "bob", "10.0.0.1")
     assert journal(world) == [("alice", "", "10.0.0.1"), ("bob", "", "10.0.0.1")]
-    world.services.login_attempts.conclude()
+    world.services.login_attempts.record_finished_hours()
     assert len(journal(world)) == 2, "the hour is not over"
     world.clock.pass_(hours=1)
-    world.services.login_attempts.conclude()
-    world.services.login_attempts.conclude()
+    world.services.login_attempts.record_finished_hours()
+    world.services.login_attempts.record_finished_hours()
     assert journal(world)[2:] == [("alice", "4 more times within that hour", "10.0.0.1")]
     tries(world, "alice", "10.0.0.1")
     assert len(journal(world)) == 4
@@ -129,5 +129,5 @@ def test_many_names_from_one_address_do_not_flood_the_journal(world: World) -> N
     assert len(lines) == 11
     assert lines[-1] == ("", "", "10.0.0.1")
     world.clock.pass_(hours=1)
-    world.services.login_attempts.conclude()
+    world.services.login_attempts.record_finished_hours()
     assert journal(world)[-1] == ("", "89 more times within that hour", "10.0.0.1")

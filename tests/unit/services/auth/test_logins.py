@@ -82,14 +82,14 @@ def test_use_is_noted_once_a_minute_and_lengthens_no_token(world: World) -> None
     secret, made = token(world, days=2)
     world.clock.pass_(seconds=5)
     logins.keep_alive(made)
-    (first,) = logins.of("alice")
+    (first,) = logins.logins_of("alice")
     assert first.used == world.clock()
     world.clock.pass_(seconds=59)
     logins.keep_alive(first)
-    assert logins.of("alice") == [first]
+    assert logins.logins_of("alice") == [first]
     world.clock.pass_(hours=47)
     logins.keep_alive(made)
-    (seen,) = logins.of("alice", TOKEN)
+    (seen,) = logins.logins_of("alice", TOKEN)
     assert (seen.used, seen.expires) == (world.clock(), made.expires)
     world.clock.pass_(hours=2)
     assert logins.find(secret, TOKEN) is None
@@ -115,7 +115,7 @@ def test_a_wrong_wish_for_a_token_names_its_field(
     with pytest.raises(InvalidRequest) as refused:
         token(world, **asked)
     assert [error.field for error in refused.value.errors] == [field]
-    assert world.services.logins.of("alice") == []
+    assert world.services.logins.logins_of("alice") == []
 
 
 def test_a_token_made_with_a_token_is_no_more_than_that(world: World) -> None:
@@ -144,16 +144,16 @@ def test_revoking_one_shuts_what_was_opened_with_it_and_nothing_else(world: Worl
     for login, cookie in ((one, "a"), (other, "b")):
         enters(world, login, cookie)
     with pytest.raises(NotFound):
-        logins.revoke_one("bob", one.id, "bob")
+        logins.revoke_login("bob", one.id, "bob")
     with pytest.raises(NotFound):
-        logins.revoke_one("alice", one.id, "alice", (BROWSER,))
-    logins.revoke_one("alice", one.id, "alice")
+        logins.revoke_login("alice", one.id, "alice", (BROWSER,))
+    logins.revoke_login("alice", one.id, "alice")
     assert logins.find(secret, TOKEN) is None
     assert logins.find(other_secret, TOKEN) is not None
     assert list(world.routes.map) == ["10000.b"]
     assert cookies(world) == ["b"]
     with pytest.raises(NotFound):
-        logins.revoke_one("alice", one.id, "alice")
+        logins.revoke_login("alice", one.id, "alice")
 
 
 def test_revoking_all_also_shuts_what_expired_logins_have_opened(world: World) -> None:
@@ -163,14 +163,14 @@ def test_revoking_all_also_shuts_what_expired_logins_have_opened(world: World) -
     world.clock.pass_(days=2)
     logins.expire()
     assert list(world.routes.map), "an app goes on when a login ends by itself"
-    assert logins.revoke("alice", "admin") == 0
+    assert logins.revoke_all("alice", "admin") == 0
     assert world.routes.map == {}
 
 
 def test_what_a_request_makes_of_a_login_that_is_just_taken_back_is_shut(world: World) -> None:
     logins = world.services.logins
     _, login = token(world)
-    logins.revoke("alice", "alice")
+    logins.revoke_all("alice", "alice")
     # The request had asked who it is before, and writes now.
     enters(world, login, "late")
     ticket = TicketRow(
@@ -183,16 +183,16 @@ def test_what_a_request_makes_of_a_login_that_is_just_taken_back_is_shut(world: 
         expires=world.clock() + timedelta(minutes=1),
     )
     add(world, ticket)
-    logins.shut_left_over()
+    logins.revoke_left_over()
     assert world.routes.map == {}
     assert cookies(world) == []
     assert world.doors.redeem("t", "10000", "c", "", world.clock(), 8) is None
-    logins.shut_left_over()  # nothing to do
+    logins.revoke_left_over()  # nothing to do
 
 
 def test_it_is_written_down_who_took_what_back(world: World) -> None:
     _, made = token(world, name="cron")
-    world.services.logins.revoke("alice", "admin", why="left the institute")
+    world.services.logins.revoke_all("alice", "admin", why="left the institute")
     entries, _ = world.services.administration.events(
         Person("admin", True, ""), AuditFilter(), 10, None
     )
@@ -206,7 +206,9 @@ def test_of_many_who_revoke_at_once_one_does(world: World) -> None:
     token(world)
     taken: list[int] = []
     threads = [
-        threading.Thread(target=lambda: taken.append(world.services.logins.revoke("alice", "x")))
+        threading.Thread(
+            target=lambda: taken.append(world.services.logins.revoke_all("alice", "x"))
+        )
         for _ in range(8)
     ]
     for thread in threads:
@@ -220,6 +222,6 @@ def test_administrators_see_who_is_there(world: World) -> None:
     token(world)
     world.services.logins.open_browser("bob")
     world.services.logins.open_browser("bob")
-    found = [(p.user, p.browsers, p.tokens, p.used) for p in world.services.logins.present()]
+    found = [(p.user, p.browsers, p.tokens, p.used) for p in world.services.logins.active_users()]
     assert found == [("alice", 0, 1, world.clock()), ("bob", 2, 0, world.clock())]
     assert set(KINDS) == {BROWSER, TOKEN}

@@ -58,7 +58,7 @@ def test_a_wrong_request_names_its_field(
     answer = app.test_client().post("/api/v1/tokens", json=body, base_url=PORTAL)
     assert answer.status_code == 422
     assert [e["field"].partition(".")[0] for e in (answer.json or {})["errors"]] == [field]
-    assert world.services.logins.of("alice") == []
+    assert world.services.logins.logins_of("alice") == []
     assert "wonderland" not in answer.text
 
 
@@ -135,7 +135,7 @@ def test_the_form_says_what_is_wrong(
     )
     assert answer.status_code == 422
     assert said in answer.text
-    assert [login.kind for login in world.services.logins.of("alice")] == [BROWSER]
+    assert [login.kind for login in world.services.logins.logins_of("alice")] == [BROWSER]
 
 
 def test_administrators_pages(app: Flask, alice: Browser, api: MakeApi) -> None:

@@ -203,7 +203,7 @@ class TwoUsers(RuleBasedStateMachine):
     def log_out(self, person: str, login: str) -> None:
         """One browser's login is revoked; two people's "desk" are two."""
         who = self._person(person, login)
-        self.world.services.logins.leave(who)
+        self.world.services.logins.log_out(who)
         for cookie in self.cookies:
             if cookie.person.login == who.login:
                 cookie.good = False
@@ -220,7 +220,7 @@ class TwoUsers(RuleBasedStateMachine):
     def the_worker_looks(self) -> None:
         """It finds nothing to mend."""
         self.world.services.logins.expire()
-        self.world.services.logins.shut_left_over()
+        self.world.services.logins.revoke_left_over()
         self.world.proxy.retry_revocations()
         assert self.world.proxy.check_routes() == 0
 

@@ -37,7 +37,7 @@ def test_the_login_is_a_new_secret_on_the_server(world: World, app: Flask) -> No
         assert "planted" not in cookie
         secret = cookie["_user_id"]
     assert (
-        world.services.logins.store.login(secret, world.clock()) is None
+        world.systems.stores.logins.login(secret, world.clock()) is None
     )  # only its hash is stored
 
 
