@@ -10,9 +10,11 @@ from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.db.access import AccessTables
 from portal.adapters.db.administration import AdministrationTables
 from portal.adapters.db.attempts import AttemptTables
+from portal.adapters.db.engine import open_database
 from portal.adapters.db.logins import LoginTables
 from portal.adapters.db.presets import PresetTables
-from portal.adapters.db.sessions import SessionTables, open_database
+from portal.adapters.db.sessions import SessionTables
+from portal.adapters.db.status import StatusTables
 from portal.adapters.encryption import Sealer
 from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.adapters.runner_client import GatewayRunners, resolve
@@ -48,10 +50,11 @@ def wire(settings: Settings) -> Services:
     transport = SshTransport(settings.login, authority, settings.slurm.operator)
     engine = open_database(settings.state.database_url)
     sealer = Sealer(settings.state.keys)
-    store, doors = SessionTables(engine, sealer), AccessTables(engine)
+    store, status = SessionTables(engine, sealer), StatusTables(engine)
+    doors = AccessTables(engine)
     catalog = FolderCatalog(settings.sessions.apps, settings.sessions.images, doors.image_apps)
     administration = Administration(
-        AdministrationTables(engine), store, now, settings.state.journal_days
+        AdministrationTables(engine), status, now, settings.state.journal_days
     )
     origins = settings.web.origins
     access = Apps(
@@ -70,7 +73,7 @@ def wire(settings: Settings) -> Services:
     files = HomeFiles(transport, directory, settings.sessions.storage)
     sessions = Sessions(
         store=store,
-        status=store,
+        status=status,
         scheduler=Slurm(
             transport,
             settings.login.reader,

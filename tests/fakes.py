@@ -14,9 +14,11 @@ from datetime import UTC, datetime, timedelta
 from portal.adapters.db.access import AccessTables
 from portal.adapters.db.administration import AdministrationTables
 from portal.adapters.db.attempts import AttemptTables
+from portal.adapters.db.engine import open_database
 from portal.adapters.db.logins import LoginTables
 from portal.adapters.db.presets import PresetTables
-from portal.adapters.db.sessions import SessionTables, open_database
+from portal.adapters.db.sessions import SessionTables
+from portal.adapters.db.status import StatusTables
 from portal.adapters.db.tables import SessionRow
 from portal.adapters.encryption import Sealer, make_key
 from portal.adapters.slurm.client import Slurm
@@ -470,6 +472,7 @@ class World:
     runners: FakeRunners
     accounts: FakeAccounts
     store: SessionTables
+    status: StatusTables
     doors: AccessTables
     services: Services
 
@@ -495,8 +498,9 @@ def make_world(settings: Settings, routes: FakeRoutes | None = None) -> World:
     if not settings.state.keys.exists():
         make_key(settings.state.keys)
     sealer = Sealer(settings.state.keys)
-    store, doors = SessionTables(engine, sealer), AccessTables(engine)
-    administration = Administration(AdministrationTables(engine), store, clock)
+    store, status = SessionTables(engine, sealer), StatusTables(engine)
+    doors = AccessTables(engine)
+    administration = Administration(AdministrationTables(engine), status, clock)
     origins = settings.web.origins
     access = Apps(
         sessions=store,
@@ -515,7 +519,7 @@ def make_world(settings: Settings, routes: FakeRoutes | None = None) -> World:
     files = HomeFiles(slurm, ".slipway", "storage")
     sessions = Sessions(
         store=store,
-        status=store,
+        status=status,
         scheduler=Slurm(slurm, "slipway", ".slipway", 20, settings.slurm.operator),
         files=files,
         certificates=FakeCertificates(),
@@ -564,4 +568,4 @@ def make_world(settings: Settings, routes: FakeRoutes | None = None) -> World:
             checks=settings.login.account_checks,
         ),
     )
-    return World(clock, slurm, routes, runners, accounts, store, doors, services)
+    return World(clock, slurm, routes, runners, accounts, store, status, doors, services)

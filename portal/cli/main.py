@@ -15,9 +15,8 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from portal.adapters.certificates import prepare_authorities
-from portal.adapters.db.migrate import upgrade
+from portal.adapters.db.engine import open_database, upgrade
 from portal.adapters.db.reencrypt import seal_all
-from portal.adapters.db.sessions import open_database
 from portal.adapters.encryption import Sealer, make_key, read_keys
 from portal.cli.check import check, check_gpus
 from portal.config import Settings, SettingsError, load_settings

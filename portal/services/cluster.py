@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from portal.core.cluster.effective_limits import UserPartition, partitions_for
 from portal.core.cluster.usage import PartitionUsage, partition_usage
-from portal.core.interfaces.stores import StatusStore
+from portal.core.interfaces.status import StatusStore
 
 
 def partitions_for_user(status: StatusStore, user: str) -> list[UserPartition] | None:

@@ -14,7 +14,8 @@ from portal.core.apps.catalog import Catalog
 from portal.core.auth.person import Person, hash_secret
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.jobs import Estimate, JobReport
-from portal.core.interfaces.stores import SessionStore, StatusStore
+from portal.core.interfaces.sessions import SessionStore
+from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Certificates, Clock, Resolver, Scheduler, UserFiles
 from portal.core.job.description import JobSettings
 from portal.core.launch.request import LaunchRequest, parse_launch

@@ -20,7 +20,7 @@ ALICE = Person("alice", admin=False, login="a")
 
 def test_no_secret_and_nothing_internal_is_shown(world: World) -> None:
     session = ready(world, world.sessions.launch(ALICE, REQUEST))
-    shown = as_json(session, world.store.slurm_status(), list(APPS.values()), [], world.clock.now)
+    shown = as_json(session, world.status.slurm_status(), list(APPS.values()), [], world.clock.now)
     text = json.dumps(shown)
     assert session.token_hash not in text
     assert "10.0.0.1" not in text
@@ -38,7 +38,7 @@ def test_no_secret_and_nothing_internal_is_shown(world: World) -> None:
 def test_submitting_is_pending_to_people(world: World) -> None:
     world.slurm.lose_answer = True
     session = world.sessions.launch(ALICE, REQUEST)
-    status = world.store.slurm_status()
+    status = world.status.slurm_status()
     assert shown_state(session, status, world.clock.now) == State.PENDING
     reason = shown_reason(session, status, world.clock.now)
     assert reason is not None

@@ -178,7 +178,7 @@ def test_variables_travel_in_the_secret_part_only(world: World) -> None:
     assert SECRET not in job.script
     assert SECRET not in "".join(world.slurm.commands)
     assert SECRET not in session.model_dump_json()
-    shown = as_json(session, world.store.slurm_status(), [], [], world.clock.now)
+    shown = as_json(session, world.status.slurm_status(), [], [], world.clock.now)
     assert shown["env"] == ["KEY"]
     assert SECRET not in json.dumps(shown)
     assert world.store.env(session.id) == {"KEY": SECRET}
@@ -190,5 +190,5 @@ def test_the_size_of_shared_memory(world: World, given: str | None, told: tuple[
     session = world.sessions.launch(ALICE, asked(1, resources=resources))
     wanted = json.loads(world.slurm.jobs[0].spec)["shared_memory"]
     assert (wanted["mb"], wanted["must"]) == told
-    shown = as_json(session, world.store.slurm_status(), [], [], world.clock.now)
+    shown = as_json(session, world.status.slurm_status(), [], [], world.clock.now)
     assert shown["resources"]["shared_memory"] == f"{told[0]}m"

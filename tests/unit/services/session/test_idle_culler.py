@@ -288,13 +288,13 @@ def test_whoever_uses_it_in_the_last_moment_keeps_it(
     pass_(world, session, 59.5)
     world.clock.pass_(seconds=30)
     beat(world, session)
-    real = world.store.slurm_status
+    real = world.status.slurm_status
 
     def clicked() -> object:
         world.sessions.keep(ALICE, session.id)
         return real()
 
-    monkeypatch.setattr(world.store, "slurm_status", clicked)
+    monkeypatch.setattr(world.status, "slurm_status", clicked)
     worker(world).cull()
     assert get(world, session).state is State.RUNNING
 

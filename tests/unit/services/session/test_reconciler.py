@@ -85,7 +85,7 @@ def test_not_found_is_not_ended(world: World) -> None:
     world.slurm.accounting_down = True
     look(world)
     assert get(world, session).state is State.RUNNING
-    now, status = world.clock.now, world.store.slurm_status()
+    now, status = world.clock.now, world.status.slurm_status()
     assert shown_state(get(world, session), status, now) == UNKNOWN
     reason = shown_reason(get(world, session), status, now)
     assert reason is not None
@@ -111,7 +111,7 @@ def test_silence_is_unknown_and_refuses_launches(world: World) -> None:
     assert not look(world)
     since = world.clock.now
     world.clock.pass_(seconds=20)
-    status = world.store.slurm_status()
+    status = world.status.slurm_status()
     assert status.failing_since == since
     assert shown_state(get(world, session), status, world.clock.now) == UNKNOWN
     reason = shown_reason(get(world, session), status, world.clock.now)
@@ -121,7 +121,7 @@ def test_silence_is_unknown_and_refuses_launches(world: World) -> None:
         world.sessions.launch(ALICE, REQUEST)
     world.slurm.down = False
     assert look(world)
-    shown = shown_state(get(world, session), world.store.slurm_status(), world.clock.now)
+    shown = shown_state(get(world, session), world.status.slurm_status(), world.clock.now)
     assert shown == State.RUNNING
 
 
@@ -236,7 +236,7 @@ def test_orders_that_did_not_arrive_are_repeated(world: World) -> None:
 
 def test_partitions_bound_the_form(world: World) -> None:
     Reconciler(world.sessions).read_partitions()
-    assert [p.max_cpus for p in world.store.partitions()] == [4]
+    assert [p.max_cpus for p in world.status.partitions()] == [4]
 
 
 def test_who_cancelled_it_comes_from_accounting(world: World) -> None:
@@ -287,7 +287,7 @@ def test_a_job_that_turns_up_again_is_known_again(world: World) -> None:
     look(world)
     world.slurm.forgotten.clear()
     look(world)
-    shown = shown_state(get(world, session), world.store.slurm_status(), world.clock.now)
+    shown = shown_state(get(world, session), world.status.slurm_status(), world.clock.now)
     assert shown == State.RUNNING
 
 

@@ -115,7 +115,7 @@ def test_the_api_has_the_log_of_a_failure(world: World) -> None:
     world.slurm.finish(world.slurm.jobs[0], "OUT_OF_MEMORY", code=137)
     look(world)
     Reconciler(world.sessions).clean()
-    shown = as_json(get(world, session), world.store.slurm_status(), [], [], world.clock.now)
+    shown = as_json(get(world, session), world.status.slurm_status(), [], [], world.clock.now)
     assert shown["end"]["cause"] == "out_of_memory"
     assert shown["end"]["log"] == "Killed"
 
@@ -195,7 +195,7 @@ def test_an_app_that_failed_says_why(world: World) -> None:
     world.access.note_app(session, "jupyterlab", AppState.FAILED)
     opened = world.access.opened(session.id)
     shown = as_json(
-        session, world.store.slurm_status(), list(APPS.values()), opened, session.created
+        session, world.status.slurm_status(), list(APPS.values()), opened, session.created
     )
     lab, notebook, terminal, *_ = shown["apps"]
     assert lab["message"] == "JupyterLab did not start: it ended with exit code 3."

@@ -91,7 +91,7 @@ BAD = [
 
 @pytest.mark.parametrize(("field", "value"), BAD)
 def test_bad_input_names_its_field(world: World, api: MakeApi, field: str, value: object) -> None:
-    world.store.save_partitions(world.sessions.scheduler.partitions())
+    world.status.save_partitions(world.sessions.scheduler.partitions())
     answer = api("alice")("POST", "/sessions", json=_with(field, value))
     assert answer.status_code == 422
     assert answer.content_type == "application/problem+json"
@@ -271,7 +271,7 @@ def test_a_token_is_no_login_and_a_login_no_token(app: Flask, alice: Browser) ->
 
 
 def test_what_the_site_offers(world: World, api: MakeApi) -> None:
-    world.store.save_partitions(world.sessions.scheduler.partitions())
+    world.status.save_partitions(world.sessions.scheduler.partitions())
     alice = api("alice")
     environments = alice("GET", "/environments").json
     groups = alice("GET", "/resource-groups").json

@@ -49,7 +49,7 @@ def test_usage_follows_the_queue(world: World, api: MakeApi) -> None:
 def test_usage_before_slurm_was_asked(world: World, api: MakeApi) -> None:
     assert world.slurm.jobs == []
     assert api("alice")("GET", "/usage").status_code == 422
-    world.store.save_partitions(world.sessions.scheduler.partitions())
+    world.status.save_partitions(world.sessions.scheduler.partitions())
     found = api("alice")("GET", "/usage").json
     assert found and found["cpus"] == {"mine": 0, "allowed": None, "available": None}
 
@@ -112,10 +112,10 @@ def test_nobody_is_left_wondering_why_no_group_is_offered(world: World, alice: B
 
 def test_limits_stay_while_accounting_is_silent(world: World) -> None:
     learn(world)
-    before = world.store.limits()
+    before = world.status.limits()
     world.slurm.accounting_down = True
     worker = Reconciler(world.sessions)
     with pytest.raises(Unavailable):
         worker.read_limits()
     assert before is not None
-    assert world.store.limits() == before
+    assert world.status.limits() == before

@@ -163,7 +163,7 @@ def site(tmp_path: Path) -> MakeWorld:
         world = make_world(settings)
         (main,) = world.sessions.scheduler.partitions()
         there = tuple(NodeGpus(str(kind.get("name", "")), 1, 4) for kind in kinds)
-        world.store.save_partitions([replace(main, gpus=there)])
+        world.status.save_partitions([replace(main, gpus=there)])
         app = create_app(world.services)
         app.testing = True
         return world, Browser(app).log_in("alice")

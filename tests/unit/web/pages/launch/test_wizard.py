@@ -33,8 +33,8 @@ HUGE = Template(name="huge", title="Huge", cpus=64, memory_mb=1024)
 
 def learn(world: World) -> None:
     """What the worker reads of Slurm."""
-    world.store.save_partitions(world.sessions.scheduler.partitions())
-    world.store.save_limits(world.sessions.scheduler.limits())
+    world.status.save_partitions(world.sessions.scheduler.partitions())
+    world.status.save_limits(world.sessions.scheduler.limits())
 
 
 def send(browser: Browser, path: str, fields: list[tuple[str, str]]) -> TestResponse:

@@ -129,7 +129,7 @@ BAD = [
 def test_bad_input_is_named_beside_its_field(
     world: World, alice: Browser, field: str, value: str, headers: dict[str, str]
 ) -> None:
-    world.store.save_partitions(world.sessions.scheduler.partitions())
+    world.status.save_partitions(world.sessions.scheduler.partitions())
     answer = alice.post("/sessions", FORM | {field: value}, headers=headers)
     assert answer.status_code == 422
     mark = field.replace(".", "-")
@@ -187,9 +187,9 @@ def test_a_lost_login_sends_the_list_to_the_login_page(app: Flask) -> None:
 
 def test_unknown_states_say_since_when(world: World, alice: Browser, launched: Launched) -> None:
     launched("alice")
-    world.store.note_answer(world.clock())
+    world.status.note_answer(world.clock())
     world.clock.pass_(seconds=10)
-    world.store.note_failure(world.clock(), "no answer")
+    world.status.note_failure(world.clock(), "no answer")
     world.clock.pass_(seconds=10)
     page = alice.get("/sessions").text
     assert 'data-state="UNKNOWN"' in page
