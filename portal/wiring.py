@@ -52,7 +52,9 @@ def wire(settings: Settings) -> Services:
     sealer = Sealer(settings.state.keys)
     store, status = SessionTables(engine, sealer), StatusTables(engine)
     doors = AccessTables(engine)
-    catalog = FolderCatalog(settings.sessions.apps, settings.sessions.images, doors.image_apps)
+    catalog = FolderCatalog(
+        settings.sessions.app_folders, settings.sessions.images, doors.image_apps
+    )
     administration = Administration(
         AdministrationTables(engine), status, now, settings.state.journal_days
     )
