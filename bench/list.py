@@ -32,12 +32,13 @@ PORTAL = "/opt/venv/bin/python3"
 FILL = """
 import sys
 from datetime import timedelta
-from portal.adapters.db.sessions import Store, open_database
+from portal.adapters.db.engine import open_database
+from portal.adapters.db.sessions import SessionTables
 from portal.config import load_settings
 from portal.core.session.session import Cause, Session, State
 from portal.wiring import now
 
-store = Store(open_database(load_settings().state.database_url))
+store = SessionTables(open_database(load_settings().state.database_url))
 ENDS = [(State.FINISHED, Cause.FINISHED), (State.FAILED, Cause.OUT_OF_MEMORY)]
 for start in range(0, int(sys.argv[1]), 500):
     made = []
@@ -54,7 +55,7 @@ for start in range(0, int(sys.argv[1]), 500):
 """
 EMPTY = """
 import sqlalchemy
-from portal.adapters.db.sessions import open_database
+from portal.adapters.db.engine import open_database
 from portal.config import load_settings
 
 with open_database(load_settings().state.database_url).begin() as database:
@@ -63,7 +64,7 @@ with open_database(load_settings().state.database_url).begin() as database:
 LOOK = """
 import json
 import time
-from portal.adapters import commands
+from portal.adapters.slurm import commands
 from portal.config import load_settings
 from portal.core.cluster.queue import places
 from portal.core.cluster.usage import measure

@@ -15,9 +15,11 @@ from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.db.access import AccessTables
 from portal.adapters.db.administration import AdministrationTables
 from portal.adapters.db.attempts import AttemptTables
+from portal.adapters.db.engine import open_database
 from portal.adapters.db.logins import LoginTables
 from portal.adapters.db.presets import PresetTables
-from portal.adapters.db.sessions import SessionTables, open_database
+from portal.adapters.db.sessions import SessionTables
+from portal.adapters.db.status import StatusTables
 from portal.adapters.encryption import Sealer
 from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.adapters.runner_client import GatewayRunners, resolve
@@ -31,7 +33,8 @@ from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.administration import AdministrationStore
 from portal.core.interfaces.auth import Accounts, AttemptStore, LoginStore
 from portal.core.interfaces.presets import PresetStore
-from portal.core.interfaces.stores import SessionStore, StatusStore
+from portal.core.interfaces.sessions import SessionStore
+from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import (
     Authenticator,
     Certificates,
@@ -122,7 +125,7 @@ def real_systems(settings: Settings) -> Systems:
     found = stores.access.image_apps
     return Systems(
         stores=stores,
-        catalog=FolderCatalog(settings.sessions.apps, settings.sessions.images, found),
+        catalog=FolderCatalog(settings.sessions.app_folders, settings.sessions.images, found),
         scheduler=Slurm(
             transport,
             settings.login.reader,
@@ -144,10 +147,9 @@ def real_systems(settings: Settings) -> Systems:
 
 def open_stores(engine: Engine, sealer: Sealer) -> Stores:
     """The database's tables; the sealer encrypts the values of environment variables."""
-    sessions = SessionTables(engine, sealer)
     return Stores(
-        sessions=sessions,
-        status=sessions,
+        sessions=SessionTables(engine, sealer),
+        status=StatusTables(engine),
         access=AccessTables(engine),
         administration=AdministrationTables(engine),
         presets=PresetTables(engine, sealer),

@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 from sqlmodel import Session as Database
 from sqlmodel import col, update
 
-from portal.adapters.db.sessions import open_database
+from portal.adapters.db.engine import open_database
 from portal.adapters.db.tables import SessionRow
 from portal.adapters.encryption import Sealer, make_key
 from portal.adapters.slurm.client import Slurm
@@ -26,7 +26,8 @@ from portal.core.apps.catalog import AppSpec, Catalog, Image
 from portal.core.auth.accounts import AccountStatus
 from portal.core.auth.person import Person
 from portal.core.interfaces.access import AccessStore
-from portal.core.interfaces.stores import SessionStore, StatusStore
+from portal.core.interfaces.sessions import SessionStore
+from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Scheduler
 from portal.core.job.description import JobSettings
 from portal.core.launch.request import LaunchRequest

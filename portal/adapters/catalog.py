@@ -108,10 +108,13 @@ def _line_of(text: str, key: str) -> int | None:
 
 
 class FolderCatalog:
-    """The catalog of two folders; new apps and images show up without a restart."""
+    """The catalog of folders; new apps and images show up without a restart."""
 
-    def __init__(self, apps: str, images: str, found: Callable[[], Found] = dict) -> None:
-        self._apps = Path(apps)
+    def __init__(
+        self, apps: tuple[str, ...], images: str, found: Callable[[], Found] = dict
+    ) -> None:
+        """An app in a later folder of `apps` replaces one of the same name in earlier ones."""
+        self._apps = [Path(folder) for folder in apps]
         self._images = Path(images)
         self._found = found
         self._lock = threading.Lock()
@@ -146,9 +149,10 @@ class FolderCatalog:
 
     def _read_apps(self, problems: list[str]) -> Iterator[tuple[str, AppSpec]]:
         apps = {}
-        for folder in sorted(self._apps.glob("[!.]*/")):
+        found = {folder.name: folder for place in self._apps for folder in place.glob("[!.]*/")}
+        for name, folder in sorted(found.items()):
             try:
-                apps[folder.name] = read_app(folder)
+                apps[name] = read_app(folder)
             except CatalogError as error:
                 problems.append(str(error))
         wrong = misfits(apps)
@@ -156,7 +160,7 @@ class FolderCatalog:
             if name not in wrong:
                 yield name, spec
                 continue
-            file = self._apps / name / "app.toml"
+            file = found[name] / "app.toml"
             problems.append(_said(file, _text(file), *wrong[name]))
 
     def _read_images(self, apps: Mapping[str, AppSpec], problems: list[str]) -> Iterator[Image]:

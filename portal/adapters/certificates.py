@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from portal.core.interfaces.systems import Certificates
 from portal.errors import FieldError, InvalidRequest
 
 YEARS = timedelta(days=3650)
@@ -46,7 +47,7 @@ def prepare_authorities(directory: Path, callback_host: str) -> None:
     )
 
 
-class CertificateAuthority:
+class CertificateAuthority(Certificates):
     """Signs for gateways and for users, with the keys that prepare_authorities made."""
 
     def __init__(self, directory: Path) -> None:
@@ -79,11 +80,9 @@ class CertificateAuthority:
         return certificate.public_bytes(serialization.Encoding.PEM).decode()
 
     def client_ca(self) -> str:
-        """PEM of the authority that vouches for the portal towards gateways."""
         return (self._directory / "client_ca.pem").read_text(encoding="ascii")
 
     def server_ca(self) -> str:
-        """PEM of the authority that vouches for the portal's call-back address."""
         return (self._directory / "gateway_ca.pem").read_text(encoding="ascii")
 
     def sign_user(self, user: str, life: timedelta, source: str) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from portal.adapters.ssh.per_user import ThrottleLimits, UserThrottle
 from portal.core.apps.access import gateway_name
+from portal.core.interfaces.systems import Runners
 from portal.core.session.session import Session
 from portal.errors import Unavailable
 
@@ -31,7 +32,7 @@ _BUSY = "The session does not answer in time. Try again in {seconds} seconds."
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?: [^\r\n]*)?\r?\n")
 
 
-class GatewayRunners:
+class GatewayRunners(Runners):
     """Runners over mutual TLS."""
 
     def __init__(self, ca_directory: Path) -> None:
@@ -41,13 +42,11 @@ class GatewayRunners:
         self._owners = UserThrottle(OWNERS, _BUSY)
 
     def start_app(self, session: Session, order: Mapping[str, object]) -> None:
-        """Ask for an app to be started; asking twice starts it once. Raises Unavailable."""
         status = self._request(session, "PUT", f"/apps/{order['name']}", json.dumps(order))
         if status >= 300:
             raise Unavailable(f"The session answered {status} to the order to start an app.")
 
     def stop_app(self, session: Session, app: str) -> None:
-        """Stop an app, and return when it has ended. Raises Unavailable."""
         status = self._request(session, "DELETE", f"/apps/{app}", "")
         if status >= 300:
             raise Unavailable(f"The session answered {status} to the order to stop an app.")

@@ -40,7 +40,7 @@ def check(settings: Settings) -> Iterator[Finding]:
     catalog = systems.catalog()
     images, apps = len(catalog.images), len(catalog.apps)
     yield Finding(bool(images), f"{images} images in {settings.sessions.images}")
-    yield Finding(bool(apps), f"{apps} apps in {settings.sessions.apps}")
+    yield Finding(bool(apps), f"{apps} apps in {' and '.join(settings.sessions.app_folders)}")
     for problem in catalog.problems:
         yield Finding(False, problem)
     yield from _slurm(settings.login, systems.scheduler)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 import secrets
@@ -12,16 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from portal.adapters.certificates import prepare_authorities
-from portal.adapters.db.migrate import upgrade
+from portal.adapters.db.engine import open_database, upgrade
 from portal.adapters.db.reencrypt import seal_all
-from portal.adapters.db.sessions import open_database
 from portal.adapters.encryption import Sealer, make_key, read_keys
 from portal.cli.check import check, check_gpus
+from portal.cli.render import render
 from portal.config import Settings, SettingsError, load_settings
-from portal.core.cluster.fgpu import kinds_as_json
+from portal.config.annotate import annotated
 from portal.services.owner_queue import OwnerQueue
 from portal.wiring import wire
 from portal.worker import Worker, only_one
@@ -31,34 +28,45 @@ Command = Callable[[Settings, argparse.Namespace], int]
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; the exit status is 0 when all is well."""
-    parser = argparse.ArgumentParser(prog="slipway", description=__doc__)
-    parser.add_argument("--config", help="settings file (default: /etc/slipway/slipway.toml)")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, command, text in (
-        ("init", _init, "make keys, certificates and the database; what is there stays"),
-        ("rotate-keys", _rotate, "make a new key for variables' values, and encrypt them with it"),
-        ("worker", _worker, "follow Slurm's queue until told to stop"),
-        ("apps", _apps, "list the apps, and the images that can run each"),
-    ):
-        commands.add_parser(name, help=text).set_defaults(action=command)
-    check_parser = commands.add_parser(
-        "check", help="say what is missing before the portal can work; of GPUs: check gpu"
-    )
-    check_parser.add_argument("what", nargs="?", choices=["gpu"])
-    check_parser.set_defaults(action=_check)
-    render = commands.add_parser("render", help="print a configuration file for this site")
-    render.add_argument("what", choices=["haproxy", "systemd", "gpu"])
-    render.set_defaults(action=_render)
-    options = parser.parse_args(argv)
+    options = _parser().parse_args(argv)
     os.umask(0o077)  # keys and the database are nobody else's
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("paramiko").setLevel(logging.WARNING)
+    if options.action is None:
+        print(annotated(), end="")
+        return 0
     try:
         action: Command = options.action
         return action(load_settings(options.config), options)
     except SettingsError as error:
         print(f"slipway: {error}", file=sys.stderr)
         return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="slipway", description=__doc__)
+    parser.add_argument("--config", help="settings file (default: /etc/slipway/slipway.toml)")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, command, text in (
+        ("config", None, "print a settings file with every key, its description and its default"),
+        ("init", _init, "create keys, certificates and the database; what exists is kept"),
+        ("rotate-keys", _rotate, "create a new key for values of variables, and re-encrypt them"),
+        ("worker", _worker, "follow Slurm's queue until told to stop"),
+        ("apps", _apps, "list the apps, and the images that can run each"),
+    ):
+        commands.add_parser(name, help=text).set_defaults(action=command)
+    check_parser = commands.add_parser(
+        "check", help="report what is missing before the portal can work; for GPUs: check gpu"
+    )
+    check_parser.add_argument("what", nargs="?", choices=["gpu"])
+    check_parser.set_defaults(action=_check)
+    render_parser = commands.add_parser("render", help="print or write configuration for this site")
+    render_parser.add_argument("what", choices=["haproxy", "systemd", "gpu"])
+    render_parser.add_argument(
+        "--output", type=Path, help="file to write (for systemd: folder); otherwise it is printed"
+    )
+    render_parser.set_defaults(action=_render)
+    return parser
 
 
 def _init(settings: Settings, _options: argparse.Namespace) -> int:
@@ -110,28 +118,12 @@ def _worker(settings: Settings, _options: argparse.Namespace) -> int:
 
 
 def _render(settings: Settings, options: argparse.Namespace) -> int:
-    if options.what == "gpu":
-        print(gpu_settings(settings))
-        return 0
-    folder = Path(settings.sessions.templates)
-    template = {"haproxy": "haproxy/portal.cfg.j2", "systemd": "systemd/slipway.service.j2"}
-    environment = Environment(
-        loader=FileSystemLoader(folder),
-        undefined=StrictUndefined,
-        autoescape=False,  # noqa: S701  # configuration files, not HTML
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    values = {"settings": settings, "bin": Path(sys.executable).parent}
-    print(environment.get_template(template[options.what]).render(values), end="")
+    try:
+        render(settings, options.what, options.output)
+    except OSError as error:
+        print(f"slipway: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
     return 0
-
-
-def gpu_settings(settings: Settings) -> str:
-    """What root's helper on the nodes reads, as /etc/slipway/gpu.json."""
-    kinds = kinds_as_json(settings.gpu.gpus.kinds)
-    return json.dumps({"kinds": kinds, "margin_mb": settings.gpu.margin_mb}, indent=2)
 
 
 def _check(settings: Settings, options: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from portal.core.cluster.usage import (
     measure_usage,
     partition_usage,
 )
-from portal.core.interfaces.stores import StatusStore
+from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Scheduler
 
 log = logging.getLogger(__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from pydantic import BaseModel
@@ -11,13 +12,17 @@ from portal.cli.check import check
 from portal.config import Settings, SettingsError, load_settings
 from tests.paths import ROOT
 
+SITE_APPS = "/usr/share/slipway/apps"
+"""Where tests on the cluster put apps of their own."""
+
 
 def models(model: type[BaseModel]) -> list[type[BaseModel]]:
     """A model and the models in it."""
     inner = [
-        field.annotation
+        inner
         for field in model.model_fields.values()
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+        for inner in (field.annotation, *get_args(field.annotation))
+        if isinstance(inner, type) and issubclass(inner, BaseModel)
     ]
     return [model, *(deeper for found in inner for deeper in models(found))]
 
@@ -182,4 +187,19 @@ def test_a_ports_quarantine_outlasts_every_login(tmp_path: Path) -> None:
 
 
 def test_the_clusters_own_settings_are_good() -> None:
-    assert load_settings(str(ROOT / "cluster" / "etc" / "slipway.toml")).login.host == "login"
+    settings = load_settings(str(ROOT / "cluster" / "etc" / "slipway.toml"))
+    assert settings.login.host == "login"
+    assert settings.sessions.app_folders == (str(ROOT / "portal/data/apps"), SITE_APPS)
+
+
+def test_folders_of_apps(tmp_path: Path) -> None:
+    """What ships, unless `apps` names another folder, then the site's own."""
+    ships = str(ROOT / "portal/data/apps")
+    for text, folders in {
+        "": (ships,),
+        "apps = '/a'": ("/a",),
+        "site_apps = '/b'": (ships, "/b"),
+        "apps = '/a'\nsite_apps = '/b'": ("/a", "/b"),
+    }.items():
+        loaded = load_settings(write(tmp_path, f"[sessions]\n{text}"))
+        assert loaded.sessions.app_folders == folders

@@ -15,6 +15,7 @@ from sqlmodel import col, delete, select
 from portal.adapters.db.tables import ImageRuleRow, JournalRow, SiteRuleRow, TemplateRow
 from portal.core.admin.administration import ImageRule, etag
 from portal.core.admin.audit import AuditEvent, AuditFilter
+from portal.core.interfaces.administration import AdministrationStore
 from portal.core.launch.templates import MAX_PLACE, Template
 from portal.core.site_rules import SiteRules
 from portal.errors import Conflict
@@ -28,7 +29,7 @@ OVERTAKEN = (
 Changed = TypeVar("Changed")
 
 
-class AdministrationTables:
+class AdministrationTables(AdministrationStore):
     """RulesStore over SQLModel."""
 
     def __init__(self, engine: Engine) -> None:
@@ -38,7 +39,6 @@ class AdministrationTables:
     # Templates
 
     def templates(self) -> list[Template]:
-        """All templates in their order."""
         with Database(self._readers) as db:
             return [Template.model_validate(row) for row in db.exec(_in_order())]
 
@@ -48,7 +48,6 @@ class AdministrationTables:
         seen: str | None,
         change: Callable[[Template | None, int], tuple[Template, AuditEvent]],
     ) -> Template:
-        """Make or replace a template; the change also gets the place behind all others."""
 
         def save(db: Database) -> Template:
             # All of them are locked: places are relative to one another.
@@ -65,7 +64,6 @@ class AdministrationTables:
     def drop_template(
         self, name: str, seen: str | None, line: Callable[[Template], AuditEvent]
     ) -> Template | None:
-        """Delete a template and return it; None when there is none."""
         with Database(self._engine) as db:
             row = db.get(TemplateRow, name, with_for_update=True)
             if row is None:
@@ -78,7 +76,6 @@ class AdministrationTables:
             return template
 
     def move_template(self, name: str, by: int, line: Callable[[int], AuditEvent]) -> bool:
-        """Move a template by one place; `line` gets the new one (from 0). False: no template."""
         with Database(self._engine) as db:
             rows = list(db.exec(_in_order().with_for_update()).all())
             place = next((at for at, row in enumerate(rows) if row.name == name), None)
@@ -95,7 +92,6 @@ class AdministrationTables:
     # Images and caps
 
     def image_rules(self) -> list[ImageRule]:
-        """All rules about images."""
         with Database(self._readers) as db:
             return [ImageRule.model_validate(row) for row in db.exec(select(ImageRuleRow))]
 
@@ -106,7 +102,6 @@ class AdministrationTables:
         seen: str | None,
         change: Callable[[ImageRule], tuple[ImageRule, AuditEvent]],
     ) -> ImageRule:
-        """Make or replace the rule about an image."""
 
         def save(db: Database) -> ImageRule:
             row = db.get(ImageRuleRow, (environment, version), with_for_update=True)
@@ -120,14 +115,12 @@ class AdministrationTables:
         return self._change(seen, save)
 
     def site_rules(self) -> SiteRules:
-        """The caps."""
         with Database(self._readers) as db:
             return _site_rules(db.exec(select(SiteRuleRow)))
 
     def save_site_rules(
         self, seen: str | None, change: Callable[[SiteRules], tuple[SiteRules, AuditEvent]]
     ) -> SiteRules:
-        """Replace the caps."""
 
         def save(db: Database) -> SiteRules:
             rows = {row.name: row for row in db.exec(select(SiteRuleRow).with_for_update())}
@@ -163,13 +156,11 @@ class AdministrationTables:
     # The journal
 
     def add_events(self, entries: Sequence[AuditEvent]) -> None:
-        """Add lines to the journal."""
         with Database(self._engine) as db:
             db.add_all([_line(entry) for entry in entries])
             db.commit()
 
     def events(self, wanted: AuditFilter, limit: int, before: int | None) -> list[AuditEvent]:
-        """Lines, newest first, from those on whose id is below `before`."""
         query = select(JournalRow).where(*_conditions(wanted))
         if before is not None:
             query = query.where(col(JournalRow.id) < before)
@@ -178,7 +169,6 @@ class AdministrationTables:
             return [AuditEvent.model_validate(row) for row in rows]
 
     def delete_events(self, before: datetime) -> None:
-        """Drop the lines of before a time."""
         with Database(self._engine) as db:
             db.exec(delete(JournalRow).where(col(JournalRow.time) < before))
             db.commit()

@@ -10,6 +10,7 @@ from sqlmodel import col, delete, func, select
 
 from portal.adapters.db.tables import AttemptRow, KnownNetworkRow, RefusalRow
 from portal.core.auth.logins import FailedAttempts
+from portal.core.interfaces.auth import AttemptStore
 
 # One statement, so that of many at once exactly as many pass as there are tries. What it says is
 # the same in SQLite and PostgreSQL.
@@ -29,7 +30,7 @@ _COUNT = text(
 )
 
 
-class AttemptTables:
+class AttemptTables(AttemptStore):
     """AttemptStore over SQL."""
 
     def __init__(self, engine: Engine) -> None:
@@ -37,10 +38,6 @@ class AttemptTables:
         self._readers = engine.execution_options(read_only=True)
 
     def take(self, key: str, now: int, interval: int, burst: int) -> int:
-        """Use up one of `burst` tries, of which one comes back each `interval`; times in ms.
-
-        Returns 0, or for how long there is none.
-        """
         latest = now + interval * (burst - 1)
         # A flood of refused tries must not wait for the database's one writer.
         if (wait := self._until(key) - latest) > 0:
@@ -57,29 +54,24 @@ class AttemptTables:
             return row.until if row else 0
 
     def give_back(self, key: str, interval: int) -> None:
-        """The try that was taken last does not count."""
         with self._engine.begin() as connection:
             back = text("UPDATE attempt SET until = until - :interval WHERE key = :key")
             connection.execute(back, {"key": key, "interval": interval})
 
     def forgive(self, key: str) -> None:
-        """All tries are there again."""
         with Database(self._engine) as db:
             db.exec(delete(AttemptRow).where(col(AttemptRow.key) == key))
             db.commit()
 
     def knows(self, user: str, network: str) -> bool:
-        """Whether this account has logged in from this network."""
         with Database(self._readers) as db:
             return db.get(KnownNetworkRow, (user, network)) is not None
 
     def remember(self, user: str, network: str, now: int) -> None:
-        """This account has logged in from this network."""
         with self._engine.begin() as connection:
             connection.execute(_REMEMBER, {"user": user, "network": network, "now": now})
 
     def refused(self, user: str, network: str, hour: int, names: int) -> FailedAttempts:
-        """Count a wrong password; beyond so many names from one network they share one count."""
         here = (col(RefusalRow.network) == network, col(RefusalRow.hour) == hour)
         with Database(self._readers) as db:
             known = db.get(RefusalRow, (network, hour, user)) is not None
@@ -91,13 +83,11 @@ class AttemptTables:
         return FailedAttempts(user, network, hour, count)
 
     def refusals_before(self, hour: int) -> Sequence[FailedAttempts]:
-        """The counts of hours that are over."""
         with Database(self._readers) as db:
             rows = db.exec(select(RefusalRow).where(col(RefusalRow.hour) < hour))
             return [FailedAttempts(**row.model_dump()) for row in rows]
 
     def drop_refusals(self, done: FailedAttempts) -> None:
-        """Forget a count."""
         which = (
             col(RefusalRow.network) == done.network,
             col(RefusalRow.hour) == done.hour,
@@ -108,7 +98,6 @@ class AttemptTables:
             db.commit()
 
     def expire(self, now: int, known_before: int) -> None:
-        """Forget what does not matter any more."""
         with Database(self._engine) as db:
             db.exec(delete(AttemptRow).where(col(AttemptRow.until) < now))
             db.exec(delete(KnownNetworkRow).where(col(KnownNetworkRow.seen) < known_before))

@@ -13,12 +13,13 @@ from sqlmodel import col, delete, select, update
 from portal.adapters.db.grants import drop_grants
 from portal.adapters.db.tables import AccountRow, GrantRow, LoginRow, TicketRow, UtcDateTime
 from portal.core.auth.logins import BROWSER, KINDS, TOKEN, Login, UserLogins
+from portal.core.interfaces.auth import LoginStore
 
 KEPT = timedelta(hours=1)
 """How long a login that was taken back is remembered: longer than a request or a ticket lives."""
 
 
-class LoginTables:
+class LoginTables(LoginStore):
     """LoginStore over SQLModel."""
 
     def __init__(self, engine: Engine) -> None:
@@ -26,7 +27,6 @@ class LoginTables:
         self._readers = engine.execution_options(read_only=True)
 
     def add_login(self, login: Login, most: int) -> bool:
-        """Remember a login; False when its user has `most` live ones of this kind already."""
         count = select(func.count()).where(
             _live(login.created), col(LoginRow.user) == login.user, col(LoginRow.kind) == login.kind
         )
@@ -38,7 +38,6 @@ class LoginTables:
             return True
 
     def login(self, hash: str, now: datetime) -> Login | None:
-        """The login with this hash, unless it has expired or was taken back."""
         with Database(self._readers) as db:
             row = db.get(LoginRow, hash)
             if row is None or row.revoked is not None or row.expires < now:
@@ -46,14 +45,12 @@ class LoginTables:
             return _login(row)
 
     def logins(self, user: str, now: datetime) -> list[Login]:
-        """All of somebody's live logins and tokens, newest first."""
         query = select(LoginRow).where(_live(now), col(LoginRow.user) == user)
         query = query.order_by(col(LoginRow.created).desc(), col(LoginRow.id))
         with Database(self._readers) as db:
             return [_login(row) for row in db.exec(query)]
 
     def present(self, now: datetime) -> list[UserLogins]:
-        """Everybody who has a live login or token, by name."""
         user, used = col(LoginRow.user), func.max(col(LoginRow.used), type_=UtcDateTime)
         browsers, tokens = (
             func.sum(case((col(LoginRow.kind) == kind, 1), else_=0)) for kind in (BROWSER, TOKEN)
@@ -63,7 +60,6 @@ class LoginTables:
             return [UserLogins(*row) for row in db.exec(query)]
 
     def use_login(self, hash: str, used: datetime, expires: datetime) -> None:
-        """Note the use of a login, and until when it lasts now."""
         with Database(self._engine) as db:
             which = col(LoginRow.hash) == hash
             db.exec(update(LoginRow).where(which).values(used=used, expires=expires))
@@ -72,7 +68,6 @@ class LoginTables:
     def revoke(
         self, user: str, now: datetime, *, id: str | None = None, kinds: Collection[str] = KINDS
     ) -> tuple[list[Login], list[str]]:
-        """Take back somebody's logins (one, or all of these kinds), their tickets and grants."""
         everything = id is None and set(kinds) == set(KINDS)
         which = [_live(now), col(LoginRow.user) == user, col(LoginRow.kind).in_(kinds)]
         which += [] if id is None else [col(LoginRow.id) == id]
@@ -92,7 +87,6 @@ class LoginTables:
             return taken, keys
 
     def left_over(self, now: datetime) -> list[str]:
-        """Forget tickets and grants of logins that were taken back; returns the keys to shut."""
         revoked = select(LoginRow.hash).where(col(LoginRow.revoked).is_not(None))
         with Database(self._readers) as db:
             hashes = list(db.exec(revoked))
@@ -108,25 +102,21 @@ class LoginTables:
             return keys
 
     def inside(self, since: datetime, now: datetime) -> set[str]:
-        """Who has used a login since then, or has a browser in an app."""
         used = select(LoginRow.user).where(_live(now), col(LoginRow.used) >= since).distinct()
         with Database(self._readers) as db:
             return {*db.exec(used), *db.exec(select(GrantRow.user).distinct())}
 
     def password_seen(self, user: str) -> str:
-        """What was last seen of an account's password: "P" (usable), "L" (locked) or ""."""
         with Database(self._readers) as db:
             row = db.get(AccountRow, user)
             return row.password if row else ""
 
     def note_password(self, user: str, status: str) -> None:
-        """Keep what was seen of an account's password."""
         with Database(self._engine) as db:
             db.merge(AccountRow(user=user, password=status))
             db.commit()
 
     def expire(self, now: datetime) -> None:
-        """Forget logins and tickets that are past their time."""
         over = or_(
             (col(LoginRow.expires) < now) & col(LoginRow.revoked).is_(None),
             col(LoginRow.revoked) < now - KEPT,

@@ -13,10 +13,11 @@ from sqlmodel import col, delete, select, update
 from portal.adapters.db.reencrypt import open_values, seal_preset
 from portal.adapters.db.tables import PresetRow
 from portal.adapters.encryption import Sealer
+from portal.core.interfaces.presets import PresetStore
 from portal.core.launch.presets import Preset, SaveResult
 
 
-class PresetTables:
+class PresetTables(PresetStore):
     """PresetStore over SQLModel."""
 
     def __init__(self, engine: Engine, sealer: Sealer) -> None:
@@ -25,19 +26,16 @@ class PresetTables:
         self._readers = engine.execution_options(read_only=True)
 
     def all(self, owner: str) -> list[Preset]:
-        """Somebody's presets, by name, without the values of their variables."""
         query = select(PresetRow).where(_of(owner))
         with Database(self._readers) as db:
             return [_preset(row, None) for row in db.exec(query.order_by(col(PresetRow.name)))]
 
     def get(self, owner: str, name: str) -> Preset | None:
-        """One preset; raises Unavailable when the key of its values is missing."""
         with Database(self._readers) as db:
             row = db.get(PresetRow, (owner, name))
             return _preset(row, self._sealer) if row else None
 
     def save(self, owner: str, preset: Preset, replace: bool, most: int) -> SaveResult:
-        """Keep it, unless its name is taken or there are `most` already; what became of it."""
         for _ in range(2):  # once more when somebody took the name in this very moment
             try:
                 return self._save(owner, preset, replace, most)
@@ -63,7 +61,6 @@ class PresetTables:
             return kept
 
     def rename(self, owner: str, name: str, to: str) -> SaveResult:
-        """Give it another name, unless that one is taken; what became of it."""
         try:
             with Database(self._engine) as db:
                 mine = {row.name for row in db.exec(select(PresetRow).where(_of(owner)))}
@@ -78,7 +75,6 @@ class PresetTables:
             return SaveResult.TAKEN
 
     def remove(self, owner: str, name: str) -> bool:
-        """Forget it; whether there was one."""
         with Database(self._engine) as db:
             done = db.exec(delete(PresetRow).where(_is(owner, name)))
             db.commit()

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 
 from portal.adapters.haproxy.runtime_api import Haproxy, Process
+from portal.core.interfaces.systems import Routes
 from portal.core.session.idle import Traffic
 
 CANARY = "slipway"
@@ -22,7 +23,7 @@ _AT_ONCE = 50
 """Commands in one message: HAProxy reads a line of 16 KB at most."""
 
 
-class HaproxyRoutes:
+class HaproxyRoutes(Routes):
     """Routes over HAProxy's runtime API (management guide, section 9.3)."""
 
     def __init__(self, run_directory: str) -> None:
@@ -31,7 +32,6 @@ class HaproxyRoutes:
         self._background = f"{run_directory}/background.map"
 
     def add(self, key: str, target: str) -> None:
-        """Let requests with this key through to the target; again replaces."""
         if not _KEY.fullmatch(key) or not _TARGET.fullmatch(target):
             raise ValueError("a route that HAProxy would misread")
         answer = self._haproxy.ask(f"set map {self._map} {key} {target}")
@@ -39,7 +39,6 @@ class HaproxyRoutes:
             self._haproxy.ask(f"add map {self._map} {key} {target}")
 
     def remove(self, *keys: str) -> None:
-        """Shut these ways and cut what is under way on them; a key that is not there is fine."""
         if not all(_KEY.fullmatch(key) for key in keys):
             raise ValueError("a key that HAProxy would misread")
         if not keys:
@@ -51,7 +50,6 @@ class HaproxyRoutes:
             _tell(process, (f"shutdown session {it}" for it in _streams(process, frozenset(keys))))
 
     def traffic(self) -> dict[str, Traffic]:
-        """What browsers have sent, by the app's gateway name."""
         requests: dict[str, int] = defaultdict(int)
         sent: dict[str, int] = defaultdict(int)
         for process in self._haproxy.processes():
@@ -61,18 +59,15 @@ class HaproxyRoutes:
         return {name: Traffic(requests[name], sent[name]) for name in requests}
 
     def set_background_requests(self, paths: Collection[str]) -> None:
-        """Say which requests are no use of an app."""
         if not all(_PATH.fullmatch(path) for path in paths):
             raise ValueError("a path that HAProxy would misread")
         self._haproxy.ask(f"clear map {self._background}")
         _tell(self._haproxy, (f"add map {self._background} {path} 1" for path in sorted(paths)))
 
     def is_lost(self) -> bool:
-        """Whether HAProxy has forgotten the map (it was restarted)."""
         return "value=" not in self._haproxy.ask(f"get map {self._map} {CANARY}")
 
     def entries(self) -> dict[str, str]:
-        """The map as it is, and with an empty target each key by which somebody is still inside."""
         inside = {
             key
             for process in self._haproxy.processes()
@@ -85,7 +80,6 @@ class HaproxyRoutes:
         return dict.fromkeys(inside, "") | known
 
     def fill(self, routes: Mapping[str, str]) -> None:
-        """Give HAProxy the whole map again."""
         for key, target in routes.items():
             self.add(key, target)
         # Last: a crash before this line makes the map count as lost still.

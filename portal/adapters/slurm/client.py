@@ -15,6 +15,7 @@ from portal.adapters.ssh.transport import Completed, Transport
 from portal.core.cluster.inventory import Node, Partition
 from portal.core.cluster.jobs import Estimate, JobReport
 from portal.core.cluster.limits import Limits
+from portal.core.interfaces.systems import Scheduler
 from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
 
 log = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ _FIELDS = (
 )
 
 
-class Slurm:
+class Slurm(Scheduler):
     """Scheduler over Slurm's command line tools."""
 
     def __init__(
@@ -114,7 +115,6 @@ class Slurm:
         return max(found, key=lambda job: (not job.state.over, int(job.job_id))).job_id
 
     def estimate(self, user: str, script: str) -> Estimate:
-        """Slurm's guess when it would start this script's job; nothing is submitted."""
         seconds = min(self._seconds, ESTIMATE_SECONDS)
         argv = ["env", *commands.ENVIRONMENT, "timeout", "--kill-after=1", f"{seconds:.0f}"]
         done = self._transport.run(
@@ -154,7 +154,6 @@ class Slurm:
         return ["timeout", "--kill-after=2", f"{self._seconds:.0f}", *argv]
 
     def prepare(self, user: str, session: str, spec: str) -> None:
-        """Make the session's folder anew, with new instructions, for a job that Slurm has."""
         folder = f"{self._directory}/sessions/{session}"
         steps = (
             "cd && umask 077",
@@ -169,7 +168,6 @@ class Slurm:
             raise Unavailable(f"The session's folder could not be made: {done.error_text()}")
 
     def release(self, user: str, job_id: str) -> None:
-        """Take a hold of the user's own away; a job that is not held is fine."""
         argv = self._limited(commands.release_argv(job_id))
         done = self._transport.run(user, argv, seconds=self._seconds + 5)
         if done.code != 0:
@@ -179,11 +177,9 @@ class Slurm:
 
     @property
     def may_extend(self) -> bool:
-        """Whether the site has an account for this."""
         return bool(self._operator)
 
     def extend(self, job_id: str, minutes: int) -> None:
-        """Let a running job run so many minutes in all."""
         argv = commands.extend_argv(job_id, minutes)
         done = self._transport.run(self._operator, argv, seconds=self._seconds)
         if done.code != 0:
@@ -192,16 +188,13 @@ class Slurm:
     # As the reader
 
     def jobs(self) -> dict[str, JobReport]:
-        """All jobs that Slurm remembers, by job id: one query for everybody."""
         reports = commands.squeue_parse(self._ask(commands.squeue_argv()))
         return {report.job_id: report for report in reports}
 
     def find(self, session: str, user: str) -> list[JobReport]:
-        """The user's jobs that carry this session's name, newest last."""
         return commands.squeue_parse(self._ask(commands.squeue_argv(session, user)))
 
     def ended(self, job_ids: Collection[str]) -> dict[str, JobReport]:
-        """What accounting knows of these jobs; a job it does not know is left out."""
         wanted = sorted(filter(commands.is_job_id, job_ids))
         deadline = time.monotonic() + self._seconds
         return {report.job_id: self._named(report) for report in self._sacct(wanted, deadline)}
@@ -222,17 +215,14 @@ class Slurm:
             return [report for half in halves for report in self._sacct(half, deadline)]
 
     def ended_named(self, session: str, user: str, since: datetime) -> list[JobReport]:
-        """The user's jobs of this name that accounting knows."""
         # A minute of leeway: the portal's clock and Slurm's may differ.
         argv = commands.sacct_named_argv(session, user, since - timedelta(minutes=1))
         return [self._named(report) for report in commands.sacct_parse(self._ask(argv))]
 
     def partitions(self) -> list[Partition]:
-        """All partitions."""
         return commands.sinfo_parse(self._ask(commands.sinfo_argv()))
 
     def nodes(self) -> list[Node]:
-        """All nodes, once for each of their partitions."""
         return commands.nodes_parse(self._ask(commands.nodes_argv()))
 
     def limits(self) -> Limits:

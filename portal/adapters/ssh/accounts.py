@@ -14,6 +14,7 @@ from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.ssh.transport import USER, Transport, open_transport
 from portal.config import LoginSettings
 from portal.core.auth.accounts import AccountStatus, read_missing, read_password_status
+from portal.core.interfaces.auth import Accounts
 from portal.errors import Unavailable
 
 AT_ONCE = 200
@@ -24,7 +25,7 @@ _MAX_ANSWER = 4096
 _ANSWER_SECONDS = 4.0
 
 
-class LoginNodeAccounts:
+class LoginNodeAccounts(Accounts):
     """Accounts over SSH."""
 
     def __init__(
@@ -35,7 +36,6 @@ class LoginNodeAccounts:
         self._transport = transport
 
     def missing(self, names: Collection[str]) -> set[str]:
-        """Those of these accounts that do not exist or have no shell to log in with."""
         asked = sorted(name for name in names if USER.fullmatch(name))
         found: set[str] = set()
         for begin in range(0, len(asked), AT_ONCE):

@@ -8,11 +8,12 @@ from portal.adapters.ssh import folder_commands, key_commands, log_commands
 from portal.adapters.ssh.command import Completed
 from portal.adapters.ssh.transport import Transport
 from portal.core.apps.ssh import find_private_key
+from portal.core.interfaces.systems import UserFiles
 from portal.core.launch.mounts import Folder, storage_of
 from portal.errors import Conflict, FieldError, InvalidRequest, Unavailable
 
 
-class HomeFiles:
+class HomeFiles(UserFiles):
     """UserFiles over the same transport."""
 
     def __init__(self, transport: Transport, directory: str, storage: str) -> None:
@@ -21,17 +22,12 @@ class HomeFiles:
         self._storage = storage
 
     def remove_session(self, user: str, session: str) -> None:
-        """Delete all that a session left; nothing there is fine."""
         folder = f"{self._directory}/sessions/{session}"
         done = self._transport.run(user, ["rm", "-rf", "--", folder])
         if done.code != 0:
             raise Unavailable(f"The session's files could not be deleted: {done.error_text()}")
 
     def read_log(self, user: str, session: str, offset: int, limit: int) -> bytes:
-        """Up to `limit` bytes of the session's log from `offset` on; b"" when there is none.
-
-        Raises Conflict when it is no file any more.
-        """
         if limit < 1:
             return b""
         return self._log(
@@ -39,11 +35,9 @@ class HomeFiles:
         )
 
     def log_tail(self, user: str, session: str, limit: int) -> bytes:
-        """The end of the session's log; b"" when there is none. Raises as read_log does."""
         return self._log(user, log_commands.tail_argv(self._log_file(session), limit), limit)
 
     def log_size(self, user: str, session: str) -> int:
-        """Bytes in the session's log; 0 when there is none. Raises as read_log does."""
         text = self._log(user, log_commands.size_argv(self._log_file(session)), 64)
         return log_commands.size_parse(text)
 
@@ -60,17 +54,14 @@ class HomeFiles:
         return f"{self._directory}/logs/{session}.log"
 
     def folders(self, user: str) -> list[Folder]:
-        """What could be mounted: the home directory, then storage folders by name."""
         done = self._ask(user, folder_commands.list_argv(storage_of(user, self._storage)))
         return folder_commands.list_parse(done.stdout)
 
     def missing_folders(self, user: str, names: Collection[str]) -> set[str]:
-        """Those of these names of storage folders that the user has none of."""
         argv = folder_commands.missing_argv(storage_of(user, self._storage), names)
         return folder_commands.missing_parse(self._ask(user, argv).stdout)
 
     def make_folder(self, user: str, name: str) -> Folder:
-        """Make a storage folder."""
         storage = storage_of(user, self._storage)
         argv = folder_commands.make_argv(storage, name)
         done = self._transport.run(user, argv, seconds=folder_commands.DEADLINE)
@@ -91,7 +82,6 @@ class HomeFiles:
         return done
 
     def container_key(self, user: str, new: bool = False) -> str:
-        """The user's private SSH key, which their sessions take; made if there is none, or anew."""
         done = self._transport.run(user, key_commands.key_argv(self._directory, new))
         key = find_private_key(done.stdout.decode(errors="replace"))
         if done.code != 0 or key is None:

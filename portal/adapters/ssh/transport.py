@@ -15,6 +15,7 @@ from typing import Protocol
 
 import paramiko
 from paramiko.auth_strategy import AuthSource, AuthStrategy, SourceResult
+from paramiko.hostkeys import InvalidHostKey
 
 from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.ssh.command import (
@@ -26,6 +27,7 @@ from portal.adapters.ssh.command import (
 )
 from portal.adapters.ssh.per_user import PATIENT, ThrottleLimits, UserThrottle
 from portal.config import LoginSettings
+from portal.core.interfaces.systems import Authenticator
 from portal.errors import OutcomeUnknown, Unavailable
 
 __all__ = ["Completed", "PasswordCheck", "SshTransport", "Transport", "open_transport"]
@@ -79,7 +81,7 @@ class _Connection:
     """Nothing new is begun over it, and it is closed with its last channel."""
 
 
-class SshTransport:
+class SshTransport(Transport):
     """Commands over pooled SSH connections, one for each user."""
 
     def __init__(
@@ -267,10 +269,10 @@ def open_transport(settings: LoginSettings) -> paramiko.Transport:
     """
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
-    client.load_host_keys(settings.known_hosts)
     sock = socket.create_connection((settings.host, settings.port), CONNECT_SECONDS)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
+        client.load_host_keys(settings.known_hosts)
         client.connect(
             settings.host,
             settings.port,
@@ -284,6 +286,9 @@ def open_transport(settings: LoginSettings) -> paramiko.Transport:
         transport = client.get_transport()
         assert transport is not None  # noqa: S101  # connect() has made it
         transport.set_keepalive(30)
+    except InvalidHostKey as error:
+        sock.close()
+        raise paramiko.SSHException(f"{settings.known_hosts} cannot be read") from error
     except BaseException:
         client.close()
         sock.close()
@@ -291,7 +296,7 @@ def open_transport(settings: LoginSettings) -> paramiko.Transport:
     return transport
 
 
-class PasswordCheck:
+class PasswordCheck(Authenticator):
     """Authenticator: the login node's sshd decides, so PAM and LDAP there count."""
 
     def __init__(self, settings: LoginSettings, uid: Callable[[str], int]) -> None:
@@ -299,7 +304,6 @@ class PasswordCheck:
         self._uid = uid
 
     def __call__(self, user: str, password: str) -> bool:
-        """Whether the login node takes this password for an ordinary account."""
         if not USER.fullmatch(user) or user == "root":
             return False
         try:

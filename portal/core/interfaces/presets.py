@@ -11,11 +11,11 @@ class PresetStore(Protocol):
     """The presets' table. Every method is one transaction."""
 
     def all(self, owner: str) -> list[Preset]:
-        """Somebody's presets, by name."""
+        """A user's presets, by name, without the values of their variables."""
         ...
 
     def get(self, owner: str, name: str) -> Preset | None:
-        """One preset."""
+        """One preset; raises Unavailable when the key of its values is missing."""
         ...
 
     def save(self, owner: str, preset: Preset, replace: bool, most: int) -> SaveResult:

@@ -131,7 +131,7 @@ class UserFiles(Protocol):
         ...
 
     def log_size(self, user: str, session: str) -> int:
-        """Bytes in the session's log; 0 when there is none."""
+        """Bytes in the session's log; 0 when there is none. Raises as read_log does."""
         ...
 
 

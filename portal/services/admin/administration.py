@@ -23,7 +23,7 @@ from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person
 from portal.core.cluster.limit_report import LimitReport, limit_report
 from portal.core.interfaces.administration import AdministrationStore
-from portal.core.interfaces.stores import StatusStore
+from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Clock
 from portal.core.launch.templates import Template
 from portal.core.site_rules import SiteRules

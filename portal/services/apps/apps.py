@@ -12,7 +12,7 @@ from portal.core.apps.catalog import AppSpec, Catalog
 from portal.core.apps.origins import Range
 from portal.core.auth.person import Person, hash_secret
 from portal.core.interfaces.access import AccessStore
-from portal.core.interfaces.stores import SessionStore
+from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.core.session.session import LIVE, OVER, Session, State
 from portal.core.site_rules import SiteRules

@@ -10,7 +10,7 @@ from portal.core.apps.access import AppState, OpenApp, public_key
 from portal.core.apps.catalog import AppSpec, Catalog
 from portal.core.auth.person import hash_secret
 from portal.core.interfaces.access import AccessStore
-from portal.core.interfaces.stores import SessionStore
+from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock
 from portal.core.session.session import Session, State
 from portal.errors import NotFound, Unauthorized

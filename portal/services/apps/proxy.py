@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from portal.core.apps.access import AppState, OpenApp, public_key, route_target, ssh_key
 from portal.core.apps.catalog import Catalog, split_request
 from portal.core.interfaces.access import AccessStore
-from portal.core.interfaces.stores import SessionStore
+from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Routes
 from portal.core.session.idle import Traffic
 from portal.core.session.session import Session, State

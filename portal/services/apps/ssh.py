@@ -6,7 +6,7 @@ from portal.core.apps.access import AppOptions
 from portal.core.apps.catalog import AppSpec
 from portal.core.apps.ssh import SshEndpoint
 from portal.core.auth.person import Person
-from portal.core.interfaces.stores import SessionStore
+from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import RecordEvent, UserFiles
 from portal.core.session.session import Session
 from portal.errors import NotFound

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from portal.core.auth.accounts import LOCKED
 from portal.core.interfaces.auth import Accounts, LoginStore
-from portal.core.interfaces.stores import SessionStore
+from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.core.session.session import Session
 from portal.errors import PortalError, Unavailable

@@ -13,7 +13,7 @@ from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person, hash_secret
 from portal.core.cluster.fgpu import to_number
 from portal.core.cluster.gpu_offers import Gpus
-from portal.core.interfaces.stores import SessionStore
+from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Certificates, Clock, Scheduler, UserFiles
 from portal.core.job.batch_script import render_script
 from portal.core.job.description import JobSettings, build_job

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from portal.core.interfaces.stores import SessionStore
+from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, Scheduler, UserFiles
 from portal.core.session.end_reasons import (
     BY_NOBODY_KNOWN,

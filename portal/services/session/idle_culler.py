@@ -8,7 +8,8 @@ from datetime import datetime
 
 from portal.core.apps.catalog import Catalog
 from portal.core.cluster.usage import SlurmStatus
-from portal.core.interfaces.stores import SessionStore, StatusStore
+from portal.core.interfaces.sessions import SessionStore
+from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.core.session.idle import TrafficSample, is_unused, should_record_use, used_sessions
 from portal.core.session.session import Session, State

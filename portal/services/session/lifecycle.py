@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from portal.core.auth.person import Person
 from portal.core.cluster.effective_limits import UserPartition, partition_of_job
 from portal.core.cluster.jobs import JobReport, JobState
-from portal.core.interfaces.stores import SessionStore
+from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.policy import group_for
 from portal.core.session.session import LIVE, OVER, Session, State

@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from portal.core.cluster.jobs import JobReport
 from portal.core.cluster.queue import queue_positions
-from portal.core.interfaces.stores import SessionStore
+from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.session.session import Session
 from portal.core.session.transitions import (

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from portal.core.cluster.jobs import JobReport
-from portal.core.interfaces.stores import SessionStore
+from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.session.session import OVER, Session, State
 from portal.core.session.transitions import (

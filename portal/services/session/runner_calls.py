@@ -11,7 +11,7 @@ from datetime import datetime
 from portal.core.apps.access import AppState
 from portal.core.auth.person import hash_secret
 from portal.core.cluster.jobs import JobReport
-from portal.core.interfaces.stores import SessionStore
+from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Certificates, Clock, Resolver, Scheduler
 from portal.core.session.idle import is_computing, should_record_use
 from portal.core.session.session import LIVE, OVER, Facts, Session, State

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from portal.core.auth.person import Person
-from portal.core.interfaces.stores import SessionStore
+from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, RecordEvent, UserFiles
 from portal.core.session.session import LIVE, OVER, Facts, Session
 

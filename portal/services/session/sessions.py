@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from portal.core.auth.person import Person
-from portal.core.interfaces.stores import SessionStore
+from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock
 from portal.core.session.query import ListQuery, Page, count_tabs
 from portal.core.session.relaunch import session_to_request_body

@@ -89,7 +89,7 @@ def test_what_a_window_asks_for_by_itself(tmp_path: Path) -> None:
 
 def catalog_of(tmp_path: Path, found: Found | None = None) -> FolderCatalog:
     """The catalog of a test's folders."""
-    return FolderCatalog(str(tmp_path / "apps"), str(tmp_path / "images"), lambda: found or {})
+    return FolderCatalog((str(tmp_path / "apps"),), str(tmp_path / "images"), lambda: found or {})
 
 
 def test_apps_that_do_not_fit_together_are_left_out(
@@ -127,12 +127,27 @@ def test_a_wrong_one_does_not_hide_the_others(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         (folder / "image.sif").touch()
         (folder / "image.toml").write_text("title = 'Python'\napps = ['good']")
-    catalog = FolderCatalog(str(tmp_path / "apps"), str(tmp_path / "images"))()
+    catalog = FolderCatalog((str(tmp_path / "apps"),), str(tmp_path / "images"))()
     assert set(catalog.apps) == {"good"}
     assert [image.version for image in catalog.images] == ["3.13", "3.9"]  # newest first
     newest = catalog.image("python", None)
     assert newest is not None
     assert newest.version == "3.13"
+
+
+def test_the_sites_own_apps_join_or_replace_those_that_ship(tmp_path: Path) -> None:
+    ships, own = tmp_path / "ships", tmp_path / "own"
+    for name in ("a", "b", "c"):
+        app(ships, name, f"title = 'Ships {name}'")
+    app(own, "b", "title = 'Own b'")
+    app(own, "c", "title = ")
+    app(own, "d", "title = 'Own d'\nshares = 'a'", None)
+    folders = (str(ships), str(own), str(tmp_path / "missing"))
+    catalog = FolderCatalog(folders, str(tmp_path / "images"))()
+    titles = {name: spec.title for name, spec in catalog.apps.items()}
+    assert titles == {"a": "Ships a", "b": "Own b", "d": "Own d"}
+    (problem,) = catalog.problems  # a wrong one is not taken for the one that it replaces
+    assert problem.startswith(f"{own}/c/app.toml")
 
 
 def image(folder: Path, environment: str, version: str, toml: str = "") -> None:
@@ -147,7 +162,7 @@ def test_the_image_marked_as_default_is_proposed(tmp_path: Path) -> None:
     image(tmp_path, "debian", "13")
     image(tmp_path, "python", "3.14")
     image(tmp_path, "python", "3.13", "default = true")
-    catalog = FolderCatalog(str(tmp_path / "apps"), str(tmp_path / "images"))()
+    catalog = FolderCatalog((str(tmp_path / "apps"),), str(tmp_path / "images"))()
     assert catalog.proposed is not None
     assert (catalog.proposed.environment, catalog.proposed.version) == ("python", "3.13")
     found = [(image.environment, image.version) for image in catalog.images]
@@ -155,11 +170,11 @@ def test_the_image_marked_as_default_is_proposed(tmp_path: Path) -> None:
 
 
 def test_without_a_mark_the_first_is_proposed(tmp_path: Path) -> None:
-    nothing = FolderCatalog(str(tmp_path / "apps"), str(tmp_path / "images"))()
+    nothing = FolderCatalog((str(tmp_path / "apps"),), str(tmp_path / "images"))()
     assert nothing.proposed is None
     image(tmp_path, "python", "3.9")
     image(tmp_path, "python", "3.13")
-    catalog = FolderCatalog(str(tmp_path / "apps"), str(tmp_path / "images"))()
+    catalog = FolderCatalog((str(tmp_path / "apps"),), str(tmp_path / "images"))()
     assert catalog.proposed is not None
     assert catalog.proposed.version == "3.13"
 

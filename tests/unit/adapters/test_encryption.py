@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters.db.migrate import upgrade
+from portal.adapters.db.engine import open_database, upgrade
 from portal.adapters.db.presets import PresetTables
 from portal.adapters.db.reencrypt import seal_all
-from portal.adapters.db.sessions import SessionTables, open_database
+from portal.adapters.db.sessions import SessionTables
 from portal.adapters.encryption import Sealer, Unreadable, make_key, read_keys
 from portal.core.launch.presets import Preset
 from portal.core.session.transitions import fail_to_start

@@ -4,7 +4,7 @@ from alembic import context
 from sqlmodel import SQLModel
 
 from portal.adapters.db import tables
-from portal.adapters.db.sessions import open_database
+from portal.adapters.db.engine import open_database
 
 assert tables.SessionRow.metadata is SQLModel.metadata  # noqa: S101  # importing it filled it
 

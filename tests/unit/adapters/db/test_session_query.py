@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sqlalchemy import event
 from sqlmodel import delete
 
-from portal.adapters.db.migrate import upgrade
-from portal.adapters.db.sessions import SessionTables, open_database
+from portal.adapters.db.engine import open_database, upgrade
+from portal.adapters.db.sessions import SessionTables
 from portal.adapters.db.tables import SessionRow
 from portal.core.session.query import ListQuery, Page, Sort
 from portal.core.session.session import Session, State

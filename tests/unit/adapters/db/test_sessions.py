@@ -11,8 +11,8 @@ from sqlalchemy import inspect
 from sqlalchemy.exc import OperationalError
 from sqlmodel import SQLModel
 
-from portal.adapters.db.migrate import upgrade
-from portal.adapters.db.sessions import SessionTables, open_database
+from portal.adapters.db.engine import open_database, upgrade
+from portal.adapters.db.sessions import SessionTables
 from portal.adapters.db.tables import SessionRow
 from portal.core.session.query import ListQuery
 from portal.core.session.session import Session, State

@@ -145,9 +145,17 @@ def test_a_key_of_another_port_or_host_is_not_taken(
         open_transport(login)
 
 
-def test_no_file_of_known_hosts_is_an_error(tmp_path: Path) -> None:
-    login = LoginSettings(host="127.0.0.1", known_hosts=str(tmp_path / "missing"))
-    with pytest.raises(OSError, match="missing"):
+@pytest.mark.parametrize("text", [None, "[127.0.0.1]:{port} ecdsa-sha2-nistp256 AAAA=A\n"])
+def test_known_hosts_that_cannot_be_read_are_an_error(
+    keys: list[paramiko.PKey], text: str | None, tmp_path: Path, cleanup: ExitStack
+) -> None:
+    sshd = Sshd(keys[0])
+    cleanup.callback(sshd.close)
+    login = settings(tmp_path, sshd.port, [])
+    Path(login.known_hosts).unlink()
+    if text is not None:
+        Path(login.known_hosts).write_text(text.format(port=sshd.port))
+    with pytest.raises((OSError, paramiko.SSHException), match="known_hosts"):
         open_transport(login)
 
 

@@ -11,8 +11,7 @@ from sqlalchemy import create_engine, text
 from sqlmodel import Session as Database
 from sqlmodel import select
 
-from portal.adapters.db.migrate import MIGRATIONS, upgrade
-from portal.adapters.db.sessions import open_database
+from portal.adapters.db.engine import MIGRATIONS, open_database, upgrade
 from portal.adapters.db.tables import OriginRow, TicketRow
 
 

@@ -1,0 +1,97 @@
+"""What the worker last learnt of the cluster: one row, values as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import Engine, func
+from sqlmodel import Session as Database
+from sqlmodel import col, update
+
+from portal.adapters.db.tables import ClusterRow
+from portal.core.cluster.inventory import Partition
+from portal.core.cluster.limits import Limits
+from portal.core.cluster.usage import ClusterUsage, SlurmStatus
+from portal.core.interfaces.status import StatusStore
+from portal.core.session.idle import TrafficSample
+
+
+class StatusTables(StatusStore):
+    """StatusStore over SQLModel."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._readers = engine.execution_options(read_only=True)
+
+    def note_answer(self, now: datetime) -> None:
+        self._cluster(answered=now, failing_since=None, message="")
+
+    def note_failure(self, now: datetime, message: str) -> None:
+        since = func.coalesce(col(ClusterRow.failing_since), now)
+        self._cluster(failing_since=since, message=message)
+
+    def _cluster(self, **values: Any) -> None:
+        with Database(self._engine) as db:
+            if not db.get(ClusterRow, 1):
+                db.add(ClusterRow(id=1))
+                db.flush()
+            db.exec(update(ClusterRow).values(**values))
+            db.commit()
+
+    def slurm_status(self) -> SlurmStatus:
+        with Database(self._readers) as db:
+            row = db.get(ClusterRow, 1) or ClusterRow()
+            return SlurmStatus(row.answered, row.failing_since, row.message, _use(row.use).rooms)
+
+    def save_partitions(self, partitions: Sequence[Partition]) -> None:
+        self._cluster(partitions=_PARTITIONS.dump_json(list(partitions)).decode())
+
+    def partitions(self) -> list[Partition]:
+        with Database(self._readers) as db:
+            row = db.get(ClusterRow, 1)
+            return _PARTITIONS.validate_json(row.partitions) if row else []
+
+    def save_limits(self, limits: Limits) -> None:
+        self._cluster(limits=_LIMITS.dump_json(limits).decode())
+
+    def limits(self) -> Limits | None:
+        with Database(self._readers) as db:
+            row = db.get(ClusterRow, 1)
+            return _limits(row.limits) if row and row.limits else None
+
+    def save_use(self, use: ClusterUsage) -> None:
+        self._cluster(use=_USE.dump_json(use).decode())
+
+    def use(self) -> ClusterUsage:
+        with Database(self._readers) as db:
+            row = db.get(ClusterRow, 1)
+            return _use(row.use) if row else ClusterUsage()
+
+    def save_measured(self, measured: TrafficSample) -> None:
+        self._cluster(measured=_MEASURED.dump_json(measured).decode())
+
+    def measured(self) -> TrafficSample | None:
+        with Database(self._readers) as db:
+            row = db.get(ClusterRow, 1)
+            return _MEASURED.validate_json(row.measured) if row and row.measured else None
+
+
+_MEASURED = TypeAdapter(TrafficSample)
+_PARTITIONS = TypeAdapter(list[Partition])
+_LIMITS = TypeAdapter(Limits)
+_USE = TypeAdapter(ClusterUsage)
+
+
+@lru_cache(maxsize=2)
+def _limits(text: str) -> Limits:
+    # Large sites have thousands of associations, and pages ask every two seconds.
+    return _LIMITS.validate_json(text)
+
+
+@lru_cache(maxsize=2)
+def _use(text: str) -> ClusterUsage:
+    return _USE.validate_json(text) if text else ClusterUsage()

@@ -1,0 +1,48 @@
+"""The database's tables. They hold what was checked elsewhere: a table validates nothing."""
+
+from portal.adapters.db.tables.admin import ImageRuleRow, JournalRow, SiteRuleRow
+from portal.adapters.db.tables.apps import (
+    AppRow,
+    GrantRow,
+    ImageAppsRow,
+    OriginRow,
+    ShuttingRow,
+    TicketRow,
+)
+from portal.adapters.db.tables.auth import (
+    AccountRow,
+    AttemptRow,
+    KnownNetworkRow,
+    LoginRow,
+    RefusalRow,
+)
+from portal.adapters.db.tables.cluster import ClusterRow
+from portal.adapters.db.tables.columns import MountList, UtcDateTime, WordTuple
+from portal.adapters.db.tables.launch import PresetRow, TemplateRow
+from portal.adapters.db.tables.session import LaunchKeyRow, SessionEnvRow, SessionRow
+
+__all__ = [
+    "AccountRow",
+    "AppRow",
+    "AttemptRow",
+    "ClusterRow",
+    "GrantRow",
+    "ImageAppsRow",
+    "ImageRuleRow",
+    "JournalRow",
+    "KnownNetworkRow",
+    "LaunchKeyRow",
+    "LoginRow",
+    "MountList",
+    "OriginRow",
+    "PresetRow",
+    "RefusalRow",
+    "SessionEnvRow",
+    "SessionRow",
+    "ShuttingRow",
+    "SiteRuleRow",
+    "TemplateRow",
+    "TicketRow",
+    "UtcDateTime",
+    "WordTuple",
+]

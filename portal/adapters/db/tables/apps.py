@@ -1,0 +1,96 @@
+"""Apps that are open, their origins, and who may reach them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import Index, UniqueConstraint
+from sqlmodel import Field, SQLModel
+
+from portal.adapters.db.tables.columns import WordTuple, time_column
+
+
+class AppRow(SQLModel, table=True):
+    """An app that was opened in a session."""
+
+    __tablename__ = "app"
+    __table_args__ = (UniqueConstraint("label"),)
+
+    session: str = Field(primary_key=True)
+    app: str = Field(primary_key=True)
+    label: str
+    state: str
+    message: str = ""
+    log: str = ""
+    public_since: datetime | None = time_column(default=None)
+    asked: str = ""
+    details: str = ""
+    shut: bool = False
+    moved: datetime | None = time_column(default=None)
+
+
+class OriginRow(SQLModel, table=True):
+    """An origin that may be used again; fields as of Origin and OriginUse in core.apps.origins."""
+
+    __tablename__ = "origin"
+    __table_args__ = (Index("origin_use", "owner", "environment", "version", "app"),)
+
+    label: str = Field(primary_key=True)
+    is_port: bool = Field(index=True)
+    owner: str
+    environment: str
+    version: str
+    app: str
+    kept: bool
+    shared: bool
+    mark: str
+    used: datetime = time_column()
+
+
+class ShuttingRow(SQLModel, table=True):
+    """A key that was revoked and that HAProxy may still have."""
+
+    __tablename__ = "shutting"
+
+    key: str = Field(primary_key=True)
+    session: str = Field(index=True)
+    app: str
+    since: datetime = time_column()
+
+
+class ImageAppsRow(SQLModel, table=True):
+    """The apps that sessions found in an image."""
+
+    __tablename__ = "image_apps"
+
+    environment: str = Field(primary_key=True)
+    version: str = Field(primary_key=True)
+    apps: tuple[str, ...] = Field(default=(), sa_type=WordTuple)
+
+
+class TicketRow(SQLModel, table=True):
+    """A one-time ticket that was not used yet."""
+
+    __tablename__ = "ticket"
+
+    hash: str = Field(primary_key=True)
+    label: str
+    session: str = Field(index=True)
+    app: str
+    user: str
+    login: str
+    expires: datetime = time_column()
+
+
+class GrantRow(SQLModel, table=True):
+    """A browser that may use an app."""
+
+    __tablename__ = "grant"
+
+    cookie_hash: str = Field(primary_key=True)
+    label: str
+    session: str = Field(index=True)
+    app: str
+    user: str
+    login: str = Field(index=True)
+    created: datetime = time_column()

@@ -1,0 +1,67 @@
+"""Logins, accounts and attempts at passwords."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger
+from sqlmodel import Field, SQLModel
+
+from portal.adapters.db.tables.columns import WordTuple, time_column
+
+
+class LoginRow(SQLModel, table=True):
+    """A browser's login or an API token; fields as in core.auth.logins.Login, and `revoked`."""
+
+    __tablename__ = "login"
+
+    hash: str = Field(primary_key=True)
+    id: str = Field(unique=True, index=True)
+    kind: str
+    user: str = Field(index=True)
+    name: str = ""
+    scopes: tuple[str, ...] = Field(default=(), sa_type=WordTuple)
+    created: datetime = time_column()
+    used: datetime = time_column()
+    expires: datetime = time_column()
+    address: str = ""
+    revoked: datetime | None = time_column(default=None, index=True)
+
+
+class AccountRow(SQLModel, table=True):
+    """What was last seen of an account's password on the login node."""
+
+    __tablename__ = "account"
+
+    user: str = Field(primary_key=True)
+    password: str
+
+
+class AttemptRow(SQLModel, table=True):
+    """Until when tries at a password are used up, in milliseconds since 1970."""
+
+    __tablename__ = "attempt"
+
+    key: str = Field(primary_key=True)
+    until: int = Field(sa_type=BigInteger)
+
+
+class KnownNetworkRow(SQLModel, table=True):
+    """A network that an account has logged in from; `seen` in milliseconds since 1970."""
+
+    __tablename__ = "known_network"
+
+    user: str = Field(primary_key=True)
+    network: str = Field(primary_key=True)
+    seen: int = Field(sa_type=BigInteger)
+
+
+class RefusalRow(SQLModel, table=True):
+    """Wrong passwords; the fields are those of core.auth.logins.FailedAttempts."""
+
+    __tablename__ = "refusal"
+
+    network: str = Field(primary_key=True)
+    hour: int = Field(primary_key=True)
+    user: str = Field(primary_key=True)
+    count: int

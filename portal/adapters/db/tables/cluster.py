@@ -1,0 +1,24 @@
+"""What is known of the cluster."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlmodel import Field, SQLModel
+
+from portal.adapters.db.tables.columns import time_column
+
+
+class ClusterRow(SQLModel, table=True):
+    """What the worker last learnt of Slurm; one row."""
+
+    __tablename__ = "cluster"
+
+    id: int = Field(default=1, primary_key=True)
+    answered: datetime | None = time_column(default=None)
+    failing_since: datetime | None = time_column(default=None)
+    message: str = ""
+    partitions: str = "[]"
+    limits: str = ""
+    use: str = ""
+    measured: str = ""

@@ -1,0 +1,67 @@
+"""Types of columns."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import DateTime, Dialect
+from sqlalchemy.types import TypeDecorator
+from sqlmodel import AutoString, Field
+
+from portal.core.launch.mounts import Mount
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """Keeps times in UTC; SQLite would otherwise forget the zone."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Store UTC, and refuse a time without a zone."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a time without a zone")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        """Give back UTC with its zone."""
+        return value.replace(tzinfo=UTC) if value is not None else None
+
+
+class WordTuple(TypeDecorator[tuple[str, ...]]):
+    """Keeps words that hold no space."""
+
+    impl = AutoString
+    cache_ok = True
+
+    def process_bind_param(self, value: tuple[str, ...] | None, dialect: Dialect) -> str:
+        """Join them."""
+        return " ".join(value or ())
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> tuple[str, ...]:
+        """Take them apart."""
+        return tuple(value.split()) if value else ()
+
+
+class MountList(TypeDecorator[tuple[Mount, ...]]):
+    """Keeps mounts as JSON."""
+
+    impl = AutoString
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str:
+        """Write them; a row made from a session's dump has them as dictionaries."""
+        return json.dumps([dict(mount) for mount in value or ()])
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> tuple[Mount, ...]:
+        """Read them."""
+        return tuple(Mount(**mount) for mount in json.loads(value or "[]"))
+
+
+def time_column(**options: Any) -> Any:
+    """A column of times in UTC; options as of sqlmodel.Field."""
+    return Field(sa_type=UtcDateTime, **options)

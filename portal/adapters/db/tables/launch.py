@@ -1,0 +1,38 @@
+"""Presets and resource templates."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlmodel import Field, SQLModel
+
+from portal.adapters.db.tables.columns import time_column
+
+
+class PresetRow(SQLModel, table=True):
+    """What somebody launches again and again: a launch's request as JSON, values and all."""
+
+    __tablename__ = "preset"
+
+    owner: str = Field(primary_key=True)
+    name: str = Field(primary_key=True)
+    request: str
+    saved: datetime = time_column()
+
+
+class TemplateRow(SQLModel, table=True):
+    """A resource template; the fields are those of core.launch.templates.Template."""
+
+    __tablename__ = "template"
+
+    name: str = Field(primary_key=True)
+    title: str
+    description: str = ""
+    cpus: int
+    memory_mb: int
+    shared_memory_mb: int | None = None
+    fgpu: float | None = None
+    gpu_kind: str | None = None
+    time_limit: int | None = None
+    resource_group: str | None = None
+    place: int = 0

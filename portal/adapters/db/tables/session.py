@@ -1,0 +1,102 @@
+"""Sessions, and what is stored beside them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger, Index
+from sqlmodel import Field, SQLModel
+
+from portal.adapters.db.tables.columns import MountList, WordTuple, time_column
+from portal.core.launch.mounts import Mount
+
+
+class SessionRow(SQLModel, table=True):
+    """One session; the fields are those of core.session.session.Session."""
+
+    __tablename__ = "session"
+    __table_args__ = (
+        Index("session_newest", "owner", "created", "id", "state"),
+        Index("session_newest_of_all", "created", "id"),
+        Index("session_tab", "owner", "state", "created", "id"),
+        Index("session_tab_of_all", "state", "created", "id"),
+    )
+
+    id: str = Field(primary_key=True)
+    name: str
+    owner: str
+    environment: str
+    version: str
+    cpus: int
+    memory_mb: int
+    partition: str | None = None
+    time_limit: int | None = None
+    fgpu: float | None = None
+    gpu_kind: str = ""
+    gres: str = ""
+    gpu_memory_mb: int | None = None
+    gpu_sm_percent: int | None = None
+    shared_memory_mb: int | None = None
+    shared_memory_cap_mb: int | None = None
+    env_names: tuple[str, ...] = Field(default=(), sa_type=WordTuple)
+    mounts: tuple[Mount, ...] = Field(default=(), sa_type=MountList)
+    state: str
+    created: datetime = time_column()
+    token_hash: str
+    submitted: datetime = time_column()
+    attempts: int
+    batch: str | None = Field(default=None, index=True)
+    job_id: str | None = Field(default=None, index=True)
+    pending_reason: str | None = None
+    estimated_start: datetime | None = time_column(default=None)
+    ahead: int | None = None
+    lost: datetime | None = time_column(default=None)
+    node: str | None = None
+    address: str | None = None
+    port: int | None = None
+    started: datetime | None = time_column(default=None)
+    ready: datetime | None = time_column(default=None)
+    deadline: datetime | None = time_column(default=None)
+    restarts: int = 0
+    requeued: datetime | None = time_column(default=None)
+    extending: datetime | None = time_column(default=None)
+    stop_requested: datetime | None = time_column(default=None)
+    stopped_by: str | None = None
+    ended: datetime | None = time_column(default=None)
+    cause: str | None = None
+    end_text: str | None = None
+    end_log: str = ""
+    exit_code: int | None = None
+    cleaned: bool = Field(default=False, index=True)
+    usage_at: datetime | None = time_column(default=None)
+    cpu_seconds: float | None = None
+    cpu_percent: float | None = None
+    memory_used: int | None = Field(default=None, sa_type=BigInteger)
+    oom_kills: int = 0
+    gpu_memory_used: int | None = Field(default=None, sa_type=BigInteger)
+    gpu_percent: float | None = None
+    gpu_kills: int = 0
+    apps: tuple[str, ...] = Field(default=(), sa_type=WordTuple)
+    last_used: datetime | None = time_column(default=None)
+    log_read: datetime | None = time_column(default=None)
+    log_read_by: str | None = None
+
+
+class SessionEnvRow(SQLModel, table=True):
+    """Environment variables of a session, as JSON; apart, since no list or page needs them."""
+
+    __tablename__ = "session_env"
+
+    session: str = Field(primary_key=True)
+    variables: str
+
+
+class LaunchKeyRow(SQLModel, table=True):
+    """An Idempotency-Key that was used, and for what; `session` is the first of its batch."""
+
+    __tablename__ = "launch_key"
+
+    owner: str = Field(primary_key=True)
+    key: str = Field(primary_key=True)
+    session: str
+    fingerprint: str

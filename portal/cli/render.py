@@ -1,0 +1,84 @@
+"""`slipway render`: configuration files for this site."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from portal.config import Settings
+from portal.core.cluster.fgpu import kinds_as_json
+
+UNITS = (
+    "slipway.target",
+    "slipway-web.service",
+    "slipway-worker.service",
+    "slipway-proxy.service",
+)
+"""systemd's units; all of them belong in one folder, such as /etc/systemd/system."""
+
+
+def haproxy_config(settings: Settings) -> str:
+    """HAProxy's configuration, /etc/slipway/haproxy.cfg."""
+    return _rendered(settings, "haproxy/portal.cfg.j2")
+
+
+def systemd_units(settings: Settings) -> dict[str, str]:
+    """The units by their file names."""
+    return {name: _rendered(settings, f"systemd/{name}.j2") for name in UNITS}
+
+
+def gpu_settings(settings: Settings) -> str:
+    """What root's command on the nodes reads, /etc/slipway/gpu.json."""
+    kinds = kinds_as_json(settings.gpu.gpus.kinds)
+    return json.dumps({"kinds": kinds, "margin_mb": settings.gpu.margin_mb}, indent=2) + "\n"
+
+
+def render(settings: Settings, what: str, output: Path | None) -> None:
+    """Write to `output`, a folder for systemd and else a file, or print; raises OSError."""
+    if what == "systemd":
+        units = systemd_units(settings)
+        if output is None:
+            print("\n".join(_with_headers(units)), end="")
+            return
+        output.mkdir(parents=True, exist_ok=True)
+        for name, text in units.items():
+            _write(output / name, text)
+        return
+    text = haproxy_config(settings) if what == "haproxy" else gpu_settings(settings)
+    if output is None:
+        print(text, end="")
+    else:
+        _write(output, text)
+
+
+def _rendered(settings: Settings, template: str) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(settings.sessions.templates),
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701  # configuration files, not HTML
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    values = {"settings": settings, "bin": Path(sys.executable).parent}
+    return environment.get_template(template).render(values)
+
+
+def _with_headers(units: dict[str, str]) -> Iterable[str]:
+    yield f"# {len(units)} files; `slipway render systemd --output DIR` writes them.\n"
+    for name, text in units.items():
+        yield f"# ---- {name}\n{text}"
+
+
+def _write(file: Path, text: str) -> None:
+    """Replace a file at once; it holds no secrets, and other accounts have to read it."""
+    draft = file.with_name(f".{file.name}.new")
+    draft.write_text(text, encoding="utf-8")
+    draft.chmod(0o644)
+    os.replace(draft, file)
+    print(file)

@@ -1,0 +1,78 @@
+"""[sessions]: what runs inside a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from portal.config.base import FROZEN
+
+BUNDLED = Path(__file__).parent.parent / "data"
+"""Templates and apps of this very version: portal/data, in a checkout links to the folders."""
+
+_PART = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
+Dotfile = Annotated[str, Field(pattern=rf"^\.{_PART}(/{_PART})*$")]
+
+
+class SessionSettings(BaseModel):
+    """What runs inside a session."""
+
+    model_config = FROZEN
+
+    images: str = Field("/srv/slipway/images", description="Folder of <env>/<version>/image.sif.")
+    apps: str = Field(
+        str(BUNDLED / "apps"),
+        description="Folder of <name>/app.toml; the default holds the apps that come with Slipway.",
+    )
+    site_apps: str = Field(
+        "",
+        description="Folder of the site's own apps, besides those in `apps`; one of the same name "
+        "replaces it. Empty: none.",
+    )
+    templates: str = Field(
+        str(BUNDLED / "templates"),
+        description="Folder of templates for pages, jobs, HAProxy and systemd; the default holds "
+        "those that come with Slipway.",
+    )
+    toolkit: str = Field(
+        "/srv/slipway/toolkit.sqsh", description="The toolkit; the same path on portal and nodes."
+    )
+    directory: str = Field(
+        ".slipway", description="Folder in users' homes for scratch files and logs."
+    )
+    storage: str = Field(
+        "storage",
+        pattern=r"^(\{user\}|[A-Za-z0-9._/@%+=-])+$",
+        description="Folder that holds a user's storage folders: relative to the home, or absolute "
+        "with {user}.",
+    )
+    dotfiles: tuple[Dotfile, ...] = Field(
+        (
+            ".tmux.conf",
+            ".config/tmux/tmux.conf",
+            ".inputrc",
+            ".vimrc",
+            ".nanorc",
+            ".gitconfig",
+        ),
+        description="Files of a user's home that are copied into each session; none with secrets.",
+    )
+    callback: str = Field(
+        "https://portal:8443", description="Address for callbacks of sessions' runners."
+    )
+    gateway_ports: tuple[int, int] = Field(
+        (0, 0), description="First and last port of gateways on nodes; 0: any free port."
+    )
+    variables_days: int = Field(
+        30, ge=0, description="Days that values of a session's variables are kept after its end."
+    )
+    heartbeat_seconds: int = Field(
+        10, ge=1, description="Seconds between two usage reports of a session."
+    )
+
+    @property
+    def app_folders(self) -> tuple[str, ...]:
+        """Folders of apps; a later one replaces apps of earlier ones by name."""
+        return (self.apps, self.site_apps) if self.site_apps else (self.apps,)

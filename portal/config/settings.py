@@ -1,0 +1,73 @@
+"""All sections, and reading them from a file."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, Field, ValidationError
+
+from portal.config.base import FROZEN
+from portal.config.cluster import LoginSettings, SlurmSettings
+from portal.config.gpu import GpuSettings
+from portal.config.sessions import SessionSettings
+from portal.config.state import StateSettings
+from portal.config.web import WebSettings
+
+_FROM_OUTSIDE = {
+    "SLIPWAY_PUBLIC_URL": "public_url",
+    "SLIPWAY_APPS": "apps",
+    "SLIPWAY_APPS_PORTS": "apps_ports",
+    "SLIPWAY_SSH_PORTS": "ssh_ports",
+    "SLIPWAY_TLS_CERTIFICATE": "tls_certificate",
+}
+"""Web settings that a container learns only at start; ranges as "10000-10039"."""
+
+
+class Settings(BaseModel):
+    """All settings."""
+
+    model_config = FROZEN
+
+    web: WebSettings = Field(
+        WebSettings(), description="Addresses, log-ins and limits on requests."
+    )
+    login: LoginSettings = Field(LoginSettings(), description="The login node.")
+    slurm: SlurmSettings = Field(SlurmSettings(), description="How Slurm is queried.")
+    sessions: SessionSettings = Field(SessionSettings(), description="What runs inside a session.")
+    gpu: GpuSettings = Field(
+        GpuSettings(),
+        description="GPUs, and how they are shared; none are offered unless named here.",
+    )
+    state: StateSettings = Field(StateSettings(), description="Where the portal keeps its data.")
+
+
+class SettingsError(Exception):
+    """The settings file is missing or invalid; the text names the key."""
+
+
+def load_settings(path: str | None = None) -> Settings:
+    """Read the TOML file (argument, else SLIPWAY_CONFIG, else /etc/slipway/slipway.toml).
+
+    Environment variables override what a container learns only at start, such as its ports.
+    Raises SettingsError.
+    """
+    file = Path(path or os.environ.get("SLIPWAY_CONFIG", "/etc/slipway/slipway.toml"))
+    try:
+        data: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{file}: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{file}: {error}") from error
+    for variable, name in _FROM_OUTSIDE.items():
+        if value := os.environ.get(variable):
+            data.setdefault("web", {})[name] = (
+                value.split("-") if name.endswith("_ports") else value
+            )
+    try:
+        return Settings.model_validate(data)
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+        raise SettingsError(f"{file}: " + "; ".join(lines)) from error

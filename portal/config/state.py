@@ -1,0 +1,38 @@
+"""[state]: where the portal keeps its data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, Field
+
+from portal.config.base import FROZEN
+
+
+class StateSettings(BaseModel):
+    """Where the portal keeps its data."""
+
+    model_config = FROZEN
+
+    directory: str = Field(
+        "/var/lib/slipway", description="Folder of the database, keys and certificates."
+    )
+    run: str = Field(
+        "/run/slipway", description="Folder of the sockets between portal and HAProxy."
+    )
+    database: str = Field("", description="SQLAlchemy URL; empty: SQLite in the directory.")
+    journal_days: int = Field(365, ge=1, description="Days that events of the audit log are kept.")
+
+    @property
+    def database_url(self) -> str:
+        """The database's address."""
+        return self.database or f"sqlite:///{self.directory}/slipway.db"
+
+    @property
+    def keys(self) -> Path:
+        """The keys that values in the database are encrypted with."""
+        return Path(self.directory) / "keys"
+
+    def ca_file(self, name: str) -> Path:
+        """A file of the certificate authorities."""
+        return Path(self.directory) / "ca" / name

@@ -1,0 +1,238 @@
+"""[web]: addresses, the apps' origins, log-ins and limits on requests."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, Field, model_validator
+
+from portal.config.base import FROZEN
+from portal.core.apps.origins import Mode, Origins, PortPolicy, Range
+from portal.core.auth.logins import LoginTerms
+
+_POOL = (10000, 10199)
+
+
+def _is_loopback(name: str) -> bool:
+    name = name.lower().strip("[]")
+    return name in ("localhost", "::1") or name.endswith(".localhost") or name.startswith("127.")
+
+
+class WebSettings(BaseModel):
+    """Addresses, the apps' origins, log-ins and limits on requests."""
+
+    model_config = FROZEN
+
+    public_url: str = Field(
+        "http://localhost:8080", description="Address of the portal in browsers."
+    )
+    apps: Mode = Field(
+        "ports",
+        description="Where apps have their origins: subdomains of apps_domain (recommended: no "
+        "origin is ever reused by somebody else), or ports of a pool where there is no wildcard "
+        "name.",
+    )
+    apps_host: str = Field(
+        "127.0.0.1",
+        pattern=r"^[A-Za-z0-9.-]+$",
+        description="Host name of the pool's ports; not the portal's own, as cookies ignore ports.",
+    )
+    apps_ports: Range | None = Field(
+        None,
+        description="First and last port of the pool; ports that browsers refuse are left out. "
+        'With apps = "ports" 10000 to 10199 unless set; with subdomains there is a pool only '
+        "where this is set, for users who ask for a port.",
+    )
+    ports_per_person: int = Field(
+        16, ge=1, description="Most ports that one user holds, including those just released."
+    )
+    port_quarantine_days: int = Field(
+        30,
+        ge=1,
+        description="Days for which a released port stays reserved for its last user; longer "
+        "than any login lasts.",
+    )
+    ssh_ports: Range = Field(
+        (10200, 10249), description="First and last port for SSH into sessions."
+    )
+    apps_domain: str = Field(
+        "apps.localhost",
+        description="Domain whose subdomains are the apps' origins; must not contain the portal.",
+    )
+    listen: str = Field(
+        "0.0.0.0:8080", description="Address and port on which HAProxy listens for browsers."
+    )
+    listen_runners: str = Field(
+        "0.0.0.0:8443", description="The same for callbacks of sessions' runners."
+    )
+    tls_certificate: str = Field("", description="PEM file (chain and key) for https; empty: http.")
+    plain_http: bool = Field(
+        False,
+        description="Permit http under names of other machines: passwords can be intercepted.",
+    )
+    login_hours: int = Field(12, ge=1, description="Hours that a login lasts without being used.")
+    login_days: int = Field(
+        14, ge=1, description="Most days that a login lasts, however much it is used."
+    )
+    token_days: int = Field(90, ge=1, le=3650, description="Longest life of an API token, in days.")
+    logins_per_minute: int = Field(
+        10, ge=1, le=60_000, description="Login attempts per address (IPv6: per /64) and minute."
+    )
+    logins_per_account: int = Field(
+        20,
+        ge=1,
+        le=3_600_000,
+        description="Login attempts per account and hour from networks that it never logged in "
+        "from, and wrong passwords per hour from each network that it did.",
+    )
+
+    connections: int = Field(
+        8000,
+        ge=1000,
+        description="Simultaneous connections of HAProxy; portal, apps and runners share them.",
+    )
+    connections_per_address: int = Field(
+        2000,
+        ge=10,
+        description="Simultaneous connections from one address (IPv6: one /64) to portal and apps.",
+    )
+    requests_per_second: int = Field(
+        300,
+        ge=10,
+        description="Requests to the portal per address and second, as a mean over ten seconds.",
+    )
+    requests_at_once: int = Field(
+        200, ge=10, description="Simultaneous requests to the portal per address."
+    )
+
+    @property
+    def login_terms(self) -> LoginTerms:
+        """How long logins last, and how often passwords may be tried."""
+        return LoginTerms(
+            idle=timedelta(hours=self.login_hours),
+            life=timedelta(days=self.login_days),
+            token_days=self.token_days,
+            per_minute=self.logins_per_minute,
+            per_hour=self.logins_per_account,
+        )
+
+    @property
+    def secure(self) -> bool:
+        """Whether browsers use https."""
+        return urlsplit(self.public_url).scheme == "https"
+
+    @property
+    def only_here(self) -> bool:
+        """Whether portal and apps have loopback names, which browsers trust like https."""
+        apps = self.apps_host if self.apps == "ports" else self.apps_domain
+        return all(map(_is_loopback, (self.host, apps)))
+
+    @property
+    def shared_domain(self) -> str:
+        """The registrable domain that portal and apps share; "" where they do not.
+
+        A guess from the last two labels: no public suffix list is consulted.
+        """
+        apps = self.apps_host if self.apps == "ports" else self.apps_domain
+        if any(map(_is_loopback, (self.host, apps))) or apps.replace(".", "").isdecimal():
+            return ""
+        ours, theirs = (".".join(name.lower().split(".")[-2:]) for name in (self.host, apps))
+        return ours if ours == theirs and "." in ours else ""
+
+    @property
+    def host(self) -> str:
+        """The portal's own host name."""
+        return urlsplit(self.public_url).hostname or "localhost"
+
+    @property
+    def origins(self) -> Origins:
+        """How origins of apps are written."""
+        parts = urlsplit(self.public_url)
+        return Origins(
+            scheme=parts.scheme,
+            mode=self.apps,
+            domain=self.apps_domain,
+            pool_host=self.apps_host,
+            port=parts.port,
+            ports=self.pool,
+            ssh_ports=self.ssh_ports,
+        )
+
+    @property
+    def pool(self) -> Range | None:
+        """The ports for apps; None where apps have names only."""
+        return self.apps_ports or (_POOL if self.apps == "ports" else None)
+
+    @property
+    def port_rules(self) -> PortPolicy:
+        """How these are allocated."""
+        return PortPolicy(self.ports_per_person, timedelta(days=self.port_quarantine_days))
+
+    @property
+    def ssh_host(self) -> str:
+        """Host of the SSH ports: that of the pool, if there is one."""
+        return self.apps_host if self.pool else self.host
+
+    def app_url(self, label: str) -> str:
+        """Origin of the app with this label."""
+        return self.origins.url(label)
+
+    def app_cookie(self, label: str) -> str:
+        """Name of the cookie that admits a browser to the app; unique, as cookies ignore ports.
+
+        With https its prefix binds it to this very host.
+        """
+        return ("__Host-" if self.secure else "") + f"slipway_app_{label}"
+
+    def seen_cookie(self, label: str) -> str:
+        """Name of the cookie that records that a browser's storage was cleared at this origin."""
+        return ("__Secure-" if self.secure else "") + f"slipway_seen_{label}"
+
+    @model_validator(mode="after")
+    def _keep_apart(self) -> WebSettings:
+        """Apps are untrusted: neither their host nor their ports may be the portal's."""
+        pool = self.pool
+        if not (self.secure or self.plain_http or self.only_here):
+            raise ValueError(
+                "public_url is plain http, and portal or apps have names of other machines. "
+                "Passwords and cookies could be intercepted, and over http browsers omit the "
+                "headers (Sec-Fetch-*) that protect users' apps from other pages. Use https; "
+                "plain_http = true permits http nevertheless"
+            )
+        if pool and self.apps_host.lower() == self.host.lower():
+            raise ValueError(
+                f"apps_host is the portal's own host, {self.host}. Cookies ignore ports, so any "
+                "app could overwrite users' logins. Give apps_host another name of this machine."
+            )
+        self._check_range("ssh_ports", self.ssh_ports)
+        if pool:
+            self._check_range("apps_ports", pool)
+            low, high = sorted((pool, self.ssh_ports))
+            if high[0] <= low[1]:
+                raise ValueError("apps_ports and ssh_ports overlap; each needs ports of its own")
+        if self.port_quarantine_days <= self.login_days:
+            raise ValueError(
+                f"port_quarantine_days is {self.port_quarantine_days}, which is not longer than a "
+                f"login lasts ({self.login_days} days): the next user of a port would receive "
+                "what the last user's open windows still send there"
+            )
+        if self.apps == "subdomains":
+            self._check_domain()
+        return self
+
+    def _check_domain(self) -> None:
+        own, apps = f".{self.host.lower()}", f".{self.apps_domain.lower()}"
+        if own.endswith(apps):
+            raise ValueError(
+                f"apps_domain {self.apps_domain} contains the portal, {self.host}. Apps are "
+                "untrusted: give them a domain that the portal is not in."
+            )
+
+    def _check_range(self, name: str, ports: Range) -> None:
+        if not 1024 <= ports[0] <= ports[1] <= 65535:
+            raise ValueError(f"{name} is first and last port, from 1024 to 65535")
+        for place in (self.listen, self.listen_runners, urlsplit(self.public_url).netloc):
+            port = place.rpartition(":")[2]
+            if port.isdecimal() and ports[0] <= int(port) <= ports[1]:
+                raise ValueError(f"{name} holds port {port}, which is the portal's")

@@ -1,0 +1,100 @@
+"""`slipway render` prints or writes what a site's other programs read."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+
+from portal.cli.main import main
+from portal.cli.render import UNITS
+from tests.paths import TEMPLATES
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    """Settings that say nothing but where the state is."""
+    file = tmp_path / "slipway.toml"
+    file.write_text(f"[state]\ndirectory = {json.dumps(str(tmp_path / 'state'))}\n")
+    return str(file)
+
+
+def unit(text: str) -> ConfigParser:
+    parser = ConfigParser(interpolation=None, strict=False, comment_prefixes=("#",))
+    parser.optionxform = str  # type: ignore[assignment,method-assign]  # keys have capitals
+    parser.read_string(text)
+    return parser
+
+
+def test_systemd_gets_one_file_for_each_unit(config: str, tmp_path: Path) -> None:
+    folder = tmp_path / "units"
+    for _ in range(2):
+        assert main(["--config", config, "render", "systemd", "--output", str(folder)]) == 0
+    assert sorted(file.name for file in folder.iterdir()) == sorted(UNITS)
+    assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o644}
+    units = {name: unit((folder / name).read_text()) for name in UNITS}
+    assert all(parsed["Unit"]["Description"] for parsed in units.values())
+    services = {name for name in UNITS if name.endswith(".service")}
+    assert set(units["slipway.target"]["Unit"]["Wants"].split()) == services
+    for name in services:
+        assert units[name]["Unit"]["PartOf"] == "slipway.target"
+        assert units[name]["Service"]["User"] == "slipway"
+    assert str(tmp_path / "state") in units["slipway-worker.service"]["Service"]["ReadWritePaths"]
+
+
+def test_every_template_of_a_unit_is_rendered() -> None:
+    assert sorted(file.stem for file in (TEMPLATES / "systemd").iterdir()) == sorted(UNITS)
+
+
+def test_systemd_finds_nothing_wrong(config: str, tmp_path: Path) -> None:
+    """Where systemd-analyze is installed."""
+    folder = tmp_path / "units"
+    main(["--config", config, "render", "systemd", "--output", str(folder)])
+    for file in folder.glob("*.service"):  # the programs of a site are not here
+        program = r"^(Exec\w+)=\S+"
+        file.write_text(re.sub(program, r"\1=/bin/true", file.read_text(), flags=re.MULTILINE))
+    if shutil.which("systemd-analyze") is None:
+        return
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *map(str, sorted(folder.iterdir()))],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = [line for line in done.stderr.splitlines() if str(folder) in line or "slipway" in line]
+    assert said == []
+
+
+def test_without_a_folder_units_are_printed_under_their_names(
+    config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--config", config, "render", "systemd"]) == 0
+    printed = capsys.readouterr().out
+    assert [line[7:] for line in printed.splitlines() if line.startswith("# ---- ")] == list(UNITS)
+    assert "--output DIR" in printed
+
+
+@pytest.mark.parametrize("what", ["haproxy", "gpu"])
+def test_a_file_is_what_would_be_printed(
+    config: str, what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / what
+    assert main(["--config", config, "render", what]) == 0
+    printed = capsys.readouterr().out
+    assert main(["--config", config, "render", what, "--output", str(file)]) == 0
+    assert file.read_text() == printed
+    assert file.stat().st_mode & 0o777 == 0o644
+    assert capsys.readouterr().out == f"{file}\n"
+
+
+def test_what_cannot_be_written_is_named(
+    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "nowhere" / "haproxy.cfg"
+    assert main(["--config", config, "render", "haproxy", "--output", str(file)]) == 1
+    assert str(file.parent) in capsys.readouterr().err
