@@ -1,0 +1,365 @@
+"""Builds all services over the systems that they are given: real ones, or tests' own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+
+from portal.config import Settings
+from portal.core.apps.catalog import Catalog
+from portal.core.interfaces.access import AccessStore
+from portal.core.interfaces.administration import AdministrationStore
+from portal.core.interfaces.auth import Accounts, AttemptStore, LoginStore
+from portal.core.interfaces.presets import PresetStore
+from portal.core.interfaces.sessions import SessionStore
+from portal.core.interfaces.status import StatusStore
+from portal.core.interfaces.systems import (
+    Authenticator,
+    Certificates,
+    Clock,
+    Resolver,
+    Routes,
+    Runners,
+    Scheduler,
+    UserFiles,
+)
+from portal.core.job.description import JobSettings
+from portal.services.admin.administration import Administration, caller_address
+from portal.services.apps.apps import Apps
+from portal.services.apps.gate import AppGate
+from portal.services.apps.origins import AppOrigins
+from portal.services.apps.proxy import ProxyRoutes
+from portal.services.apps.reports import AppReports
+from portal.services.apps.ssh import SshAccess
+from portal.services.apps.starter import AppStarter
+from portal.services.auth.accounts import AccountWatch
+from portal.services.auth.attempts import LoginAttempts
+from portal.services.auth.logins import Logins
+from portal.services.cluster import Cluster, ClusterReader
+from portal.services.container import Services
+from portal.services.job_control import JobControl
+from portal.services.launch.estimates import Estimates
+from portal.services.launch.launcher import Launcher
+from portal.services.launch.presets import Presets
+from portal.services.owner_queue import RunForOwner, SessionQueue
+from portal.services.session.housekeeping import Housekeeping
+from portal.services.session.idle_culler import IdleCuller
+from portal.services.session.lifecycle import Lifecycle
+from portal.services.session.reconciler import Reconciler
+from portal.services.session.recovery import Recovery
+from portal.services.session.runner_calls import RunnerCalls
+from portal.services.session.session_logs import SessionLogs
+from portal.services.session.sessions import Sessions
+from portal.services.storage import Storage
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The database, by subject."""
+
+    sessions: SessionStore
+    status: StatusStore
+    access: AccessStore
+    administration: AdministrationStore
+    presets: PresetStore
+    logins: LoginStore
+    attempts: AttemptStore
+
+
+@dataclass(frozen=True)
+class Systems:
+    """Everything outside of the portal's own code; tests replace what they cannot have."""
+
+    stores: Stores
+    catalog: Callable[[], Catalog]
+    scheduler: Scheduler
+    files: UserFiles
+    certificates: Certificates
+    routes: Routes
+    runners: Runners
+    resolve: Resolver
+    accounts: Accounts
+    authenticate: Authenticator
+    job_settings: JobSettings
+    clock: Clock
+
+
+def assemble(settings: Settings, systems: Systems, run_for_owner: RunForOwner) -> Services:
+    """All services over these systems; `run_for_owner` is how the worker waits for owners."""
+    return _Assembly(settings, systems, run_for_owner).services()
+
+
+class _Assembly:
+    """Builds each service once, with what it depends on."""
+
+    def __init__(self, settings: Settings, systems: Systems, run_for_owner: RunForOwner) -> None:
+        self._settings = settings
+        self._systems = systems
+        self._stores = systems.stores
+        self._clock = systems.clock
+        self._catalog = systems.catalog
+        self._gpus = settings.gpu.gpus
+        self._run_for_owner = run_for_owner
+
+    def services(self) -> Services:
+        """All of them."""
+        return Services(
+            settings=self._settings,
+            clock=self._clock,
+            catalog=self._catalog,
+            gpus=self._gpus,
+            cluster=self.cluster,
+            launcher=self.launcher,
+            estimates=Estimates(
+                self._systems.scheduler, self.cluster, self._clock, self.launcher.draft
+            ),
+            presets=Presets(self._stores.presets, self._clock),
+            sessions=self.sessions,
+            lifecycle=self.lifecycle,
+            session_logs=self.session_logs,
+            runner_calls=self.runner_calls,
+            apps=self.apps,
+            gate=self.gate,
+            proxy=self.proxy,
+            app_starter=self.app_starter,
+            app_reports=self.app_reports,
+            ssh=self.ssh,
+            storage=Storage(self._systems.files, self.administration.record),
+            administration=self.administration,
+            authenticate=self._systems.authenticate,
+            logins=self.logins,
+            login_attempts=self.login_attempts,
+            account_watch=self.account_watch,
+            cluster_reader=self.cluster_reader,
+            reconciler=self.reconciler,
+            housekeeping=self.housekeeping,
+            idle_culler=self.idle_culler,
+        )
+
+    @cached_property
+    def administration(self) -> Administration:
+        days = self._settings.state.journal_days
+        return Administration(self._stores.administration, self._stores.status, self._clock, days)
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        return Cluster(self._stores.status)
+
+    @cached_property
+    def cluster_reader(self) -> ClusterReader:
+        return ClusterReader(self._systems.scheduler, self._stores.status, self._gpus)
+
+    @cached_property
+    def job_control(self) -> JobControl:
+        return JobControl(self._systems.scheduler, self._run_for_owner)
+
+    @cached_property
+    def session_queue(self) -> SessionQueue:
+        return SessionQueue(self._run_for_owner, self._stores.sessions)
+
+    # Apps
+
+    @cached_property
+    def proxy(self) -> ProxyRoutes:
+        stores = self._stores
+        return ProxyRoutes(stores.sessions, stores.access, self._systems.routes, self._catalog)
+
+    @cached_property
+    def app_starter(self) -> AppStarter:
+        origin = self._settings.web.origins.url
+        return AppStarter(self._stores.access, self._systems.runners, self._catalog, origin)
+
+    @cached_property
+    def apps(self) -> Apps:
+        web = self._settings.web
+        return Apps(
+            sessions=self._stores.sessions,
+            store=self._stores.access,
+            proxy=self.proxy,
+            starter=self.app_starter,
+            origins=AppOrigins(
+                self._stores.access,
+                web.origins,
+                self.administration.site_rules,
+                web.port_rules,
+                self._clock,
+            ),
+            catalog=self._catalog,
+            site_rules=self.administration.site_rules,
+            clock=self._clock,
+            record=self.administration.record,
+        )
+
+    @cached_property
+    def gate(self) -> AppGate:
+        stores = self._stores
+        return AppGate(stores.sessions, stores.access, self.proxy, self._catalog, self._clock)
+
+    @cached_property
+    def app_reports(self) -> AppReports:
+        is_admin = self._settings.slurm.admins.__contains__
+        return AppReports(self._stores.access, self.proxy, self._catalog, is_admin)
+
+    @cached_property
+    def ssh(self) -> SshAccess:
+        return SshAccess(
+            self._stores.sessions,
+            self.apps,
+            self._systems.files,
+            self._settings.web.ssh_host,
+            self.administration.record,
+        )
+
+    # Launch
+
+    @cached_property
+    def launcher(self) -> Launcher:
+        return Launcher(
+            store=self._stores.sessions,
+            cluster=self.cluster,
+            scheduler=self._systems.scheduler,
+            job_control=self.job_control,
+            files=self._systems.files,
+            certificates=self._systems.certificates,
+            catalog=self._catalog,
+            clock=self._clock,
+            job_settings=self._systems.job_settings,
+            administration=self.administration,
+            gpus=self._gpus,
+            close_apps=self.apps.close_session,
+        )
+
+    # Sessions
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        return Sessions(
+            store=self._stores.sessions,
+            job_control=self.job_control,
+            administration=self.administration,
+            close_apps=self.apps.close_session,
+            clock=self._clock,
+        )
+
+    @cached_property
+    def lifecycle(self) -> Lifecycle:
+        return Lifecycle(
+            get_session=self.sessions.get,
+            store=self._stores.sessions,
+            cluster=self.cluster,
+            scheduler=self._systems.scheduler,
+            administration=self.administration,
+            clock=self._clock,
+            extend_minutes=self._settings.slurm.extend_minutes,
+        )
+
+    @cached_property
+    def session_logs(self) -> SessionLogs:
+        return SessionLogs(
+            self.sessions.get,
+            self._stores.sessions,
+            self._systems.files,
+            self.administration.record,
+            self._clock,
+        )
+
+    @cached_property
+    def runner_calls(self) -> RunnerCalls:
+        return RunnerCalls(
+            store=self._stores.sessions,
+            scheduler=self._systems.scheduler,
+            certificates=self._systems.certificates,
+            resolve=self._systems.resolve,
+            app_reports=self.app_reports,
+            app_starter=self.app_starter,
+            site_rules=self.administration.site_rules,
+            clock=self._clock,
+        )
+
+    # The worker's
+
+    @cached_property
+    def recovery(self) -> Recovery:
+        return Recovery(
+            store=self._stores.sessions,
+            scheduler=self._systems.scheduler,
+            launcher=self.launcher,
+            job_control=self.job_control,
+            close_apps=self.apps.close_session,
+            clock=self._clock,
+        )
+
+    @cached_property
+    def reconciler(self) -> Reconciler:
+        return Reconciler(
+            store=self._stores.sessions,
+            scheduler=self._systems.scheduler,
+            reader=self.cluster_reader,
+            recovery=self.recovery,
+            job_control=self.job_control,
+            close_apps=self.apps.close_session,
+            session_queue=self.session_queue,
+            clock=self._clock,
+        )
+
+    @cached_property
+    def housekeeping(self) -> Housekeeping:
+        return Housekeeping(
+            store=self._stores.sessions,
+            scheduler=self._systems.scheduler,
+            files=self._systems.files,
+            launcher=self.launcher,
+            app_starter=self.app_starter,
+            session_queue=self.session_queue,
+            variables_kept=timedelta(days=self._settings.sessions.variables_days),
+            clock=self._clock,
+        )
+
+    @cached_property
+    def idle_culler(self) -> IdleCuller:
+        return IdleCuller(
+            store=self._stores.sessions,
+            status=self._stores.status,
+            proxy=self.proxy,
+            job_control=self.job_control,
+            close_apps=self.apps.close_session,
+            catalog=self._catalog,
+            site_rules=self.administration.site_rules,
+            record=self.administration.record,
+            clock=self._clock,
+        )
+
+    # Logins
+
+    @cached_property
+    def logins(self) -> Logins:
+        return Logins(
+            store=self._stores.logins,
+            terms=self._settings.web.login_terms,
+            admins=self._settings.slurm.admins,
+            clock=self._clock,
+            record=self.administration.record,
+            revoke_routes=self.proxy.revoke,
+            address=caller_address.get,
+        )
+
+    @cached_property
+    def login_attempts(self) -> LoginAttempts:
+        terms = self._settings.web.login_terms
+        record = self.administration.record
+        return LoginAttempts(self._stores.attempts, terms, self._clock, record, caller_address)
+
+    @cached_property
+    def account_watch(self) -> AccountWatch:
+        return AccountWatch(
+            accounts=self._systems.accounts,
+            logins=self.logins,
+            login_store=self._stores.logins,
+            apps=self.apps,
+            sessions=self._stores.sessions,
+            clock=self._clock,
+            record=self.administration.record,
+            checks=self._settings.login.account_checks,
+        )
