@@ -71,6 +71,7 @@ def wire(settings: Settings) -> Services:
         site_rules=administration.site_rules,
         clock=now,
         record=administration.record,
+        new_event=administration.new_event,
     )
     directory = settings.sessions.directory
     files = HomeFiles(transport, directory, settings.sessions.storage)
@@ -112,7 +113,7 @@ def wire(settings: Settings) -> Services:
         settings=settings,
         sessions=sessions,
         apps=apps,
-        gate=AppGate(store, doors, proxy, catalog, now),
+        gate=AppGate(doors, proxy, catalog, now),
         proxy=proxy,
         app_starter=app_starter,
         app_reports=app_reports,
@@ -125,7 +126,7 @@ def wire(settings: Settings) -> Services:
         folders=Storage(files, administration.record),
         presets=Presets(PresetTables(engine, sealer), now),
         administration=administration,
-        ssh=SshAccess(store, apps, files, settings.web.ssh_host, administration.record),
+        ssh=SshAccess(apps, files, settings.web.ssh_host, administration.record),
         accounts=AccountWatch(
             accounts=LoginNodeAccounts(settings.login, authority, transport),
             logins=logins,
