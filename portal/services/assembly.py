@@ -190,12 +190,12 @@ class _Assembly:
             site_rules=self.administration.site_rules,
             clock=self._clock,
             record=self.administration.record,
+            new_event=self.administration.new_event,
         )
 
     @cached_property
     def gate(self) -> AppGate:
-        stores = self._stores
-        return AppGate(stores.sessions, stores.access, self.proxy, self._catalog, self._clock)
+        return AppGate(self._stores.access, self.proxy, self._catalog, self._clock)
 
     @cached_property
     def app_reports(self) -> AppReports:
@@ -205,7 +205,6 @@ class _Assembly:
     @cached_property
     def ssh(self) -> SshAccess:
         return SshAccess(
-            self._stores.sessions,
             self.apps,
             self._systems.files,
             self._settings.web.ssh_host,

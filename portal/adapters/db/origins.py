@@ -1,4 +1,4 @@
-"""Origins in the database, as parts of a transaction: who has one, who had it, who gets it."""
+"""Origins in the database: functions that run inside a transaction of AccessTables."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from portal.core.session.session import LIVE, State
 from portal.errors import Conflict
 
 
-def is_live(db: Database, session: str) -> None:
-    """Raise Conflict for a session that is over: nothing may be opened after it was closed."""
+def require_live(db: Database, session: str) -> None:
+    """Raise Conflict for a session that is over or ending: nothing may be opened in it."""
     state = db.exec(select(SessionRow.state).where(col(SessionRow.id) == session)).first()
     if state not in LIVE - {State.ENDING}:
         raise Conflict("This session is over. Launch it again to use its apps.")
 
 
-def find_places(db: Database, seeker: OriginRequest) -> KnownOrigins:
-    """The labels in use, the ports that anybody had, and the names of this very use."""
-    use = seeker.use
+def known_origins(db: Database, request: OriginRequest) -> KnownOrigins:
+    """The labels in use, all ports that were ever used, and the names that this use has had."""
+    use = request.use
     rows = db.exec(
         select(OriginRow).where(
             or_(
@@ -37,13 +37,13 @@ def find_places(db: Database, seeker: OriginRequest) -> KnownOrigins:
         )
     )
     taken = set(db.exec(select(AppRow.label)))
-    # Where a way is not shut yet nobody else comes in.
+    # Whoever got a label whose route is not removed yet would receive the previous app's visitors.
     taken |= {key.partition(".")[0] for key in db.exec(select(ShuttingRow.key))}
     return KnownOrigins(taken, {row.label: _origin(row) for row in rows})
 
 
-def keep(db: Database, origin: Origin) -> None:
-    """Remember an origin that may be used again; a name that is for once is not."""
+def save_origin(db: Database, origin: Origin) -> None:
+    """Remember an origin that may be used again; a name that is used only once is not."""
     is_port = port_of(origin.label) is not None
     if is_port or origin.kept:
         fields = {**vars(origin), **vars(origin.use)}
@@ -51,8 +51,8 @@ def keep(db: Database, origin: Origin) -> None:
         db.merge(OriginRow(is_port=is_port, **fields))
 
 
-def leave(db: Database, labels: Collection[str], now: datetime) -> None:
-    """These origins are free from now on."""
+def release_origins(db: Database, labels: Collection[str], now: datetime) -> None:
+    """Note that these origins are not used from now on."""
     db.exec(update(OriginRow).where(col(OriginRow.label).in_(labels)).values(used=now))
 
 

@@ -1,12 +1,13 @@
 """Who may reach which app: origins, tickets, grants and the routes that follow from them.
 
-A click gives a one-time ticket; at the app's own origin the ticket is exchanged for a cookie.
-The cookie's hash, together with the origin's label, is the key of HAProxy's map: authorisation
-and routing are one look-up.
+Opening an app issues a one-time ticket; at the app's own origin it is exchanged for a cookie. The
+cookie's hash and the origin's label together are a key of HAProxy's map, so that authorisation and
+routing are one look-up.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -15,7 +16,7 @@ from portal.core.session.session import Session
 
 
 class AppState(StrEnum):
-    """How far an app has come."""
+    """How far an app's process has come; WANTED: it is to be started, its runner not asked yet."""
 
     WANTED = "wanted"
     STARTING = "starting"
@@ -26,43 +27,69 @@ class AppState(StrEnum):
 
 @dataclass(frozen=True)
 class OpenApp:
-    """One app of one session, opened at least once."""
+    """One app of one session that has been opened at least once."""
 
     session: str
     app: str
     label: str
-    """Names the app's origin (core/apps/origins.py)."""
+    """Label of the app's origin (core/apps/origins.py)."""
     state: AppState
     message: str = ""
     log: str = ""
     public_since: datetime | None = None
-    """Since when everybody who knows the address may use it; the owner has opened it."""
+    """Since when everybody who knows the address may use it; None for a private app."""
     asked: str = ""
     """The owner's answer to what the app asks for (AppSpec.asks)."""
     details: str = ""
-    """What the app itself wants to be shown, such as its SSH host key."""
-    shut: bool = False
-    """Whether its owner has closed it: what needs no cookie stays shut until it is opened again."""
+    """What the app reports about itself for its owner, such as its SSH host key."""
+    closed: bool = False
+    """Whether its owner has closed it; it then has no SSH route until it is opened again."""
     moved: datetime | None = None
     """When its owner last asked for a port."""
     still_open: bool = False
-    """Whether a way into it was taken away that HAProxy has not shut yet."""
+    """Whether HAProxy still has a route to it that was revoked."""
+
+
+@dataclass(frozen=True)
+class SessionApps:
+    """A session and its apps by name, as read in one transaction."""
+
+    session: Session
+    apps: Mapping[str, OpenApp]
+
+    def server(self, name: str) -> OpenApp:
+        """The app of this name, whose process serves others, too; WANTED if it was never opened."""
+        return self.apps.get(name) or OpenApp(self.session.id, name, "", AppState.WANTED)
 
 
 @dataclass(frozen=True)
 class AppOptions:
-    """How somebody wants an app opened; None leaves things as they are."""
+    """How to open an app; None leaves a property as it is."""
 
     public: bool | None = None
     port: int | None = None
-    """The port of the pool to try first."""
+    """The preferred port of the pool."""
     asked: str | None = None
     """The answer to what the app asks for (AppSpec.asks)."""
 
 
 @dataclass(frozen=True)
+class AppLink:
+    """Where to send a browser so that it enters an app: valid once, for a minute."""
+
+    label: str
+    path: str
+    """The path of the app's start page."""
+    ticket: str
+    state: AppState
+    public: bool
+    notice: str = ""
+    """What the owner should know, such as that the preferred port was not free."""
+
+
+@dataclass(frozen=True)
 class Ticket:
-    """Permission to enter one app once, within seconds."""
+    """Permission to enter one app once, within a minute."""
 
     hash: str
     label: str
@@ -70,7 +97,7 @@ class Ticket:
     app: str
     user: str
     login: str
-    """The login (or token) it came from: logging out takes it back."""
+    """The login (or token) that it was issued to; revoking that revokes the ticket."""
     expires: datetime
 
 
@@ -93,22 +120,22 @@ class Grant:
 
 
 def public_key(label: str) -> str:
-    """The key of HAProxy's map that lets everybody in."""
+    """The key of HAProxy's map under which a public app is reached without a cookie."""
     return f"{label}.public"
 
 
 def ssh_key(label: str) -> str:
-    """The key of HAProxy's map for an SSH port: sshd itself asks who is there."""
+    """The key of HAProxy's map for an SSH port; sshd authenticates the clients."""
     return f"{label}.ssh"
 
 
 def gateway_name(app: str, session: str) -> str:
-    """The TLS name under which a session's gateway hands on to one app's socket."""
+    """The TLS name under which a session's gateway forwards to one app's socket."""
     return f"{app}.{session}.slipway"
 
 
 def route_target(session: Session, server: str) -> str | None:
-    """What HAProxy's map says for an app of a session: address@port@name; None before ready."""
+    """The value of HAProxy's map for an app: address@port@name; None without a gateway."""
     if session.address is None or session.port is None:
         return None
     return f"{session.address}@{session.port}@{gateway_name(server, session.id)}"
@@ -116,23 +143,25 @@ def route_target(session: Session, server: str) -> str | None:
 
 @dataclass(frozen=True)
 class OriginEntry:
-    """An origin with a cookie, as the store knows both at one moment."""
+    """What is at an origin, and what a browser's cookies permit there, read in one transaction."""
 
+    found: SessionApps
     opened: OpenApp
-    """The app that is there now."""
+    """The app that has this origin now."""
     grant: Grant | None
-    """What the cookie is good for: this very app of this very session, for its owner."""
+    """The grant of the first valid cookie: for this app of this session, and for its owner."""
 
 
 @dataclass(frozen=True)
 class RedeemedTicket:
-    """What a ticket was exchanged for."""
+    """What a ticket was exchanged for, and the session and its apps at that moment."""
 
-    grant: Grant
+    found: SessionApps
     opened: OpenApp
+    grant: Grant
     mark: str
-    """The origin's mark: a browser that has not seen it holds what was there before."""
+    """The origin's mark (core.apps.origins.Origin): tells the browser whether to clear its data."""
     new: bool
-    """False where the browser keeps the cookie that it has."""
+    """False where the browser keeps a cookie that it has."""
     dropped: tuple[str, ...] = ()
-    """Keys of older browsers, which had to make room."""
+    """Keys of the oldest grants, revoked since the app has too many."""

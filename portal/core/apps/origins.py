@@ -1,7 +1,7 @@
-"""Where apps are found: each has an origin of its own, never the portal's.
+"""Origins of apps: each app has one of its own, never the portal's.
 
-An origin is named by its label: a random name below the apps' domain, which is its owner's for
-ever, or the number of a port of the pool. A session's SSH door is a port in both modes.
+An origin is named by its label: a random name below the apps' domain, which nobody else ever gets,
+or the number of a port of the pool. A session's SSH endpoint is a port in both modes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ BAD_PORTS = frozenset(
     {1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566}
     | {6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080}
 )
-"""Ports that browsers refuse to connect to: the "bad ports" of the Fetch standard, section "Port
-blocking" (https://fetch.spec.whatwg.org/#port-blocking), from 1024 on."""
+"""Ports from 1024 on that browsers refuse to connect to: the "bad ports" of the Fetch standard,
+section "Port blocking" (https://fetch.spec.whatwg.org/#port-blocking)."""
 
 
 def port_of(label: str) -> int | None:
@@ -30,11 +30,11 @@ def port_of(label: str) -> int | None:
 
 @dataclass(frozen=True)
 class Origins:
-    """How labels and addresses belong together at this site."""
+    """How labels map to addresses at this site."""
 
     scheme: str
     mode: Mode
-    """What an app gets unless its owner asks for a port."""
+    """What an app gets unless its owner prefers a port."""
     domain: str
     """The domain above the subdomains."""
     pool_host: str
@@ -58,30 +58,30 @@ class Origins:
         return (names if self.mode == "subdomains" else []) + pool
 
     def label_at(self, host: str) -> str | None:
-        """The label of the origin with this host name and port; None where no app can be."""
+        """The label of the origin with this host name and port; None if no app can have it."""
         host = host.lower()
         name, _, number = host.rpartition(":")
         if name == self.pool_host.lower() and self._in_pool(number, "web"):
             return number
         label, dot, domain = host.partition(":")[0].partition(".")
-        there = self.mode == "subdomains" and domain == self.domain.lower()
-        return label if label and dot and there else None
+        is_name = self.mode == "subdomains" and domain == self.domain.lower()
+        return label if label and dot and is_name else None
 
     def pool(self, kind: str) -> Range | None:
         """The ports that apps of this kind may have; None where there are none."""
         return self.ssh_ports if kind == "ssh" else self.ports
 
     def has_name(self, kind: str) -> bool:
-        """Whether an app of this kind gets a name, unless its owner asks for a port."""
+        """Whether an app of this kind gets a name, unless its owner prefers a port."""
         return kind != "ssh" and self.mode == "subdomains"
 
     def usable(self, kind: str) -> list[int]:
-        """The ports of the pool that an app of this kind may have: browsers refuse some."""
+        """The ports of the pool that an app of this kind may have; browsers refuse some."""
         first, last = self.pool(kind) or (0, -1)
         return [port for port in range(first, last + 1) if self._in_pool(str(port), kind)]
 
     def fits(self, label: str, kind: str) -> bool:
-        """Whether the label is one that this site still serves, and browsers reach."""
+        """Whether this site still serves the label, and browsers connect to it."""
         if port_of(label) is None:
             return self.has_name(kind)
         return self._in_pool(label, kind)
@@ -95,7 +95,7 @@ class Origins:
 
 @dataclass(frozen=True)
 class OriginUse:
-    """What an origin is used for: the same files of the same image, for the same person."""
+    """What an origin is used for: an app of an image, by one person."""
 
     owner: str
     environment: str
@@ -109,156 +109,158 @@ class Origin:
 
     label: str
     use: OriginUse
-    """What it was used for last."""
+    """Its present or last use."""
     kept: bool
     """Whether the same use gets it again."""
     shared: bool
-    """Whether somebody else had it before; what is open to everybody is never there."""
+    """Whether several people have used it; a public app is never assigned to it."""
     mark: str
-    """Changes with the use; "" until then. A browser that has seen another mark is cleared."""
+    """Random; changes with the use, "" for the first one. A browser with another mark has its
+    data of this origin cleared."""
     used: datetime
-    """When it was taken, or left."""
+    """When the present use began, or the last one ended."""
 
 
 @dataclass(frozen=True)
 class OriginRequest:
-    """Who looks for an origin, and for what."""
+    """For what an origin is to be assigned."""
 
     use: OriginUse
     kind: str
     keep: bool
-    """Whether the same use shall find it again."""
-    open: bool
-    """Whether the app may be opened to everybody."""
+    """Whether the same use shall get it again."""
+    may_be_public: bool
+    """Whether the app may be made public."""
 
 
 @dataclass(frozen=True)
 class PortPolicy:
-    """How ports are shared out."""
+    """How the ports of the pool are shared."""
 
     per_person: int
     quarantine: timedelta
-    """For how long a port stays its last owner's after it was left."""
+    """For how long after its last use a port is reserved for its last user."""
 
 
 @dataclass(frozen=True)
 class KnownOrigins:
-    """Which labels are in use, and what is remembered of those that may be used again."""
+    """The labels in use, and the origins that may be used again, by label."""
 
     taken: Collection[str]
-    origins: Mapping[str, Origin]
+    by_label: Mapping[str, Origin]
 
 
 @dataclass(frozen=True)
 class OriginChoice:
-    """What was chosen."""
+    """Which origin an app shall have."""
 
     origin: Origin | None
-    """None: the app stays where it is, or there is no place for it at all."""
+    """None: the app keeps the one that it has."""
     refused: str = ""
-    """Why a port could not be had, in words for whoever wants it."""
+    """Why the preferred port is not available, for the owner."""
     asked: bool = False
-    """Whether a port was asked for: the app stays for a moment, as it is or where it goes."""
+    """Whether a port was preferred; the app then does not move again for a moment."""
 
 
-def occupy(
-    known: Origin | None, label: str, seeker: OriginRequest, now: datetime, mark: str
+def claim_origin(
+    known: Origin | None, label: str, request: OriginRequest, now: datetime, mark: str
 ) -> Origin:
-    """The origin as it is once this use has begun; `mark` is a new random one."""
+    """The origin once this use has begun; `mark` is a new random value."""
     if known is None:
-        return Origin(label, seeker.use, seeker.keep, shared=False, mark="", used=now)
-    if known.use == seeker.use:
-        return replace(known, kept=seeker.keep, used=now)
-    shared = known.shared or known.use.owner != seeker.use.owner
-    return Origin(label, seeker.use, seeker.keep, shared=shared, mark=mark, used=now)
+        return Origin(label, request.use, request.keep, shared=False, mark="", used=now)
+    if known.use == request.use:
+        return replace(known, kept=request.keep, used=now)
+    shared = known.shared or known.use.owner != request.use.owner
+    return Origin(label, request.use, request.keep, shared=shared, mark=mark, used=now)
 
 
-def choose_name(places: KnownOrigins, seeker: OriginRequest) -> str | None:
-    """The name that this use had last and nobody has now; None: a new one is due."""
+def choose_name(known: KnownOrigins, request: OriginRequest) -> str | None:
+    """The name that this use had last, if it is kept and free; None: a new one is needed."""
     own = [
         origin
-        for origin in places.origins.values()
-        if origin.use == seeker.use
+        for origin in known.by_label.values()
+        if origin.use == request.use
         and origin.kept
         and port_of(origin.label) is None
-        and origin.label not in places.taken
+        and origin.label not in known.taken
     ]
     newest = max(own, key=lambda origin: origin.used, default=None)
-    return newest.label if newest and seeker.keep else None
+    return newest.label if newest and request.keep else None
 
 
 class PortChooser:
-    """Chooses ports of a pool for one seeker.
+    """Chooses a port of the pool for one request.
 
-    Browsers keep things by origin (storage, caches, service workers), and tabs that were left open
-    go on sending to it. So a port stays its last owner's for longer than any login lasts, whoever
-    asks for it by name; an app that may be opened to everybody never has one that was ever
-    somebody else's; and nobody holds more than so many, or one person could take all of them away.
+    Browsers keep data by origin (storage, caches, service workers), and tabs that were left open
+    go on sending to it. So a port is reserved for its last user for longer than any login lasts,
+    even if somebody else prefers it; a public app never gets one that somebody else has ever used;
+    and a person holds a limited number of ports, or one could take all of them.
     """
 
     def __init__(
         self,
         ports: Collection[int],
-        places: KnownOrigins,
-        seeker: OriginRequest,
-        rules: PortPolicy,
+        known: KnownOrigins,
+        request: OriginRequest,
+        policy: PortPolicy,
         now: datetime,
     ) -> None:
         self._ports = ports
-        self._places = places
-        self._seeker = seeker
-        # What sshd asks for does not depend on the port: its host key is the session's.
-        self._quarantine = timedelta(0) if seeker.kind == "ssh" else rules.quarantine
-        self._per_person = rules.per_person
+        self._known = known
+        self._request = request
+        # An SSH client keeps nothing by port: the host key is the session's.
+        self._quarantine = timedelta(0) if request.kind == "ssh" else policy.quarantine
+        self._per_person = policy.per_person
         self._now = now
-        self._held = {label for label in map(str, ports) if self._holds(label)}
+        self._held = {label for label in map(str, ports) if self._is_held(label)}
 
-    def _holds(self, label: str) -> bool:
-        origin = self._places.origins.get(label)
-        if origin is None or origin.use.owner != self._seeker.use.owner:
+    def _is_held(self, label: str) -> bool:
+        """Whether the requester uses this port, or has it reserved."""
+        origin = self._known.by_label.get(label)
+        if origin is None or origin.use.owner != self._request.use.owner:
             return False
-        return label in self._places.taken or not self._is_over(origin)
+        return label in self._known.taken or not self._is_past_quarantine(origin)
 
-    def _is_over(self, origin: Origin) -> bool:
+    def _is_past_quarantine(self, origin: Origin) -> bool:
         return self._now - origin.used >= self._quarantine
 
     def refusal(self, port: int) -> str:
-        """Why the seeker cannot have this port; "" when nothing speaks against it."""
+        """Why the request cannot have this port; "" if it can."""
         label = str(port)
-        origin = self._places.origins.get(label)
-        if label in self._places.taken:
+        origin = self._known.by_label.get(label)
+        if label in self._known.taken:
             return f"Port {port} is taken"
-        if origin is not None and origin.use.owner != self._seeker.use.owner:
-            if not self._is_over(origin):
+        if origin is not None and origin.use.owner != self._request.use.owner:
+            if not self._is_past_quarantine(origin):
                 return f"Port {port} was somebody else's until lately"
-            if self._seeker.open:
+            if self._request.may_be_public:
                 return f"Port {port} was somebody else's once, so nothing public can be there"
-        if origin is not None and origin.shared and self._seeker.open:
+        if origin is not None and origin.shared and self._request.may_be_public:
             return f"Port {port} was somebody else's once, so nothing public can be there"
         if label not in self._held and len(self._held) >= self._per_person:
             return f"You hold {len(self._held)} ports, as many as one person may"
         return ""
 
     def choose(self, pick: Callable[[list[int]], int]) -> int | None:
-        """The best port for the seeker; None when there is none. `pick` chooses among equals."""
+        """The best available port; `pick` chooses among equals. None when there is none."""
         free = [port for port in self._ports if not self.refusal(port)]
         best = min(map(self._rank, free), default=None)
         return pick([port for port in free if self._rank(port) == best]) if free else None
 
     def _rank(self, port: int) -> tuple[int, float]:
-        """The same use's last port, then own ones, then new ones, then those of others."""
-        origin = self._places.origins.get(str(port))
+        """Lowest first: the same use's last port, then one's own, unused ones, those of others."""
+        origin = self._known.by_label.get(str(port))
         if origin is None:
             return 2, 0
         age = origin.used.timestamp()
-        if origin.use == self._seeker.use:
+        if origin.use == self._request.use:
             return 0, -age
-        if origin.use.owner != self._seeker.use.owner:
+        if origin.use.owner != self._request.use.owner:
             return 4, age
         return (3 if origin.kept else 1), age
 
     def why_none(self) -> str:
-        """Why no port is left, for whoever wanted any."""
+        """Why there is no port at all, for the owner."""
         if len(self._held) >= self._per_person:
             return (
                 f"You hold {len(self._held)} ports, as many as one person may. "

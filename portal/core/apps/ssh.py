@@ -67,7 +67,7 @@ class SshEndpoint:
     @property
     def is_open(self) -> bool:
         """Whether its owner wants it open."""
-        return self.opened is not None and not self.opened.shut
+        return self.opened is not None and not self.opened.closed
 
     @property
     def port(self) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Protocol
 
+from portal.core.admin.audit import AuditEvent
 from portal.core.cluster.inventory import Node, Partition
 from portal.core.cluster.jobs import Estimate, JobReport
 from portal.core.cluster.limits import Limits
@@ -175,7 +176,7 @@ class Routes(Protocol):
         ...
 
     def traffic(self) -> dict[str, Traffic]:
-        """What browsers have sent, by the app's gateway name (core.access.gateway_name)."""
+        """What browsers have sent, by the app's gateway name (core.apps.access.gateway_name)."""
         ...
 
     def set_background_requests(self, paths: Collection[str]) -> None:
@@ -211,6 +212,14 @@ class RecordEvent(Protocol):
 
     def __call__(self, who: str, action: str, target: str = "", detail: str = "") -> None:
         """Write down who did what; never secrets."""
+        ...
+
+
+class NewEvent(Protocol):
+    """Makes audit events, for stores that write them together with what they are about."""
+
+    def __call__(self, who: str, action: str, target: str = "", detail: str = "") -> AuditEvent:
+        """An event of now, from the address of the request that is being answered."""
         ...
 
 

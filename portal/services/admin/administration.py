@@ -217,7 +217,7 @@ class Administration:
         What is noted has happened, so a journal that cannot be written stops nothing; the lines
         then stand in the portal's log, as an error.
         """
-        entries = [self._line(who, action, target, detail) for target, detail in lines]
+        entries = [self.new_event(who, action, target, detail) for target, detail in lines]
         try:
             self._store.add_events(entries)
         except Exception:
@@ -225,9 +225,10 @@ class Administration:
             log.exception("not in the journal: %s", text)
 
     def _entry(self, person: Person, action: str, target: str = "", detail: str = "") -> AuditEvent:
-        return self._line(person.name, action, target, detail)
+        return self.new_event(person.name, action, target, detail)
 
-    def _line(self, who: str, action: str, target: str, detail: str) -> AuditEvent:
+    def new_event(self, who: str, action: str, target: str = "", detail: str = "") -> AuditEvent:
+        """An event of now, for a store that writes it together with what it is about."""
         return AuditEvent(
             time=self._clock(),
             who=who,

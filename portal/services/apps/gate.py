@@ -1,28 +1,27 @@
-"""Browsers at the apps' origins: tickets become cookies, the gate says what is in the way."""
+"""Browsers at the apps' origins: exchanging tickets for cookies, and waiting for the app."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from portal.core.apps.access import AppState, OpenApp, public_key
+from portal.core.apps.access import AppState, public_key
 from portal.core.apps.catalog import AppSpec, Catalog
 from portal.core.auth.person import hash_secret
 from portal.core.interfaces.access import AccessStore
-from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock
 from portal.core.session.session import Session, State
 from portal.errors import NotFound, Unauthorized
 from portal.services.apps.proxy import ProxyRoutes
 
-MOST_GRANTS = 16
-"""So many browsers may be inside of one app; the oldest go."""
+MAX_GRANTS = 16
+"""Browsers that may use one app; beyond that the oldest grants are revoked."""
 
 
 @dataclass(frozen=True)
 class GateStatus:
-    """What stands between a browser and its app."""
+    """How far an app has come, for a browser that HAProxy has no route for."""
 
     session: Session
     app: AppSpec
@@ -30,7 +29,14 @@ class GateStatus:
     message: str
     log: str
     inside: bool
-    """Whether the browser has a cookie of its own; else the app is open to everybody."""
+    """Whether the browser has a valid cookie; otherwise the app is public."""
+    key: str
+    """The key of HAProxy's map under which this browser reaches the app."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the app answers, so that there should be a route."""
+        return self.state is AppState.READY and self.session.state is State.RUNNING
 
 
 @dataclass(frozen=True)
@@ -40,82 +46,75 @@ class Admission:
     cookie: str | None
     """None where it keeps the one that it has."""
     path: str
-    """Where at its origin the app begins."""
+    """The path of the app's start page."""
     mark: str
-    """The origin's mark (core.origins.Origin)."""
+    """The origin's mark (core.apps.origins.Origin)."""
 
 
 class AppGate:
-    """Lets browsers in by the store's word alone: nothing that a browser says is believed."""
+    """Admits browsers to apps by what the store says; nothing that a browser says is believed."""
 
     def __init__(
         self,
-        sessions: SessionStore,
         store: AccessStore,
         proxy: ProxyRoutes,
         catalog: Callable[[], Catalog],
         clock: Clock,
     ) -> None:
-        self._sessions = sessions
         self._store = store
         self._proxy = proxy
         self._catalog = catalog
         self._clock = clock
 
-    def enter(self, label: str, ticket: str, has: str = "") -> Admission:
-        """Exchange a ticket for a cookie at the app's own origin; `has` is the browser's cookie.
+    def enter(self, label: str, ticket: str, cookies: Sequence[str] = ()) -> Admission:
+        """Exchange a ticket for a cookie at the app's own origin.
 
-        Raises Unauthorized for a ticket that is missing, spent, expired, or for what is not at
-        this origin.
+        A browser keeps one of its `cookies` if that is valid for the same app and login. Raises
+        Unauthorized for a ticket that is missing, spent, expired, or for another origin.
         """
         if not ticket:
             raise Unauthorized("The ticket is missing. Open the app from the portal.")
         cookie = secrets.token_urlsafe(32)
-        taken = self._store.redeem(
+        redeemed = self._store.redeem(
             hash_secret(ticket),
             label,
             hash_secret(cookie),
-            hash_secret(has) if has else "",
+            _hashes(cookies),
             self._clock(),
-            MOST_GRANTS,
+            MAX_GRANTS,
         )
-        session = self._sessions.get(taken.opened.session) if taken else None
-        if taken is None or session is None:
+        if redeemed is None:
             raise Unauthorized("This link has been used already. Open the app again.")
-        if taken.dropped:
-            self._proxy.revoke_later(*taken.dropped)
-        opened = taken.opened
-        if taken.new and self._server(opened).state is AppState.READY:
-            self._proxy.add_route(taken.grant.key, session, opened.app)
-        path = self._spec(session, opened.app).path
-        return Admission(cookie if taken.new else None, path, taken.mark)
+        if redeemed.dropped:
+            self._proxy.revoke_later(*redeemed.dropped)
+        found, app = redeemed.found, redeemed.opened.app
+        if found.server(self._catalog().server_of(app)).state is AppState.READY:
+            # Also for a cookie that is kept: HAProxy may have lost its route.
+            self._proxy.add_route(redeemed.grant.key, found.session, app)
+        path = self._spec(found.session, app).path
+        return Admission(cookie if redeemed.new else None, path, redeemed.mark)
 
-    def gate(self, label: str, cookie: str) -> GateStatus:
-        """What a browser that was not let through should be told.
+    def status(self, label: str, cookies: Sequence[str] = ()) -> GateStatus:
+        """How far the app at this origin has come, for a browser with these cookies.
 
-        It also mends a way that HAProxy has lost. Raises NotFound without a good cookie, unless
-        the app is open to everybody.
+        Other origins may have planted cookies of this name: the first valid one counts. Changes
+        nothing. Raises NotFound without a valid cookie, unless the app is public.
         """
-        entry = self._store.at_origin(label, hash_secret(cookie) if cookie else "")
-        session = self._sessions.get(entry.opened.session) if entry else None
-        if entry is None or session is None or not (entry.grant or entry.opened.public_since):
+        entry = self._store.at_origin(label, _hashes(cookies))
+        if entry is None or not (entry.grant or entry.opened.public_since):
             raise NotFound("There is nothing here.")
-        opened, grant = entry.opened, entry.grant
-        spec = self._spec(session, opened.app)
-        server = self._server(opened)
-        if server.state is AppState.READY and session.state is State.RUNNING:
-            self._proxy.add_route(grant.key if grant else public_key(label), session, opened.app)
-        # Strangers learn that it is not there yet, not what its log says.
-        said = (server.message, server.log) if grant else ("", "")
-        return GateStatus(session, spec, server.state, *said, inside=grant is not None)
+        session, grant = entry.found.session, entry.grant
+        spec = self._spec(session, entry.opened.app)
+        server = entry.found.server(spec.server)
+        # Strangers learn that the app is not there yet, not what its log says.
+        message, log = (server.message, server.log) if grant else ("", "")
+        key = grant.key if grant else public_key(label)
+        return GateStatus(session, spec, server.state, message, log, grant is not None, key)
 
-    def _server(self, opened: OpenApp) -> OpenApp:
-        """The entry of the app whose process answers for this one."""
-        server = self._catalog().server_of(opened.app)
-        if server == opened.app:
-            return opened
-        missing = OpenApp(opened.session, server, "", AppState.WANTED)
-        return next((a for a in self._store.apps(opened.session) if a.app == server), missing)
+    def restore_route(self, status: GateStatus) -> None:
+        """Add a browser's route again that HAProxy has lost, once the app answers. Idempotent."""
+        if status.is_ready:
+            self._proxy.add_route(status.key, status.session, status.app.name)
 
     def _spec(self, session: Session, app: str) -> AppSpec:
         offered = self._catalog().offered(session)
@@ -123,3 +122,7 @@ class AppGate:
         if spec is None:
             raise NotFound("There is nothing here.")
         return spec
+
+
+def _hashes(cookies: Sequence[str]) -> list[str]:
+    return [hash_secret(cookie) for cookie in cookies if cookie]

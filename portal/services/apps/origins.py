@@ -1,4 +1,4 @@
-"""Where apps are found: each gets an origin, keeps it, or moves to the port of a wish."""
+"""Assigning origins to apps: each gets one, keeps it, or moves to a port that its owner prefers."""
 
 from __future__ import annotations
 
@@ -20,57 +20,56 @@ from portal.core.apps.origins import (
     PortPolicy,
     Range,
     choose_name,
-    occupy,
+    claim_origin,
     port_of,
 )
-from portal.core.interfaces.access import AccessStore, Placed
+from portal.core.interfaces.access import AccessStore, OriginAssignment
 from portal.core.interfaces.systems import Clock
 from portal.core.session.session import Session
 from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, FieldError
 
 MOVE_PAUSE = timedelta(seconds=3)
-"""How long an app stays after a wish for a port: requests at once shall agree on one place."""
-_TRIES = 5
-"""How often two who want the same port at the same moment may meet."""
+"""For how long an app does not move again, so that simultaneous requests agree on one origin."""
+_MAX_ATTEMPTS = 5
+"""Attempts to assign an origin while others take the same one at the same moment."""
 
 
 @dataclass(frozen=True)
 class AssignedOrigin:
-    """Where an app is now."""
+    """The app at its origin, and what assigning that has changed."""
 
     opened: OpenApp
     notice: str = ""
-    """Why it is not where its owner asked for."""
-    left: OpenApp | None = None
-    """Where it was before, if it has moved."""
-    keys: tuple[str, ...] = ()
-    """The ways that this has taken away."""
+    """Why it is not at the preferred port; "" where it is, or none was preferred."""
+    has_moved: bool = False
+    revoked: tuple[str, ...] = ()
+    """Keys of routes to the previous origin, which HAProxy must forget."""
 
 
 class AppOrigins:
-    """Gives apps their origins."""
+    """Assigns origins to apps."""
 
     def __init__(
         self,
         store: AccessStore,
         origins: Origins,
-        rules: Callable[[], SiteRules],
-        port_rules: PortPolicy,
+        site_rules: Callable[[], SiteRules],
+        port_policy: PortPolicy,
         clock: Clock,
     ) -> None:
         self._store = store
         self._origins = origins
-        self._rules = rules
-        self._port_rules = port_rules
+        self._site_rules = site_rules
+        self._port_policy = port_policy
         self._clock = clock
 
     def pool(self, spec: AppSpec) -> Range | None:
-        """The ports that the app's owner may ask for; None where none may be asked for."""
-        return self._origins.pool(spec.kind) if self._rules().preferred_ports else None
+        """First and last port that the app's owner may prefer; None where no port can be chosen."""
+        return self._origins.pool(spec.kind) if self._site_rules().preferred_ports else None
 
     def check(self, spec: AppSpec, port: int) -> FieldError | None:
-        """What is wrong with a wish for a port, whoever has it."""
+        """What is wrong with a preferred port, whether or not it is free."""
         pool = self.pool(spec)
         if pool is None:
             return FieldError("preferred_port", "ports cannot be chosen here")
@@ -82,115 +81,122 @@ class AppOrigins:
             return FieldError("preferred_port", text)
         return None
 
-    def place(
-        self, session: Session, spec: AppSpec, wish: AppOptions, known: OpenApp | None
+    def assign(
+        self, session: Session, spec: AppSpec, options: AppOptions, known: OpenApp | None
     ) -> AssignedOrigin:
-        """The app's place; the wished-for port, where that is free for its owner.
+        """Assign an origin: the present one, or the preferred port if its owner may have it.
 
-        Raises Conflict where there is no place at all.
+        `known` is the app as last read, None if it was never opened. Raises Conflict when there is
+        no origin left, or the session is over.
         """
-        if known is not None and self._stays(known, spec, wish):
-            return AssignedOrigin(known, self._told(wish, known, _AGAIN))
-        for _ in range(_TRIES):
-            placed = self._store.assign_origin(
+        if known is not None and self.keeps_origin(known, spec, options):
+            return AssignedOrigin(known, self._notice(options, known, _AGAIN))
+        for _ in range(_MAX_ATTEMPTS):
+            assigned = self._store.assign_origin(
                 session.id,
                 known,
-                self._seeker(session, spec),
-                lambda places: self._choose(places, session, spec, wish, known),
+                self._request(session, spec),
+                lambda origins: self._choose(origins, session, spec, options, known),
                 self._clock(),
             )
-            if placed.opened is not None:
-                return self._result(placed, known, wish, spec)
+            if assigned.opened is not None:
+                return self._result(assigned, known, options, spec)
         raise Conflict("All ports for apps are taken. Try again in a moment.")
 
     def _result(
-        self, placed: Placed, known: OpenApp | None, wish: AppOptions, spec: AppSpec
+        self,
+        assigned: OriginAssignment,
+        known: OpenApp | None,
+        options: AppOptions,
+        spec: AppSpec,
     ) -> AssignedOrigin:
-        opened = placed.opened
+        opened, choice = assigned.opened, assigned.choice
         if opened is None or not self._origins.fits(opened.label, spec.kind):
             raise Conflict("It was moved at the same time. Open it again.")
-        why = placed.choice.refused if placed.choice else _MEANWHILE
-        moved = known is not None and placed.choice is not None and opened.label != known.label
-        return AssignedOrigin(
-            opened, self._told(wish, opened, why), known if moved else None, placed.keys
-        )
+        notice = self._notice(options, opened, choice.refused if choice else _MEANWHILE)
+        has_moved = known is not None and choice is not None and opened.label != known.label
+        return AssignedOrigin(opened, notice, has_moved, assigned.revoked)
 
-    def _stays(self, known: OpenApp, spec: AppSpec, wish: AppOptions) -> bool:
+    def keeps_origin(self, known: OpenApp, spec: AppSpec, options: AppOptions) -> bool:
+        """Whether the app stays where it is, as far as that can be said without the store."""
         if not self._origins.fits(known.label, spec.kind):
             return False
-        if wish.public and not known.public_since:
-            return False  # whether it may be where it is only the store can say
-        if wish.port is None:
+        if options.public and not known.public_since:
+            return False  # only the store knows who else has used this origin
+        if options.port is None:
             return True
         return known.moved is not None and self._clock() - known.moved < MOVE_PAUSE
 
-    def _seeker(self, session: Session, spec: AppSpec) -> OriginRequest:
+    def _request(self, session: Session, spec: AppSpec) -> OriginRequest:
         use = OriginUse(session.owner, session.environment, session.version, spec.name)
-        return OriginRequest(use, spec.kind, keep=spec.keep_origin, open=spec.public)
+        return OriginRequest(use, spec.kind, keep=spec.keep_origin, may_be_public=spec.public)
 
     def _choose(
         self,
-        places: KnownOrigins,
+        origins: KnownOrigins,
         session: Session,
         spec: AppSpec,
-        wish: AppOptions,
+        options: AppOptions,
         known: OpenApp | None,
     ) -> OriginChoice:
-        """What to do, from what the store knows at this moment."""
-        seeker, now = self._seeker(session, spec), self._clock()
+        """The origin to assign, from what the store knows at this moment."""
+        request, now = self._request(session, spec), self._clock()
         usable = self._origins.usable(spec.kind)
-        ports = PortChooser(usable, places, seeker, self._port_rules, now)
-        asked = wish.port if wish.port is not None and self._may_move(known, now) else None
-        is_there = known is not None and asked is not None and known.label == str(asked)
-        refused = ports.refusal(asked) if asked is not None and not is_there else ""
+        ports = PortChooser(usable, origins, request, self._port_policy, now)
+        asked = options.port if options.port is not None and self._may_move(known, now) else None
+        has_it = known is not None and asked is not None and known.label == str(asked)
+        refused = ports.refusal(asked) if asked is not None and not has_it else ""
         if asked is not None and not refused:
-            return self._take(places, str(asked), seeker, now, asked=True)
-        if known is not None and self._may_stay(places, known, spec, wish):
+            return self._claim(origins, str(asked), request, now, asked=True)
+        if known is not None and self._may_stay(origins, known, spec, options):
             return OriginChoice(None, refused, asked=bool(refused))
         if self._origins.has_name(spec.kind):
-            name = choose_name(places, seeker) or secrets.token_hex(10)
-            return self._take(places, name, seeker, now, refused)
+            name = choose_name(origins, request) or secrets.token_hex(10)
+            return self._claim(origins, name, request, now, refused)
         port = ports.choose(random.choice)
         if port is None:
             raise Conflict(ports.why_none())
-        return self._take(places, str(port), seeker, now, refused)
+        return self._claim(origins, str(port), request, now, refused)
 
     @staticmethod
-    def _take(
-        places: KnownOrigins,
+    def _claim(
+        origins: KnownOrigins,
         label: str,
-        seeker: OriginRequest,
+        request: OriginRequest,
         now: datetime,
         refused: str = "",
         *,
         asked: bool = False,
     ) -> OriginChoice:
-        origin = occupy(places.origins.get(label), label, seeker, now, secrets.token_hex(8))
+        origin = claim_origin(
+            origins.by_label.get(label), label, request, now, secrets.token_hex(8)
+        )
         return OriginChoice(origin, refused, asked)
 
     @staticmethod
     def _may_move(known: OpenApp | None, now: datetime) -> bool:
-        """Whether the last wish for a port is long enough ago."""
+        """Whether the last request for a port is long enough ago."""
         return known is None or known.moved is None or now - known.moved >= MOVE_PAUSE
 
     def _may_stay(
-        self, places: KnownOrigins, known: OpenApp, spec: AppSpec, wish: AppOptions
+        self, origins: KnownOrigins, known: OpenApp, spec: AppSpec, options: AppOptions
     ) -> bool:
         """Whether the app's present origin is still right for it."""
         if not self._origins.fits(known.label, spec.kind):
             return False
-        origin = places.origins.get(known.label)
-        if not wish.public or origin is None:
+        origin = origins.by_label.get(known.label)
+        if not options.public or origin is None:
             return True
-        # Nobody else's storage is where everybody comes, and no name that its owner gets again.
+        # A public app has neither an origin where browsers keep another person's data, nor a name
+        # that its owner gets again for something private.
         return not origin.shared and (not origin.kept or port_of(origin.label) is not None)
 
-    def _told(self, wish: AppOptions, opened: OpenApp, why: str) -> str:
-        if wish.port is None or opened.label == str(wish.port):
+    def _notice(self, options: AppOptions, opened: OpenApp, why: str) -> str:
+        if options.port is None or opened.label == str(options.port):
             return ""
         port = port_of(opened.label)
         where = f"on port {port}" if port is not None else f"at {self._origins.url(opened.label)}"
-        return f"{why or f'Port {wish.port} is taken'}; it is {where}."
+        return f"{why or f'Port {options.port} is taken'}; it is {where}."
 
 
 _AGAIN = f"A port was asked for a moment ago: ask again in {MOVE_PAUSE.seconds} seconds"

@@ -1,4 +1,4 @@
-"""The ways into apps: HAProxy's map follows the store, never the other way round."""
+"""Keeps HAProxy's route map in sync with the database (one-way)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ log = logging.getLogger(__name__)
 
 
 class ProxyRoutes:
-    """Opens and shuts the ways from browsers, and from SSH clients, to apps.
+    """Adds and removes the routes from browsers, and from SSH clients, to apps.
 
-    What is opened is stored before, and looked at once more after HAProxy has heard of it; what is
-    taken away is stored together with the keys that HAProxy must forget (AccessStore). So a crash
-    at any line leaves nothing open for longer than until the worker's next look.
+    A grant is stored before its route is added, and checked again afterwards; a revocation is
+    stored together with the keys that HAProxy must forget (AccessStore). So a crash at any line
+    leaves no route that should not exist for longer than until the worker's next check.
     """
 
     def __init__(
@@ -38,23 +38,26 @@ class ProxyRoutes:
         self._catalog = catalog
 
     def add_route(self, key: str, session: Session, app: str) -> None:
-        """Let through whoever has this key, if the session can be reached and the key stands."""
+        """Route requests with this key to the app, if the session can be reached. Idempotent.
+
+        A key that is not, or no longer, valid for this app has no route afterwards.
+        """
         target = route_target(session, self._catalog().server_of(app))
         if target is None:
             return
         self._routes.add(key, target)
-        if not self._stands(key, session.id, app):  # it was taken away meanwhile
+        if not self._is_valid(key, session.id, app):  # it was revoked meanwhile
             self._routes.remove(key)
 
-    def _stands(self, key: str, session: str, app: str) -> bool:
+    def _is_valid(self, key: str, session: str, app: str) -> bool:
         label, _, secret = key.partition(".")
-        entry = self._store.at_origin(label, secret)
+        entry = self._store.at_origin(label, [secret])
         if entry is None or (entry.opened.session, entry.opened.app) != (session, app):
             return False
-        return entry.grant is not None or key in self.standing_keys(entry.opened)
+        return entry.grant is not None or key in self._standing_keys(entry.opened)
 
     def revoke(self, *keys: str) -> None:
-        """Shut what was taken away and cut who is inside; raises StillOpen when that fails."""
+        """Remove routes and cut the connections made with them; raises StillOpen."""
         try:
             self._routes.remove(*keys)
         except Unavailable as error:
@@ -62,85 +65,87 @@ class ProxyRoutes:
         self._store.removed(keys)
 
     def revoke_later(self, *keys: str) -> None:
-        """The same for keys that nobody waits for: the worker tries again where it fails."""
+        """The same, but where HAProxy does not answer the worker repeats it; raises nothing."""
         try:
             self.revoke(*keys)
         except StillOpen as error:
-            log.warning("%d ways: %s", len(keys), error)
+            log.warning("%d routes: %s", len(keys), error)
 
     def add_standing_routes(self, session: Session, opened: OpenApp) -> None:
-        """Open the way that needs no cookie, where the app has one: SSH's, or the public one."""
-        for key in self.standing_keys(opened):
+        """Add the route that needs no cookie, if the app has one: for SSH, or a public app."""
+        for key in self._standing_keys(opened):
             self.add_route(key, session, opened.app)
 
-    def standing_keys(self, opened: OpenApp) -> list[str]:
-        """The keys under which an app is reached without a cookie of its own."""
+    def _standing_keys(self, opened: OpenApp) -> list[str]:
+        """The keys under which an app is reached without a cookie."""
         if self._catalog().kind_of(opened.app) == "ssh":
-            return [] if opened.shut else [ssh_key(opened.label)]
+            return [] if opened.closed else [ssh_key(opened.label)]
         return [public_key(opened.label)] if opened.public_since else []
 
     def server_changed(self, session: Session, server: str, state: AppState) -> None:
-        """Open or shut all ways to the apps that one process answers for."""
+        """Add or remove all routes to the apps that one process serves."""
+        catalog = self._catalog()
         keys = [
             (grant.key, grant.app)
             for grant in self._store.grants(session=session.id)
-            if self._catalog().server_of(grant.app) == server
+            if catalog.server_of(grant.app) == server
         ]
         for opened in self._store.apps(session.id):
-            if self._catalog().server_of(opened.app) == server:
-                keys += [(key, opened.app) for key in self.standing_keys(opened)]
+            if catalog.server_of(opened.app) == server:
+                keys += [(key, opened.app) for key in self._standing_keys(opened)]
         if state is not AppState.READY:
-            # Nothing is taken away, there is only nobody to answer: the gate does.
+            # Nothing is revoked: until the app answers again, the gate does.
             self._routes.remove(*(key for key, _ in keys))
             return
         for key, app in keys:
             self.add_route(key, session, app)
 
     def traffic(self) -> dict[str, Traffic]:
-        """What browsers have sent, by the app's gateway name."""
+        """What browsers have sent so far, by the app's gateway name."""
         return self._routes.traffic()
 
-    # The worker's part
+    # Periodic tasks of the worker
 
     def restore(self) -> bool:
-        """Fill HAProxy's map again after it was restarted; True when that was needed."""
+        """Fill HAProxy's map again after a restart; True when that was needed."""
         if not self._routes.is_lost():
             return False
         self._routes.set_background_requests(self._background())
-        filled = dict(self._standing())
+        filled = dict(self._expected())
         self._routes.fill(filled)
-        # What was taken away meanwhile must not come back with the filling.
-        self._routes.remove(*(filled.keys() - dict(self._standing()).keys()))
+        # What was revoked meanwhile must not come back.
+        self._routes.remove(*(filled.keys() - dict(self._expected()).keys()))
         return True
 
     def retry_revocations(self) -> None:
-        """Shut what could not be shut when it was taken away."""
+        """Remove the routes that HAProxy did not answer about; raises StillOpen."""
         self.revoke(*self._store.pending_removals())
 
     def check_routes(self) -> int:
-        """Bring HAProxy's map and the store together; returns how many entries were wrong.
+        """Make HAProxy's map what the database says; returns how many entries were wrong.
 
-        What should not be there is removed and cut, what is missing is filled in: a way that the
-        store and HAProxy disagree about is what a crash or an outage has left.
+        A crash or an outage may have left either: routes that should not exist are removed and
+        their connections cut, missing ones are added.
         """
         known = self._routes.entries()
-        # Read after the map: what is opened meanwhile is in it.
-        standing = dict(self._standing())
-        wrong = [key for key in known if key not in standing]
+        # Read after the map: a route that is added meanwhile is expected.
+        expected = dict(self._expected())
+        wrong = [key for key in known if key not in expected]
         if wrong:
-            standing = dict(self._standing())
-            wrong = [key for key in wrong if key not in standing]
+            expected = dict(self._expected())
+            wrong = [key for key in wrong if key not in expected]
             self._routes.remove(*wrong)
-        missing = {key: to for key, to in standing.items() if known.get(key) != to}
+        missing = {key: to for key, to in expected.items() if known.get(key) != to}
         for key, target in missing.items():
             self._routes.add(key, target)
         if missing:
-            self._routes.remove(*(missing.keys() - dict(self._standing()).keys()))
+            self._routes.remove(*(missing.keys() - dict(self._expected()).keys()))
         if wrong or missing:
-            log.warning("ways: %d shut, %d opened that HAProxy had wrong", len(wrong), len(missing))
+            log.warning("routes: %d removed, %d added in HAProxy's map", len(wrong), len(missing))
         return len(wrong) + len(missing)
 
     def _background(self) -> list[str]:
+        """Requests that are no use of their app, as Routes.set_background_requests wants them."""
         apps = self._catalog().apps.values()
         found = [f"{app.name}/STATIC" for app in apps if app.static_page]
         for app in apps:
@@ -148,15 +153,16 @@ class ProxyRoutes:
                 found.append(f"{app.server}/{method}{path}")
         return found
 
-    def _standing(self) -> Iterator[tuple[str, str]]:
-        """The ways that should be open, from the store alone."""
+    def _expected(self) -> Iterator[tuple[str, str]]:
+        """The routes that should exist: key and target, from the database alone."""
+        catalog = self._catalog()
         running = {s.id: s for s in self._sessions.live() if s.state is State.RUNNING}
         apps = self._store.apps_of(running)
         ready = {(app.session, app.app) for app in apps if app.state is AppState.READY}
         keys = [(grant.key, grant.session, grant.app) for grant in self._store.grants()]
-        keys += [(key, app.session, app.app) for app in apps for key in self.standing_keys(app)]
+        keys += [(key, app.session, app.app) for app in apps for key in self._standing_keys(app)]
         for key, session, app in keys:
-            server = self._catalog().server_of(app)
+            server = catalog.server_of(app)
             if (session, server) not in ready:
                 continue
             target = route_target(running[session], server)

@@ -29,13 +29,13 @@ class AppReports:
     def note_image(self, session: Session, found: Sequence[str]) -> tuple[str, ...]:
         """The site's apps among those that a session has found in its image.
 
-        That counts for this session alone. For the image, and so for everybody's launcher, an
-        administrator's session counts: whoever owns a session can say what they like for it.
+        They count for this session only: its owner can make it report anything. For the image, and
+        so for everybody's launcher, only an administrator's session counts.
         """
         catalog, image = self._catalog(), (session.environment, session.version)
         known = tuple(name for name in dict.fromkeys(found) if name in catalog.apps)
         if known and known != catalog.found.get(image) and self._is_admin(session.owner):
-            self._store.note_image_apps(*image, known)
+            self._store.save_image_apps(*image, known)
         return known
 
     def note_app(
@@ -47,11 +47,15 @@ class AppReports:
         tail: str = "",
         details: str | None = None,
     ) -> None:
-        """Take in what the runner says of an app, and open or shut its routes accordingly."""
+        """Store what the runner reports of an app, and add or remove its routes. Idempotent.
+
+        An app that nobody has opened is ignored. `tail` is the end of its log; None leaves the
+        details as they are.
+        """
         known = {opened.app: opened for opened in self._store.apps(session.id)}
         if app not in known:
             return
-        # A heartbeat may tell of a failure before the report that says why.
+        # A heartbeat may report a failure before the report that says why.
         new = message or details
         if known[app].state == state and (known[app].message or not new):
             return

@@ -1,35 +1,29 @@
-"""SSH into sessions: opening the door, and the key that fits all of a person's doors."""
+"""SSH into sessions: their endpoints, and the key that a person uses for all of them."""
 
 from __future__ import annotations
 
-from portal.core.apps.access import AppOptions
+from portal.core.apps.access import AppLink, AppOptions
 from portal.core.apps.catalog import AppSpec
 from portal.core.apps.ssh import SshEndpoint
 from portal.core.auth.person import Person
-from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import RecordEvent, UserFiles
 from portal.core.session.session import Session
 from portal.errors import NotFound
-from portal.services.apps.apps import NO_WISH, AppLink, Apps
+from portal.services.apps.apps import UNCHANGED, Apps
 
 
 class SshAccess:
-    """Doors of sessions, and their owners' key (id_container)."""
+    """SSH endpoints of sessions, and their owners' private key (id_container)."""
 
-    def __init__(
-        self, sessions: SessionStore, apps: Apps, files: UserFiles, host: str, note: RecordEvent
-    ) -> None:
-        self._sessions = sessions
+    def __init__(self, apps: Apps, files: UserFiles, host: str, record: RecordEvent) -> None:
         self._apps = apps
         self._files = files
         self._host = host
-        self._note = note
+        self._record = record
 
-    def door(self, person: Person, session_id: str) -> SshEndpoint:
-        """The door of one's own session; raises NotFound where there is none."""
-        session = self._sessions.get(session_id)
-        if session is None or session.owner != person.name:
-            raise NotFound("There is no such session.")
+    def endpoint(self, person: Person, session_id: str) -> SshEndpoint:
+        """The endpoint of one's own session; raises NotFound where there is none."""
+        session = self._apps.get_own(person, session_id)
         spec = self._spec(session)
         opened = next((a for a in self._apps.opened(session.id) if a.app == spec.name), None)
         return SshEndpoint(session, spec, opened, self._host)
@@ -40,22 +34,22 @@ class SshAccess:
                 return spec
         raise NotFound("This session has no SSH.")
 
-    def open(self, person: Person, session_id: str, wish: AppOptions = NO_WISH) -> AppLink:
-        """Open the door; raises as Access.open_app does."""
-        app = self.door(person, session_id).app.name
-        return self._apps.open_app(person, session_id, app, wish)
+    def open(self, person: Person, session_id: str, options: AppOptions = UNCHANGED) -> AppLink:
+        """Open the endpoint; raises as Apps.open_app does."""
+        app = self.endpoint(person, session_id).app.name
+        return self._apps.open_app(person, session_id, app, options)
 
     def close(self, person: Person, session_id: str) -> None:
-        """Close the door and cut every connection through it."""
-        self._apps.close_app(person, session_id, self.door(person, session_id).app.name)
+        """Close the endpoint and cut its connections; raises as Apps.close_app does."""
+        self._apps.close_app(person, session_id, self.endpoint(person, session_id).app.name)
 
     def key(self, person: Person) -> str:
-        """One's own private key, made now if there is none; all one's sessions take it then."""
+        """One's own private key, generated if there is none; all one's sessions accept it."""
         key = self._files.container_key(person.name)
-        self._note(person.name, "ssh.key")
+        self._record(person.name, "ssh.key")
         return key
 
     def new_key(self, person: Person) -> None:
-        """Put a new key in the old one's place, in running sessions as well."""
+        """Replace the key, in running sessions as well."""
         self._files.container_key(person.name, new=True)
-        self._note(person.name, "ssh.renew")
+        self._record(person.name, "ssh.renew")

@@ -1,4 +1,4 @@
-"""Starting apps in sessions: the wish is stored, the order to the runner may be repeated."""
+"""Starting apps in sessions: what is to run is stored, so that a lost request can be repeated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class AppStarter:
-    """Has the runners start what somebody waits for."""
+    """Asks runners to start and stop apps."""
 
     def __init__(
         self,
@@ -31,37 +31,45 @@ class AppStarter:
         self._origin = origin
 
     def start(self, session: Session, spec: AppSpec, opened: OpenApp) -> AppState:
-        """Ask the runner for a server, unless it is on its way already."""
-        if opened.state in (AppState.READY, AppState.STARTING) or session.ready is None:
+        """Ask the runner to start an app, if it has to be started; returns its state now.
+
+        WANTED: the runner does not answer; the app is started as soon as it does.
+        """
+        if not self.has_to_start(session, opened):
             return opened.state
         try:
-            self._runners.start_app(session, self._order(spec, opened))
+            self._runners.start_app(session, self._request(spec, opened))
         except Unavailable as error:
-            # The worker asks again: the wish is stored.
+            # The worker asks again (retry_pending).
             log.warning("session %s: %s not started yet: %s", session.id, spec.name, error)
             return AppState.WANTED
         self._store.set_app(session.id, spec.name, AppState.STARTING, "", "")
         return AppState.STARTING
 
+    @staticmethod
+    def has_to_start(session: Session, opened: OpenApp) -> bool:
+        """Whether an app neither runs nor starts, and its runner can be asked to start it."""
+        return session.ready is not None and opened.state not in (AppState.READY, AppState.STARTING)
+
     def stop(self, session: Session, server: str) -> None:
-        """Have a server end, so that it can be started in another way; raises Unavailable."""
+        """Stop an app, and return when it has ended; raises Unavailable."""
         self._runners.stop_app(session, server)
         self._store.set_app(session.id, server, AppState.STOPPED, "", "")
 
     def pending_starts(self, session: Session) -> list[dict[str, object]]:
-        """The orders for all apps that somebody waits for; they count as starting from now on."""
-        orders = []
-        for spec, opened in self._waiting(session):
-            orders.append(self._order(spec, opened))
+        """Start requests for all apps that are WANTED, which are STARTING from now on."""
+        requests = []
+        for spec, opened in self._wanted(session):
+            requests.append(self._request(spec, opened))
             self._store.set_app(session.id, opened.app, AppState.STARTING, "", "")
-        return orders
+        return requests
 
     def retry_pending(self, session: Session) -> None:
-        """Ask again for apps whose order did not reach the runner."""
-        for spec, opened in self._waiting(session):
+        """Repeat start requests that did not reach the runner. Idempotent."""
+        for spec, opened in self._wanted(session):
             self.start(session, spec, opened)
 
-    def _waiting(self, session: Session) -> list[tuple[AppSpec, OpenApp]]:
+    def _wanted(self, session: Session) -> list[tuple[AppSpec, OpenApp]]:
         apps = self._catalog().apps
         pairs = [(apps.get(opened.app), opened) for opened in self._store.apps(session.id)]
         return [
@@ -70,7 +78,7 @@ class AppStarter:
             if spec is not None and not spec.shares and opened.state is AppState.WANTED
         ]
 
-    def _order(self, spec: AppSpec, opened: OpenApp) -> dict[str, object]:
+    def _request(self, spec: AppSpec, opened: OpenApp) -> dict[str, object]:
         return {
             "name": spec.name,
             "script": spec.script,

@@ -26,7 +26,7 @@ class KeyRequest(BaseModel):
 @blueprint.get("/sessions/<session_id>/ssh")
 def show(session_id: str) -> ResponseReturnValue:
     """Where to connect to, as whom, and how the server proves itself; opened like any app."""
-    door = services().ssh.door(person(), session_id)
+    door = services().ssh.endpoint(person(), session_id)
     return {
         "state": door.opened.state if door.opened and door.is_open else "closed",
         "host": door.host,

@@ -1,6 +1,6 @@
-"""The gate at an app's own origin: tickets become cookies, and whoever waits is told for what.
+"""The gate at apps' origins: exchanges tickets for cookies, and serves the waiting page.
 
-HAProxy sends here what its map does not let through. This application knows no login, no session
+HAProxy sends here the requests that it has no route for. This application has no login, no session
 cookie and no forms: nothing at an app's origin can act on the portal.
 """
 
@@ -44,15 +44,15 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' "
     "data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
 )
-MOST_COOKIES = 8
-"""So many of one name are looked at."""
-SEEN_SECONDS = 400 * 24 * 3600
-"""For how long a browser remembers that it was cleared; browsers keep no cookie for longer."""
+MAX_COOKIES = 8
+"""Cookies of one name that are considered."""
+MARK_SECONDS = 400 * 24 * 3600
+"""Lifetime of the cookie with the origin's mark; browsers keep none for longer."""
 ANY = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 def build(services: Services, templates: str, static: Path, max_body: int) -> Flask:
-    """Make the application that answers at all apps' origins."""
+    """Build the application that answers at all apps' origins; `max_body` in bytes."""
     app = Flask(
         "portal.gate",
         template_folder=templates,
@@ -76,7 +76,7 @@ def build(services: Services, templates: str, static: Path, max_body: int) -> Fl
 
 @dataclass(frozen=True)
 class Progress:
-    """What the waiting page shows: one of queued, starting, opening, ready, failed, over."""
+    """What the waiting page shows; `step` is queued, starting, opening, ready, failed or over."""
 
     step: str
     message: str
@@ -87,7 +87,7 @@ class Progress:
 
 
 def progress(gate: GateStatus, status: SlurmStatus, now: datetime) -> Progress:
-    """Put into words how far a session and its app have come."""
+    """How far a session and its app have come, in words."""
     session = gate.session
     if not gate.inside:
         return _for_everybody(gate)
@@ -111,7 +111,7 @@ def progress(gate: GateStatus, status: SlurmStatus, now: datetime) -> Progress:
 
 
 def _for_everybody(gate: GateStatus) -> Progress:
-    """For those who only know the address: nothing about the session and its owner."""
+    """For visitors of a public app, who learn nothing about the session and its owner."""
     if gate.session.state in OVER or gate.session.state is State.ENDING:
         return Progress("over", "It is not there any more.")
     if gate.session.state is State.RUNNING and gate.state is AppState.READY:
@@ -135,37 +135,33 @@ def _cookie_name() -> str:
     return services().settings.web.app_cookie(_label())
 
 
-def _gate() -> GateStatus | None:
-    return _find()[0]
+def _cookies() -> list[str]:
+    return request.cookies.getlist(_cookie_name())[:MAX_COOKIES]
 
 
-def _find() -> tuple[GateStatus | None, str]:
-    """What the browser is told, and the good one of its cookies ("" without one)."""
-    # Another origin may have planted cookies of this name: any good one counts.
-    found = None
-    for cookie in request.cookies.getlist(_cookie_name())[:MOST_COOKIES] or [""]:
-        with suppress(NotFound):
-            found = services().gate.gate(_label(), cookie)
-            if found.inside:
-                return found, cookie
-    return found, ""
+def _find() -> GateStatus | None:
+    """What this browser may know of the app here; None for a stranger at a private app."""
+    with suppress(NotFound):
+        return services().gate.status(_label(), _cookies())
+    return None
 
 
 @blueprint.get(ENTER)
 def enter() -> ResponseReturnValue:
-    """Exchange the ticket for the cookie, and go on to the app."""
+    """Exchange the ticket for a cookie, and go on to the app."""
     if request.method == "HEAD":
-        # Whoever only looks at an address, as chats do, must not spend its ticket.
+        # A preview of the link, as chat programs make them, must not spend its ticket.
         raise MethodNotAllowed(["GET"])
     target = local_path(request.args.get("next"))
-    earlier, has = _find()
     try:
-        entered = services().gate.enter(_label(), request.args.get("ticket", ""), has)
+        entered = services().gate.enter(_label(), request.args.get("ticket", ""), _cookies())
     except Unauthorized:
-        if earlier is None or not earlier.inside:
+        gate = _find()
+        if gate is None or not gate.inside:
             raise
-        # The same link again, in a browser that is inside already.
-        return redirect(target or earlier.app.path, 303)
+        # The same link again, in a browser that has entered already.
+        services().gate.restore_route(gate)
+        return redirect(target or gate.app.path, 303)
     response = make_response(redirect(target or entered.path, 303))
     _clear(response, entered.mark)
     if entered.cookie is not None:
@@ -174,15 +170,15 @@ def enter() -> ResponseReturnValue:
 
 
 def _clear(response: Response, mark: str) -> None:
-    """Have the browser forget what somebody else's app, or another image's, left at this origin.
+    """Have the browser clear what an earlier use of this origin has stored in it.
 
-    Once for each browser: it remembers the origin's mark, which nobody else knows. Not cookies:
-    those of this host's other ports would go with them.
+    Once for each use: a cookie holds the origin's mark, which nobody else knows. Cookies are not
+    cleared, since those of this host's other ports would be, too.
     """
     name = services().settings.web.seen_cookie(_label())
     if mark and mark not in request.cookies.getlist(name):
         response.headers["Clear-Site-Data"] = '"cache", "storage"'
-        _set_cookie(response, name, mark, ENTER, max_age=SEEN_SECONDS)
+        _set_cookie(response, name, mark, ENTER, max_age=MARK_SECONDS)
 
 
 def _set_cookie(
@@ -196,10 +192,11 @@ def _set_cookie(
 
 @blueprint.get("/.slipway/status")
 def status() -> ResponseReturnValue:
-    """How far the app has come, for the waiting page."""
-    gate = _gate()
+    """How far the app has come, for the waiting page's script."""
+    gate = _find()
     if gate is None:
         raise Unauthorized("Open the app again from the portal.")
+    services().gate.restore_route(gate)
     now = _progress(gate)
     return jsonify(
         step=now.step,
@@ -212,7 +209,7 @@ def status() -> ResponseReturnValue:
 
 
 def _waited(now: Progress) -> int | None:
-    """For how many seconds this step has lasted."""
+    """For how many seconds this step has lasted; None where that is not known."""
     if now.since is None:
         return None
     return max(int((services().clock() - now.since).total_seconds()), 0)
@@ -221,14 +218,15 @@ def _waited(now: Progress) -> int | None:
 @blueprint.route("/", defaults={"path": ""}, methods=ANY)
 @blueprint.route("/<path:path>", methods=ANY)
 def wait(path: str) -> ResponseReturnValue:
-    """Answer for the app while it cannot, or send strangers to the portal."""
+    """Answer while the app cannot, and send browsers without a valid cookie to the portal."""
     if path.startswith(".slipway/"):
         raise NotFound("There is nothing here.")
-    gate = _gate()
+    gate = _find()
     if gate is None:
         if not _wants_page():
             raise Unauthorized("Open the app from the portal.")
         return redirect(_again(), 303)
+    services().gate.restore_route(gate)
     if not _wants_page():
         return _not_yet(_progress(gate))
     now = _progress(gate)
@@ -244,7 +242,7 @@ def wait(path: str) -> ResponseReturnValue:
 
 
 def _wants_page() -> bool:
-    # A frame or a script of another origin must not be led through a login.
+    # A frame or script of another origin must not be redirected through a login.
     destination = request.headers.get("Sec-Fetch-Dest", "document")
     html = "text/html" in request.headers.get("Accept", "")
     return request.method in ("GET", "HEAD") and html and destination == "document"
@@ -259,7 +257,7 @@ def _again() -> str:
 
 
 def _not_yet(now: Progress) -> Response:
-    # Nothing is broken, so no 5xx; the request is fine, only the app's state is in its way.
+    # Nothing is broken, so this is no 5xx: only the app's state does not permit the request yet.
     response = errors.problem(409, "Not ready yet", now.message)
     response.headers["Retry-After"] = "1"
     return response

@@ -1,4 +1,4 @@
-"""The page of a session's SSH door: what to type, how to check the host, and one's own key."""
+"""The SSH page of a session: commands, the host key to check, and one's own private key."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ _FAILED = Chip("Failed", "exclamation-triangle-fill", "bad")
 
 @dataclass(frozen=True)
 class Step:
-    """How far a door has come, in a word and a sentence."""
+    """How far an endpoint has come, in a word and a sentence."""
 
     chip: Chip
     message: str
     moves: bool = False
-    """Whether it goes on by itself, so that the page should ask again."""
+    """Whether it changes by itself, so that the page polls."""
     log: str = ""
 
 
-def step_of(door: SshEndpoint) -> Step:
+def step_of(endpoint: SshEndpoint) -> Step:
     """Put into words how far a session and its SSH server have come."""
-    session, opened = door.session, door.opened
+    session, opened = endpoint.session, endpoint.opened
     if session.state in OVER or session.state is State.ENDING:
         return Step(_OVER, "This session is over. Launch it again to connect to it.")
-    if opened is None or not door.is_open:
+    if opened is None or not endpoint.is_open:
         return Step(_CLOSED, "Nobody can connect with SSH until you open it.")
     if session.state in (State.SUBMITTING, State.PENDING):
         reason = explain_reason(session.pending_reason)
         return Step(CHIPS["PENDING"], f"It opens with the session. {reason.text}", moves=True)
     if session.state is State.STARTING:
         return Step(_STARTING, "The container is starting.", moves=True)
-    if opened.state is AppState.READY and door.key:
+    if opened.state is AppState.READY and endpoint.key:
         return Step(_READY, "")
     if opened.state in (AppState.FAILED, AppState.STOPPED):
         text = opened.message or "The SSH server has stopped."
@@ -57,40 +57,40 @@ def step_of(door: SshEndpoint) -> Step:
 @blueprint.get("/sessions/<session_id>/ssh")
 def ssh(session_id: str) -> ResponseReturnValue:
     """The page."""
-    return _page(services().ssh.door(person(), session_id))
+    return _page(services().ssh.endpoint(person(), session_id))
 
 
 @blueprint.get("/sessions/<session_id>/ssh/now")
 def ssh_now(session_id: str) -> ResponseReturnValue:
-    """The part of it that changes while the door opens."""
-    door = services().ssh.door(person(), session_id)
-    return render_template("_ssh.html", door=door, step=step_of(door))
+    """The part of the page that changes while the endpoint opens."""
+    endpoint = services().ssh.endpoint(person(), session_id)
+    return render_template("_ssh.html", endpoint=endpoint, step=step_of(endpoint))
 
 
 @blueprint.post("/sessions/<session_id>/ssh")
 def open_ssh(session_id: str) -> ResponseReturnValue:
-    """Open the door, at a port of one's choice if that is free."""
+    """Open the endpoint, at the preferred port if that is free."""
     wanted = request.form.get("preferred_port", "").strip()
     try:
         services().ssh.open(person(), session_id, AppOptions(port=_port(wanted)))
     except InvalidRequest as error:
-        door = services().ssh.door(person(), session_id)
-        return _page(door, error.errors[0].message, wanted, error.status)
+        endpoint = services().ssh.endpoint(person(), session_id)
+        return _page(endpoint, error.errors[0].message, wanted, error.status)
     tried = f"?tried={wanted}" if wanted else ""
     return redirect(f"/sessions/{session_id}/ssh{tried}", 303)
 
 
 @blueprint.post("/sessions/<session_id>/ssh/close")
 def close_ssh(session_id: str) -> ResponseReturnValue:
-    """Close the door and cut every connection through it."""
+    """Close the endpoint and cut its connections."""
     services().ssh.close(person(), session_id)
     return redirect(f"/sessions/{session_id}/ssh", 303)
 
 
 @blueprint.post("/sessions/<session_id>/ssh/key")
 def ssh_key(session_id: str) -> ResponseReturnValue:
-    """One's own key as a file; a POST, since it is made when there is none."""
-    services().ssh.door(person(), session_id)
+    """One's own private key as a file; a POST, since it is generated if there is none."""
+    services().ssh.endpoint(person(), session_id)
     response = Response(services().ssh.key(person()), content_type="application/octet-stream")
     response.headers["Content-Disposition"] = f'attachment; filename="{KEY_FILE}"'
     response.headers["Cache-Control"] = "no-store"
@@ -99,8 +99,8 @@ def ssh_key(session_id: str) -> ResponseReturnValue:
 
 @blueprint.post("/sessions/<session_id>/ssh/new-key")
 def new_ssh_key(session_id: str) -> ResponseReturnValue:
-    """A new key in place of the old one."""
-    services().ssh.door(person(), session_id)
+    """Replace one's private key."""
+    services().ssh.endpoint(person(), session_id)
     services().ssh.new_key(person())
     return redirect(f"/sessions/{session_id}/ssh?renewed=yes", 303)
 
@@ -112,14 +112,16 @@ def _port(text: str) -> int | None:
     return int(text) if text else None
 
 
-def _page(door: SshEndpoint, problem: str = "", wanted: str = "", status: int = 200) -> Response:
+def _page(
+    endpoint: SshEndpoint, problem: str = "", wanted: str = "", status: int = 200
+) -> Response:
     tried = request.args.get("tried", "")
-    taken = tried if door.port and tried.isdecimal() and tried != str(door.port) else ""
+    taken = tried if endpoint.port and tried.isdecimal() and tried != str(endpoint.port) else ""
     page = render_template(
         "ssh.html",
         person=person(),
-        door=door,
-        step=step_of(door),
+        endpoint=endpoint,
+        step=step_of(endpoint),
         ports=services().settings.web.ssh_ports
         if services().administration.site_rules().preferred_ports
         else None,

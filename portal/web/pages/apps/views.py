@@ -1,4 +1,4 @@
-"""The app launcher, and the way from the portal's pages into an app."""
+"""The app launcher, and redirects from the portal into apps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def apps(session_id: str) -> ResponseReturnValue:
 
 @blueprint.get("/sessions/<session_id>/apps/now")
 def apps_now(session_id: str) -> ResponseReturnValue:
-    """The launcher's content, as an open launcher asks for it by itself."""
+    """The launcher's content, which an open launcher polls."""
     return render_template("_apps.html", pad=app_launcher(person(), session_id))
 
 
@@ -32,28 +32,28 @@ def _launcher(pad: AppLauncher, status: int = 200) -> Response:
 
 @blueprint.post("/sessions/<session_id>/apps/<app>/open")
 def open_app(session_id: str, app: str) -> ResponseReturnValue:
-    """Start an app if need be, and go to its origin with a ticket."""
+    """Start an app if need be, and redirect to its origin with a ticket."""
     try:
         link = services().apps.open_app(person(), session_id, app, to_options(request.form))
     except InvalidRequest as error:
         values = request.form.to_dict()
         return _launcher(app_launcher(person(), session_id, app, values, error), error.status)
     if link.notice:
-        # A ticket is good for a minute, and people read as long as they like: the page asks anew.
+        # The ticket would expire while the notice is read: the page asks for another one.
         return render_template("app_told.html", link=link, session_id=session_id, app=app)
     return redirect(enter_url(link), 303)
 
 
 @blueprint.post("/sessions/<session_id>/apps/<app>/private")
 def make_private(session_id: str, app: str) -> ResponseReturnValue:
-    """Open an app to its owner alone again."""
+    """Make a public app private again."""
     services().apps.make_private(person(), session_id, app)
     return _done(session_id)
 
 
 @blueprint.post("/sessions/<session_id>/apps/<app>/close")
 def close_app(session_id: str, app: str) -> ResponseReturnValue:
-    """Shut every way into an app."""
+    """Revoke all access to an app."""
     services().apps.close_app(person(), session_id, app)
     return _done(session_id)
 
@@ -64,8 +64,8 @@ def _done(session_id: str) -> ResponseReturnValue:
 
 @blueprint.get("/open/<label>")
 def open_label(label: str) -> ResponseReturnValue:
-    """Somebody came to an app's origin without its cookie: give the owner a ticket."""
-    # Only as a page of its own: an app's script must not fetch or frame its way in here.
+    """Send the owner back, with a ticket, to an app's origin that had no valid cookie."""
+    # Only as a top-level navigation: an app's script must not fetch or frame this.
     if request.headers.get("Sec-Fetch-Mode", "navigate") != "navigate":
         raise NotFound("There is nothing here.")
     if request.headers.get("Sec-Fetch-Dest", "document") != "document":

@@ -17,7 +17,7 @@ from portal.core.apps.origins import (
     PortChooser,
     PortPolicy,
     choose_name,
-    occupy,
+    claim_origin,
 )
 
 SITE = Origins("http", "ports", "apps.localhost", "127.0.0.1", 8080, (10078, 10082), (10083, 10085))
@@ -70,8 +70,8 @@ def test_the_list_is_the_standards() -> None:
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 RULES = PortPolicy(per_person=2, quarantine=timedelta(days=30))
 LAB = OriginUse("alice", "python", "3.13", "jupyterlab")
-ALICE = OriginRequest(LAB, "web", keep=True, open=False)
-PUBLIC = OriginRequest(replace(LAB, app="webapp"), "web", keep=False, open=True)
+ALICE = OriginRequest(LAB, "web", keep=True, may_be_public=False)
+PUBLIC = OriginRequest(replace(LAB, app="webapp"), "web", keep=False, may_be_public=True)
 
 
 def had(
@@ -82,11 +82,13 @@ def had(
 
 
 def chooser(
-    *known: Origin, taken: tuple[int, ...] = (), seeker: OriginRequest = ALICE
+    *known: Origin, taken: tuple[int, ...] = (), wanted: OriginRequest = ALICE
 ) -> PortChooser:
     """Of the ports 1 to 3."""
-    places = KnownOrigins({str(port) for port in taken}, {origin.label: origin for origin in known})
-    return PortChooser([1, 2, 3], places, seeker, RULES, NOW)
+    origins = KnownOrigins(
+        {str(port) for port in taken}, {origin.label: origin for origin in known}
+    )
+    return PortChooser([1, 2, 3], origins, wanted, RULES, NOW)
 
 
 BOBS = replace(LAB, owner="bob")
@@ -119,7 +121,7 @@ def test_ones_own_port_then_a_new_one_then_one_that_was_long_left(
 
 
 @pytest.mark.parametrize(
-    ("known", "taken", "seeker", "words"),
+    ("known", "taken", "wanted", "words"),
     [
         ([], (), ALICE, ""),
         ([], (2,), ALICE, "Port 2 is taken"),
@@ -134,28 +136,28 @@ def test_ones_own_port_then_a_new_one_then_one_that_was_long_left(
     ],
 )
 def test_a_wish_gets_no_further(
-    known: list[Origin], taken: tuple[int, ...], seeker: OriginRequest, words: str
+    known: list[Origin], taken: tuple[int, ...], wanted: OriginRequest, words: str
 ) -> None:
     """H1: naming a port gives nobody what they would not get otherwise."""
-    assert chooser(*known, taken=taken, seeker=seeker).refusal(2).startswith(words)
-    assert bool(chooser(*known, taken=taken, seeker=seeker).refusal(2)) == bool(words)
+    assert chooser(*known, taken=taken, wanted=wanted).refusal(2).startswith(words)
+    assert bool(chooser(*known, taken=taken, wanted=wanted).refusal(2)) == bool(words)
 
 
 def test_ssh_needs_no_quarantine() -> None:
-    seeker = replace(ALICE, kind="ssh")
-    assert not chooser(had(2, BOBS), seeker=seeker).refusal(2)
+    wanted = replace(ALICE, kind="ssh")
+    assert not chooser(had(2, BOBS), wanted=wanted).refusal(2)
 
 
 def test_an_origin_is_marked_when_its_use_changes() -> None:
-    first = occupy(None, "2", ALICE, NOW, "new")
+    first = claim_origin(None, "2", ALICE, NOW, "new")
     assert (first.mark, first.shared) == ("", False)
-    assert occupy(first, "2", ALICE, NOW, "new").mark == ""
+    assert claim_origin(first, "2", ALICE, NOW, "new").mark == ""
     image = replace(ALICE, use=replace(LAB, version="3.14"))
-    second = occupy(first, "2", image, NOW, "new")
+    second = claim_origin(first, "2", image, NOW, "new")
     assert (second.mark, second.shared) == ("new", False)
-    third = occupy(second, "2", replace(ALICE, use=BOBS), NOW, "newer")
+    third = claim_origin(second, "2", replace(ALICE, use=BOBS), NOW, "newer")
     assert (third.mark, third.shared) == ("newer", True)
-    assert occupy(third, "2", ALICE, NOW, "newest").shared
+    assert claim_origin(third, "2", ALICE, NOW, "newest").shared
 
 
 def test_the_same_name_for_the_same_use_unless_somebody_is_there() -> None:

@@ -26,12 +26,12 @@ def host_key(tmp_path: Path) -> Path:
     return file
 
 
-def door(details: str = "", shut: bool = False) -> SshEndpoint:
+def door(details: str = "", closed: bool = False) -> SshEndpoint:
     session = Session(
         id=ID, name="otter", owner="alice", environment="python", version="3.13", cpus=1,
         memory_mb=600, state=State.RUNNING, created=NOW, submitted=NOW, token_hash="",
     )  # fmt: skip
-    opened = OpenApp(ID, "ssh", "10203", AppState.READY, details=details, shut=shut)
+    opened = OpenApp(ID, "ssh", "10203", AppState.READY, details=details, closed=closed)
     return SshEndpoint(
         session,
         AppSpec(name="ssh", title="SSH", kind="ssh", script="sshd"),
@@ -82,4 +82,4 @@ def test_every_command_names_port_key_and_host() -> None:
 
 def test_a_door_that_is_shut_has_no_port() -> None:
     assert door().port == 10203
-    assert door(shut=True).port is None
+    assert door(closed=True).port is None

@@ -134,17 +134,24 @@ def test_a_restarted_haproxy_gets_its_routes_back(world: World) -> None:
     assert not world.proxy.restore()
 
 
-def test_the_gate_tells_the_owner_how_far_the_app_is_and_mends_the_route(world: World) -> None:
+def test_the_gate_tells_the_owner_how_far_the_app_is_and_restores_the_route(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     link = world.apps.open_app(ALICE, session.id, "terminal")
     cookie = world.gate.enter(link.label, link.ticket).cookie or ""
-    assert world.gate.gate(link.label, cookie).state is AppState.STARTING
+    status = world.gate.status(link.label, [cookie])
+    assert status.state is AppState.STARTING
+    world.gate.restore_route(status)
+    assert world.routes.map == {}
     world.reports.note_app(session, "terminal", AppState.READY)
+    before = dict(world.routes.map)
     world.routes.map.clear()
-    assert world.gate.gate(link.label, cookie).state is AppState.READY
-    assert world.routes.map
+    status = world.gate.status(link.label, ["guessed", cookie])
+    assert (status.state, status.inside) == (AppState.READY, True)
+    assert world.routes.map == {}
+    world.gate.restore_route(status)
+    assert world.routes.map == before
     with pytest.raises(NotFound):
-        world.gate.gate(link.label, "guessed")
+        world.gate.status(link.label, ["guessed"])
 
 
 def test_an_app_that_fails_can_be_started_again(world: World) -> None:

@@ -125,11 +125,11 @@ def test_a_label_is_nobodys_while_a_way_to_it_is_open(world: World, session: Ses
     world.sessions.stop(ALICE, session.id)
     world.routes.deaf = False
     other = ready(world, world.launch(ALICE, REQUEST))
-    wish = AppOptions(port=int(label))
-    assert world.apps.open_app(ALICE, other.id, "terminal", wish).label != label
+    options = AppOptions(port=int(label))
+    assert world.apps.open_app(ALICE, other.id, "terminal", options).label != label
     world.proxy.retry_revocations()
     world.clock.pass_(seconds=11)
-    assert world.apps.open_app(ALICE, other.id, "terminal", wish).label == label
+    assert world.apps.open_app(ALICE, other.id, "terminal", options).label == label
 
 
 def test_a_ticket_is_its_owners_and_its_apps(world: World, session: Session) -> None:
@@ -144,8 +144,8 @@ def test_a_ticket_is_its_owners_and_its_apps(world: World, session: Session) -> 
     with pytest.raises(Unauthorized):
         world.gate.enter(second.label, second.ticket)
     with pytest.raises(NotFound):
-        world.gate.gate(now.label, cookie)
-    assert world.doors.at_origin(now.label, hash_secret(cookie)).grant is None  # type: ignore[union-attr]
+        world.gate.status(now.label, [cookie])
+    assert world.doors.at_origin(now.label, [hash_secret(cookie)]).grant is None  # type: ignore[union-attr]
 
 
 def test_a_few_tickets_and_browsers(world: World, session: Session) -> None:
@@ -203,7 +203,7 @@ def test_nobody_opens_what_is_over(world: World, session: Session) -> None:
     """C1: a click that began before the end and comes to the store after it."""
     world.sessions.stop(ALICE, session.id)
     with pytest.raises(Conflict, match="over"):
-        world.apps._origins.place(session, world.apps.offered(session)[0], AppOptions(), None)
+        world.apps._origins.assign(session, world.apps.offered(session)[0], AppOptions(), None)
     assert world.apps.opened(session.id) == []
 
 

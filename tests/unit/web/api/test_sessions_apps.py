@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from portal.core.apps.access import AppOptions, public_key
-from portal.core.apps.origins import OriginChoice, OriginRequest, OriginUse, occupy
+from portal.core.apps.origins import OriginChoice, OriginRequest, OriginUse, claim_origin
 from portal.errors import Conflict, InvalidRequest
 from tests.fakes import World, make_world
 from tests.unit.services.session.test_sessions import ALICE, REQUEST
@@ -102,9 +102,9 @@ def test_an_app_on_such_a_port_moves_when_it_is_opened_again(tmp_path: Path) -> 
     world = make_world(make_settings(tmp_path, apps="ports", apps_ports=[10079, 10080]))
     session = world.launch(ALICE, REQUEST)
     board = OriginRequest(
-        OriginUse("alice", "python", "3.13", "board"), "web", keep=False, open=True
+        OriginUse("alice", "python", "3.13", "board"), "web", keep=False, may_be_public=True
     )
-    bad = occupy(None, "10080", board, world.clock(), "")
+    bad = claim_origin(None, "10080", board, world.clock(), "")
     world.doors.assign_origin(
         session.id, None, board, lambda _places: OriginChoice(bad), world.clock()
     )

@@ -10,6 +10,7 @@ import pytest
 from flask import Flask
 
 from tests.fakes import World, make_world
+from tests.transactions import transactions
 from tests.unit.web.conftest import PORTAL, Browser, Runner, make_settings
 
 Launched = Callable[..., Runner]
@@ -133,6 +134,61 @@ def test_ready_opens_the_route(world: World, inside: Browser, runner: Runner) ->
     assert len(world.routes.map) == 1
     world.routes.map.clear()  # HAProxy was restarted
     assert inside.get("/.slipway/status").json["step"] == "ready"  # type: ignore[index]
+    assert len(world.routes.map) == 1
+
+
+def test_a_lost_route_is_back_with_the_page_itself(
+    world: World, inside: Browser, link: str, runner: Runner
+) -> None:
+    runner.ready()
+    runner("apps/jupyterlab", {"state": "ready"})
+    routes = dict(world.routes.map)
+    for path in ("/lab", _split(link)[1]):
+        world.routes.map.clear()
+        inside.get(path, headers=HTML)
+        assert world.routes.map == routes, path
+
+
+def test_a_lost_route_is_restored_once_however_many_cookies_there_are(
+    world: World, app: Flask, inside: Browser, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner.ready()
+    runner("apps/jupyterlab", {"state": "ready"})
+    name, host = f"slipway_app_{_label(inside.base)}", urlsplit(inside.base).hostname or ""
+    cookie = inside.client.get_cookie(name, domain=host)
+    assert cookie is not None
+    added: list[str] = []
+    monkeypatch.setattr(world.routes, "add", lambda key, _target: added.append(key))
+    planted = "".join(f"{name}={number}; " for number in range(7))
+    client = app.test_client(use_cookies=False)
+    for number, expected in ((7, "ready"), (8, None)):
+        cookies = {"Cookie": f"{planted}{f'{name}=x; ' * (number - 7)}{name}={cookie.value}"}
+        with transactions(world) as begun:
+            answer = client.get("/.slipway/status", base_url=inside.base, headers=cookies)
+        assert "write" not in begun
+        assert (answer.json or {}).get("step") == expected
+    assert len(added) == 1
+
+
+def test_a_click_on_an_app_that_runs_takes_four_transactions(
+    world: World, app: Flask, alice: Browser, runner: Runner
+) -> None:
+    """From the form to the app's cookie, looking up the login included.
+
+    The login's last use is stored once a minute; that is not the click's.
+    """
+    place = f"/sessions/{runner.session.id}/apps/jupyterlab/open"
+    runner.ready()
+    world.clock.pass_(minutes=10)
+    alice.post(place)
+    runner("apps/jupyterlab", {"state": "ready"})
+    world.clock.pass_(seconds=50)
+    fields = {"csrf_token": alice.csrf()}
+    with transactions(world) as begun:
+        answer = alice.client.post(place, data=fields, base_url=alice.base)
+        origin, path = _split(answer.headers["Location"])
+        assert Browser(app, origin).get(path).status_code == 303
+    assert len(begun) <= 4, begun
     assert len(world.routes.map) == 1
 
 

@@ -1,0 +1,157 @@
+"""What a click on an app costs the database, and what one transaction keeps together."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from sqlmodel import Session as Database
+from sqlmodel import select
+
+from portal.adapters.db.tables import TicketRow
+from portal.core.admin.audit import AuditFilter
+from portal.core.apps.access import AppOptions, AppState
+from portal.core.session.session import Session, State
+from portal.errors import Conflict, NotFound
+from tests.fakes import World
+from tests.transactions import transactions
+from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
+
+
+@pytest.fixture
+def session(world: World) -> Session:
+    """Alice's, in which JupyterLab and an app that asks something run."""
+    session = ready(world, world.launch(ALICE, REQUEST))
+    for app in ("notebook", "any"):
+        world.apps.open_app(
+            ALICE, session.id, app, AppOptions(asked="serve" if app == "any" else None)
+        )
+    for server in ("jupyterlab", "any"):
+        world.reports.note_app(session, server, AppState.READY)
+    world.clock.pass_(minutes=10)
+    return session
+
+
+def tickets(world: World) -> int:
+    """How many tickets wait to be redeemed."""
+    with Database(world.engine) as db:
+        return len(db.exec(select(TicketRow)).all())
+
+
+def opened(world: World) -> int:
+    """How often the audit log says that an app was opened."""
+    events = world.services.administration.events
+    return len(events(ADMIN, AuditFilter(action="app.open"), 100, None)[0])
+
+
+@pytest.mark.parametrize("app", ["jupyterlab", "notebook"])
+def test_a_click_on_an_app_that_runs(world: World, session: Session, app: str) -> None:
+    world.apps.open_app(ALICE, session.id, app)
+    world.clock.pass_(minutes=10)
+    world.services.logins.expire()
+    before = opened(world)
+    with transactions(world) as begun:
+        link = world.apps.open_app(ALICE, session.id, app)
+        assert begun == ["write"]
+        entered = world.gate.enter(link.label, link.ticket)
+        assert begun == ["write", "write", "read"]
+    assert entered.cookie is not None
+    assert len(world.routes.map) == 1
+    # All that such a click has to leave behind is there.
+    assert opened(world) == before + 1
+    found = world.store.get(session.id)
+    assert found is not None
+    assert found.last_used == world.clock()
+
+
+def test_a_click_with_the_answer_that_it_runs_with(world: World, session: Session) -> None:
+    """The launcher's form always sends the answer along."""
+    with transactions(world) as begun:
+        world.apps.open_app(ALICE, session.id, "any", AppOptions(asked="serve"))
+    assert begun == ["write"]
+    assert world.runners.stopped == []
+
+
+def test_a_click_while_the_session_is_queued(world: World) -> None:
+    session = world.launch(ALICE, REQUEST)
+    world.apps.open_app(ALICE, session.id, "terminal")
+    with transactions(world) as begun:
+        assert world.apps.open_app(ALICE, session.id, "terminal").state is AppState.WANTED
+    assert begun == ["write"]
+
+
+def test_a_ticket_its_event_and_the_use_are_stored_together_or_not_at_all(
+    world: World, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(**_values: object) -> None:
+        raise SystemExit("killed")
+
+    world.clock.pass_(minutes=10)
+    world.services.logins.expire()
+    with monkeypatch.context() as patch:
+        patch.setattr("portal.adapters.db.grants.JournalRow", crash)
+        with pytest.raises(SystemExit):
+            world.apps.open_app(ALICE, session.id, "notebook")
+    found = world.store.get(session.id)
+    assert found is not None
+    assert found.last_used is not None
+    assert world.clock() - found.last_used >= timedelta(minutes=10)
+    assert tickets(world) == 0
+
+
+def test_no_ticket_for_others_and_none_after_the_end(world: World, session: Session) -> None:
+    before = tickets(world)
+    for person in (BOB, ADMIN):
+        with pytest.raises(NotFound):
+            world.apps.open_app(person, session.id, "notebook")
+    for unknown in ("", "0" * 32):
+        with pytest.raises(NotFound):
+            world.apps.open_app(ALICE, unknown, "notebook")
+    world.force(session.id, state=State.ENDING)
+    with pytest.raises(Conflict):
+        world.apps.open_app(ALICE, session.id, "notebook")
+    assert tickets(world) == before
+
+
+def test_an_app_that_was_closed_is_open_again_after_a_click(world: World, session: Session) -> None:
+    world.apps.close_app(ALICE, session.id, "any")
+    assert next(app for app in world.apps.opened(session.id) if app.app == "any").closed
+    world.apps.open_app(ALICE, session.id, "any")
+    assert not next(app for app in world.apps.opened(session.id) if app.app == "any").closed
+
+
+def test_the_gate_reads_once_and_writes_nothing(world: World, session: Session) -> None:
+    link = world.apps.open_app(ALICE, session.id, "notebook")
+    cookie = world.gate.enter(link.label, link.ticket).cookie or ""
+    world.routes.map.clear()
+    with transactions(world) as begun:
+        for cookies in ([cookie], [*"1234567", cookie], [cookie, *"1234567"]):
+            assert world.gate.status(link.label, cookies).inside
+        with pytest.raises(NotFound):
+            world.gate.status(link.label, [*"12345678"])
+    assert begun == ["read"] * 4
+    assert world.routes.map == {}
+
+
+def test_a_browser_that_has_entered_gets_its_lost_route_back_with_its_ticket(
+    world: World, session: Session
+) -> None:
+    link = world.apps.open_app(ALICE, session.id, "notebook")
+    cookie = world.gate.enter(link.label, link.ticket).cookie or ""
+    before = dict(world.routes.map)
+    world.routes.map.clear()
+    link = world.apps.open_app(ALICE, session.id, "notebook")
+    assert world.gate.enter(link.label, link.ticket, ["planted", cookie]).cookie is None
+    assert world.routes.map == before
+
+
+def test_a_route_is_not_restored_for_what_was_revoked_meanwhile(
+    world: World, session: Session
+) -> None:
+    """What the gate has read may be out of date when it asks for the route."""
+    link = world.apps.open_app(ALICE, session.id, "notebook")
+    cookie = world.gate.enter(link.label, link.ticket).cookie or ""
+    status = world.gate.status(link.label, [cookie])
+    world.apps.close_app(ALICE, session.id, "notebook")
+    world.gate.restore_route(status)
+    assert world.routes.map == {}
