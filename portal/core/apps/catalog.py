@@ -1,4 +1,4 @@
-"""What a web app is, and which image offers which: parsed from apps/ and images/."""
+"""Apps and images of a site as their files in apps/ and images/ describe them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _check_request(request: str) -> str:
 
 
 def split_request(request: str) -> tuple[str, str]:
-    """Method and path of "PUT /path"; "/path" alone is asked for by GET."""
+    """Method and path of "PUT /path"; of "/path" alone the method is GET."""
     method, _, path = request.rpartition(" ")
     return method or "GET", path
 
@@ -70,7 +70,7 @@ Program = Annotated[str, AfterValidator(_check_program)]
 
 
 class AppSpec(BaseModel):
-    """One web app, as apps/<name>/app.toml describes it; the timeout in seconds."""
+    """One app, as apps/<name>/app.toml describes it; the timeout in seconds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -82,34 +82,35 @@ class AppSpec(BaseModel):
     ready: WebPath = "/"
     timeout: Annotated[int, Field(ge=1, le=3600)] = 60
     shares: AppName | None = None
-    """The app whose server this one is another entry to (Notebook and JupyterLab)."""
+    """The app whose process serves this one, too (Notebook: JupyterLab's)."""
     kind: Literal["web", "ssh"] = "web"
-    """How people come to it: with a browser, or with an SSH client."""
+    """How people connect to it: with a browser, or with an SSH client."""
     listen: Literal["unix", "tcp"] = "unix"
-    """On the socket $SLIPWAY_SOCKET, or on 127.0.0.1:$PORT in a network namespace of its own."""
+    """Where it listens: on the socket $SLIPWAY_SOCKET, or on 127.0.0.1:$PORT in a network namespace
+    of its own."""
     detect: tuple[Program, ...] = ()
-    """Programs or absolute paths, one of which an image has that can run it; () is any image."""
+    """Programs or absolute paths, of which an image that can run it has one; (): any image can."""
     public: bool = False
-    """Whether its owner may open it to everybody."""
+    """Whether its owner may make it public."""
     keep_origin: bool = False
-    """Whether its owner finds it at the same origin in the next session of the same image, so that
-    the browser's cache and settings are still good; not for what may be opened to everybody."""
+    """Whether it has the same origin in its owner's next session of the same image, so that the
+    browser's cache and settings remain valid; not for apps that may be public."""
     asks: Annotated[str, Field(max_length=200)] = ""
-    """What its owner is asked for before it starts; the answer is in $SLIPWAY_ASKED."""
+    """The prompt for its owner before it starts; the answer is in $SLIPWAY_ASKED."""
     static_page: bool = False
-    """Whether its page at "/" is a file, the same for everybody and without secrets, so that it
-    may be compressed; other pages never are, as their length would tell of what is in them."""
+    """Whether its page at "/" is a file, the same for everybody and without secrets, so that it may
+    be compressed; other pages never are, since their length would reveal their content (BREACH)."""
     background: tuple[Request, ...] = ()
-    """What an open window asks for by itself, which is no use of it: "/path" for GET, else
-    "PUT /path"; paths are matched by their beginnings."""
+    """Requests that an open window makes by itself and that do not count as use: "/path" for GET,
+    else "PUT /path"; paths are prefixes."""
     noise: Annotated[int, Field(ge=0)] = 0
-    """Bytes a minute that an open window sends over its WebSockets though nobody touches it."""
+    """Bytes per minute that an open window sends over its WebSockets while nobody uses it."""
     busy: WebPath | Literal[""] = ""
-    """A path whose answer tells whether it works though nobody touches it; "" when none does."""
+    """A path whose response tells whether it computes while nobody uses it; "" if there is none."""
     busy_when: Annotated[str, AfterValidator(_check_expression)] = ""
-    """A regular expression that is found in that answer while it works."""
+    """A regular expression that matches in that response while it computes."""
     script: str = ""
-    """The shell text that starts it; empty when the app shares another's server."""
+    """The shell script that starts it; "" for an app that shares another's process."""
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -142,7 +143,7 @@ class AppSpec(BaseModel):
 
     @property
     def server(self) -> str:
-        """Name of the app whose process answers for this one."""
+        """Name of the app whose process serves this one."""
         return self.shares or self.name
 
 
@@ -160,18 +161,18 @@ class Image(BaseModel):
     environment: str
     version: str
     path: str
-    """The SIF file, as the compute nodes see it."""
+    """Path of the SIF file on the compute nodes."""
     title: str
     description: str = ""
     apps: tuple[AppName, ...] = ()
-    """The apps that administrators want offered, in this order; () is all that it can run."""
+    """The apps to offer, in this order; (): all that it can run."""
     default_app: AppName | None = None
     default: bool = False
-    """Whether a new launch form proposes this one."""
+    """Whether the launch form has it selected."""
 
 
 def problems_of(error: ValidationError) -> list[tuple[str, str]]:
-    """Which keys of a file are wrong, and why."""
+    """Which keys of a file are wrong, and why, in words for its author."""
     found = zip(field_errors(error), error.errors(include_url=False), strict=True)
     return [
         (detail.get("ctx", {}).get("field") or said.field, _in_words(said.message, detail["type"]))
@@ -186,7 +187,7 @@ def _in_words(message: str, kind: str) -> str:
 
 
 def misfits(apps: Mapping[str, AppSpec]) -> dict[str, tuple[str, str]]:
-    """The apps that do not fit together with the others: the key and the reason."""
+    """The apps that contradict others: by name, the key that is wrong and the reason."""
     found = {}
     titles: dict[str, str] = {}
     for name, spec in apps.items():
@@ -212,10 +213,10 @@ class Catalog(BaseModel):
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     """The apps that administrators' sessions found in an image, by environment and version."""
     problems: tuple[str, ...] = ()
-    """What is wrong with the site's descriptions, for administrators."""
+    """What is wrong with the site's files, for administrators."""
 
     def image(self, environment: str, version: str | None) -> Image | None:
-        """The named image; without a version the newest by name."""
+        """The image of this name; without a version the newest (highest version number)."""
         return next(
             (
                 image
@@ -227,12 +228,12 @@ class Catalog(BaseModel):
 
     @property
     def proposed(self) -> Image | None:
-        """What a new launch form proposes: the image marked as default, else the first."""
+        """The image that the launch form has selected: the default, else the first."""
         first = self.images[0] if self.images else None
         return next((image for image in self.images if image.default), first)
 
     def apps_of(self, environment: str, version: str, found: Collection[str] = ()) -> list[AppSpec]:
-        """The apps that an image offers; `found` are those that a session found in it."""
+        """The apps that an image offers; `found`: those that a session has found in it, if any."""
         image = self.image(environment, version)
         known = found or self.found.get((environment, version)) or self._presumed(image)
         offered = [name for name in self._wanted(image) if name in known]
@@ -243,7 +244,7 @@ class Catalog(BaseModel):
         return self.apps_of(session.environment, session.version, session.apps)
 
     def server_of(self, app: str) -> str:
-        """Name of the app whose process answers for this one."""
+        """Name of the app whose process serves this one; an unknown one serves itself."""
         spec = self.apps.get(app)
         return spec.server if spec else app
 
@@ -253,19 +254,19 @@ class Catalog(BaseModel):
         return spec.kind if spec else "web"
 
     def startable(self, environment: str, version: str) -> list[AppSpec]:
-        """The apps that sessions of an image shall look for, and those whose servers they share."""
+        """The apps that sessions of an image look for, and those whose processes they share."""
         wanted = self._wanted(self.image(environment, version))
         servers = [self.apps[name].server for name in wanted]
         return [self.apps[name] for name in dict.fromkeys([*wanted, *servers])]
 
     def _wanted(self, image: Image | None) -> list[str]:
-        """The apps that may be offered, in order: what few images have comes first."""
+        """The apps that may be offered, in order: first those that need a program in the image."""
         if image is not None and image.apps:
             return [name for name in image.apps if name in self.apps]
         return sorted(self.apps, key=lambda name: (not self.apps[name].detect, name))
 
     def _presumed(self, image: Image | None) -> set[str]:
-        """What an image can run as far as its description says; nobody has looked yet."""
+        """What an image can run according to its file, before any session has looked."""
         if image is None:
             return set()
         named = [name for name in (*image.apps, image.default_app) if name in self.apps]

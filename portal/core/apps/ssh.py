@@ -1,4 +1,4 @@
-"""SSH into a session: how its host key is read, and what people type to get in."""
+"""SSH into a session: its endpoint, the host key, and the commands for connecting."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from portal.core.session.session import Session
 KEY_FILE = "id_container"
 """Name of the private key, as a download and in the user's home on the cluster."""
 KEY_FOLDER = "key"
-"""Where it lies there, below the portal's folder."""
+"""Folder of the key there, below the portal's folder."""
 _PRIVATE = re.compile(
     r"-----BEGIN OPENSSH PRIVATE KEY-----\n[A-Za-z0-9+/=\n]+-----END OPENSSH PRIVATE KEY-----\n"
 )
 
 
 def find_private_key(text: str) -> str | None:
-    """The private key in what a command printed; None where there is none."""
+    """The private key (OpenSSH's format) in a command's output; None where there is none."""
     found = _PRIVATE.search(text.replace("\r\n", "\n"))
     return found[0] if found else None
 
 
 @dataclass(frozen=True)
 class HostKey:
-    """The public key by which a session's SSH server proves itself."""
+    """The public key by which clients verify a session's SSH server."""
 
     line: str
-    """Its kind and the key, as known_hosts has them."""
+    """Its type and the key in base64, as in known_hosts."""
     fingerprint: str
-    """As ssh shows it when it asks: SHA256:…"""
+    """As ssh shows it: SHA256:…"""
 
 
 def read_host_key(details: str) -> HostKey | None:
-    """The host key that the app told of; None where it told of none."""
+    """The host key in what the app reports (OpenApp.details); None where there is none."""
     words = details.split()
     if len(words) < 2 or words[0] != "ssh-ed25519":
         return None
@@ -51,13 +51,13 @@ def read_host_key(details: str) -> HostKey | None:
 
 
 def was_renewed(details: str) -> bool:
-    """Whether the app tells that its owner's key is a new one, which nobody has fetched yet."""
+    """Whether the app reports that its owner's key was generated anew and not downloaded yet."""
     return "renewed" in details.splitlines()[1:]
 
 
 @dataclass(frozen=True)
 class SshEndpoint:
-    """A session's SSH door: the app behind it, and how far it has come."""
+    """A session's SSH endpoint: the app that serves it, and how far that has come."""
 
     session: Session
     app: AppSpec
@@ -66,43 +66,43 @@ class SshEndpoint:
 
     @property
     def is_open(self) -> bool:
-        """Whether its owner wants it open."""
+        """Whether its owner has opened it, and not closed it since."""
         return self.opened is not None and not self.opened.closed
 
     @property
     def port(self) -> int | None:
-        """The port, once there is one."""
+        """The port; None while it is closed."""
         return int(self.opened.label) if self.opened is not None and self.is_open else None
 
     @property
     def key(self) -> HostKey | None:
-        """The host key, once the server has told of it."""
+        """The host key; None until the server has reported it."""
         return read_host_key(self.opened.details) if self.opened else None
 
     @property
     def renewed(self) -> bool:
-        """Whether the server takes a new key, which its owner had not fetched when it started."""
+        """Whether the key was generated anew, and not downloaded before the server started."""
         return self.is_open and self.opened is not None and was_renewed(self.opened.details)
 
     @property
     def name(self) -> str:
-        """What people may call the session in their SSH client."""
+        """A name for the session in SSH clients."""
         name = self.session.name
         return f"slipway-{name if name.isascii() else self.session.id[:12]}"
 
     @property
     def alias(self) -> str:
-        """The name under which clients keep the host key: never used again, as ports are."""
+        """HostKeyAlias, under which clients keep the host key; never reused, unlike a port."""
         return f"slipway-{self.session.id[:16]}"
 
     @property
     def known_host(self) -> str:
-        """The line of known_hosts; "" before the host key is known."""
+        """The line for known_hosts; "" before the host key is known."""
         return f"{self.alias} {self.key.line}" if self.key else ""
 
     @property
     def config(self) -> str:
-        """The block of ~/.ssh/config."""
+        """The block for ~/.ssh/config."""
         lines = {
             "HostName": self.host,
             "Port": self.port,
@@ -115,7 +115,7 @@ class SshEndpoint:
 
     @property
     def commands(self) -> dict[str, str]:
-        """What to type for a shell and for files, without any configuration."""
+        """Commands for a shell and for copying files, without any configuration."""
         key, alias = f"-i ~/.ssh/{KEY_FILE}", f"-o HostKeyAlias={self.alias}"
         address = f"{self.session.owner}@{self.host}"
         ssh = f"ssh -p {self.port} {key} {alias}"

@@ -40,7 +40,7 @@ def open_app(session_id: str, app: str) -> ResponseReturnValue:
         return _launcher(app_launcher(person(), session_id, app, values, error), error.status)
     if link.notice:
         # The ticket would expire while the notice is read: the page asks for another one.
-        return render_template("app_told.html", link=link, session_id=session_id, app=app)
+        return render_template("app_notice.html", link=link, session_id=session_id, app=app)
     return redirect(enter_url(link), 303)
 
 
