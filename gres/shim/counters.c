@@ -1,4 +1,4 @@
-/* SLIPWAY_COUNTERS as a file: opening it, knowing it again, locking bytes of it. */
+/* SLIPWAY_COUNTERS as a file: opening, identifying and locking bytes of it. */
 #define _GNU_SOURCE
 #include "counters.h"
 
@@ -12,7 +12,7 @@
 
 #define HIGH_DESCRIPTOR 200 /* programs expect theirs to be the low ones */
 
-/* fcntl() itself is a point of cancellation, and has had more than one symbol version. */
+/* fcntl() itself is a cancellation point, and has several symbol versions. */
 int file_lock(int descriptor, int command, short type, off_t byte, struct flock *found)
 {
     struct flock area = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
@@ -28,7 +28,7 @@ int file_lock(int descriptor, int command, short type, off_t byte, struct flock 
 off_t file_identify(int descriptor, struct file_id *id)
 {
     struct stat now;
-    if (descriptor < 0 || syscall(SYS_fstat, descriptor, &now)) /* fstat() has had several, too */
+    if (descriptor < 0 || syscall(SYS_fstat, descriptor, &now)) /* likewise for fstat() */
         return -1;
     *id = (struct file_id){now.st_dev, now.st_ino};
     return now.st_size;

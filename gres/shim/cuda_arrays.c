@@ -1,5 +1,5 @@
-/* Arrays and mipmapped arrays. How the driver lays them out is its own affair; what is charged is their
- * elements. Sparse ones, and those with their mapping put off, are given memory by cuda_vmm.c. */
+/* Arrays and mipmapped arrays. Their layout is internal to the driver, so the size of their elements is
+ * charged. Sparse ones, and those with deferred mapping, get memory through cuda_vmm.c. */
 #include "cuda_arrays.h"
 
 #include "cuda_charge.h"
@@ -24,7 +24,7 @@ static unsigned int channel_bits(int format)
     }
 }
 
-/* Bits of one whole element, where the format says it alone; 0 where it is channels that count. */
+/* Bits of one element, where the format alone determines it; 0 where it depends on the channels. */
 static unsigned int packed_bits(int format)
 {
     static const unsigned char normalised[] = {8, 16, 32, 16, 32, 64};
@@ -67,7 +67,7 @@ static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned int 
     uint64_t sum = 0;
     if (!wanted || wanted->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))
         return 0;
-    if (levels > 32) /* the driver makes no more than halving gives */
+    if (levels > 32) /* more than repeated halving can give */
         levels = 32;
     for (unsigned int level = 0; level < levels; level++)
         if (__builtin_add_overflow(sum, level_bytes(wanted, level), &sum))

@@ -1,4 +1,4 @@
-/* Allocations in the order of a stream, from pools. */
+/* Stream-ordered allocations from pools. */
 #include "cuda_async.h"
 
 #include "cuda_device.h"
@@ -23,7 +23,7 @@ struct request {
     CUstream plain; /* the stream as functions without _ptsz name it */
 };
 
-/* What the pool has to grow by, if its unused part is of one piece. */
+/* By how much the pool has to grow, if its unused part is contiguous. */
 static uint64_t growth(const struct pool *pool, uint64_t bytes)
 {
     uint64_t used = pool_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
@@ -46,7 +46,7 @@ static CUresult make_room(struct pool *pool, uint64_t bytes)
     return CUDA_SUCCESS;
 }
 
-/* The pool has grown by more than was asked for, and the slice has no room for that. */
+/* The pool has grown by more than requested, and the slice has no room for that. */
 static CUresult give_up(struct pool *pool, const struct request *request)
 {
     real_cuMemFreeAsync(*request->address, request->plain);
@@ -80,7 +80,7 @@ static CUresult take(struct pool *pool, const struct request *request)
     return CUDA_SUCCESS;
 }
 
-/* What is captured into a graph is taken when the graph is launched. */
+/* An allocation that is captured into a graph takes place when the graph is launched. */
 static int is_capturing(CUstream stream)
 {
     int status;
@@ -91,7 +91,7 @@ static CUresult pool_of_stream(CUstream stream, CUmemoryPool *pool)
 {
     CUdevice ordinal;
     CUresult answer = stream_device(stream, &ordinal);
-    if (answer) /* some streams do not say; the driver asks the current context then */
+    if (answer) /* not known for some streams; the driver uses the current context then */
         answer = stream_device(NULL, &ordinal);
     return answer ? answer : real_cuDeviceGetMemPool(pool, ordinal);
 }
@@ -114,7 +114,7 @@ static CUresult allocate(struct request request)
     return answer;
 }
 
-static CUstream plain_of(CUstream stream) /* of a function with _ptsz */
+static CUstream plain_of(CUstream stream) /* for functions with _ptsz */
 {
     return stream ? stream : CU_STREAM_PER_THREAD;
 }

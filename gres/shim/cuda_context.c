@@ -1,5 +1,5 @@
-/* The ends of contexts, with which their memory ends, and waiting for the GPU, after which pools have
- * let go of what was freed. */
+/* The ends of contexts, with which their memory is freed, and synchronisation with the GPU, after which
+ * pools have released what was freed. */
 #include "cuda_context.h"
 
 #include "cuda_allocations.h"
@@ -44,7 +44,7 @@ static int primary_active(CUdevice ordinal)
     return !real_cuDevicePrimaryCtxGetState(ordinal, &flags, &active) && active;
 }
 
-/* The primary context's handle can only be had by retaining it; `release` gives that back. */
+/* Only retaining the primary context gives its handle; `release` undoes that. */
 static CUcontext primary(CUdevice ordinal, CUresult (*release)(CUdevice))
 {
     CUcontext context = NULL;

@@ -14,7 +14,7 @@ NEEDS(cuCtxPushCurrent_v2, CUcontext);
 NEEDS(cuCtxPopCurrent_v2, CUcontext *);
 NEEDS(cuStreamGetCtx, CUstream, CUcontext *);
 NEEDS(cuDeviceGetUuid, CUuuid *, CUdevice);
-NEEDS(cuDeviceGetUuid_v2, CUuuid *, CUdevice); /* of a MIG device its own */
+NEEDS(cuDeviceGetUuid_v2, CUuuid *, CUdevice); /* for a MIG device its own */
 
 const struct hook device_hooks[] = {
     NEEDED(cuCtxGetDevice),
@@ -44,7 +44,7 @@ static int find(const CUuuid *uuid, const char *prefix)
 
 int device_of(CUdevice ordinal)
 {
-    static int known[MOST]; /* index + 1; 0 is not asked yet. Ordinals keep their GPU. */
+    static int known[MOST]; /* index + 1; 0: not queried yet. Ordinals never change their GPU. */
     if (ordinal < 0 || ordinal >= MOST)
         return DEVICE_FOREIGN;
     int found = __atomic_load_n(&known[ordinal], __ATOMIC_RELAXED);
@@ -89,7 +89,7 @@ CUresult context_device(CUcontext context, CUdevice *ordinal)
     return answer;
 }
 
-/* A stream may be another context's than the calling thread's. */
+/* A stream may belong to another context than the current one. */
 CUresult stream_device(CUstream stream, CUdevice *ordinal)
 {
     CUcontext context;

@@ -1,5 +1,5 @@
-/* How much memory a graph allocates. Its nodes are looked up when it is made executable, so that it is the
- * same however they came into it: by hand, by capture, by a graph within. */
+/* How much memory a graph allocates. Its nodes are inspected when it is instantiated, however they were
+ * added: explicitly, by capture, or as a child graph. */
 #include "cuda_graph_memory.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void inspect_node(struct ranges *ranges, CUgraphNode node)
 {
     int type;
     CUgraph child;
-    union { /* a newer driver may know more of it */
+    union { /* a newer driver may write more */
         CUDA_MEM_ALLOC_NODE_PARAMS known;
         unsigned char room[512];
     } params;
@@ -93,7 +93,7 @@ static struct graph_memory *entry_of(struct graph_memory **list, CUdevice ordina
     return *list = entry;
 }
 
-/* Nodes that are never in use together are given the same addresses: those count once. */
+/* Nodes that are never in use at the same time share addresses, which count once. */
 static int add_up(struct ranges *ranges, struct graph_memory **list)
 {
     uint64_t end = 0;

@@ -12,7 +12,7 @@
 #define MOST 64 /* GPUs of one machine */
 
 static struct {
-    int known; /* a graph with memory there has been seen */
+    int known; /* a graph with memory on it has been seen */
     int device;
     uint64_t charged;
 } reserved[MOST];
@@ -165,7 +165,7 @@ WRAP(cuGraphUpload_ptsz, CUgraphExec executable, CUstream stream)
 
 /* --- executable graphs --- */
 
-/* The driver's answer to making `*executable`; `memory` is the record's from here on. */
+/* The driver's answer to instantiating `*executable`; takes ownership of `memory`. */
 static CUresult made(CUresult answer, CUgraphExec *executable, struct graph_memory *memory)
 {
     if (answer)

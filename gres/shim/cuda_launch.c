@@ -1,5 +1,5 @@
-/* All ways to make a GPU compute, each behind the limiter. Launches into a stream that is being captured
- * are let through: they run when their graph is launched. */
+/* All ways to launch work on a GPU, each gated by the limiter. Launches into a stream that is being
+ * captured pass: they run when their graph is launched. */
 #include "cuda_launch.h"
 
 #include "cuda_graphs.h"
@@ -21,7 +21,7 @@ typedef struct {
     void **kernelParams;
 } CUDA_LAUNCH_PARAMS;
 
-/* The same function takes another time for another number of blocks. */
+/* The duration of a function depends on its number of blocks. */
 static uintptr_t work_of(const void *function, unsigned x, unsigned y, unsigned z)
 {
     return (uintptr_t)function ^ ((uintptr_t)x << 40) ^ ((uintptr_t)y << 28) ^ ((uintptr_t)z << 16);
@@ -35,7 +35,7 @@ static uintptr_t work_of(const void *function, unsigned x, unsigned y, unsigned 
     launch_end(&launch, result);                                                                    \
     return result
 
-/* Each launch is there twice: for programs with one default stream, and (_ptsz) with one per thread. */
+/* Each launch exists twice: for programs with one default stream, and (_ptsz) with one per thread. */
 #define KERNEL_PARAMETERS                                                                           \
     CUfunction f, unsigned x, unsigned y, unsigned z, unsigned block_x, unsigned block_y,           \
         unsigned block_z, unsigned shared, CUstream stream, void **parameters
@@ -69,8 +69,8 @@ WRAP_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, STREAM_PER_THREAD)
 WRAP_EX(cuLaunchKernelEx, STREAM_LEGACY)
 WRAP_EX(cuLaunchKernelEx_ptsz, STREAM_PER_THREAD)
 
-/* A graph takes the memory that its nodes allocate when it is launched; others wait for that, so it is
- * not looked for before the launch may go. */
+/* The memory of a graph's nodes is reserved only once the limiter permits the launch, since others
+ * wait for the guard meanwhile. */
 #define WRAP_GRAPH(name, null_stream)                                                               \
     static CUresult with_memory_##name(CUgraphExec graph, CUstream stream);                         \
     WRAP(name, CUgraphExec graph, CUstream stream)                                                  \
@@ -89,7 +89,7 @@ WRAP_EX(cuLaunchKernelEx_ptsz, STREAM_PER_THREAD)
 WRAP_GRAPH(cuGraphLaunch, STREAM_LEGACY)
 WRAP_GRAPH(cuGraphLaunch_ptsz, STREAM_PER_THREAD)
 
-/* One launch on several GPUs. Who has a share has it of one GPU, so its stream stands for all. */
+/* One launch on several GPUs. A share is always of one GPU, so the first stream stands for all. */
 WRAP(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *list, unsigned count, unsigned flags)
 {
     if (!list || !count)

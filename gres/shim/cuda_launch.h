@@ -1,4 +1,4 @@
-/* All ways to make a GPU compute. */
+/* All ways to launch work on a GPU. */
 #ifndef SLIPWAY_CUDA_LAUNCH_H
 #define SLIPWAY_CUDA_LAUNCH_H
 

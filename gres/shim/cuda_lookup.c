@@ -1,5 +1,5 @@
-/* However a program finds a function of libcuda, it finds the shim's: by linking or dlsym() because it
- * is exported here, and through cuGetProcAddress by the address that the driver itself answers. */
+/* Every way to look up a function of libcuda finds the shim's: linking and dlsym() because it is exported
+ * here, cuGetProcAddress by replacing the address that the driver itself returns. */
 #include "cuda_arrays.h"
 #include "cuda_async.h"
 #include "cuda_context.h"
@@ -22,7 +22,7 @@ static const struct hook *const tables[] = {
     graph_hooks,  graph_memory_hooks, device_hooks, context_hooks, report_hooks, launch_hooks,
 };
 
-/* Which version of a function a name, a number and flags stand for, the driver has decided already. */
+/* By address: the driver has already resolved name, version and flags. */
 static void *ours(void *found)
 {
     for (size_t table = 0; table < sizeof tables / sizeof *tables; table++)
@@ -32,7 +32,7 @@ static void *ours(void *found)
     return NULL;
 }
 
-/* Whether some version of the function is wrapped: "cuMemAlloc" as "cuMemAlloc_v2" is. */
+/* Whether some version of the function is wrapped: true for "cuMemAlloc", as "cuMemAlloc_v2" is. */
 static int is_wrapped(const char *name)
 {
     size_t length = strlen(name);
@@ -54,7 +54,7 @@ static void say(const char *name)
         return;
 }
 
-/* A version that is not known here would go round the slice. */
+/* A version that is unknown here would bypass the slice. */
 static CUresult replace(const char *name, void **found)
 {
     if (!found || !*found)

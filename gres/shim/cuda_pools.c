@@ -1,5 +1,5 @@
-/* Pools of memory. A pool takes memory in pieces of its own size and keeps it after it was freed, so
- * what is charged is what the driver says that the pool has reserved. */
+/* Pools of memory. A pool grows in pieces of its own size and keeps memory after it was freed, so what the
+ * driver reports as reserved is charged. */
 #include "cuda_pools.h"
 
 #include "cuda_device.h"
@@ -34,7 +34,7 @@ static struct pool *pool_add(CUmemoryPool handle, int device)
     return pools = pool;
 }
 
-/* The driver has made one default pool for each GPU, which no call of ours has seen. */
+/* The driver's default pools, one for each GPU, were created by no wrapped call. */
 static int device_of_unknown(CUmemoryPool handle)
 {
     int count = 0;
@@ -186,7 +186,7 @@ EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
     return answer;
 }
 
-/* Only what is in use stays charged: each allocation gives back its own part from now on. */
+/* Only what is in use stays charged; each allocation releases its own part from now on. */
 static void end(struct pool *pool, uint64_t used)
 {
     if (!pool)

@@ -1,4 +1,4 @@
-/* What the GPU seems to have: the slice, and what of it no process of the session has taken. */
+/* The GPU's memory as reported to programs: the slice, and what of it is free. */
 #include "cuda_report.h"
 
 #include "cuda_device.h"
@@ -12,7 +12,7 @@ static uint64_t less(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-/* A whole GPU, and one that is not the job's, is shown as the driver shows it. */
+/* 0 for a whole GPU and for one that is not the job's, which are reported as the driver does. */
 static uint64_t slice_memory(int device)
 {
     return device < 0 ? 0 : slice()->device[device].memory;

@@ -1,4 +1,4 @@
-/* What the GPU seems to have. */
+/* The GPU's memory as reported to programs. */
 #ifndef SLIPWAY_CUDA_REPORT_H
 #define SLIPWAY_CUDA_REPORT_H
 

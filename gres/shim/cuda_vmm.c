@@ -1,5 +1,5 @@
-/* Physical memory without an address, and its mappings. It is the GPU's as long as there is a handle or
- * a mapping of it, so that is how long it is charged. */
+/* Physical memory and its mappings (virtual memory management). It stays allocated, and charged, as long as
+ * there is a handle or a mapping of it. */
 #include "cuda_vmm.h"
 
 #include "cuda_allocations.h"
@@ -36,7 +36,7 @@ static void drop_if_gone(struct physical *physical)
     free(physical);
 }
 
-/* One more holder of a handle; the driver may answer the same one again for the same memory. */
+/* One more reference to a handle; the driver may return the same one again for the same memory. */
 static void handle_add(CUmemHandle handle, struct physical *physical)
 {
     struct allocation entry;
@@ -114,7 +114,7 @@ WRAP(cuMemMap, CUdeviceptr address, size_t bytes, size_t offset, CUmemHandle han
     guard_enter();
     CUresult answer = real_cuMemMap(address, bytes, offset, handle, flags);
     if (!answer) {
-        /* Also of memory that is not charged, so that cuMemUnmap knows where the next one begins. */
+        /* Also for memory that is not charged, so that cuMemUnmap finds the next mapping. */
         struct physical *physical = physical_of(handle);
         if (physical)
             physical->mappings++;
@@ -164,7 +164,7 @@ static void tile_end(struct tile **place)
     free(tile);
 }
 
-/* A part that is not mapped as it was unmapped stays charged until its array ends: rather too long. */
+/* A tile that is unmapped in other pieces than it was mapped stays charged until its array is destroyed. */
 static void tiles_change(const CUarrayMapInfo *info)
 {
     struct tile **place = &tiles;

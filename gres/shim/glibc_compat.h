@@ -1,9 +1,9 @@
-/* The shim is loaded by the programs of any image, so it may ask for nothing that glibc 2.17 (2012)
- * lacks, although it is built with a newer one. Newer releases gave some functions new versions
- * without changing what they do; here the linker is told to take the old ones. Included by every
- * file of the shim (-include in the Makefile); check_glibc.sh fails the build if one was forgotten.
+/* The shim is loaded by programs of any image, so it must not need symbols newer than glibc 2.17 (2012),
+ * although it is built with a newer one. Newer releases gave some functions new symbol versions without
+ * changing their behaviour; this tells the linker to use the old ones. Included by every file of the
+ * shim (-include in the Makefile); check_glibc.sh fails the build if one was forgotten.
  *
- * On AArch64 everything starts at 2.17, which is also what old containers of that architecture have.
+ * On AArch64 all symbols start at 2.17, which old containers of that architecture have as well.
  */
 #ifndef SLIPWAY_GLIBC_COMPAT_H
 #define SLIPWAY_GLIBC_COMPAT_H
@@ -22,12 +22,12 @@
 #error "The shim is for x86-64 and AArch64"
 #endif
 
-/* A name that a file does not use leaves nothing behind in it. */
+/* Names that a file does not use have no effect. */
 #define SLIPWAY_TAKE(used, old, version) __asm__(".symver " #used "," #old "@" version)
 #define SLIPWAY_TAKE_OLD(used, old) SLIPWAY_TAKE(used, old, SLIPWAY_OLD)
 
-/* 2.34 moved libdl and libpthread into libc. Old images have them where the real driver's own
- * dependencies load them from, and a symbol is looked for in all libraries of a program. */
+/* 2.34 moved libdl and libpthread into libc. In old images the real driver's own dependencies load them,
+ * and symbols are searched in all libraries of a program. */
 SLIPWAY_TAKE_OLD(dlopen, dlopen);
 SLIPWAY_TAKE_OLD(dlsym, dlsym);
 SLIPWAY_TAKE_OLD(dlclose, dlclose);
@@ -48,10 +48,10 @@ SLIPWAY_TAKE_OLD(pthread_rwlock_rdlock, pthread_rwlock_rdlock);
 SLIPWAY_TAKE_OLD(pthread_rwlock_wrlock, pthread_rwlock_wrlock);
 SLIPWAY_TAKE_OLD(pthread_rwlock_unlock, pthread_rwlock_unlock);
 
-/* 2.28: fcntl for files beyond 2 GB, which these architectures always had. */
+/* 2.28: fcntl64, which on these architectures equals fcntl. */
 SLIPWAY_TAKE_OLD(fcntl64, fcntl);
 
-/* 2.38: numbers as C23 reads them, with 0b for binary ones. */
+/* 2.38: C23 numbers, with 0b for binary. */
 SLIPWAY_TAKE_OLD(__isoc23_strtol, strtol);
 SLIPWAY_TAKE_OLD(__isoc23_strtoll, strtoll);
 SLIPWAY_TAKE_OLD(__isoc23_strtoul, strtoul);
@@ -59,7 +59,7 @@ SLIPWAY_TAKE_OLD(__isoc23_strtoull, strtoull);
 SLIPWAY_TAKE(__isoc23_sscanf, __isoc99_sscanf, SLIPWAY_C99);
 SLIPWAY_TAKE(__isoc23_fscanf, __isoc99_fscanf, SLIPWAY_C99);
 
-/* 2.33: stat and its family became functions. The older ones behind them take the layout's version. */
+/* 2.33: stat and its family became functions, replacing those that take the layout's version. */
 #include <sys/stat.h>
 
 #if defined(__x86_64__)

@@ -1,15 +1,15 @@
 /* Bytes held by all processes of the session: a table of slots in SLIPWAY_COUNTERS, one for each
  * process.
  *
- * What is used is the sum over the slots, and it is added up and changed under a kernel lock of one byte
- * of the file. A process that is killed at any line has changed its own slot or has not; either way the
- * lock falls open and the slot is swept, so nothing has to be repaired.
+ * The use is the sum over the slots, read and changed under a kernel lock of one byte of the file. A
+ * process that is killed at any line has changed its own slot or has not; either way the kernel releases
+ * the lock and the slot is swept, so nothing has to be repaired.
  *
- * A slot lives as long as its byte of the file is locked. These are locks of an open file (OFD), held
- * by a mapping of it that a child does not inherit: a descriptor could be closed by the program
- * (daemons close all they find), and a child that lives on would keep a dead parent's slot. They know
- * nothing of PIDs and so work across PID namespaces. Two libraries (libcuda's shim and libnvidia-ml's)
- * may each carry this file in one process; the second only reads.
+ * A slot is valid as long as its byte of the file is locked. These are open file description (OFD) locks,
+ * held by a mapping that a child does not inherit: the program could close a descriptor (daemons close
+ * all of them), and a surviving child would keep a dead parent's slot. They do not depend on PIDs and so
+ * work across PID namespaces. Two libraries (libcuda's shim and libnvidia-ml's) may each contain this
+ * file in one process; the second only reads.
  */
 #define _GNU_SOURCE
 #include "ledger.h"
@@ -26,7 +26,7 @@
 
 #define SLOTS 4096
 #define SLOTS_OFFSET (64 << 10)
-#define LOCK_OF_ALL SLIPWAY_COUNTERS_SIZE /* bytes behind the file's end can be locked, too */
+#define LOCK_OF_ALL SLIPWAY_COUNTERS_SIZE /* bytes beyond the file's end can be locked, too */
 #define LOCK_OF_SLOT(index) (SLIPWAY_COUNTERS_SIZE + 1 + (index))
 #define PAGE 4096
 
@@ -39,7 +39,7 @@ struct slot {
 
 struct counters {
     uint32_t slots_ever; /* no slot at or beyond this one has ever been taken */
-    uint8_t others[SLOTS_OFFSET - sizeof(uint32_t)]; /* the limiter's part lies in here */
+    uint8_t others[SLOTS_OFFSET - sizeof(uint32_t)]; /* contains the limiter's part */
     struct slot slot[SLOTS];
 };
 _Static_assert(sizeof(struct counters) <= SLIPWAY_COUNTERS_SIZE, "the slots fit");
@@ -50,7 +50,7 @@ static int file = -1;             /* for LOCK_OF_ALL */
 static struct file_id file_id;
 static void *anchor; /* the mapping that holds the lock of our slot */
 static struct slot *own;
-static pid_t owner; /* whose all of this is: a child made without fork()'s handlers starts anew */
+static pid_t owner; /* of all this: a child created without fork()'s handlers starts anew */
 
 static void say_why_not(void)
 {
@@ -62,8 +62,8 @@ static void say_why_not(void)
         return;
 }
 
-/* The mapping has an opening of its own: it outlives descriptors, and so would LOCK_OF_ALL with it when
- * another thread of the program closes ours while we hold that. */
+/* The mapping has an open file description of its own: it outlives descriptors, and would keep LOCK_OF_ALL
+ * when another thread of the program closes ours while we hold the lock. */
 static void *map_counters(void)
 {
     int descriptor = open_counters();
@@ -85,7 +85,7 @@ static int attach(void)
     return counters ? 0 : -1;
 }
 
-/* A child holds nothing of what its parent holds: it starts as one that has never attached. */
+/* A child holds nothing of its parent's: it starts unattached. */
 static void forget(void)
 {
     if (is_file(file, &file_id))
@@ -96,7 +96,7 @@ static void forget(void)
     own = NULL;
 }
 
-/* At first, or because the program closed our descriptor; its number may be another file's by now. */
+/* The first time, or after the program closed our descriptor, whose number may be another file's by now. */
 static int reopen(void)
 {
     file = open_counters();
@@ -150,12 +150,12 @@ static int alive(uint32_t index)
 {
     struct flock found;
     if (file_lock(file, F_OFD_GETLK, F_WRLCK, LOCK_OF_SLOT(index), &found))
-        return 1; /* not known: rather count it */
+        return 1; /* unknown: count it, to be safe */
     return found.l_type != F_UNLCK;
 }
 
-/* On an overlay a mapping holds the file below it, and the lock is gone with the descriptor: what such a
- * slot counts would be swept by the next process that asks, so it may count nothing. */
+/* On an overlay the mapping refers to the lower file, and the lock is gone with the descriptor: the next
+ * process would sweep such a slot, so it must not be used. */
 static void give_up_unlocked(void)
 {
     if (alive((uint32_t)(own - counters->slot)))
@@ -166,7 +166,7 @@ static void give_up_unlocked(void)
     say_why_not();
 }
 
-/* The lock comes first, then the slot: until both are done nobody has counted anything in it. */
+/* First the lock, then the slot: nothing is counted in it before both are done. */
 static int claim(void)
 {
     if (own)
@@ -237,12 +237,12 @@ int ledger_reserve(int device, uint64_t bytes)
     int answer = -1;
     if (!is_device(device))
         return -1;
-    if (!bytes) /* a pool that need not grow; the most frequent case, so it is spared the lock */
+    if (!bytes) /* a pool that need not grow: the most frequent case, without the lock */
         return 0;
     if (enter())
         return -1;
     if (!fits(device, bytes))
-        sweep(); /* only now: it asks the kernel once for each process */
+        sweep(); /* only now, since it takes a system call for each process */
     if (fits(device, bytes) && !claim()) {
         own->bytes[device] += bytes;
         answer = 0;
@@ -264,7 +264,7 @@ void ledger_release(int device, uint64_t bytes)
 {
     if (!bytes || !is_device(device) || enter())
         return;
-    if (own) /* a child that frees what it inherited has nothing to give back */
+    if (own) /* a child that frees what it inherited has nothing to release */
         own->bytes[device] -= bytes < own->bytes[device] ? bytes : own->bytes[device];
     leave();
 }

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define METERS 16
-#define POLL_INTERVAL INT64_C(20000)       /* ns between questions to the driver about what has ended */
+#define POLL_INTERVAL INT64_C(20000)       /* ns between queries to the driver of what has ended */
 #define PATIENCE INT64_C(1000000000)       /* ns that a launch waits for those before it */
 #define SHORT_SLEEP INT64_C(50000)         /* ns */
 #define LONG_SLEEP INT64_C(10000000)       /* ns: others of the session may use its share meanwhile */
@@ -102,8 +102,8 @@ static void prepare(void)
         attach();
 }
 
-/* Most sessions have whole GPUs or another way of sharing them: for those this is all there is. Never
- * called with the lock held, as preparing takes the dynamic linker's. */
+/* False for sessions with whole GPUs or another way of sharing, which most have. Never called with the lock
+ * held, since prepare() takes the dynamic linker's. */
 static int is_needed(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -113,7 +113,7 @@ static int is_needed(void)
 
 static struct meter *open_meter(void *context)
 {
-    static int next; /* when there are too many contexts, the oldest's begins anew */
+    static int next; /* with too many contexts, the oldest one's is reused */
     struct meter *meter = 0;
     int device = current_device(), cuda_device = -1;
     if (!is_limited(device))
@@ -213,7 +213,7 @@ void launch_begin(struct launch *launch, void *stream, uintptr_t work)
     pthread_mutex_unlock(&lock);
 }
 
-/* What cannot be measured on the GPU, such as a stream of another context, is waited for. */
+/* Waits for what cannot be measured by events, such as a stream of another context. */
 static void measure_by_clock(const struct launch *launch)
 {
     meter_wait(launch->stream);

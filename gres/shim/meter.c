@@ -78,13 +78,13 @@ static struct kind *kind_of(uintptr_t work)
     while (kind < first + PLACES && kind->work && kind->work != work)
         kind++;
     if (kind == first + PLACES)
-        kind = first + work / 64 % PLACES; /* a program of very many kinds: an old one is forgotten */
+        kind = first + work / 64 % PLACES; /* the set is full: an old kind is replaced */
     if (kind->work != work)
         *kind = (struct kind){.work = work, .took = -1};
     return kind;
 }
 
-/* By chance, so that no rhythm of a program hides its long kernels among short ones. */
+/* Random, so that no regular pattern of a program hides its long kernels among short ones. */
 static uint32_t next_stride(void)
 {
     static uint32_t state = 2463534242u;
@@ -94,7 +94,7 @@ static uint32_t next_stride(void)
     return state % (2 * METER_STRIDE - 1);
 }
 
-/* Of kernels that may overlap none is left out: that each took 10 us would say little about all. */
+/* Kernels that may overlap are all measured: their total cannot be inferred from a sample. */
 static int is_due(struct kind *kind, int same_stream)
 {
     if (same_stream && kind->took >= 0 && kind->took < METER_SHORT && kind->skipped < kind->stride)

@@ -1,14 +1,14 @@
-/* Measures what launches take, in one context of the driver. Not safe in threads: limiter.c locks. */
+/* Measures launches in one context of the driver. Not thread-safe: limiter.c locks. */
 #ifndef SLIPWAY_METER_H
 #define SLIPWAY_METER_H
 
 #include <stdint.h>
 
-#define METER_OPEN 64                   /* measurements on their way */
-#define METER_UNKNOWN 8                 /* of these, of work that was never measured before */
-#define METER_WINDOW INT64_C(50000000)  /* ns: so much GPU time may be on its way, or for so long */
-#define METER_SHORT INT64_C(50000)      /* ns: kernels below are measured now and then */
-#define METER_STRIDE 16                 /* once in so many launches of a kind, on average */
+#define METER_OPEN 64                   /* most measurements in flight */
+#define METER_UNKNOWN 8                 /* most of these for work that was never measured */
+#define METER_WINDOW INT64_C(50000000)  /* ns: most GPU time in flight, and for how long */
+#define METER_SHORT INT64_C(50000)      /* ns: shorter kernels are sampled */
+#define METER_STRIDE 16                 /* launches of a kind per sample, on average */
 
 enum { METER_SKIPPED = -1, METER_FAILED = -2 }; /* instead of a measurement's number */
 
@@ -37,8 +37,8 @@ struct meter {
     struct bracket bracket[METER_OPEN];
 };
 
-/* Is work that is launched into the stream now only recorded into a graph? Also when it cannot be said,
- * as the launch will be refused then. */
+/* Whether the stream is being captured into a graph. Also true where that is unknown, as the launch will
+ * fail then. */
 int meter_capturing(void *stream);
 
 /* Begins to measure what is launched next: the measurement's number, or why there is none. */
@@ -52,9 +52,9 @@ struct use {
     int64_t since; /* it was launched at this time or later */
 };
 struct use meter_poll(struct meter *meter, int64_t now);
-/* Is so much on its way that the next launch should wait? */
+/* Whether so much work is in flight that the next launch should wait. */
 int meter_crowded(const struct meter *meter, int64_t now);
-/* Some work does not end, perhaps because it waits for the next launch: no longer wait for it. */
+/* No longer wait for work in flight, which may itself be waiting for the next launch. */
 void meter_give_up(struct meter *meter);
 
 /* Waits for a stream that cannot be measured. */

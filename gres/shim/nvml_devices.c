@@ -10,7 +10,7 @@
 
 NEEDS(nvmlDeviceGetUUID, nvmlDevice_t device, char *text, unsigned int length);
 
-/* MIG devices are behind the handle of their GPU, so with them every GPU must be found. */
+/* MIG devices are reached through the handle of their GPU, so with them every GPU is listed. */
 static int has_mig(void)
 {
     for (int index = 0; index < slice()->count; index++)
@@ -39,8 +39,8 @@ int nvml_slice_index(nvmlDevice_t device)
 NEEDS(nvmlDeviceGetCount_v2, unsigned int *count);
 NEEDS(nvmlDeviceGetHandleByIndex_v2, unsigned int index, nvmlDevice_t *device);
 
-/* The session's GPU of this number; how many there are when `wanted` is beyond them. The device cgroup
- * has hidden all others already where it can; this holds where it does not. */
+/* The session's GPU of this number; counts all of them when `wanted` exceeds that. Usually the device cgroup
+ * has hidden the others already. */
 static nvmlReturn_t find_ours(unsigned int wanted, nvmlDevice_t *found, unsigned int *count)
 {
     unsigned int all;
@@ -109,7 +109,7 @@ WRAP(nvmlDeviceGetHandleByUUID, const char *uuid, nvmlDevice_t *device)
     return only_ours(real_nvmlDeviceGetHandleByUUID(uuid, device), device);
 }
 
-/* A newer form: the UUID as text or as bytes, which only the driver needs to understand. */
+/* A newer form, with the UUID as text or bytes, which only the driver needs to parse. */
 WRAP(nvmlDeviceGetHandleByUUIDV, const void *uuid, nvmlDevice_t *device)
 {
     return only_ours(real_nvmlDeviceGetHandleByUUIDV(uuid, device), device);

@@ -29,7 +29,7 @@ WRAP(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *memory)
     return answer;
 }
 
-/* What the driver keeps for itself is no part of a slice. */
+/* The driver's own reservation is no part of a slice. */
 WRAP(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memory)
 {
     nvmlReturn_t answer = real_nvmlDeviceGetMemoryInfo_v2(device, memory);

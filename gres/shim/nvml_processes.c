@@ -1,4 +1,4 @@
-/* Who uses a GPU: of a session's part only its own processes. */
+/* Processes that use a GPU: where the session has a part of it, only its own. */
 #include "nvml_processes.h"
 
 #include "ledger.h"
@@ -37,7 +37,7 @@ int nvml_is_own(int slice_index, unsigned int pid)
     return 0;
 }
 
-/* What the driver says that a process has; 0 where it does not know it. */
+/* Memory of a process as the driver reports it; 0 where unknown. */
 static nvmlBytes by_driver(const nvmlProcessInfo_v2_t *infos, int count, pid_t pid)
 {
     for (int index = 0; index < count; index++)
@@ -63,7 +63,7 @@ int nvml_own_processes(nvmlDevice_t device, int slice_index, struct nvml_process
     return number;
 }
 
-/* All that compute come from the ledger; the other kinds are the driver's lists without strangers. */
+/* Compute processes come from the ledger; other kinds are the driver's lists, filtered. */
 static int own_of_kind(int kind, nvmlDevice_t device, int slice_index, struct nvml_process *found)
 {
     nvmlProcessInfo_v2_t infos[NVML_MOST];
@@ -76,7 +76,7 @@ static int own_of_kind(int kind, nvmlDevice_t device, int slice_index, struct nv
     return number;
 }
 
-/* NVML's rule for lists: the number is always told, the entries only where all of them have room. */
+/* NVML's rule for lists: the count is always returned, the entries only if all of them fit. */
 static nvmlReturn_t fits(int number, unsigned int *count, const void *room)
 {
     const unsigned int most = room ? *count : 0;
@@ -109,7 +109,7 @@ static nvmlReturn_t list_v1(int kind, nvmlDevice_t device, int slice_index, unsi
     return answer;
 }
 
-/* The driver judges the arguments where the session has no part of the GPU. */
+/* Where the session has no part of the GPU, the driver checks the arguments. */
 #define LIST(name, kind, info, form)                                                                \
     WRAP(name, nvmlDevice_t device, unsigned int *count, info *infos)                               \
     {                                                                                               \
@@ -128,7 +128,7 @@ LIST(nvmlDeviceGetMPSComputeRunningProcesses, MPS, nvmlProcessInfo_v1_t, list_v1
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, MPS, nvmlProcessInfo_v2_t, list_v2)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, MPS, nvmlProcessInfo_v2_t, list_v2)
 
-/* Asked first for the number alone, so that the driver judges the structure's version. */
+/* First queried for the count alone, so that the driver checks the structure's version. */
 WRAP(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device, nvmlProcessDetailList_v1_t *list)
 {
     struct nvml_process own[NVML_MOST];

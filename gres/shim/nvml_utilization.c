@@ -1,7 +1,6 @@
-/* How busy a GPU is: of a session's part, as percent of that part and not of the whole GPU, at most
- * 100. A session that uses all that it was given shows 100 %, as it would on a GPU of its own; what its
- * neighbours do is not shown. The memory's, encoder's and decoder's figures are left as they are, since
- * nobody has a share of those. */
+/* Utilisation of a GPU. Where the session has a part of it, in percent of that part, at most 100: a session
+ * that uses all of its share shows 100 %, as on a GPU of its own, and neighbours are not shown. Figures of
+ * memory, encoder and decoder are unchanged, since those are not shared out. */
 #include "nvml_devices.h"
 #include "nvml_processes.h"
 #include "nvml_wrap.h"
@@ -77,7 +76,7 @@ WRAP(nvmlDeviceGetProcessUtilization, nvmlDevice_t device, nvmlProcessUtilizatio
     return answer;
 }
 
-/* The same samples in a newer structure; its two further engines are not told apart. */
+/* The same samples in a newer structure; its two further engines are reported as 0. */
 WRAP(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t device,
      nvmlProcessesUtilizationInfo_v1_t *list)
 {

@@ -17,7 +17,7 @@ static void end(const char *why)
     _exit(1);
 }
 
-/* Digits alone: strtoull takes signs, spaces and, with a new C library, a symbol that old ones lack. */
+/* Digits only: strtoull accepts signs and spaces, and with a new glibc needs a symbol that old ones lack. */
 static uint64_t number(const char *text)
 {
     uint64_t value = 0;
@@ -110,8 +110,8 @@ static struct slice *read_slice(void)
     return made;
 }
 
-/* Without a lock, as a child that is forked while another thread reads would wait for it for ever. Who
- * comes at the same time reads it, too, and the first one's stays. */
+/* Lock-free, since a child that is forked while another thread holds a lock would deadlock. Concurrent
+ * callers read it, too, and the first result is kept. */
 const struct slice *slice(void)
 {
     static struct slice *known;

@@ -19,12 +19,12 @@ log = logging.getLogger(__name__)
 
 FRESH_SECONDS = 10.0
 RENAMED = {"script": "command"}
-"""Fields whose keys in the file are called otherwise, as the text may be in a file of its own."""
+"""Fields with another key in the file."""
 Found = Mapping[tuple[str, str], tuple[str, ...]]
 
 
 class CatalogError(Exception):
-    """A description is wrong; the text names the file, the line and the reason."""
+    """A description is invalid; the text names file, line and reason."""
 
 
 def read_app(folder: Path) -> AppSpec:
@@ -82,7 +82,7 @@ def _text(file: Path) -> str:
 
 
 def _described(file: Path, text: str, error: ValidationError) -> str:
-    """All that is wrong with one file, each thing with its line."""
+    """All errors of one file, each with its line."""
     problems = [(RENAMED.get(key, key), problem) for key, problem in problems_of(error)]
     return "; ".join(_said(file, text, key, problem) for key, problem in problems)
 
@@ -94,12 +94,12 @@ def _said(file: Path, text: str, key: str, problem: str) -> str:
 
 
 def _line_of(text: str, key: str) -> int | None:
-    """The line on which a key is given; None when it is not."""
+    """The line of a key, from 1; None when it is absent."""
     lines = text.splitlines(keepends=True)
     for number, line in enumerate(lines):
         if re.match(rf"""\s*["']?{re.escape(key)}["']?\s*[=.]""", line):
             try:
-                # Not within a text of several lines: what stands before it is whole.
+                # Not inside a multi-line string: everything before it parses.
                 tomllib.loads("".join(lines[:number]))
             except tomllib.TOMLDecodeError:
                 continue
@@ -121,7 +121,7 @@ class FolderCatalog:
         self._known: tuple[float, Catalog] | None = None
 
     def __call__(self) -> Catalog:
-        """The catalog, at most ten seconds old; a wrong description is left out and logged."""
+        """The catalog, at most ten seconds old; invalid descriptions are left out and logged."""
         with self._lock:
             now = time.monotonic()
             if self._known is None or now - self._known[0] > FRESH_SECONDS:

@@ -1,8 +1,8 @@
 """The portal's own certificate authorities, and the short-lived certificates that they sign.
 
-Three authorities, so that none can stand in for another: `user_ca` signs SSH certificates that
-let the portal act as a user on the login node; `gateway_ca` vouches for servers (gateways in jobs,
-the call-back address); `client_ca` vouches for the portal alone towards gateways.
+Three authorities, so that none can be used for another's purpose: `user_ca` signs SSH certificates
+with which the portal acts as a user on the login node; `gateway_ca` signs for servers (gateways in
+jobs, the callback address); `client_ca` signs for the portal alone, as the gateways' client.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from portal.errors import FieldError, InvalidRequest
 
 YEARS = timedelta(days=3650)
 GATEWAY_LIFE = timedelta(days=30)
-"""Longer than any session: a gateway keeps its certificate for life."""
+"""Longer than any session: a gateway never renews its certificate."""
 CLOCK_SKEW = timedelta(minutes=5)
 
 
 def prepare_authorities(directory: Path, callback_host: str) -> None:
-    """Make whatever is missing of keys and certificates; what is there stays."""
+    """Create the keys and certificates that are missing. Idempotent."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     _prepare_user_ca(directory)
     gateway = _authority(directory, "gateway_ca", "Slipway gateways")
@@ -48,7 +48,7 @@ def prepare_authorities(directory: Path, callback_host: str) -> None:
 
 
 class CertificateAuthority(Certificates):
-    """Signs for gateways and for users, with the keys that prepare_authorities made."""
+    """Signs for gateways and for users, with the keys from prepare_authorities."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -60,7 +60,7 @@ class CertificateAuthority(Certificates):
     def sign_gateway(self, session: str, request_pem: str) -> str:
         """Certificate (PEM) for a gateway's request; raises InvalidRequest for a bad request.
 
-        Only the public key is taken from the request: the name is ours to say.
+        Only the public key is taken from the request, never its names.
         """
         try:
             request = x509.load_pem_x509_csr(request_pem.encode())
@@ -86,9 +86,9 @@ class CertificateAuthority(Certificates):
         return (self._directory / "gateway_ca.pem").read_text(encoding="ascii")
 
     def sign_user(self, user: str, life: timedelta, source: str) -> tuple[str, str]:
-        """A fresh SSH key for one user: (private key, certificate), both in OpenSSH's form.
+        """A new SSH key for one user: (private key, certificate), both in OpenSSH's format.
 
-        Good for one principal, from one address, without forwarding of any kind.
+        Valid for one principal, from one address, without forwarding of any kind.
         """
         key = ed25519.Ed25519PrivateKey.generate()
         now = datetime.now(UTC)
@@ -164,7 +164,7 @@ def _load_authority(directory: Path, name: str) -> Authority:
 def _leaf(
     file: Path, authority: Authority, name: str, hosts: Sequence[str], usage: x509.ObjectIdentifier
 ) -> None:
-    """Key and certificate in one file, as HAProxy wants them."""
+    """Key and certificate in one file, as HAProxy expects them."""
     if file.exists():
         return
     key = ec.generate_private_key(ec.SECP256R1())
@@ -235,7 +235,7 @@ def _pem_key(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _write(file: Path, content: bytes, mode: int = 0o600) -> None:
-    """Write a whole file or none: a crash half-way must not leave half a key."""
+    """Write a file atomically: a crash must not leave half a key."""
     draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as stream:

@@ -1,4 +1,4 @@
-"""Encryption of what the database must not show: AES-256-GCM with keys in files beside it.
+"""Encryption of secret values in the database: AES-256-GCM with keys in files beside it.
 
 A sealed text is `v1:KEY:DATA`: the id of the key, so that several can be in use, and nonce and
 ciphertext in Base64. The place of a text (table and row) is authenticated with it, so that it
@@ -30,11 +30,11 @@ _NONCE_BYTES = 12
 
 
 class Unreadable(Unavailable):
-    """The key of a sealed text is missing or wrong; everything else works without it."""
+    """The key of a sealed text is missing or wrong."""
 
 
 def is_sealed(text: str) -> bool:
-    """Whether a text is sealed; in clear it is one of before there were keys."""
+    """Whether a text is sealed; those from before there were keys are in clear."""
     return _SEALED.fullmatch(text) is not None
 
 
@@ -76,13 +76,13 @@ class Sealer:
         return sealed.startswith(f"v1:{self._newest()[0]}:")
 
     def mark(self, text: str, number: str | None = None) -> str:
-        """What stands for a text in comparisons and, without the key, tells nothing of it."""
+        """A keyed hash (MAC) of a text, for comparisons; reveals nothing without the key."""
         number, key = self._newest() if number is None else (number, self._key(number))
         digest = hmac.new(key, b"mark\0" + text.encode(), hashlib.sha256).digest()
         return f"v1:{number}:{base64.urlsafe_b64encode(digest).decode()}"
 
     def marks(self, mark: str, text: str) -> bool:
-        """Whether a mark is this text's."""
+        """Whether a mark is this text's, in constant time."""
         found = _SEALED.fullmatch(mark)
         return found is not None and hmac.compare_digest(mark, self.mark(text, found[1]))
 
@@ -99,7 +99,7 @@ class Sealer:
 
     def _key(self, number: str) -> bytes:
         with self._lock:
-            if number not in self._keys:  # made since we looked
+            if number not in self._keys:  # created since the keys were read
                 self._read()
             if number in self._keys:
                 return self._keys[number]
@@ -113,7 +113,7 @@ class Sealer:
 
 
 def read_keys(directory: Path) -> dict[str, bytes]:
-    """The keys by their numbers; a file that holds none is as good as a missing one."""
+    """The keys by their ids; files without a valid key are ignored."""
     found = {}
     for file in directory.glob("variables-*.key") if directory.is_dir() else ():
         name = _FILE.fullmatch(file.name)
@@ -127,9 +127,9 @@ def read_keys(directory: Path) -> dict[str, bytes]:
 
 
 def make_key(directory: Path) -> str:
-    """Add a key, which is the newest from then on; returns its number."""
+    """Create a key, which is the newest from then on; returns its id."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # By time, so that the newest sorts last; never the same again: a lost key may come back.
+    # By time, so that the newest sorts last, and never reused: a lost key may be restored.
     last = max(read_keys(directory), default="0" * 18)
     stamp = max(int(f"{datetime.now(UTC):%Y%m%d%H%M%S}"), int(last[:14]) + 1)
     number = f"{stamp}{secrets.token_hex(2)}"

@@ -1,8 +1,8 @@
 """The runners inside the jobs, reached through their gateways with the portal's certificate.
 
-Runner, gateway and node are the user's: they may answer late, a byte at a time, without an end, or
-never. All of a call has one deadline, its answer is read no further than its first line, and a
-session that does not answer is left alone for a while.
+Runner, gateway and node are under the user's control: they may answer late, a byte at a time,
+endlessly, or never. A call has one deadline, only the first line of its answer is read, and a
+session that does not answer is not called again for a while.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from portal.core.session.session import Session
 from portal.errors import Unavailable
 
 SECONDS = 5.0
-"""All of a call: connecting, TLS, and the answer."""
+"""Deadline of a call, in seconds: connecting, TLS, and the answer."""
 LONGEST_LINE = 1024
 EACH = ThrottleLimits(at_once=1, waiting=1, seconds=1.0)
-"""Calls to one session from one process."""
+"""Concurrent calls to one session from one process."""
 OWNERS = ThrottleLimits(at_once=2, waiting=1, seconds=1.0)
-"""Calls to all sessions of one person."""
+"""Concurrent calls to all sessions of one user."""
 _BUSY = "The session does not answer in time. Try again in {seconds} seconds."
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?: [^\r\n]*)?\r?\n")
 
@@ -88,7 +88,7 @@ class GatewayRunners(Runners):
 
 
 class _StrangeError(Exception):
-    """The answer is none."""
+    """The answer is no valid HTTP response."""
 
 
 def _first_line(data: bytes) -> bytes:

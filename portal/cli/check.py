@@ -1,4 +1,4 @@
-"""`slipway check`: what is still missing on this site, in the order one would mend it."""
+"""`slipway check`: what is missing on this site, in the order in which to fix it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from portal.wiring import real_systems
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at, and what to do about it if it is not well."""
+    """One check, and what to do if it failed."""
 
     ok: bool
     text: str
 
 
 def check(settings: Settings) -> Iterator[Finding]:
-    """Look at everything that the portal depends on; each finding as soon as it is known."""
+    """Check everything that the portal depends on; each finding as soon as it is known."""
     yield from _names(settings.web)
     keys = _keys(settings)
     yield keys
@@ -47,7 +47,7 @@ def check(settings: Settings) -> Iterator[Finding]:
 
 
 def _names(web: WebSettings) -> Iterator[Finding]:
-    """Whether portal and apps are kept apart by their names, and from others by https."""
+    """Whether names separate portal and apps, and https protects both."""
     if web.shared_domain:
         text = (
             f"a domain of their own for the apps: they and the portal are both in "
@@ -70,7 +70,7 @@ def _keys(settings: Settings) -> Finding:
 
 
 def check_gpus(settings: Settings) -> Iterator[Finding]:
-    """Look at everything that fractional GPUs depend on; the nodes' own part is slipway-gpu's."""
+    """Check everything that fractional GPUs depend on; `slipway-gpu check` does so on nodes."""
     gpus, keys = settings.gpu.gpus, _keys(settings)
     if not gpus.kinds:
         yield Finding(False, "the settings name no GPUs ([[gpu.kinds]])")
@@ -81,7 +81,7 @@ def check_gpus(settings: Settings) -> Iterator[Finding]:
 
 
 def compare_gpus(gpus: Gpus, scheduler: Scheduler) -> Iterator[Finding]:
-    """The settings' GPUs against Slurm's own."""
+    """Compare the settings' GPUs with Slurm's."""
     try:
         nodes = {node.name: node for node in scheduler.nodes()}
         partitions, limits = scheduler.partitions(), scheduler.limits()
@@ -103,7 +103,7 @@ def compare_gpus(gpus: Gpus, scheduler: Scheduler) -> Iterator[Finding]:
 
 
 def _kind(kind: GpuKind, nodes: Sequence[Node]) -> Iterator[Finding]:
-    """One kind of the settings: on which nodes, and whether Slurm cuts it as the settings do."""
+    """One kind of the settings: on which nodes, and whether Slurm has as many shards."""
     having = [(node, f) for node in nodes for f in node.gpus if is_of(f, kind) and f.gpus]
     names = ", ".join(node.name for node, _found in having)
     if not having:
@@ -121,7 +121,7 @@ def _kind(kind: GpuKind, nodes: Sequence[Node]) -> Iterator[Finding]:
 
 
 def _unnamed(gpus: Gpus, nodes: Iterable[Node]) -> Iterator[Finding]:
-    """GPUs of Slurm's that nobody is offered."""
+    """GPUs in Slurm that the settings do not name."""
     found = {f.kind for node in nodes for f in node.gpus}
     known = {name for name in found if any(kind.name in ("", name) for kind in gpus.kinds)}
     for name in sorted(found - known):

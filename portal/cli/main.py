@@ -1,4 +1,4 @@
-"""The command `slipway`: what administrators type."""
+"""The administrators' command `slipway`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Command = Callable[[Settings, argparse.Namespace], int]
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; the exit status is 0 when all is well."""
+    """Run one command; returns the exit status."""
     options = _parser().parse_args(argv)
-    os.umask(0o077)  # keys and the database are nobody else's
+    os.umask(0o077)  # keys and the database are private
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("paramiko").setLevel(logging.WARNING)
     if options.action is None:
@@ -87,7 +87,7 @@ def _init(settings: Settings, _options: argparse.Namespace) -> int:
     run = Path(settings.state.run)
     run.mkdir(parents=True, exist_ok=True)
     for name in ("routes.map", "background.map"):
-        (run / name).touch()  # HAProxy wants the file to exist; what is in it comes at run time
+        (run / name).touch()  # HAProxy needs the file to exist; its content is set at run time
     print(f"ready: {state}")
     return 0
 

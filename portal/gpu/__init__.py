@@ -1,5 +1,5 @@
 """`slipway-gpu`: root's side of fractional GPUs on the compute nodes.
 
-It runs where no portal is: the standard library and portal.core.fgpu alone, Python 3.9 or newer,
-carried to the nodes as one zipapp (gres/build.sh).
+It runs without the portal, on Python 3.9 or newer, with nothing but the standard library and
+portal.core.cluster.fgpu, and is copied to the nodes as one zipapp (gres/build.sh).
 """

@@ -22,7 +22,7 @@ def job_in(cgroup: str) -> int | None:
     """The job that /proc/PID/cgroup names."""
     for line in cgroup.splitlines():
         path = line.split(":", 2)[-1]
-        # People may make cgroups of any name below their own slice.
+        # Users may create cgroups of any name below their own slice.
         found = None if "/user.slice/" in path else _JOB.search(path)
         if found:
             return int(found[1])
@@ -30,7 +30,7 @@ def job_in(cgroup: str) -> int | None:
 
 
 def job_of(pid: int, proc: Path = PROC) -> int | None:
-    """The job that a process belongs to; None for a process of no job, or of none any more."""
+    """The job that a process belongs to; None if it belongs to none or has exited."""
     try:
         return job_in((proc / str(pid) / "cgroup").read_text())
     except OSError:
@@ -46,6 +46,6 @@ def cgroup_of(job: int, cgroups: Path = CGROUPS) -> Path | None:
 
 
 def has_cgroup(job: int, cgroups: Path = CGROUPS) -> bool:
-    """Whether anything of a job is on this node (v1 and v2)."""
+    """Whether a job has a cgroup on this node (v1 and v2)."""
     v1 = any(True for _ in cgroups.glob(f"*/slurm*/uid_*/job_{job}"))
     return v1 or cgroup_of(job, cgroups) is not None

@@ -1,4 +1,4 @@
-"""What is missing on this node: `slipway-gpu check`, for administrators."""
+"""`slipway-gpu check`: what is missing on this node, for administrators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from portal.gpu.nvml import Device, Nvml, NvmlError
 from portal.gpu.slices import JOBS
 
 Finding = tuple[str, str]
-"""`ok`, `note` or `wrong`, and what was found."""
+"""`ok`, `note` or `wrong`, and the finding."""
 
 _CONFIG = re.compile(r"^(\w+)(?:\[0\])?\s*=\s*(.*?)\s*$", re.MULTILINE)
 
@@ -28,7 +28,7 @@ def check(
     connect: Callable[[], Nvml] = Nvml,
     scontrol: Callable[..., str] | None = None,
 ) -> Iterator[Finding]:
-    """Look at everything that a slice on this node depends on."""
+    """Check everything that slices on this node depend on."""
     if os.geteuid() != 0:
         yield "wrong", "run this as root, as Slurm's Prolog and the watchdog are"
     yield from _settings_and_gpus(file, connect)
@@ -75,7 +75,7 @@ def _settings_and_gpus(file: Path, connect: Callable[[], Nvml]) -> Iterator[Find
 
 
 def check_devices(devices: Sequence[Device], found: settings.Settings) -> Iterator[Finding]:
-    """The node's GPUs against the settings."""
+    """Compare the node's GPUs with the settings."""
     if not devices:
         yield "wrong", "the driver shows no GPU"
     for number, device in enumerate(devices):
@@ -97,7 +97,7 @@ def check_devices(devices: Sequence[Device], found: settings.Settings) -> Iterat
 
 
 def check_config(text: str) -> Iterator[Finding]:
-    """Slurm's configuration, as `scontrol show config` prints it."""
+    """Check Slurm's configuration, as `scontrol show config` prints it."""
     config = dict(_CONFIG.findall(text))
     if not config:
         yield "wrong", "scontrol show config says nothing: does slurmctld answer?"

@@ -15,7 +15,7 @@ MARKS = {"ok": "ok     ", "note": "note   ", "wrong": "MISSING"}
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; what goes wrong is one line on stderr."""
+    """Run one command; an error is one line on stderr."""
     parser = argparse.ArgumentParser(prog="slipway-gpu", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, action, text in (

@@ -1,4 +1,4 @@
-"""What Slurm must be told of this node's GPUs: gres.conf, slurm.conf, job_submit.lua's table."""
+"""Slurm's configuration for this node's GPUs: gres.conf, slurm.conf, job_submit.lua's table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.gpu.slices import is_like
 
 
 def find_kind(device: Device, kinds: Sequence[GpuKind]) -> GpuKind | None:
-    """The kind that a GPU most likely is of: by its memory, then by its name."""
+    """The most likely kind of a GPU: by its memory, then by its name."""
     sharing = [kind for kind in kinds if (kind.sharing == "mig") == device.mig]
     found = [kind for kind in sharing if is_like(device, kind)]
     named = [kind for kind in found if kind.name.lower() in device.name.lower()]

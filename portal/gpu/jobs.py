@@ -14,32 +14,32 @@ from portal.gpu.cgroups import has_cgroup
 from portal.gpu.prolog import Ask
 
 GONE_AFTER = 300.0
-"""Seconds after which Slurm is asked about a job that has a folder and no processes here."""
+"""Seconds after which Slurm is queried for a job with a folder and no processes here."""
 
 Say = Callable[[str], None]
 
 
 def say(text: str) -> None:
-    """One line for the journal."""
+    """Print one line, for systemd's journal."""
     print(f"slipway-gpu watch: {text}", file=sys.stderr, flush=True)
 
 
 @dataclass
 class Watched:
-    """What is remembered of a job between two looks."""
+    """State of a job between two polls."""
 
     made: tuple[int, int]
-    """Which file the slice is: a job that runs again has a new one."""
+    """Identity of the slice file: a requeued job has a new one."""
     slice: slices.JobSlice
     kills: int
     seen: float
-    """When it last had processes, or when Slurm last said that it is not over."""
+    """When it last had processes, or Slurm last reported that it has not ended."""
     ended: set[str] = field(default_factory=set)
-    """Processes that were ended: the driver may show them for a moment longer."""
+    """Killed processes, which the driver may still list for a moment."""
 
 
 class Jobs:
-    """All jobs that have a folder here."""
+    """All jobs that have a folder on this node."""
 
     def __init__(self, folder: Path, cgroups: Path, node: str, ask: Ask, log: Say) -> None:
         self._folder = folder
@@ -50,7 +50,7 @@ class Jobs:
         self.watched: dict[int, Watched] = {}
 
     def follow(self, now: float) -> None:
-        """Learn of jobs that came, went, or run again."""
+        """Update for jobs that were added, removed or requeued."""
         there = set(slices.all_jobs(self._folder))
         for job in set(self.watched) - there:
             del self.watched[job]
@@ -58,7 +58,7 @@ class Jobs:
             try:
                 self._learn(job, now)
             except (OSError, ValueError) as error:
-                # Between Prolog's folder and Epilog's removal; or one without a slice.
+                # Prolog or Epilog is at work on it, or the job has no slice.
                 self.watched.pop(job, None)
                 if not isinstance(error, FileNotFoundError):
                     self._log(f"job {job}: {error}")
@@ -77,7 +77,7 @@ class Jobs:
         )
 
     def sweep(self, now: float) -> None:
-        """Remove what is left of jobs that ended without an Epilog, and of a Prolog cut short."""
+        """Remove folders of jobs that ended without an Epilog, and of interrupted Prologs."""
         for half in self._folder.glob(".*-*"):
             if now - _changed(half, now) > GONE_AFTER:
                 slices.clear(half)
@@ -87,7 +87,7 @@ class Jobs:
             except slurm.NoSuchJob:
                 over = True
             except slurm.SlurmError:
-                over = False  # silence is no answer
+                over = False  # no answer does not mean that the job has ended
             if over:
                 slices.remove(self._folder, job)
                 self.watched.pop(job, None)

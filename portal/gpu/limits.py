@@ -1,7 +1,7 @@
 """Tier A: the driver itself (r615 and newer, cgroup v2) limits the device memory of a job's cgroup.
 
-Prolog notes what is to be limited, before the job has a cgroup; the SPANK plug-in calls `apply` as
-root when it has one, before the task starts.
+Prolog writes down the limits before the job has a cgroup; the SPANK plug-in calls `apply` as root
+once it has one, before the task starts.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ SECONDS = 20
 
 
 class LimitsError(Exception):
-    """The driver did not take the limits; the text says why."""
+    """The driver rejected the limits; the text says why."""
 
 
 def supported(driver: tuple[int, ...], gpu: str, cgroups: Path = CGROUPS) -> bool:
-    """Whether the driver limits cgroups here."""
+    """Whether the driver can limit cgroups on this node."""
     return (
         driver[:1] >= (FIRST_DRIVER,)
         and (cgroups / "cgroup.controllers").exists()
@@ -31,7 +31,7 @@ def supported(driver: tuple[int, ...], gpu: str, cgroups: Path = CGROUPS) -> boo
 
 
 def apply(job: int, jobs: Path = slices.JOBS, cgroups: Path = CGROUPS) -> None:
-    """Set what Prolog noted, if anything; again is no fault. Raises LimitsError."""
+    """Apply Prolog's limits, if there are any. Idempotent. Raises LimitsError."""
     file = slices.folder_of(job, jobs) / FILE
     if not file.exists():
         return

@@ -1,7 +1,6 @@
-"""A small file system in memory for what a job's user may write, so that nobody fills `/run`.
+"""A small tmpfs for files that a job's user may write, so that nobody can fill `/run`.
 
-A file on `/run` could grow until nobody else's job finds room there; on a file system of its own it
-ends where that ends.
+A file on `/run` itself could grow until there is no room for other jobs.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from pathlib import Path
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
 MNT_DETACH, UMOUNT_NOFOLLOW = 2, 8
 INODES = 8
-"""Root's folder and one file need two; the rest is what attributes of a file may take."""
+"""Root's folder and one file need two; extended attributes may need the rest."""
 
 
 def mount(place: Path, size: int) -> None:
-    """Mount one of so many bytes on an empty folder that only root can change; raises OSError."""
+    """Mount one of `size` bytes on an empty folder that only root can change; raises OSError."""
     options = f"size={size},nr_inodes={INODES},mode=755".encode()
     flags = MS_NOSUID | MS_NODEV | MS_NOEXEC
     library = ctypes.CDLL(None, use_errno=True)
@@ -26,7 +25,7 @@ def mount(place: Path, size: int) -> None:
 
 
 def unmount(place: Path) -> None:
-    """Take it away, also while somebody has a file of it open; again is no fault."""
+    """Unmount it, lazily if a file is in use. Idempotent."""
     if os.path.ismount(place):
         library = ctypes.CDLL(None, use_errno=True)
         _must(library.umount2(os.fsencode(place), MNT_DETACH | UMOUNT_NOFOLLOW), place)

@@ -1,4 +1,4 @@
-"""The node's GPUs through NVIDIA's management library; structures as nvml.h lays them out."""
+"""The node's GPUs through NVIDIA's management library (NVML); structures as in nvml.h."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ NOT_FOUND = 6
 INSUFFICIENT_SIZE = 7
 FUNCTION_NOT_FOUND = 13
 NOT_AVAILABLE = (1 << 64) - 1
-"""What NVML says instead of a process's memory where it cannot know it."""
+"""NVML's value for a process's memory where it is unknown."""
 
 
 class NvmlError(Exception):
-    """NVML refused, or is not there."""
+    """NVML returned an error, or is not installed."""
 
     def __init__(self, text: str, code: int = -1) -> None:
         super().__init__(text)
@@ -29,14 +29,14 @@ class NvmlError(Exception):
 
 @dataclass(frozen=True)
 class Device:
-    """One GPU, or one MIG device, that Slurm can hand out."""
+    """One GPU, or one MIG device, that Slurm can allocate."""
 
     uuid: str
     name: str
     memory: int
     """Bytes."""
     minor: int
-    """Of its device file: /dev/nvidia<minor>."""
+    """Number of its device file: /dev/nvidia<minor>."""
     files: tuple[str, ...]
     mig: bool = False
 
@@ -70,7 +70,7 @@ class _Sample(ctypes.Structure):
 
 
 class Nvml:
-    """An open connection to the driver; close it, since it keeps the driver from being unloaded."""
+    """An open connection to the driver; while it is open, the driver cannot be unloaded."""
 
     def __init__(self, library: str = LIBRARY) -> None:
         try:
@@ -81,7 +81,7 @@ class Nvml:
         self._call("nvmlInit_v2")
 
     def close(self) -> None:
-        """Let the driver go, and the library, too: after an update it is another file."""
+        """Release the driver and unload the library, which an update may replace."""
         try:
             self._call("nvmlShutdown")
         except NvmlError:
@@ -96,10 +96,10 @@ class Nvml:
         return tuple(int(number) for number in re.findall(r"\d+", text.value.decode()))
 
     def devices(self) -> list[Device]:
-        """All of them in the order of their device files, a GPU's MIG devices in its place.
+        """All devices in the order of their device files, MIG devices in the place of their GPU.
 
-        This order is also that of the lines that `slipway-gpu gres` makes, and thereby what
-        Slurm's numbers (SLURM_JOB_GPUS) mean: it counts the lines of gres.conf.
+        `slipway-gpu gres` prints its lines in the same order, which thereby defines Slurm's
+        numbers (SLURM_JOB_GPUS): Slurm counts the lines of gres.conf.
         """
         count = ctypes.c_uint()
         self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
@@ -111,7 +111,7 @@ class Nvml:
         return sorted(found, key=lambda device: device.minor)
 
     def processes(self, uuid: str) -> dict[int, int]:
-        """Bytes that each process holds on a GPU, by PID."""
+        """Bytes of memory that each process holds on a GPU, by PID."""
         found: dict[int, int] = {}
         for kind in ("Compute", "Graphics", "MPSCompute"):
             for pid, memory in self._processes(uuid, kind):
@@ -119,9 +119,9 @@ class Nvml:
         return found
 
     def busy(self, uuid: str, since: int) -> dict[int, float] | None:
-        """Percent of a GPU's multiprocessors that each process used since a time (microseconds).
+        """Utilisation of a GPU's multiprocessors by PID since a time (microseconds), in percent.
 
-        None where this GPU does not tell.
+        None where this GPU does not support it.
         """
         count = ctypes.c_uint()
         name = "nvmlDeviceGetProcessUtilization"
@@ -139,7 +139,7 @@ class Nvml:
         return {pid: sum(seen) / len(seen) for pid, seen in by_pid.items()}
 
     def _processes(self, uuid: str, kind: str) -> list[tuple[int, int]]:
-        """Once more with more room when processes came between the two questions."""
+        """Repeated with a larger buffer when processes were added between the two calls."""
         name = f"nvmlDeviceGet{kind}RunningProcesses_v3"
         room = 64
         while True:
@@ -171,7 +171,7 @@ class Nvml:
     def _mig_devices(self, gpu: ctypes.c_void_p) -> list[Device]:
         now, later = ctypes.c_uint(), ctypes.c_uint()
         if self._try("nvmlDeviceGetMigMode", gpu, ctypes.byref(now), ctypes.byref(later)):
-            return []  # this GPU, or this driver, knows no MIG
+            return []  # this GPU or this driver does not support MIG
         found = []
         most = self._number("nvmlDeviceGetMaxMigDeviceCount", gpu) if now.value else 0
         for index in range(most):

@@ -1,5 +1,7 @@
-"""Slurm's Prolog and Epilog: a job's slice is there before anything of its user runs, and goes
-with the job. Neither ever fails the node: without a slice the session does not start."""
+"""Slurm's Prolog and Epilog: create a job's slice before its user's processes, and remove it after.
+
+Neither ever drains the node by failing: without a slice the session does not start.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,14 @@ def prolog(
     ask: Ask = slurm.ask,
     connect: Callable[[], Nvml] = Nvml,
 ) -> None:
-    """Make the folder of a job that holds GPUs; others have none and wait for nothing."""
+    """Create the folder of a job that holds GPUs; other jobs are not delayed."""
     gpus = environment.get("SLURM_JOB_GPUS", "")
     if not gpus:
         return
     job = int(environment["SLURM_JOB_ID"])
     found = None
     try:
-        slices.remove(jobs, job)  # that of an earlier run must not outlive what follows
+        slices.remove(jobs, job)  # an earlier run's slice must not remain
         found = _ask(job, environment["SLURMD_NODENAME"], ask)
         files = _files(found, [int(number) for number in gpus.split(",")], file, connect)
     except (
@@ -49,25 +51,25 @@ def prolog(
     try:
         slices.write(jobs, job, owner, files)
     except OSError as error:
-        # No room, for instance. Where not even the reason can be written, there is no folder, and
-        # the job's tasks do not start either (spank_slipway.c).
+        # The file system is full, for instance. Where not even the reason can be written, there is
+        # no folder, and the job's tasks do not start either (spank_slipway.c).
         slices.write(jobs, job, owner, _without(job, found, error))
 
 
 def _without(job: int, found: slurm.NodeJob | None, error: Exception) -> dict[str, str]:
-    """What a job's folder has in it when no slice can be made."""
+    """Content of a job's folder when no slice can be made."""
     print(f"slipway-gpu: job {job} gets no slice: {error}", file=sys.stderr)
-    # Whole GPUs need no fence: jobs that know nothing of Slipway go on without a slice.
+    # Whole GPUs need no limits: jobs outside of Slipway continue without a slice.
     return {} if found and slices.only_whole(found.gres) else {"refused": f"{error}\n"}
 
 
 def epilog(environment: Mapping[str, str], jobs: Path = slices.JOBS) -> None:
-    """Remove the job's folder; again is no fault."""
+    """Remove the job's folder. Idempotent."""
     slices.remove(jobs, int(environment["SLURM_JOB_ID"]))
 
 
 def _ask(job: int, node: str, ask: Ask) -> slurm.NodeJob:
-    """Slurm's word; a moment's silence, as during a controller's restart, is waited for."""
+    """Slurm's answer; a short outage, such as a restart of the controller, is waited out."""
     for _ in range(TRIES - 1):
         try:
             return ask(job, node)

@@ -1,4 +1,4 @@
-"""What the administrator decided, as `slipway render gpu` writes it for the nodes."""
+"""The administrator's settings, as `slipway render gpu` writes them for the nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FILE = Path("/etc/slipway/gpu.json")
 
 
 class SettingsError(Exception):
-    """The settings cannot be used; the text says why."""
+    """The settings are invalid; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Settings:
 
     kinds: tuple[GpuKind, ...]
     margin: int
-    """Bytes that a job's processes may hold beyond their slice before they are ended."""
+    """Bytes that a job's processes may hold beyond their slice before they are killed."""
 
 
 def load(file: Path = FILE) -> Settings:

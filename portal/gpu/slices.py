@@ -1,8 +1,8 @@
-"""A job's slice: decided from what Slurm granted, and kept in a folder for the whole job.
+"""A job's slice: derived from what Slurm allocated, and kept in a folder while the job runs.
 
 JOBS/<job id>/slice       what the job may use (gres/shim/slice.h has the format)
-JOBS/<job id>/counters    the shim's, owned by the job's user: a link into `room`
-JOBS/<job id>/room/       a file system of the counters' size (memory.py), all that a user can fill
+JOBS/<job id>/counters    the shim's, owned by the job's user: a link into room/
+JOBS/<job id>/room/       a tmpfs of the counters' size (memory.py), all that a user can fill
 JOBS/<job id>/driver/     the session mounts the real driver's libraries here
 JOBS/<job id>/limits      only where the driver itself can limit a cgroup (limits.py)
 JOBS/<job id>/refused     instead of a slice: why there is none
@@ -26,7 +26,7 @@ from portal.gpu.slurm import Gres
 JOBS = Path("/run/slipway/gpu/jobs")
 COUNTERS_SIZE = 1 << 20
 LIKENESS = 0.9
-"""A GPU counts as of a kind when it has so much of the memory that the settings say, or more."""
+"""A GPU can be of a kind if it has at least this fraction of the memory in the settings."""
 
 
 class Refused(Exception):
@@ -51,7 +51,7 @@ class JobSlice:
     parts: tuple[Part, ...]
 
     def text(self) -> str:
-        """As the shim reads it."""
+        """The text that the shim reads."""
         lines = ["version=1", f"compute={self.compute}"]
         for part in self.parts:
             lines += [f"gpu={part.uuid}", f"memory={part.memory}", f"sm={part.sm_percent}"]
@@ -74,7 +74,7 @@ def decide(
     devices: Sequence[Device],
     kinds: Sequence[GpuKind],
 ) -> JobSlice:
-    """The slice of a job that holds `gres`; `numbers` are Slurm's of its GPUs (SLURM_JOB_GPUS)."""
+    """The slice of a job that holds `gres`; `numbers` is Slurm's SLURM_JOB_GPUS."""
     held = _held(gres)
     if any(number >= len(devices) for number in numbers):
         raise Refused(f"Slurm gave GPU {max(numbers)}, but the driver shows {len(devices)} only")
@@ -104,7 +104,7 @@ def _shares(shard: Gres, mine: Sequence[Device], kinds: Sequence[GpuKind]) -> Jo
     parts, ways = [], set()
     for device, (held, of) in zip(mine, shard.shares):
         kind = kind_of(device, of, shard.type, kinds)
-        # Never more than the GPU has, whatever the settings say of it: all slices must fit.
+        # Never more than the GPU has, whatever the settings say: all slices must fit.
         total = min(device.memory, kind.memory_mb * MIB)
         parts.append(Part(device.uuid, share_of(total, held, of), percent_of(held, of)))
         ways.add(kind.compute)
@@ -114,7 +114,7 @@ def _shares(shard: Gres, mine: Sequence[Device], kinds: Sequence[GpuKind]) -> Jo
 
 
 def kind_of(device: Device, shards: int, name: str, kinds: Sequence[GpuKind]) -> GpuKind:
-    """The kind that a GPU in so many shards is of; Slurm does not always name it."""
+    """The kind of a GPU with so many shards; Slurm does not always name it."""
     found = [
         kind
         for kind in kinds
@@ -141,10 +141,10 @@ def folder_of(job: int, jobs: Path = JOBS) -> Path:
     return jobs / str(job)
 
 
-def write(  # one transaction: the folder appears with all that belongs into it
+def write(  # atomic: the folder appears with all of its content
     jobs: Path, job: int, owner: tuple[int, int], files: dict[str, str]
 ) -> None:
-    """Make a job's folder; what an earlier run of the same job left is replaced. Raises OSError."""
+    """Create a job's folder, replacing that of an earlier run. Raises OSError."""
     jobs.mkdir(parents=True, exist_ok=True, mode=0o755)
     remove(jobs, job)
     work = jobs / f".new-{job}"
@@ -164,14 +164,14 @@ def _make_counters(folder: Path, owner: tuple[int, int]) -> None:
     memory.mount(room, COUNTERS_SIZE)
     (folder / "counters").symlink_to("room/counters")
     with (room / "counters").open("wb") as stream:
-        # Really there: a process that writes where the file system has no room is killed.
+        # Allocated: writing to a mapped page for which there is no room kills a process.
         os.posix_fallocate(stream.fileno(), 0, COUNTERS_SIZE)
         os.fchown(stream.fileno(), *owner)
         os.fchmod(stream.fileno(), 0o600)
 
 
 def remove(jobs: Path, job: int) -> None:
-    """Remove a job's folder; it is well if there is none. No half of one is ever seen."""
+    """Remove a job's folder atomically. Idempotent."""
     old = jobs / f".old-{job}"
     clear(old)
     try:
@@ -182,7 +182,7 @@ def remove(jobs: Path, job: int) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Remove a folder that no job uses, whole or half of one, as far as that goes."""
+    """Remove an unused folder, complete or not, as far as possible."""
     with contextlib.suppress(OSError):
         memory.unmount(folder / "room")
     shutil.rmtree(folder, ignore_errors=True)
@@ -195,7 +195,7 @@ def all_jobs(jobs: Path) -> Iterator[int]:
 
 
 def write_atomically(file: Path, text: str) -> None:
-    """Replace a file; who reads it sees the old or the new one."""
+    """Replace a file atomically: readers see the old or the new one."""
     work = file.with_name(f".{file.name}.new")
     work.write_text(text)
     work.chmod(0o644)

@@ -1,7 +1,7 @@
-"""What Slurm itself says about a job on this node.
+"""What Slurm reports about a job on this node.
 
-It is asked for JSON: in scontrol's plain text a job's name may contain line breaks, and with them
-whole lines like `Nodes=n1 ... GRES=shard:4(4/4)` that Slurm never wrote.
+As JSON: in scontrol's plain text a job's name may contain line breaks, and with them whole lines
+like `Nodes=n1 ... GRES=shard:4(4/4)` that Slurm never wrote.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ _OVER = {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEM
 
 
 class SlurmError(Exception):
-    """Slurm did not say; the text says why."""
+    """Slurm gave no answer; the text says why."""
 
 
 class NoSuchJob(SlurmError):
-    """Slurm answers, and knows no such job (any more)."""
+    """Slurm has no such job (any more)."""
 
 
 @dataclass(frozen=True)
 class Gres:
-    """One kind of resource that a job holds on one node."""
+    """One generic resource (GRES) that a job holds on one node."""
 
     name: str
     type: str
     count: int
     shares: tuple[tuple[int, int], ...] = ()
-    """For shards: (held, of) for each GPU that the job holds shards of, in the node's order."""
+    """For shards: (held, total) of each GPU that the job holds shards of, in the node's order."""
 
 
 @dataclass(frozen=True)
 class NodeJob:
-    """A job as this node sees it."""
+    """A job's part on this node."""
 
     uid: int
     gid: int
@@ -50,7 +50,7 @@ class NodeJob:
 
 
 def ask(job: int, node: str) -> NodeJob:
-    """Ask slurmctld for a job; raises SlurmError."""
+    """Query slurmctld for a job; raises SlurmError."""
     try:
         done = subprocess.run(
             ["scontrol", "show", "job", str(job), "--json"],
@@ -71,8 +71,8 @@ def ask(job: int, node: str) -> NodeJob:
 def parse(text: str, job: int, node: str) -> NodeJob:
     """Read `scontrol show job ID --json`; raises SlurmError.
 
-    For the last task of an array, and for the first part of a heterogeneous job, all the others
-    come along.
+    For the last task of an array, and for the first component of a heterogeneous job, scontrol
+    prints all the others as well.
     """
     try:
         found = [data for data in json.loads(text)["jobs"] if data["job_id"] == job]

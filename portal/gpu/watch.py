@@ -1,7 +1,7 @@
-"""The watchdog: says once a second what each job uses, and ends what takes more than its slice.
+"""The watchdog: records once a second what each job uses, and kills what exceeds its slice.
 
-The shim inside a session keeps programs from taking too much by accident; this is the fence for
-those that go around it. The driver tells what each process of the node holds, whoever asked for it.
+The shim inside a session prevents programs from exceeding it by accident; this stops those that
+bypass it. The driver reports what each process on the node holds, however it was allocated.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ PAUSE = 1.0
 
 @dataclass
 class Use:
-    """What a job uses at one look."""
+    """What a job uses at one poll."""
 
     memory: dict[str, dict[int, int]] = field(default_factory=dict)
-    """For each GPU, bytes by PID."""
+    """Bytes by PID, by GPU."""
     busy: list[float] | None = None
 
 
@@ -58,33 +58,35 @@ class Watch:
         self._connect = connect
         self._log = log
         self._nvml: Nvml | None = None
-        self._silent = ""
+        self._failure = ""
         self._looked = 0
 
     def run(self) -> None:
-        """Look once a second, for ever."""
+        """Poll once a second, forever."""
         while True:
             started = time.monotonic()
-            self.look(time.time())
+            self.poll(time.time())
             time.sleep(max(0.0, PAUSE - (time.monotonic() - started)))
 
-    def look(self, now: float) -> None:
-        """Measure, write down, end what is too much, clean up. What the driver says is tried
-        again at the next look, with a new connection."""
+    def poll(self, now: float) -> None:
+        """Measure, record, enforce and clean up.
+
+        After an error of the driver, the next poll uses a new connection.
+        """
         self._jobs.follow(now)
         try:
             if self._jobs.watched:
                 self._measure(now)
-                self._hear()
+                self._report_recovery()
             else:
-                self._close()  # nobody needs the driver now: it can be unloaded
+                self._close()  # unused now, so that the driver can be unloaded
         except NvmlError as error:
             self._close()
-            self._fall_silent(str(error))
+            self._report_failure(str(error))
         self._jobs.sweep(now)
 
     def _measure(self, now: float) -> None:
-        """All GPUs, also when one of them does not answer: the others' fence must stand."""
+        """Measure all GPUs, even when one of them fails: the others must stay protected."""
         if self._nvml is None:
             self._nvml = self._connect()
         jobs = self._jobs.watched
@@ -120,15 +122,17 @@ class Watch:
                 uses[owner].busy = [*(uses[owner].busy or []), busy.get(pid, 0.0)]
 
     def _job_of(self, pid: int) -> int | None:
-        """The watched job that a process is of. By its cgroup alone, which only root changes: a
-        user ID may also be one of those that fakeroot lends."""
+        """The watched job of a process, by its cgroup, which only root can change.
+
+        Not by UID, which may be one of the subordinate UIDs of fakeroot.
+        """
         job = job_of(pid, self._proc)
         return job if job in self._jobs.watched else None
 
     def _enforce(
         self, job: int, watched: Watched, part: slices.Part, memory: dict[int, int]
     ) -> None:
-        """End the greediest processes until the others fit."""
+        """Kill the largest processes until the others fit."""
         most = part.memory + self._margin
         if not part.memory:
             return
@@ -148,13 +152,13 @@ class Watch:
             total -= size
 
     def _end(self, pid: int, job: int) -> bool:
-        """Kill a process of a job, and never another one that has got its PID meanwhile."""
+        """Kill a process of a job, never another one that has reused its PID."""
         try:
             handle = os.pidfd_open(pid)
         except OSError as error:
             if error.errno != errno.ENOSYS:
                 return False
-            return self._job_of(pid) == job and _kill(pid)  # Linux before 5.3 has nothing better
+            return self._job_of(pid) == job and _kill(pid)  # Linux before 5.3 has no pidfd_open
         try:
             if self._job_of(pid) != job:
                 return False
@@ -166,9 +170,9 @@ class Watch:
         return True
 
     def _mark(self, pid: int) -> str:
-        """PID and start time: what tells a process from a later one; "" when it is gone."""
+        """PID and start time, which identify a process; "" when it has exited."""
         try:
-            # Behind the name, which may have any character in it.
+            # After the name, which may contain any character.
             stat = (self._proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             return ""
@@ -194,7 +198,7 @@ class Watch:
         try:
             slices.write_atomically(folder / "usage.json", json.dumps(usage) + "\n")
         except OSError as error:
-            if folder.exists():  # not when Epilog was faster
+            if folder.exists():  # unless Epilog was faster
                 self._log(f"job {job}: {error}")
 
     def _close(self) -> None:
@@ -202,16 +206,16 @@ class Watch:
             self._nvml.close()
             self._nvml = None
 
-    def _fall_silent(self, why: str) -> None:
-        """Once, however often it is tried."""
-        if self._silent != why:
+    def _report_failure(self, why: str) -> None:
+        """Report an error once, however often it is repeated."""
+        if self._failure != why:
             self._log(f"cannot watch now, trying again: {why}")
-            self._silent = why
+            self._failure = why
 
-    def _hear(self) -> None:
-        if self._silent:
+    def _report_recovery(self) -> None:
+        if self._failure:
             self._log("watching again")
-            self._silent = ""
+            self._failure = ""
 
 
 def _kill(pid: int) -> bool:
@@ -223,16 +227,16 @@ def _kill(pid: int) -> bool:
 
 
 def lock(jobs: Path = slices.JOBS) -> TextIO | None:
-    """Be the only watchdog of this node for as long as the file is open; None when there is one.
+    """Lock out other watchdogs of this node while the file is open; None when there is one.
 
-    A file that users can open they can lock, so this one lies where they cannot even look. Raises
+    The file is in a folder that users cannot enter, since who can open a file can lock it. Raises
     OSError.
     """
     folder = jobs.parent / "watch"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     file = folder / "lock"
     if not _is_ours_alone(folder):
-        # Somebody may have it open, and locked: whatever they hold is no longer the lock.
+        # A user may hold a lock on it: the file is replaced, so that lock has no effect.
         folder.chmod(0o700)
         file.unlink(missing_ok=True)
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -242,12 +246,12 @@ def lock(jobs: Path = slices.JOBS) -> TextIO | None:
     except BlockingIOError:
         os.close(descriptor)
         return None
-    (jobs.parent / "watch.lock").unlink(missing_ok=True)  # that of earlier versions
+    (jobs.parent / "watch.lock").unlink(missing_ok=True)  # the lock of earlier versions
     return os.fdopen(descriptor, "w")
 
 
 def _is_ours_alone(folder: Path) -> bool:
-    """Whether nobody else can enter a folder; raises OSError where it is somebody else's."""
+    """Whether only we can enter a folder; raises OSError where it is somebody else's."""
     found = folder.lstat()
     if found.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "is not root's", str(folder))
@@ -255,7 +259,7 @@ def _is_ours_alone(folder: Path) -> bool:
 
 
 def is_running(jobs: Path = slices.JOBS) -> bool:
-    """Whether a watchdog holds the lock; raises OSError for who may not look."""
+    """Whether a watchdog holds the lock; raises OSError without the permission to look."""
     found = lock(jobs)
     if found is not None:
         found.close()

@@ -13,6 +13,8 @@ import pytest
 from portal.config.sessions import BUNDLED
 from tests.paths import ROOT
 
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+
 
 def files(folder: Path) -> set[str]:
     return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
@@ -32,9 +34,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["tar", "-C", str(ROOT), "-cf", str(source / "all.tar"), *sorted(set(names))], check=True
     )
     subprocess.run(["tar", "-C", str(source), "-xf", str(source / "all.tar")], check=True)
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     subprocess.run(
-        [*pip, "wheel", "--no-deps", "--no-build-isolation", "--no-index",
+        [*PIP, "wheel", "--no-deps", "--no-build-isolation", "--no-index",
          "--wheel-dir", str(out), str(source)],
         check=True,
     )  # fmt: skip
@@ -53,7 +54,8 @@ def test_templates_and_apps_are_in_it(wheel: Path) -> None:
 
 def test_it_renders_and_lists_apps_from_a_folder_of_its_own(wheel: Path, tmp_path: Path) -> None:
     target, config = tmp_path / "site", tmp_path / "slipway.toml"
-    zipfile.ZipFile(wheel).extractall(target)
+    install = ["install", "--no-deps", "--no-index", "--target", str(target), str(wheel)]
+    subprocess.run([*PIP, *install], check=True)
     config.write_text(f"[state]\ndirectory = '{tmp_path}/state'\nrun = '{tmp_path}/run'\n")
     code = (
         f"import sys; sys.path.insert(0, {str(target)!r}); import portal; "

@@ -1,4 +1,4 @@
-"""What administrators decide, and the journal, in the database."""
+"""What administrators decide, and the audit log, in the database."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Changed = TypeVar("Changed")
 
 
 class AdministrationTables(AdministrationStore):
-    """RulesStore over SQLModel."""
+    """AdministrationStore over SQLModel."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -50,7 +50,7 @@ class AdministrationTables(AdministrationStore):
     ) -> Template:
 
         def save(db: Database) -> Template:
-            # All of them are locked: places are relative to one another.
+            # All rows are locked, since positions are relative to one another.
             rows = db.exec(_in_order().with_for_update()).all()
             row = next((row for row in rows if row.name == name), None)
             before = Template.model_validate(row) if row else None
@@ -89,7 +89,7 @@ class AdministrationTables(AdministrationStore):
                 db.commit()
             return True
 
-    # Images and caps
+    # Images and site rules
 
     def image_rules(self) -> list[ImageRule]:
         with Database(self._readers) as db:
@@ -137,10 +137,10 @@ class AdministrationTables(AdministrationStore):
         return self._change(seen, save)
 
     def _change(self, seen: str | None, change: Callable[[Database], Changed]) -> Changed:
-        """Make a change in a transaction of its own.
+        """Run a change in a transaction of its own.
 
-        Where two make the same thing in the same moment, each seeing none, the second one is told
-        when it has said what it saw; otherwise it is the last one, which wins.
+        Where two create the same row concurrently, the second one gets Conflict if it gave an ETag;
+        otherwise it is repeated, and the last one wins.
         """
         for again in (seen is None, False):
             try:
@@ -153,7 +153,7 @@ class AdministrationTables(AdministrationStore):
                     break
         raise Conflict(OVERTAKEN)
 
-    # The journal
+    # Audit log
 
     def add_events(self, entries: Sequence[AuditEvent]) -> None:
         with Database(self._engine) as db:
@@ -197,7 +197,7 @@ def _number(rows: Iterable[TemplateRow]) -> None:
 
 
 def _last_place(rows: Sequence[TemplateRow]) -> int:
-    """The place behind all others; where there is none, they move together."""
+    """The position after all others; at MAX_PLACE they are renumbered first."""
     if rows and rows[-1].place >= MAX_PLACE:
         _number(rows)
     return rows[-1].place + 1 if rows else 0

@@ -1,4 +1,4 @@
-"""Counts of tries at passwords, in the database, so that all processes and hosts count as one."""
+"""Log-in attempts, counted in the database for all processes and hosts together."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from portal.adapters.db.tables import AttemptRow, KnownNetworkRow, RefusalRow
 from portal.core.auth.logins import FailedAttempts
 from portal.core.interfaces.auth import AttemptStore
 
-# One statement, so that of many at once exactly as many pass as there are tries. What it says is
-# the same in SQLite and PostgreSQL.
+# GCRA in one statement, so that concurrent attempts cannot exceed the burst. SQLite and PostgreSQL
+# understand the same.
 _TAKE = text(
     "INSERT INTO attempt (key, until) VALUES (:key, :now + :interval) "
     "ON CONFLICT (key) DO UPDATE SET until = :interval + "
@@ -39,7 +39,7 @@ class AttemptTables(AttemptStore):
 
     def take(self, key: str, now: int, interval: int, burst: int) -> int:
         latest = now + interval * (burst - 1)
-        # A flood of refused tries must not wait for the database's one writer.
+        # A flood of refused attempts must not wait for the database's single writer.
         if (wait := self._until(key) - latest) > 0:
             return wait
         values = {"key": key, "now": now, "interval": interval, "latest": latest}

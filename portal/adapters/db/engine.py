@@ -13,8 +13,8 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 def open_database(url: str) -> Engine:
-    """Connect; SQLite is told to let readers and one writer work side by side."""
-    # Parameters are people's: without this an error of the database would put them into the log.
+    """Connect; SQLite in WAL mode, so that readers do not block the writer."""
+    # Otherwise an error of the database would write users' data into the log.
     engine = create_engine(url, pool_pre_ping=not url.startswith("sqlite"), hide_parameters=True)
     if url.startswith("sqlite"):
         event.listen(engine, "connect", _prepare_sqlite)
@@ -23,11 +23,11 @@ def open_database(url: str) -> Engine:
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
-    # The driver's own transaction handling would start them late, as readers, and then fail to
-    # turn them into writers under load; see _begin_immediate.
+    # The driver would begin transactions late, as readers, and fail to upgrade them to writers
+    # under load; see _begin_immediate.
     connection.isolation_level = None
     cursor = connection.cursor()
-    # secure_delete: what was deleted is overwritten, not just marked as free.
+    # secure_delete: deleted content is overwritten, not just marked as free.
     for pragma in (
         "journal_mode=WAL",
         "synchronous=NORMAL",
@@ -39,7 +39,7 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
 
 
 def _begin_immediate(connection: Any) -> None:
-    # Waiting for the lock at the start is what busy_timeout can do; upgrading later is not.
+    # busy_timeout waits for the lock at the beginning, but not when upgrading later.
     read_only = connection.get_execution_options().get("read_only", False)
     connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
 

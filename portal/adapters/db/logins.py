@@ -1,4 +1,4 @@
-"""The store of log-ins and API tokens."""
+"""Logins and API tokens in the database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.core.auth.logins import BROWSER, KINDS, TOKEN, Login, UserLogins
 from portal.core.interfaces.auth import LoginStore
 
 KEPT = timedelta(hours=1)
-"""How long a login that was taken back is remembered: longer than a request or a ticket lives."""
+"""How long a revoked login is kept: longer than a request takes or a ticket lives."""
 
 
 class LoginTables(LoginStore):

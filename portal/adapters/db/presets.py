@@ -36,7 +36,7 @@ class PresetTables(PresetStore):
             return _preset(row, self._sealer) if row else None
 
     def save(self, owner: str, preset: Preset, replace: bool, most: int) -> SaveResult:
-        for _ in range(2):  # once more when somebody took the name in this very moment
+        for _ in range(2):  # again when the name was taken concurrently
             try:
                 return self._save(owner, preset, replace, most)
             except IntegrityError:
@@ -46,7 +46,7 @@ class PresetTables(PresetStore):
     def _save(self, owner: str, preset: Preset, replace: bool, most: int) -> SaveResult:
         body = seal_preset(self._sealer, owner, preset.body)
         with Database(self._engine) as db:
-            # All of a person's are locked, or two new ones could both be the last that may be.
+            # All of a user's rows are locked, or two new ones could exceed `most` together.
             mine = db.exec(select(PresetRow).where(_of(owner)).with_for_update()).all()
             row = next((row for row in mine if row.name == preset.name), None)
             if row is None and len(mine) >= most:
@@ -71,7 +71,7 @@ class PresetTables(PresetStore):
                 done = db.exec(update(PresetRow).where(_is(owner, name)).values(name=to))
                 db.commit()
                 return SaveResult.RENAMED if done.rowcount else SaveResult.MISSING
-        except IntegrityError:  # somebody took the name in this very moment
+        except IntegrityError:  # the name was taken concurrently
             return SaveResult.TAKEN
 
     def remove(self, owner: str, name: str) -> bool:

@@ -1,7 +1,7 @@
-"""Brings what the database holds in clear, or sealed with an older key, under the newest key.
+"""Re-encrypts values in the database that are in clear or sealed with an older key.
 
-Every row is changed by itself and only if nobody else changed it meanwhile, so that this may be
-stopped at any line and run again, also beside a portal that works.
+Every row is updated by itself and only if nobody else changed it meanwhile, so this can be
+interrupted at any point and run again, also while the portal is running.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def place_of(session: str) -> str:
 
 
 def place_in_preset(owner: str, variable: str) -> str:
-    """What a value in a preset is bound to: presets are renamed, so not to the preset's name."""
+    """What a value in a preset is bound to; not the preset's name, since presets can be renamed."""
     return f"{PRESET} {owner} {variable}"
 
 
@@ -41,9 +41,9 @@ def seal_preset(sealer: Sealer, owner: str, body: dict[str, Any]) -> str:
 
 
 def seal_all(engine: Engine, sealer: Sealer) -> tuple[int, int]:
-    """Seal all that is not sealed with the newest key.
+    """Seal every value that is not sealed with the newest key. Idempotent.
 
-    Returns how many rows were changed, and how many no key opens: those stay as they are.
+    Returns the numbers of rows that were updated, and of those that no key opens, which stay.
     """
     parts = (_seal_sessions, _seal_presets, _seal_keys)
     done = [part(engine, sealer) for part in parts]
@@ -105,7 +105,7 @@ def open_values(sealer: Sealer, owner: str, env: dict[str, str]) -> dict[str, st
 def _seal_keys(engine: Engine, sealer: Sealer) -> tuple[int, int]:
     done = lost = 0
     for row in _rows(engine, select(LaunchKeyRow)):
-        if is_sealed(row.fingerprint):  # it cannot be made anew, and needs the key that it has
+        if is_sealed(row.fingerprint):  # it cannot be recomputed, and needs the key that it has
             continue
         which = (
             (col(LaunchKeyRow.owner) == row.owner)
@@ -130,13 +130,13 @@ def _change(engine: Engine, statement: Any) -> int:
 
 
 def _wipe(engine: Engine) -> None:
-    """Leave nothing of the earlier texts in free pages of the file, or in its log."""
+    """Erase the earlier texts from free pages of the file and from its log."""
     raw = engine.raw_connection()
     try:
         for command in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
             raw.cursor().execute(command)
     except sqlite3.OperationalError as error:
-        # In use by a portal of before: pages with what was deleted are overwritten when used again.
+        # Locked by a running portal: pages of deleted rows are overwritten when they are reused.
         log.warning("free pages of the database were not cleaned: %s", error)
     finally:
         raw.close()

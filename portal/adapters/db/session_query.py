@@ -1,4 +1,4 @@
-"""A page of the list of sessions, asked of the database."""
+"""Queries for one page of the list of sessions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.adapters.db.tables import SessionRow, UtcDateTime
 from portal.core.session.query import Cursor, ListQuery, Page, Sort
 from portal.core.session.session import Session
 
-# What has not started comes before all that has when the latest are first, and else after it.
+# Sessions that have not started sort as the latest.
 _NOT_YET = literal(datetime(9999, 12, 31, tzinfo=UTC), UtcDateTime())
 
 _KEYS: dict[str, ColumnElement[Any]] = {
@@ -82,7 +82,7 @@ def _has(word: str, owners: bool) -> Any:
         col(SessionRow.node),
         col(SessionRow.partition),
     ]
-    if owners:  # among one person's sessions everything would be found by the name
+    if owners:  # among one user's sessions every row would match
         texts.append(col(SessionRow.owner))
     starts = [col(SessionRow.id), col(SessionRow.job_id)]
     return or_(

@@ -1,7 +1,7 @@
 """Sessions, their variables and launch keys in the database.
 
-Changes to a session compare its state first, in the same statement: the web application, the
-worker and a runner's call may all touch one row in the same second, and none overwrites another.
+Updates of a session compare its state in the same statement: the web application, the worker and
+a runner's call may write to one row concurrently, and none overwrites another.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SessionTables(SessionStore):
         env: Mapping[str, str],
     ) -> tuple[list[Session], bool]:
         owner = sessions[0].owner
-        # A hash of few possible values would tell which: without the key its mark tells nothing.
+        # A plain hash of guessable values could be reversed; a keyed one cannot without the key.
         kept = self._sealer.mark(fingerprint) if env and key is not None else fingerprint
         try:
             with Database(self._engine) as db:
@@ -82,7 +82,7 @@ class SessionTables(SessionStore):
                 is_sealed(known) and self._sealer.marks(known, fingerprint)
             ):
                 raise KeyReused("This Idempotency-Key was used for a different request.")
-            # All of one launch have the same stem: this is name1, name2, … name10.
+            # Names of one launch have the same stem: this sorts name1, name2, … name10.
             return [_session(r) for r in sorted(found, key=lambda r: (len(r.name), r.name))]
 
     def env(self, session: str) -> dict[str, str]:
@@ -231,7 +231,7 @@ def _fitting(when: Collection[State], known: Mapping[str, object]) -> list[Any]:
 
 
 def _of_batch(batch: str) -> Any:
-    # A session of before there were batches is one by itself.
+    # Sessions from before there were batches are a batch each.
     return or_(col(SessionRow.batch) == batch, col(SessionRow.id) == batch)
 
 

@@ -1,4 +1,4 @@
-"""HAProxy's map of routes, changed through its runtime socket without any reload."""
+"""HAProxy's route map, changed through its runtime socket without a reload."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.core.interfaces.systems import Routes
 from portal.core.session.idle import Traffic
 
 CANARY = "slipway"
-"""An entry that is there as long as HAProxy has not forgotten the map."""
+"""An entry that exists as long as HAProxy has not lost the map."""
 _KEY = re.compile(r"[a-z0-9]+\.([0-9a-f]{64}|public|ssh)")
 _TARGET = re.compile(r"[0-9a-fA-F.:]+@[0-9]+@[a-z0-9.-]+")
 _PATH = re.compile(r"[A-Za-z0-9_./~%+@=-]+")
@@ -20,7 +20,7 @@ _INSIDE = re.compile(r"key=([^|\s]+)\|(\S+) use=[1-9]")
 _STREAM = re.compile(r"^(0x[0-9a-f]+): proto=\S+ src=(\S+) ", re.MULTILINE)
 _SENT = re.compile(r"key=(\S+) .*http_req_cnt=(\d+) bytes_in_cnt=(\d+)")
 _AT_ONCE = 50
-"""Commands in one message: HAProxy reads a line of 16 KB at most."""
+"""Commands per message: HAProxy reads lines of up to 16 KB."""
 
 
 class HaproxyRoutes(Routes):
@@ -43,7 +43,7 @@ class HaproxyRoutes(Routes):
             raise ValueError("a key that HAProxy would misread")
         if not keys:
             return
-        # First the map, then those inside: who comes in between is asked for the key again.
+        # First the map, then open connections: those opened in between are already refused.
         deletions = [f"del map {self._map} {key}" for key in keys]
         _tell(self._haproxy, deletions)
         for process in self._haproxy.processes():
@@ -82,7 +82,7 @@ class HaproxyRoutes(Routes):
     def fill(self, routes: Mapping[str, str]) -> None:
         for key, target in routes.items():
             self.add(key, target)
-        # Last: a crash before this line makes the map count as lost still.
+        # Last, so that after a crash before this line the map still counts as lost.
         self._haproxy.ask(f"add map {self._map} {CANARY} 1")
 
 
@@ -93,7 +93,7 @@ def _tell(process: Haproxy | Process, commands: Iterable[str]) -> None:
 
 
 def _streams(process: Process, keys: Collection[str]) -> Iterator[str]:
-    """The streams that came in by one of these keys, found by their addresses."""
+    """The streams that use one of these keys, by address."""
     inside = _INSIDE.findall(process.ask("show table live"))
     addresses = {address for key, address in inside if key in keys}
     if addresses:

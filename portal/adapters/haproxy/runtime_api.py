@@ -1,4 +1,4 @@
-"""Words with HAProxy over its sockets (management guide, section 9), old processes included."""
+"""Client for HAProxy's runtime API (management guide, section 9), including old workers."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from portal.errors import Unavailable
 
 _WORKER = re.compile(r"^(\d+)\s+worker\s", re.MULTILINE)
 _PATIENCE = 3.0
-"""Seconds that the master may need to start itself anew; a tenth of one is usual."""
+"""Seconds that the master may need to re-execute itself; usually 0.1."""
 _PAUSE = 0.02
 
 
 class Haproxy:
-    """The running HAProxy: one master, one worker, and older ones that still have streams."""
+    """The running HAProxy: a master, a worker, and old workers that still have streams."""
 
     def __init__(self, run_directory: str) -> None:
         self._worker = f"{run_directory}/haproxy.sock"
         self._master = f"{run_directory}/master.sock"
 
     def ask(self, *commands: str) -> str:
-        """Send commands to the worker that takes new connections."""
+        """Send commands to the worker that accepts new connections."""
         return _say(self._worker, ";".join(commands))
 
     def processes(self) -> Iterator[Process]:
-        """All workers; those before the last reload live on until their streams end."""
+        """All workers; those from before a reload run until their streams end."""
         if not Path(self._master).exists():
             yield Process(self._worker, "")
             return
@@ -44,16 +44,16 @@ class Process:
         self._prefix = prefix
 
     def ask(self, *commands: str) -> str:
-        """Send commands; of one that has ended meanwhile the master says just that."""
+        """Send commands; for a worker that has exited the master reports that."""
         line = ";".join(self._prefix + command for command in commands)
         return _say_to_master(self._path, line) if self._prefix else _say(self._path, line)
 
 
 def _say_to_master(path: str, line: str) -> str:
-    """Say it until there is an answer: nothing that is said to the master does harm twice.
+    """Send until there is an answer: all messages to the master are idempotent.
 
-    After a start and after each reload the master runs its program anew. Until it listens again its
-    socket refuses, and whoever was connected before hears nothing.
+    After a start and after each reload the master re-executes itself. Until it listens again its
+    socket refuses connections, and earlier connections get no answer.
     """
     deadline = time.monotonic() + _PATIENCE
     while True:
@@ -71,10 +71,10 @@ def _say(path: str, line: str) -> str:
             connection.settimeout(5)
             connection.connect(path)
             connection.sendall(line.encode() + b"\n")
-            # The master waits for more, unless it hears that there is none.
+            # The master waits for more input until the connection is half-closed.
             connection.shutdown(socket.SHUT_WR)
             answer = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
-            if not answer:  # not even the empty line that ends each answer
+            if not answer:  # not even the empty line at the end of each answer
                 raise ConnectionError("HAProxy has hung up")
             return answer
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Slurm, asked by its commands on the login node: as the user for what changes, else as reader."""
+"""Slurm through its commands on the login node: changes as the user, queries as the reader."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailabl
 
 log = logging.getLogger(__name__)
 
-# What Slurm's commands say when it is Slurm that fails, not the request (slurm_errno.c).
+# Messages of Slurm's commands when Slurm fails, not the request (slurm_errno.c).
 _DOWN = (
     "Unable to contact slurm controller",
     "Socket timed out",
@@ -34,12 +34,12 @@ _DOWN = (
 )
 
 ESTIMATE_SECONDS = 5.0
-"""How long Slurm may think about a mere estimate."""
+"""Deadline of an estimate, in seconds."""
 
-# What scancel says of jobs that are over; it goes on with the others.
+# What scancel reports for jobs that have ended; it continues with the others.
 _OVER_ALREADY = ("Invalid job id", "already completing")
 
-# Which field of the request Slurm's refusal is about, where its words say so.
+# Which field of the request Slurm's error is about, where the message tells.
 _FIELDS = (
     ("generic resource", "resources.fgpu"),
     ("memory", "resources.memory"),
@@ -74,8 +74,8 @@ class Slurm(Scheduler):
         """Submit as the user and return the job id.
 
         One round trip: the first line of standard input becomes the runner's instructions, in a
-        file that only the user can read; the rest is the batch script. Making the session's folder
-        claims the submission: a second one at the same time fails before it reaches sbatch.
+        file that only the user can read; the rest is the batch script. Creating the session's
+        folder claims the submission: a concurrent second one fails before it reaches sbatch.
         """
         folder = f"{self._directory}/sessions/{session}"
         sbatch = shlex.join(
@@ -85,7 +85,7 @@ class Slurm(Scheduler):
             "cd && umask 077",
             f"mkdir -p {self._directory}/logs {self._directory}/sessions",
             f"mkdir {folder}",
-            # Without a key there is a session all the same.
+            # A session starts without a key, too.
             f"{{ {key_commands.make_step(self._directory)} || :; }}",
             "IFS= read -r spec",
             f'printf "%s\\n" "$spec" > {folder}/spec.json',
@@ -97,7 +97,7 @@ class Slurm(Scheduler):
             f"{spec}\n{script}".encode(),
             self._seconds + 5,
         )
-        if done.code in (124, 137):  # timeout(1) ended sbatch: Slurm may have heard it
+        if done.code in (124, 137):  # timeout(1) killed sbatch: Slurm may have received the job
             raise OutcomeUnknown("Slurm took too long to accept the job.")
         if done.code != 0:
             self._transport.run(user, ["rm", "-rf", "--", folder], seconds=self._seconds)
@@ -105,7 +105,7 @@ class Slurm(Scheduler):
         return self._number(user, session)
 
     def _number(self, user: str, session: str) -> str:
-        """The job's number, from Slurm: what sbatch printed came through the user's shell."""
+        """The job id from Slurm: sbatch's output passed the user's shell and is untrusted."""
         try:
             found = self.find(session, user)
         except Unavailable as error:
@@ -133,9 +133,9 @@ class Slurm(Scheduler):
         return Estimate(None, "", f"Slurm would not take it: {done.error_text()}")
 
     def cancel(self, user: str, *job_ids: str) -> None:
-        """Cancel a user's jobs, all with one command; a job that is over already is fine.
+        """Cancel a user's jobs, all with one command. Idempotent.
 
-        As the operator where there is one: the end of a session does not wait for a user's shell.
+        As the operator where there is one, so that it does not depend on the user's shell.
         """
         known = list(filter(commands.is_job_id, job_ids))
         if not known:
@@ -150,7 +150,7 @@ class Slurm(Scheduler):
             raise Unavailable(f"Slurm did not cancel the job: {done.error_text()}")
 
     def _limited(self, argv: Sequence[str]) -> list[str]:
-        """A command that ends by itself when Slurm takes too long: that is not the user's doing."""
+        """A command with a timeout: that Slurm is slow is not held against the user."""
         return ["timeout", "--kill-after=2", f"{self._seconds:.0f}", *argv]
 
     def prepare(self, user: str, session: str, spec: str) -> None:
@@ -200,8 +200,7 @@ class Slurm(Scheduler):
         return {report.job_id: self._named(report) for report in self._sacct(wanted, deadline)}
 
     def _sacct(self, job_ids: Sequence[str], deadline: float) -> list[JobReport]:
-        """Ask for all, and where that is refused for one half and the other: one bad number must
-        not keep accounting from everybody."""
+        """Query all at once, and on an error each half: one bad id must not block the others."""
         if not job_ids:
             return []
         try:
@@ -215,7 +214,7 @@ class Slurm(Scheduler):
             return [report for half in halves for report in self._sacct(half, deadline)]
 
     def ended_named(self, session: str, user: str, since: datetime) -> list[JobReport]:
-        # A minute of leeway: the portal's clock and Slurm's may differ.
+        # A minute of tolerance: the portal's clock and Slurm's may differ.
         argv = commands.sacct_named_argv(session, user, since - timedelta(minutes=1))
         return [self._named(report) for report in commands.sacct_parse(self._ask(argv))]
 
@@ -226,7 +225,7 @@ class Slurm(Scheduler):
         return commands.nodes_parse(self._ask(commands.nodes_argv()))
 
     def limits(self) -> Limits:
-        """Who may use how much: five queries, for everybody at once."""
+        """Limits of associations, QOS and partitions, by five queries for everybody."""
         return sacctmgr.limits(
             sacctmgr.Printed(
                 config=self._ask(sacctmgr.config_argv()),
@@ -238,7 +237,7 @@ class Slurm(Scheduler):
         )
 
     def _named(self, report: JobReport) -> JobReport:
-        """The same report with the name of whoever cancelled the job: accounting has numbers."""
+        """The report with the name of the user who cancelled the job: accounting has UIDs."""
         number = report.cancelled_by
         if number is None or not number.isdigit():
             return report
@@ -258,11 +257,11 @@ class Slurm(Scheduler):
 
 
 class _RefusedError(Unavailable):
-    """Slurm answers, but not this question."""
+    """Slurm answers, but rejects this query."""
 
 
 def _plugin_words(done: Completed) -> str:
-    """What job_submit.lua said of the GPU that was asked for: plainer than Slurm's own error."""
+    """The message of job_submit.lua about the requested GPU, clearer than Slurm's own error."""
     lines = [line for line in done.stderr.splitlines() if line.startswith("sbatch: error: ")]
     if not lines or "Invalid generic resource" not in lines[-1]:
         return ""
@@ -270,7 +269,7 @@ def _plugin_words(done: Completed) -> str:
 
 
 def _refusal(done: Completed) -> Exception:
-    """Slurm's answer to a submission it did not take."""
+    """The error for a submission that Slurm rejected."""
     if any(word in done.stderr for word in _DOWN):
         return Unavailable(
             "Slurm does not answer, so nothing can be launched right now. Running sessions are "

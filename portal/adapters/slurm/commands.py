@@ -1,8 +1,8 @@
 """Slurm's commands, each as a pair: the arguments, and what its output means.
 
-One text format serves Slurm 22.05 to 26.05: -O with a unit separator behind every field. Free text
-that users write (names, comments) is never asked for, so nobody can forge a line; a line that does
-not have the right number of fields raises, since guessing could end somebody's session.
+One text format works for Slurm 22.05 to 26.05: -O with a unit separator after every field. Free
+text written by users (names, comments) is never queried, so nobody can forge a line; a line with
+the wrong number of fields raises, since guessing could end somebody's session.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from portal.core.cluster.limits import Tres
 SEPARATOR = "\x1f"
 
 ENVIRONMENT = ("TZ=UTC", "SLURM_TIME_FORMAT=%s", "LC_ALL=C.UTF-8")
-"""What every query runs with: times as seconds since 1970, words in English."""
+"""Environment of every query: times as seconds since 1970, messages in English."""
 
 
 class UnexpectedOutput(Exception):
-    """A command printed what no known Slurm prints."""
+    """A command printed something that no known version of Slurm prints."""
 
 
 _QUEUE_FIELDS = (
@@ -182,7 +182,7 @@ def sinfo_parse(text: str) -> list[Partition]:
             max_minutes=parse_minutes(limit),
             gpus=_largest(node_gpus(gres), earlier.gpus if earlier else ()),
         )
-    # sinfo goes by nodes, and which partition of a node comes first is chance.
+    # sinfo sorts by nodes, and the order of a node's partitions is undefined.
     return sorted(found.values(), key=lambda partition: (not partition.default, partition.name))
 
 
@@ -190,7 +190,7 @@ _GRES = re.compile(r"\b(?P<what>gpu|shard):(?:(?P<kind>[A-Za-z0-9][\w.-]*):)?(?P
 
 
 def node_gpus(text: str) -> tuple[NodeGpus, ...]:
-    """The GPUs of a node by their kind, of a list such as "gpu:a100:2(S:0-1),shard:a100:8"."""
+    """The GPUs of a node by kind, from a list such as "gpu:a100:2(S:0-1),shard:a100:8"."""
     found: dict[str, dict[str, int]] = {"gpu": {}, "shard": {}}
     for match in _GRES.finditer(text):
         numbers, kind = found[match["what"]], match["kind"] or ""
@@ -203,7 +203,7 @@ def node_gpus(text: str) -> tuple[NodeGpus, ...]:
 
 
 def _largest(one: Sequence[NodeGpus], other: Sequence[NodeGpus]) -> tuple[NodeGpus, ...]:
-    """Of each kind the most that one of two nodes has."""
+    """For each kind the larger number of two nodes."""
     found: dict[str, NodeGpus] = {}
     for gpus in (*one, *other):
         earlier = found.get(gpus.kind, NodeGpus(gpus.kind, 0))
@@ -225,7 +225,7 @@ def nodes_argv() -> list[str]:
 
 
 def nodes_parse(text: str) -> list[Node]:
-    """Read the same sinfo's lines, and which nodes take no jobs now."""
+    """Read the same sinfo's lines, and which nodes accept no jobs now."""
     found = []
     for line in filter(str.strip, text.split("\n")):
         fields = line.split(SEPARATOR)
@@ -238,27 +238,27 @@ def nodes_parse(text: str) -> list[Node]:
 
 
 def sbatch_argv() -> list[str]:
-    """Submit the script on standard input; its own #SBATCH lines say everything else."""
+    """Submit the script on standard input, with its own #SBATCH lines."""
     return ["sbatch", "--parsable"]
 
 
 def is_job_id(text: str) -> bool:
-    """Whether Slurm could have given this number to a job: ASCII digits, 10 at most."""
+    """Whether this can be a job id: ASCII digits, 10 at most."""
     return re.fullmatch(r"[0-9]{1,10}", text) is not None
 
 
 def release_argv(job_id: str) -> list[str]:
-    """Take a job's hold away; silent when there is none."""
+    """Release a job's hold; silent when there is none."""
     return ["scontrol", "release", job_id]
 
 
 def extend_argv(job_id: str, minutes: int) -> list[str]:
-    """Set a job's time limit to so many minutes in all: doing it twice changes nothing."""
+    """Set a job's time limit to `minutes` in total. Idempotent."""
     return ["scontrol", "update", f"JobId={job_id}", f"TimeLimit={minutes}"]
 
 
 def scancel_argv(*job_ids: str, user: str = "") -> list[str]:
-    """Cancel jobs, of this user's only if one is named; silent of those that are over already."""
+    """Cancel jobs, only of this user if one is given; silent about those that have ended."""
     return ["scancel", "--quiet", *([f"--user={user}"] if user else []), *job_ids]
 
 
@@ -266,9 +266,9 @@ _UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 
 
 def amount(text: str) -> Tres:
-    """What is read of Slurm's list of resources, such as "cpu=3,mem=3G,gres/shard=2".
+    """Read Slurm's list of TRES, such as "cpu=3,mem=3G,gres/shard=2".
 
-    GPUs of one kind alone ("gres/shard:a100=2") do not count: that is not all of them.
+    Typed entries ("gres/shard:a100=2") are ignored: they are part of the untyped total.
     """
     found = dict(item.partition("=")[::2] for item in text.split(",") if "=" in item)
     match = re.fullmatch(r"([0-9.]+)([KMGTP]?)", found.get("mem", ""))
@@ -335,7 +335,7 @@ def _state(word: str) -> JobState:
 
 def read_time(text: str) -> datetime | None:
     """Seconds since 1970, as our SLURM_TIME_FORMAT asks for; None for anything else, and for 0."""
-    # Of any length, it could be a time beyond what a datetime holds.
+    # More digits could exceed what a datetime can hold.
     if re.fullmatch(r"[0-9]{1,11}", text) and int(text):
         return datetime.fromtimestamp(int(text), UTC)
     return None

@@ -1,4 +1,4 @@
-"""sbatch --test-only: the arguments, and what its words mean."""
+"""sbatch --test-only: the arguments, and the meaning of its output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def estimate_argv() -> list[str]:
     return ["sbatch", "--test-only"]
 
 
-# What stands between start and nodes depends on the version: 26.05.5 writes a stray letter there.
+# The text between start and nodes depends on the version: 26.05.5 has a stray letter there.
 _ESTIMATE = re.compile(
     r"^sbatch: .*?\bto start at (?P<start>\S+)(?:.*? on (?:nodes? )?(?P<node>\S+))?",
     re.MULTILINE,

@@ -1,8 +1,8 @@
 """Slurm's limits by its commands: the arguments, and what their output means.
 
-sacctmgr says who may use how much, scontrol whom partitions let in and whether limits are applied.
-An account without rights may read all of it, unless the site hides it (PrivateData). The fields are
-those that Slurm 22.05 to 26.05 all have; sacctmgr hands accounts' Max limits down to their users.
+sacctmgr has the limits, scontrol the access to partitions and whether limits are enforced. An
+unprivileged account may read all of it, unless the site hides it (PrivateData). The fields exist in
+Slurm 22.05 to 26.05; sacctmgr already applies accounts' Max limits to their users.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _USER_FIELDS = ("User", "DefaultAccount")
 
 
 def _show(what: str, fields: Sequence[str]) -> list[str]:
-    # sacctmgr knows no other separator; no name in Slurm's accounting may contain it.
+    # sacctmgr has no other separator; no name in Slurm's accounting may contain it.
     return ["sacctmgr", "--noheader", "--parsable2", "show", what, f"format={','.join(fields)}"]
 
 
@@ -67,7 +67,7 @@ class Printed:
 
 
 def limits(printed: Printed) -> Limits:
-    """Put the answers together; associations of other clusters are left out."""
+    """Combine the answers; associations of other clusters are left out."""
     cluster = _setting(printed.config, "ClusterName")
     enforced = _setting(printed.config, "AccountingStorageEnforce")
     users = _lines("sacctmgr", printed.users, _USER_FIELDS)
@@ -148,7 +148,7 @@ def _entries(text: str) -> Iterator[PartitionAccess]:
 
 
 def _only(text: str | None) -> tuple[str, ...]:
-    """The names of a list that lets in only these; () for ALL."""
+    """The names of a list of who has access; () for ALL."""
     return () if text in (None, "ALL", "(null)") else _names(text or "")
 
 

@@ -1,4 +1,4 @@
-"""Asks the login node about accounts: by name for all of them at once, and by logging in as one."""
+"""Accounts on the login node: looked up by name, many at once, or checked by logging in."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from portal.core.interfaces.auth import Accounts
 from portal.errors import Unavailable
 
 AT_ONCE = 200
-"""Names in one command."""
+"""Names per command."""
 SECONDS = 10.0
 _LIFE = timedelta(minutes=1)
 _MAX_ANSWER = 4096
@@ -48,10 +48,10 @@ class LoginNodeAccounts(Accounts):
         return found
 
     def standing(self, user: str) -> AccountStatus:
-        """Whether an account is let in right now, and what is seen of its password.
+        """Whether an account may log in now, and the status of its password.
 
-        A refusal counts when it is repeated, and the portal's own account is let in in between:
-        sshd hangs up on accounts that PAM refuses, which alone could be any broken connection.
+        A refusal counts when it is repeated and the portal's own account can log in meanwhile: for
+        accounts that PAM refuses sshd just closes the connection, as any network failure does.
         """
         said = self._enter(user)
         if said is None:
@@ -63,9 +63,9 @@ class LoginNodeAccounts(Accounts):
         return AccountStatus(let_in=True, password=read_password_status(user, said))
 
     def _enter(self, user: str) -> str | None:
-        """Log in with a certificate, never over a connection that is there already.
+        """Log in with a certificate, over a new connection.
 
-        What `passwd --status` printed there, or None where the account is refused.
+        Returns the output of `passwd --status` there, or None where the account is refused.
         """
         if not USER.fullmatch(user) or user == "root":
             return None
@@ -94,7 +94,7 @@ class LoginNodeAccounts(Accounts):
 
 
 def _ask(transport: paramiko.Transport) -> str:
-    """What the account's own `passwd --status` says; "" where its shell does not let it."""
+    """Output of the account's own `passwd --status`; "" where its shell does not run it."""
     data, deadline = b"", time.monotonic() + _ANSWER_SECONDS
     try:
         channel = transport.open_session(timeout=SECONDS)
@@ -106,5 +106,5 @@ def _ask(transport: paramiko.Transport) -> str:
                 break
             data += piece
     except (paramiko.SSHException, OSError, EOFError):
-        pass  # it was let in, and that is what counts
+        pass  # the log-in succeeded, which is what counts
     return data.decode(errors="replace")

@@ -1,9 +1,9 @@
-"""One command over one SSH channel: a deadline for all of it, and a limit on what it may print.
+"""One command over one SSH channel, with a deadline and a limit on its output.
 
-The command runs through the user's own shell, whose start-up files may print, wait, read what was
-meant for the command, or never end. So a line of our own comes first: it prints a random mark, and
-begins the command only when it hears a word of ours. Whatever comes before the mark is the shell's
-noise; without the mark nothing was begun.
+The command runs through the user's own shell, whose start-up files may print, wait, consume
+standard input, or never end. So a wrapper runs first: it prints a random mark, and starts the
+command only after it has read an acknowledgement. Whatever comes before the mark is output of the
+start-up files; without the mark the command was not started.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from portal.errors import OutcomeUnknown, Unavailable
 log = logging.getLogger(__name__)
 
 START_SECONDS = 10.0
-"""How long the shell's own start-up may take."""
+"""Deadline of the shell's start-up files, in seconds."""
 NOISE = 64 * 1024
-"""Bytes that it may print meanwhile."""
+"""Most bytes that they may print."""
 MOST_ERRORS = 64 * 1024
-"""Bytes of standard error."""
+"""Most bytes of standard error."""
 PIECE = 64 * 1024
 QUIET_SECONDS = 0.5
-"""How long the output of a command that has ended may still be coming."""
+"""Seconds to wait for remaining output after the command has ended."""
 
 TOO_LOUD = (
     "Your shell's start-up files on the login node print too much, so nothing was done. Look at "
@@ -48,16 +48,16 @@ _GO = b"go\n"
 
 
 class Unresponsive(Unavailable):
-    """A user's shell or home did not let a command begin."""
+    """A command was not started, because of the user's shell or home directory."""
 
 
 class CommandTimeout(OutcomeUnknown):
-    """A command began and did not end in time, or printed too much."""
+    """A command was started and did not end in time, or printed too much."""
 
 
 @dataclass(frozen=True)
 class Completed:
-    """A command that ran to its end."""
+    """Result of a command that ran to its end."""
 
     code: int
     stdout: bytes
@@ -71,7 +71,7 @@ class Completed:
 
 
 class Channel(Protocol):
-    """What is used of paramiko's channels."""
+    """The part of paramiko.Channel that is used."""
 
     status_event: threading.Event
 
@@ -94,7 +94,7 @@ class Channel(Protocol):
 
 
 class RemoteCommand:
-    """Runs one command to its end, or hangs up."""
+    """Runs one command to its end, or closes the channel."""
 
     def __init__(self, channel: Channel, most: int) -> None:
         self._channel = channel
@@ -105,9 +105,10 @@ class RemoteCommand:
         self._mark = secrets.token_hex(16).encode() + b"\n"
 
     def run(self, argv: Sequence[str], stdin: bytes, seconds: float) -> Completed:
-        """Everything within `seconds`.
+        """Run it within `seconds`, start-up files included.
 
-        Raises Unresponsive while nothing was begun, NotInTime after that, and paramiko's errors.
+        Raises Unresponsive before the command was started, CommandTimeout after that, and
+        paramiko's errors.
         """
         deadline = time.monotonic() + seconds
         try:
@@ -117,7 +118,7 @@ class RemoteCommand:
             if not self._channel.status_event.wait(max(deadline - time.monotonic(), 0)):
                 raise TimeoutError
             code = self._channel.recv_exit_status()
-            if code < 0:  # ended by a signal or cut off: nobody knows how far it came
+            if code < 0:  # killed by a signal or disconnected: the outcome is unknown
                 raise OSError("no exit status")
         except (TimeoutError, _TooMuchError) as error:
             raise self._cut_off(argv, error) from error
@@ -132,11 +133,11 @@ class RemoteCommand:
     def _start(self, argv: Sequence[str], deadline: float) -> None:
         begin = ["/bin/sh", "-c", _BEGIN, "sh", self._mark.decode().strip(), *argv]
         start = min(deadline, time.monotonic() + START_SECONDS)
-        # paramiko itself waits for sshd's answer without any limit.
+        # paramiko itself waits for sshd's reply without a timeout.
         guard = threading.Timer(max(start - time.monotonic(), 0), self._channel.close)
         guard.daemon = True
         guard.start()
-        # exec: the user's own shell may be any; it only ever sees quoted words.
+        # exec: the user's shell can be any; it sees nothing but quoted words.
         self._channel.exec_command("exec " + shlex.join(begin))
         guard.cancel()
         self._read(start, until_mark=True)
@@ -154,23 +155,23 @@ class RemoteCommand:
             if not found and ended:
                 return
             if not found:
-                # A process that was left behind may hold the output open: the command's end counts.
+                # A background process may keep the output open: the command's exit counts.
                 over = self._channel.status_event.is_set()
                 quiet = not self._wait(deadline, QUIET_SECONDS if over else None)
 
     def _wait(self, deadline: float, most: float | None) -> bool:
-        """Wait for output; False when there was none within `most` seconds."""
+        """Wait for output; False when there is none within `most` seconds."""
         left = deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        # Now and then by itself, as the end of a command is no output.
+        # Polled, since the exit of a command is no output.
         pause = min(left, QUIET_SECONDS if most is None else most)
         poll = select.poll()
         try:
             poll.register(self._channel.fileno(), select.POLLIN)
             return bool(poll.poll(pause * 1000)) or most is None
         except (OSError, ValueError):
-            # It was closed in this moment, and its descriptor with it: that is the end of output.
+            # Closed concurrently, with its descriptor: the end of output.
             if self._channel.closed:
                 return True
             raise
@@ -211,11 +212,11 @@ class RemoteCommand:
 
 
 class _TooMuchError(Exception):
-    """More output than there may be."""
+    """The output exceeds its limit."""
 
 
 def hang_up(channel: paramiko.Channel) -> None:
-    """Close a channel whose command has not ended, and end the command as far as sshd does."""
+    """Close the channel of a running command, and ask sshd to kill the command."""
     try:
         message = paramiko.Message()
         message.add_byte(bytes([98]))  # SSH_MSG_CHANNEL_REQUEST, RFC 4254 §6.9
@@ -224,7 +225,7 @@ def hang_up(channel: paramiko.Channel) -> None:
         message.add_boolean(False)
         message.add_string("KILL")
         send = channel.get_transport()._send_user_message  # type: ignore[attr-defined]
-        send(message)  # paramiko has no public way
+        send(message)  # paramiko has no public method
         channel.close()
     except (paramiko.SSHException, OSError, EOFError):
         log.debug("the channel was closed already")

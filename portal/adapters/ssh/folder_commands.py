@@ -1,7 +1,7 @@
-"""The commands about folders in a user's home, each as a pair: the arguments, and what they mean.
+"""Commands for folders in a user's home, each as a pair: arguments, and parsing of the output.
 
-All run as the user with a POSIX shell and GNU's find, sort and head. Names are between NULs, as
-people may call a folder anything.
+All run as the user with a POSIX shell and GNU's find, sort and head. Names are separated by NULs,
+since a folder's name may contain anything else.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from portal.core.launch.mounts import HOME, Folder, storage_folder
 MAX_FOLDERS = 500
 _STORAGE_FAILED, _FOLDER_FAILED = 3, 4
 _SECONDS = 10
-"""A file system that hangs must not hold up a page for longer."""
+"""A hanging file system must not delay a page for longer."""
 DEADLINE = _SECONDS + 5.0
-"""The same for the whole command, the shell's start-up included."""
+"""The same for the whole command, including the shell's start-up files."""
 MOST_OUTPUT = 1024 * 1024
-"""Bytes of the list: names are 255 bytes long at most."""
+"""Bytes of the list: a name has 255 bytes at most."""
 
 
 def _shell(script: str) -> list[str]:
@@ -29,7 +29,7 @@ def _shell(script: str) -> list[str]:
 
 def list_argv(storage: str) -> list[str]:
     """The home directory, the directory of storage folders, and those in it."""
-    # Everything before the first NUL is what a chatty .bashrc printed.
+    # Everything before the first NUL is output of start-up files.
     steps = (
         "cd || exit 1",
         r'printf "\0%s\0" "$PWD"',
@@ -42,14 +42,14 @@ def list_argv(storage: str) -> list[str]:
 
 
 def list_parse(output: bytes) -> list[Folder]:
-    """Read what list_argv printed; [] where there is not even a home directory."""
+    """Read what list_argv printed; [] where there is no home directory."""
     fields = [field.decode(errors="replace") for field in output.split(b"\0")[1:-1]]
     home = [Folder(HOME, fields[0])] if fields else []
     return home + [storage_folder(name, fields[1]) for name in fields[2:]]
 
 
 def missing_argv(storage: str, names: Collection[str]) -> list[str]:
-    """Print those names that are no folders there."""
+    """Print those names that are no storage folders."""
     place = shlex.quote(storage.rstrip("/"))
     return _shell(
         f"cd || exit 1\nprintf '\\0'\nfor name in {shlex.join(names)}; do\n"
@@ -63,7 +63,7 @@ def missing_parse(output: bytes) -> set[str]:
 
 
 def make_argv(storage: str, name: str) -> list[str]:
-    """Make a storage folder, and before it the directory of all of them; print that."""
+    """Create a storage folder, and its parent if need be; print the parent."""
     place = shlex.quote(storage.rstrip("/"))
     steps = (
         "cd || exit 1",
@@ -83,14 +83,14 @@ def make_parse(output: bytes, name: str) -> Folder:
 
 
 def make_refusal(done: Completed) -> str | None:
-    """What is wrong with the name of a folder that could not be made; None when nothing is."""
+    """Why the name of a new folder is not acceptable; None when it is."""
     if done.code == _FOLDER_FAILED and "File exists" in done.stderr:
         return "you already have a folder or a file of this name"
     return None
 
 
 def storage_problem(done: Completed, storage: str) -> str | None:
-    """Why no folder could be made, whatever its name, in words for its owner."""
+    """Why no folder of any name could be created, as a message for its owner."""
     if done.code == _FOLDER_FAILED and make_refusal(done) is None:
         return f"The folder could not be made: {_reason(done)}."
     if done.code != _STORAGE_FAILED:

@@ -1,4 +1,4 @@
-"""The portal's few files in a user's home, and the user's folders, touched as that user."""
+"""The portal's files in a user's home, and the user's folders, accessed as that user."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from portal.errors import Conflict, FieldError, InvalidRequest, Unavailable
 
 
 class HomeFiles(UserFiles):
-    """UserFiles over the same transport."""
+    """UserFiles over SSH commands."""
 
     def __init__(self, transport: Transport, directory: str, storage: str) -> None:
         self._transport = transport

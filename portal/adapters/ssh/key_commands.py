@@ -1,4 +1,4 @@
-"""The commands that keep a user's SSH key for sessions, in the portal's folder of their home.
+"""Commands that manage a user's SSH key for sessions, in the portal's folder of their home.
 
 DIRECTORY/key/id_container      the private key: the user downloads it, no session ever sees it
 DIRECTORY/ssh/authorized_keys   its public half, shown to all sessions of the user, read-only
@@ -13,9 +13,9 @@ from portal.core.apps.ssh import KEY_FILE, KEY_FOLDER
 
 
 def make_step(directory: str) -> str:
-    """A line of shell that makes the key if there is none; run in the home, with umask 077.
+    """A line of shell that creates the key if there is none; run in the home, with umask 077.
 
-    Of several at once the first one's key counts for all: a link is made whole, and only once.
+    Of several running concurrently the first one's key is used by all: ln(1) is atomic.
     """
     key = _key(directory)
     keep = f"{{ ln {key}.$$ {key} 2>/dev/null; rm -f {key}.$$; }}"
@@ -24,9 +24,9 @@ def make_step(directory: str) -> str:
 
 
 def key_argv(directory: str, new: bool = False) -> list[str]:
-    """Print the private key, made if need be (or anew), once sessions take it."""
+    """Print the private key, created if need be (or replaced), once sessions accept it."""
     key, renewed = _key(directory), f"{directory}/ssh/renewed"
-    # Somebody else may have the old key: nobody gets in until the new one counts.
+    # The old key may be compromised: nobody can log in until the new one is valid.
     shut = f"rm -f {directory}/ssh/authorized_keys"
     anew = f"{_folders(directory)} && {_renew(directory)} && {_make(key)} && {shut}"
     steps = [
@@ -49,15 +49,15 @@ def _folders(directory: str) -> str:
 
 
 def _make(key: str) -> str:
-    """Make a key under a name of this shell's own."""
+    """Create a key under a name with this shell's PID."""
     make = f'ssh-keygen -q -t ed25519 -N "" -C {KEY_FILE} -f {key}.$$ < /dev/null'
     return f"{{ rm -f {key}.$$; {make} && rm -f {key}.$$.pub; }}"
 
 
 def _renew(directory: str) -> str:
-    """Do away with a key of an earlier version, copies of which lay in the homes of sessions.
+    """Replace a key of an earlier version, which was copied into sessions' homes.
 
-    It is removed last: a crash before that repeats all of this.
+    It is deleted last, so that after a crash all of this is repeated.
     """
     old = f"{directory}/{KEY_FILE}"
     copies = f"{directory}/sessions/*/home/{KEY_FILE}"
@@ -66,10 +66,10 @@ def _renew(directory: str) -> str:
 
 
 def _publish(directory: str) -> str:
-    """Let sessions take the key, and no other.
+    """Make sessions accept the key, and no other.
 
-    It looks again after it has written: whoever writes last has then seen the key that counts,
-    also where two renew it at once, or one was cut short before.
+    The key is read again after writing, so that the last writer has seen the current key even where
+    two renew it concurrently, or one was interrupted.
     """
     ours = f"$(ssh-keygen -y -P '' -f {_key(directory)} < /dev/null)"
     known = f"{directory}/ssh/authorized_keys"

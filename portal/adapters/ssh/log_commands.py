@@ -1,8 +1,8 @@
 """The commands that read a session's log, as its owner, with a POSIX shell and GNU's dd and stat.
 
-The log is a file in the owner's home, where anything may stand in its place: a FIFO that nobody
-writes to, a device without an end, a link. Only a regular file is read, it is opened without
-waiting, and never more than was asked for.
+The log is a file in the owner's home, so anything may be in its place: a FIFO without a writer, an
+endless device, a link. Only a regular file is read, it is opened without blocking, and never more
+than requested is read.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import re
 from collections.abc import Sequence
 
 NO_FILE = 5
-"""The exit code that says: something is there, and it is no regular file."""
+"""Exit code for something that is no regular file."""
 SECONDS = 10
 LEEWAY = 4096
-"""Bytes that may come besides what was asked for."""
+"""Bytes that may come besides the requested ones."""
 
 _CHECK = (
     "cd || exit 1",
@@ -22,8 +22,8 @@ _CHECK = (
     f'[ -f "$1" ] && [ ! -L "$1" ] || exit {NO_FILE}',
 )
 _SIZE = 'size=$(stat --format=%s -- "$1") || exit 1'
-# Between the check and this, something else may have been put there: opening it waits for nobody,
-# a link is not followed, and dd ends after so many bytes whatever it is.
+# The file may have been replaced since the check: opening does not block, links are not followed,
+# and dd stops after `limit` bytes whatever it is.
 _READ = (
     'exec dd if="$1" iflag=nonblock,nofollow,skip_bytes,count_bytes,fullblock bs=64K '
     'skip="$start" count="$2" status=none'

@@ -1,8 +1,8 @@
-"""Whose turn it is: how much may be under way for one person, and a pause for who is slow.
+"""Concurrency limits per user, with a backoff for those who are slow.
 
-What a person's shell, home or session answers, and when, is that person's doing. Whoever makes the
-portal wait must wait alone: few things at once for each of them, fewer than the process has
-threads, no queue behind what is slow already, and longer and longer pauses after what did not end.
+When a user's shell, home or session answers is under the user's control. Whoever delays the portal
+must not delay others: few concurrent operations per user, fewer than the process has threads, no
+queueing behind slow ones, and increasing pauses after those that did not end.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from dataclasses import dataclass, field
 from portal.errors import Unavailable
 
 PATIENT = 3.0
-"""Seconds after which something under way counts as slow: nobody queues behind it."""
+"""Seconds after which a running operation counts as slow: nothing queues behind it."""
 SLOW = 8.0
-"""Seconds after which it counts against its owner, even if it ends."""
+"""Seconds after which it is penalised, even if it ends."""
 FIRST_PAUSE = 2.0
 LONGEST_PAUSE = 60.0
 FORGIVEN = 600.0
-"""Seconds without anything slow after which all is forgotten."""
+"""Seconds without a slow operation after which penalties are forgotten."""
 
 
 @dataclass(frozen=True)
 class ThrottleLimits:
-    """How many at once, how many more may wait for them, and for how many seconds."""
+    """Concurrent operations, how many more may wait for them, and for how many seconds."""
 
     at_once: int
     waiting: int
@@ -37,7 +37,7 @@ class ThrottleLimits:
 @dataclass
 class _Person:
     running: dict[object, float] = field(default_factory=dict)
-    """When each began."""
+    """Start time of each."""
     waiting: int = 0
     strikes: int = 0
     until: float = 0.0
@@ -46,9 +46,9 @@ class _Person:
 
 
 class UserThrottle:
-    """Hands out turns, by name of whoever answers; shared by all threads of a process.
+    """Grants slots by user name; shared by all threads of a process.
 
-    `refusal` is what a person reads; "{seconds}" in it is when trying again makes sense.
+    `refusal` is the message for the user; "{seconds}" in it is when to try again.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class UserThrottle:
 
     @contextmanager
     def slot(self, name: str) -> Iterator[None]:
-        """Hold one of the name's turns; raises Unavailable when there is none to be had soon."""
+        """Hold one of the name's slots; raises Unavailable when none becomes free in time."""
         ticket = object()
         self._enter(name, ticket)
         try:
@@ -71,13 +71,13 @@ class UserThrottle:
             self._leave(name, ticket)
 
     def penalize(self, name: str) -> None:
-        """It did not end in time: one at a time from now on, and nothing at all for a while."""
+        """Record an operation that did not end: a pause, then one at a time."""
         with self._changed:
             self._strike(self._person(name), 2)
             self._changed.notify_all()
 
     def pause(self, name: str) -> float:
-        """Seconds for which nothing is begun for this name; 0.0 without a pause."""
+        """Seconds until the next operation for this name; 0.0 without a pause."""
         with self._changed:
             known = self._people.get(name)
             return max(known.until - self._clock(), 0.0) if known else 0.0

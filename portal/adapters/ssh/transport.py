@@ -1,4 +1,4 @@
-"""Running commands on the login node as a user, over SSH with a certificate of a few minutes."""
+"""Running commands on the login node as a user, over SSH with short-lived certificates."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ __all__ = ["Completed", "PasswordCheck", "SshTransport", "Transport", "open_tran
 USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 600.0
-"""How long an unused connection is kept; sshd lets it outlive its certificate."""
+"""How long an idle connection is kept; it may outlive its certificate."""
 PEOPLE = ThrottleLimits(at_once=3, waiting=3, seconds=PATIENT)
-"""What one person may have under way in one process: less than gunicorn has threads (8)."""
+"""Concurrent commands of one user in one process: fewer than gunicorn's threads (8)."""
 OURS = ThrottleLimits(at_once=8, waiting=64, seconds=5.0)
-"""The same for the portal's own accounts. sshd refuses the eleventh command of a connection
-(MaxSessions), and a refusal would cost the others their connection."""
+"""The same for the portal's own accounts. sshd refuses the eleventh concurrent command of a
+connection (MaxSessions), and a refusal would end the connection for the others."""
 MOST_OUTPUT = 256 * 1024
-"""Bytes that a command prints at most, unless it is one that reads a file or lists things."""
+"""Most bytes of output, except for commands that read a file or list folders."""
 MOST_OF_OURS = 64 * 1024 * 1024
-"""The same for the portal's own accounts: a large site's queue is megabytes."""
+"""The same for the portal's own accounts: a large site's queue has megabytes."""
 BUSY = (
     "Your commands on the login node do not end in time, or there are too many of them at once. "
     "Try again in {seconds} seconds; if it stays like this, look at your shell's start-up files "
     "and whether your home directory answers."
 )
 WINDOW = 512 * 1024
-"""Bytes that the login node may send ahead, for each command of a person's."""
+"""SSH window of a user's command, in bytes: how much the login node may send ahead."""
 
 
 class Transport(Protocol):
-    """Runs commands as somebody, somewhere."""
+    """Runs commands as a user, on the login node or elsewhere."""
 
     def run(
         self,
@@ -65,9 +65,9 @@ class Transport(Protocol):
         seconds: float = 20.0,
         most: int = MOST_OUTPUT,
     ) -> Completed:
-        """Run to the end, which is `seconds` away at most, with `most` bytes of output.
+        """Run a command to its end, within `seconds` and with at most `most` bytes of output.
 
-        Raises Unavailable when nothing was run, OutcomeUnknown after that.
+        Raises Unavailable when it was not started, OutcomeUnknown after that.
         """
         ...
 
@@ -78,11 +78,11 @@ class _Connection:
     used: float
     channels: int = 0
     retired: bool = False
-    """Nothing new is begun over it, and it is closed with its last channel."""
+    """Not used for new commands, and closed with its last channel."""
 
 
 class SshTransport(Transport):
-    """Commands over pooled SSH connections, one for each user."""
+    """Commands over pooled SSH connections, one per user."""
 
     def __init__(
         self, settings: LoginSettings, authority: CertificateAuthority, operator: str = ""
@@ -104,7 +104,7 @@ class SshTransport(Transport):
         seconds: float = 20.0,
         most: int = MOST_OUTPUT,
     ) -> Completed:
-        """Run to the end on the login node as the user; waits a little while others do."""
+        """Run a command on the login node as the user; waits for a slot if need be."""
         if self._is_ours(user):
             with self._ours.slot(user):
                 return self._run(user, argv, stdin, seconds, MOST_OF_OURS)
@@ -133,7 +133,7 @@ class SshTransport(Transport):
             raise OutcomeUnknown(f"The login node did not finish {argv[0]} in time.") from error
         finally:
             if not ended:
-                # A process that does not end keeps its place in this connection.
+                # A process that does not end keeps its slot (MaxSessions) in this connection.
                 hang_up(channel)
             self._close(user, connection, channel, retire=not ended)
 
@@ -147,18 +147,18 @@ class SshTransport(Transport):
                 )
                 return connection, found
             except (paramiko.SSHException, OSError, EOFError) as error:
-                # A pooled connection may have died unnoticed; nothing was sent, so try afresh.
+                # A pooled connection may be dead; nothing was sent, so it is safe to try again.
                 self._release(user, connection, retire=True)
                 if attempt == 2:
                     raise Unavailable("The login node does not answer.") from error
         raise AssertionError("unreachable")
 
     def _connection(self, user: str) -> _Connection:
-        """A connection with one channel more counted."""
+        """A connection, with one more channel counted."""
         with self._lock:
             self._close_idle()
             lock = self._user_locks.setdefault(user, threading.Lock())
-        # One log-in at a time for a user, the others wait for it.
+        # One log-in at a time per user; the others wait for it.
         if not lock.acquire(timeout=2 * CONNECT_SECONDS):
             raise Unavailable("The login node does not answer.")
         try:
@@ -203,7 +203,7 @@ class SshTransport(Transport):
     def _connect(self, user: str) -> paramiko.Transport:
         if not USER.fullmatch(user) or user == "root":
             raise Unavailable(f"The portal does not act as {user!r}.")
-        # A name says little: the account's number says whether it is a person's.
+        # Whether it is a person's account is decided by its UID, not by its name.
         if user != self._settings.reader and self.uid(user) < self._settings.minimum_uid:
             raise Unavailable(f"The login node does not let the portal in as {user}.")
         try:
@@ -218,9 +218,9 @@ class SshTransport(Transport):
         return transport
 
     def uid(self, user: str) -> int:
-        """The number of an account, as the login node knows it; -1 for none.
+        """UID of an account on the login node; -1 for none.
 
-        Asked by the reader: what the user's own shell prints is the user's word.
+        Queried as the reader, since the output of the user's own shell cannot be trusted.
         """
         if not USER.fullmatch(user):
             return -1
@@ -238,7 +238,7 @@ class SshTransport(Transport):
 
 
 def _own_address(transport: paramiko.Transport) -> str:
-    """The address that the login node sees us come from, unless something translates it."""
+    """The address that the login node sees us come from, unless there is NAT."""
     assert isinstance(transport.sock, socket.socket)  # noqa: S101  # open_transport made it
     return str(transport.sock.getsockname()[0])
 
@@ -297,7 +297,7 @@ def open_transport(settings: LoginSettings) -> paramiko.Transport:
 
 
 class PasswordCheck(Authenticator):
-    """Authenticator: the login node's sshd decides, so PAM and LDAP there count."""
+    """Authenticator by the login node's sshd, so that PAM and LDAP there apply."""
 
     def __init__(self, settings: LoginSettings, uid: Callable[[str], int]) -> None:
         self._settings = settings

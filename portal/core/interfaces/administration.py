@@ -1,4 +1,4 @@
-"""What the administration needs of the database; every method is one transaction."""
+"""Interface of what administrators decide, and the audit log, in the database."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from portal.core.site_rules import SiteRules
 
 
 class AdministrationStore(Protocol):
-    """What administrators decide, and the journal. Every method is one transaction.
+    """What administrators decide, and the audit log. Every method is one transaction.
 
-    A change and its line in the journal are stored together or not at all. `seen` is the
-    ETag (core/admin/administration.py) of what the author of the change last saw; Conflict is
-    raised when something else is stored by now. None skips the comparison.
+    A change and its audit event are stored together or not at all. `seen` is the ETag
+    (core/admin/administration.py) of what the author of the change last saw; Conflict is raised
+    when something else is stored by now. None skips the comparison.
 
-    A change is a function from what is stored to what shall be, with its line in the journal. It
-    runs inside the transaction, so that of two changes at once the second one sees the first.
+    A change is a function from the stored value to the new one with its audit event. It runs
+    inside the transaction, so that of two concurrent changes the second one sees the first.
     """
 
     def templates(self) -> list[Template]:
@@ -33,7 +33,7 @@ class AdministrationStore(Protocol):
         seen: str | None,
         change: Callable[[Template | None, int], tuple[Template, AuditEvent]],
     ) -> Template:
-        """Make or replace a template; the change also gets the place behind all others."""
+        """Create or replace a template; `change` also gets the position after all others."""
         ...
 
     def drop_template(
@@ -43,14 +43,14 @@ class AdministrationStore(Protocol):
         ...
 
     def move_template(self, name: str, by: int, line: Callable[[int], AuditEvent]) -> bool:
-        """Move a template by one place; `line` gets the new one (from 0). False: no template.
+        """Move a template by `by` positions; False when there is none of this name.
 
-        At either end it stays, without a line.
+        `line` gets the new position, from 0. At either end it stays, without an event.
         """
         ...
 
     def image_rules(self) -> list[ImageRule]:
-        """All rules about images."""
+        """All visibility rules of images."""
         ...
 
     def save_image_rule(
@@ -60,27 +60,27 @@ class AdministrationStore(Protocol):
         seen: str | None,
         change: Callable[[ImageRule], tuple[ImageRule, AuditEvent]],
     ) -> ImageRule:
-        """Make or replace the rule about an image."""
+        """Create or replace the visibility rule of an image."""
         ...
 
     def site_rules(self) -> SiteRules:
-        """The caps."""
+        """The site-wide caps."""
         ...
 
     def save_site_rules(
         self, seen: str | None, change: Callable[[SiteRules], tuple[SiteRules, AuditEvent]]
     ) -> SiteRules:
-        """Replace the caps."""
+        """Replace the site-wide caps."""
         ...
 
     def add_events(self, entries: Sequence[AuditEvent]) -> None:
-        """Add lines to the journal; nothing ever changes one."""
+        """Append events to the audit log; events are never changed."""
         ...
 
     def events(self, wanted: AuditFilter, limit: int, before: int | None) -> list[AuditEvent]:
-        """Lines, newest first, from those on whose id is below `before`."""
+        """Events, newest first: `limit` at most, with ids below `before` where it is given."""
         ...
 
     def delete_events(self, before: datetime) -> None:
-        """Drop the lines of before a time."""
+        """Delete events from before a time."""
         ...

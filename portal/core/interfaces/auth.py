@@ -1,4 +1,4 @@
-"""TODO."""
+"""Interfaces of logins, log-in attempts and accounts."""
 
 from __future__ import annotations
 
@@ -11,79 +11,79 @@ from portal.core.auth.logins import KINDS, FailedAttempts, Login, UserLogins
 
 
 class LoginStore(Protocol):
-    """Who is logged in: server-side, so that a login can be taken back at once.
+    """Logins and API tokens: server-side, so that each can be revoked at once.
 
-    What was taken back is kept for an hour, so that whatever a request of that very moment still
-    makes out of it is found (`left_over`).
+    A revoked login is kept for an hour, so that tickets and grants that a concurrent request still
+    derives from it are found (`left_over`). Every method is one transaction.
     """
 
     def add_login(self, login: Login, most: int) -> bool:
-        """Remember a login; False when its user has `most` live ones of this kind already."""
+        """Store a login; False when its user has `most` live ones of this kind already."""
         ...
 
     def login(self, hash: str, now: datetime) -> Login | None:
-        """The login with this hash, unless it has expired or was taken back."""
+        """The login with this hash, unless it has expired or was revoked."""
         ...
 
     def logins(self, user: str, now: datetime) -> list[Login]:
-        """All of somebody's live logins and tokens, newest first."""
+        """All live logins and tokens of a user, newest first."""
         ...
 
     def present(self, now: datetime) -> list[UserLogins]:
-        """Everybody who has a live login or token, by name."""
+        """All users with a live login or token, by name."""
         ...
 
     def use_login(self, hash: str, used: datetime, expires: datetime) -> None:
-        """Note the use of a login, and until when it lasts now."""
+        """Record the use of a login, and its new expiry."""
         ...
 
     def revoke(
         self, user: str, now: datetime, *, id: str | None = None, kinds: Collection[str] = KINDS
     ) -> tuple[list[Login], list[str]]:
-        """Take back somebody's logins (one, or all of these kinds), their tickets and grants.
+        """Revoke a user's logins (one, or all of these kinds), with their tickets and grants.
 
-        One transaction; returns what was taken back, and the keys that HAProxy must forget. All
-        kinds: the grants of logins that have expired since are among them.
+        Returns the revoked logins, and the keys to remove from HAProxy. For all kinds, grants of
+        logins that have expired since are included.
         """
         ...
 
     def left_over(self, now: datetime) -> list[str]:
-        """Forget tickets and grants of logins that were taken back; returns the keys to shut."""
+        """Delete tickets and grants of revoked logins; returns the keys to remove from HAProxy."""
         ...
 
     def inside(self, since: datetime, now: datetime) -> set[str]:
-        """Who has used a login since then, or has a browser in an app."""
+        """Users who have used a login since a time, or have a browser in an app."""
         ...
 
     def password_seen(self, user: str) -> str:
-        """What was last seen of an account's password: "P" (usable), "L" (locked) or ""."""
+        """Last known status of an account's password: "P" (usable), "L" (locked) or ""."""
         ...
 
     def note_password(self, user: str, status: str) -> None:
-        """Keep what was seen of an account's password."""
+        """Save the status of an account's password."""
         ...
 
     def expire(self, now: datetime) -> None:
-        """Forget logins and tickets that are past their time."""
+        """Delete logins and tickets that have expired."""
         ...
 
 
 class AttemptStore(Protocol):
-    """How often passwords were tried, for all processes. Every method is one transaction."""
+    """Log-in attempts, counted over all processes. Every method is one transaction."""
 
     def take(self, key: str, now: int, interval: int, burst: int) -> int:
-        """Use up one of `burst` tries, of which one comes back each `interval`; times in ms.
+        """Take one of `burst` attempts, of which one is regained each `interval`; times in ms.
 
-        Returns 0, or for how long there is none.
+        Returns 0, or the time until the next attempt.
         """
         ...
 
     def give_back(self, key: str, interval: int) -> None:
-        """The try that was taken last does not count."""
+        """Return the attempt that was taken last."""
         ...
 
     def forgive(self, key: str) -> None:
-        """All tries are there again."""
+        """Return all attempts."""
         ...
 
     def knows(self, user: str, network: str) -> bool:
@@ -91,33 +91,33 @@ class AttemptStore(Protocol):
         ...
 
     def remember(self, user: str, network: str, now: int) -> None:
-        """This account has logged in from this network."""
+        """Record that this account has logged in from this network."""
         ...
 
     def refused(self, user: str, network: str, hour: int, names: int) -> FailedAttempts:
-        """Count a wrong password; beyond so many names from one network they share one count."""
+        """Count a wrong password; beyond `names` names from one network they share one count."""
         ...
 
     def refusals_before(self, hour: int) -> Sequence[FailedAttempts]:
-        """The counts of hours that are over."""
+        """The counts of hours before this one."""
         ...
 
     def drop_refusals(self, done: FailedAttempts) -> None:
-        """Forget a count."""
+        """Delete a count."""
         ...
 
     def expire(self, now: int, known_before: int) -> None:
-        """Forget what does not matter any more."""
+        """Delete what has expired; times in ms."""
         ...
 
 
 class Accounts(Protocol):
-    """The login node's word about accounts. Raises Unavailable where it has none."""
+    """Accounts as the login node knows them. Raises Unavailable when it does not answer."""
 
     def missing(self, names: Collection[str]) -> set[str]:
-        """Those of these accounts that do not exist or have no shell to log in with."""
+        """Those of these accounts that do not exist or have no login shell."""
         ...
 
     def standing(self, user: str) -> AccountStatus:
-        """Whether an account is let in right now, and what is seen of its password."""
+        """Whether an account may log in now, and the status of its password."""
         ...

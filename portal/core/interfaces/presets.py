@@ -1,4 +1,4 @@
-"""TODO."""
+"""Interface of presets in the database."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from portal.core.launch.presets import Preset, SaveResult
 
 
 class PresetStore(Protocol):
-    """The presets' table. Every method is one transaction."""
+    """Presets by owner and name. Every method is one transaction."""
 
     def all(self, owner: str) -> list[Preset]:
         """A user's presets, by name, without the values of their variables."""
@@ -19,13 +19,13 @@ class PresetStore(Protocol):
         ...
 
     def save(self, owner: str, preset: Preset, replace: bool, most: int) -> SaveResult:
-        """Keep it, unless its name is taken or there are `most` already; what became of it."""
+        """Save a preset, unless its name is taken or there are `most` already."""
         ...
 
     def rename(self, owner: str, name: str, to: str) -> SaveResult:
-        """Give it another name, unless that one is taken; what became of it."""
+        """Rename a preset, unless the new name is taken."""
         ...
 
     def remove(self, owner: str, name: str) -> bool:
-        """Forget it; whether there was one."""
+        """Delete a preset; whether there was one."""
         ...

@@ -1,4 +1,4 @@
-"""The sessions in the database."""
+"""Interface of the sessions in the database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.core.session.transitions import Transition
 
 
 class SessionStore(Protocol):
-    """The sessions' table. Every method is one transaction."""
+    """Sessions, their variables and launch keys. Every method is one transaction."""
 
     def add(
         self,
@@ -21,29 +21,31 @@ class SessionStore(Protocol):
         fingerprint: str,
         env: Mapping[str, str],
     ) -> tuple[list[Session], bool]:
-        """Store all sessions of a launch, or return (earlier ones, False) for the same key.
+        """Store all sessions of a launch and return (them, True).
 
-        Raises Conflict when the owner used the key for another request.
+        `key` is the Idempotency-Key: for one that the owner has used already, returns (the
+        sessions of that launch, False) where `fingerprint` is the same. Raises KeyReused where it
+        is not, and Conflict where that launch was just refused.
         """
         ...
 
     def env(self, session: str) -> dict[str, str]:
-        """A session's environment variables, values and all; none once they are forgotten.
+        """A session's environment variables with their values; {} once they are deleted.
 
         Raises Unavailable when the key that they are encrypted with is missing.
         """
         ...
 
     def forget_variables(self, before: datetime) -> None:
-        """Forget the variables of sessions that ended before then."""
+        """Delete the variables of sessions that ended before a time."""
         ...
 
     def get(self, session: str) -> Session | None:
-        """One session."""
+        """One session; None when there is none of this id."""
         ...
 
     def apply(self, session: str, transition: Transition) -> Session | None:
-        """Change a session's state; None, and nothing changed, when it does not fit any more."""
+        """Carry out a transition; None, and no change, when the stored session does not fit it."""
         ...
 
     def apply_to_all(self, sessions: Collection[str], transition: Transition) -> list[Session]:
@@ -57,7 +59,7 @@ class SessionStore(Protocol):
     def change(
         self, session: str, when: Collection[State], **facts: Unpack[Facts]
     ) -> Session | None:
-        """Change a session that is in one of these states, but not its state; None otherwise."""
+        """Update a session whose state is one of `when`, and return it; otherwise None."""
         ...
 
     def change_if(
@@ -67,38 +69,38 @@ class SessionStore(Protocol):
         known: Mapping[str, object],
         **facts: Unpack[Facts],
     ) -> Session | None:
-        """The same, if these fields still have the known values.
+        """Update a session if its state is one of `when` and these fields have these values.
 
-        None when something else was stored meanwhile; nothing is changed then.
+        A compare-and-set: None, and no change, when something else was stored meanwhile.
         """
         ...
 
     def forget(self, batch: str, sessions: Collection[str]) -> None:
-        """Remove sessions of a launch that never came to be, and the launch's key."""
+        """Delete sessions of a launch that was refused, and the launch's key."""
         ...
 
     def live(self) -> list[Session]:
-        """All sessions that are not over."""
+        """All sessions that have not ended."""
         ...
 
     def unclean(self) -> list[Session]:
-        """All that are over and still have files."""
+        """All that have ended and whose files are still to be deleted."""
         ...
 
     def unexplained(self, text: str, since: datetime) -> list[Session]:
-        """All that ended since then with this text as their explanation."""
+        """All that ended since a time with this text as their explanation."""
         ...
 
     def ending(self, owner: str, before: datetime) -> list[Session]:
-        """One owner's running sessions whose time is up before then, the next one first."""
+        """An owner's running sessions with a deadline before a time, soonest first."""
         ...
 
     def unused(self, owner: str, since: datetime) -> list[Session]:
-        """One owner's running sessions that nobody has used since then, in any order."""
+        """An owner's running sessions that nobody has used since a time, in any order."""
         ...
 
     def note_use(self, sessions: Collection[str], now: datetime) -> None:
-        """These running sessions are in use."""
+        """Set the time of last use of those of these sessions that run."""
         ...
 
     def get_many(self, sessions: Collection[str]) -> list[Session]:
@@ -110,9 +112,9 @@ class SessionStore(Protocol):
         ...
 
     def counts(self, owner: str | None) -> dict[State, int]:
-        """How many sessions there are in each state, of one person or of all."""
+        """Number of sessions in each state, of one owner or (None) of all."""
         ...
 
     def owners(self) -> list[str]:
-        """Everybody who has ever had a session."""
+        """All owners of sessions, sorted."""
         ...

@@ -1,4 +1,4 @@
-"""What the worker last learnt of the cluster, in the database."""
+"""Interface of what the worker last learnt of the cluster, in the database."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from portal.core.session.idle import TrafficSample
 
 
 class StatusStore(Protocol):
-    """What the worker last learnt of the cluster."""
+    """What the worker last learnt of the cluster. Every method is one transaction."""
 
     def note_answer(self, now: datetime) -> None:
-        """Slurm answered."""
+        """Record that Slurm answered."""
         ...
 
     def note_failure(self, now: datetime, message: str) -> None:
-        """Slurm did not answer; the first failure's time is kept."""
+        """Record that Slurm did not answer; the time of the first failure is kept."""
         ...
 
     def slurm_status(self) -> SlurmStatus:
-        """When Slurm last answered."""
+        """When Slurm last answered, and since when it does not."""
         ...
 
     def save_partitions(self, partitions: Sequence[Partition]) -> None:
-        """Keep the partitions for everybody."""
+        """Save the partitions for everybody."""
         ...
 
     def partitions(self) -> list[Partition]:
@@ -36,7 +36,7 @@ class StatusStore(Protocol):
         ...
 
     def save_limits(self, limits: Limits) -> None:
-        """Keep Slurm's limits for everybody."""
+        """Save Slurm's limits for everybody."""
         ...
 
     def limits(self) -> Limits | None:
@@ -44,17 +44,17 @@ class StatusStore(Protocol):
         ...
 
     def save_use(self, use: ClusterUsage) -> None:
-        """Keep who holds what at this look."""
+        """Save who holds what, as last polled."""
         ...
 
     def use(self) -> ClusterUsage:
-        """Who held what at the last look."""
+        """Who held what when last polled."""
         ...
 
     def save_measured(self, measured: TrafficSample) -> None:
-        """Keep what browsers had sent to the apps."""
+        """Save what browsers have sent to apps so far."""
         ...
 
     def measured(self) -> TrafficSample | None:
-        """What they had sent at the last measurement; None before the first one."""
+        """What they had sent when last measured; None before the first time."""
         ...

@@ -1,4 +1,4 @@
-"""What the story needs of the outside world; adapters provide it, tests replay it."""
+"""Interfaces to external systems, implemented by the adapters and by the tests' fakes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.core.session.session import Session
 
 
 class Clock(Protocol):
-    """Tells the time."""
+    """The current time."""
 
     def __call__(self) -> datetime:
         """Now, in UTC, with its time zone."""
@@ -30,40 +30,40 @@ class Scheduler(Protocol):
         """Submit as the user and return the job id, as Slurm itself has it.
 
         `spec` is secret: it reaches the job without passing through Slurm. Raises InvalidRequest
-        with Slurm's own words when Slurm refuses, OutcomeUnknown when the answer was lost.
+        with Slurm's own words when Slurm rejects it, OutcomeUnknown when the answer was lost.
         """
         ...
 
     def estimate(self, user: str, script: str) -> Estimate:
-        """Slurm's guess when it would start this script's job; nothing is submitted."""
+        """Slurm's estimate of when this script's job would start; nothing is submitted."""
         ...
 
     def cancel(self, user: str, *job_ids: str) -> None:
-        """Cancel a user's jobs, all with one command; a job that is over already is fine."""
+        """Cancel a user's jobs, all with one command. Idempotent."""
         ...
 
     def prepare(self, user: str, session: str, spec: str) -> None:
-        """Make the session's folder anew, with new instructions, for a job that Slurm has.
+        """Recreate the session's folder, with new instructions, for a job that Slurm has.
 
-        For a job that was put back into the queue and whose first run is over. Again is fine.
+        For a job that was requeued and whose first run has ended. Idempotent.
         """
         ...
 
     def release(self, user: str, job_id: str) -> None:
-        """Take a hold of the user's own away; a job that is not held is fine."""
+        """Release a user's own hold. Idempotent."""
         ...
 
     @property
     def may_extend(self) -> bool:
-        """Whether the site has given the portal an account that may extend time limits."""
+        """Whether the portal has an account that may extend time limits."""
         ...
 
     def extend(self, job_id: str, minutes: int) -> None:
-        """Let a running job run so many minutes in all; doing it twice changes nothing."""
+        """Set the time limit of a running job to `minutes` in total. Idempotent."""
         ...
 
     def jobs(self) -> dict[str, JobReport]:
-        """All jobs that Slurm remembers, by job id: one query for everybody."""
+        """All jobs in Slurm's memory, by job id: one query for everybody."""
         ...
 
     def find(self, session: str, user: str) -> list[JobReport]:
@@ -71,7 +71,7 @@ class Scheduler(Protocol):
         ...
 
     def ended(self, job_ids: Collection[str]) -> dict[str, JobReport]:
-        """What accounting knows of these jobs; a job it does not know is left out."""
+        """What accounting knows of these jobs, by job id; unknown ones are left out."""
         ...
 
     def ended_named(self, session: str, user: str, since: datetime) -> list[JobReport]:
@@ -87,47 +87,47 @@ class Scheduler(Protocol):
         ...
 
     def limits(self) -> Limits:
-        """Who may use how much."""
+        """Limits of associations, QOS and partitions."""
         ...
 
 
 class UserFiles(Protocol):
-    """The portal's few files in a user's home, touched as that user."""
+    """The portal's files in a user's home, accessed as that user. Methods raise Unavailable."""
 
     def remove_session(self, user: str, session: str) -> None:
-        """Delete all that a session left; nothing there is fine."""
+        """Delete all files of a session. Idempotent."""
         ...
 
     def read_log(self, user: str, session: str, offset: int, limit: int) -> bytes:
         """Up to `limit` bytes of the session's log from `offset` on; b"" when there is none.
 
-        Raises Unavailable, and Conflict when something else is in its place.
+        Raises Conflict when it is not a regular file.
         """
         ...
 
     def folders(self, user: str) -> list[Folder]:
-        """What could be mounted: the home directory, then storage folders by name (500 at most)."""
+        """What can be mounted: the home directory, then storage folders by name (500 at most)."""
         ...
 
     def missing_folders(self, user: str, names: Collection[str]) -> set[str]:
-        """Those of these names of storage folders that the user has none of."""
+        """Those of these names that are no storage folder of the user's."""
         ...
 
     def make_folder(self, user: str, name: str) -> Folder:
-        """Make a storage folder; raises InvalidRequest for the field "folder"."""
+        """Create a storage folder; raises InvalidRequest for the field "folder"."""
         ...
 
     def log_tail(self, user: str, session: str, limit: int) -> bytes:
-        """The end of the session's log, `limit` bytes at most; b"" when there is none.
+        """The last `limit` bytes of the session's log; b"" when there is none.
 
-        Raises Unavailable, and Conflict when something else is in its place.
+        Raises as read_log does.
         """
         ...
 
     def container_key(self, user: str, new: bool = False) -> str:
-        """The user's private SSH key (id_container), made if there is none, or anew.
+        """The user's private SSH key (id_container), created if there is none, or replaced.
 
-        All their sessions that run take it, and no other, afterwards. Raises Unavailable.
+        Afterwards all of their running sessions accept this key and no other.
         """
         ...
 
@@ -140,7 +140,7 @@ class Runners(Protocol):
     """The runners inside the jobs, reached through their gateways."""
 
     def start_app(self, session: Session, order: Mapping[str, object]) -> None:
-        """Ask for an app to be started; asking twice starts it once. Raises Unavailable."""
+        """Start an app. Idempotent. Raises Unavailable."""
         ...
 
     def stop_app(self, session: Session, app: str) -> None:
@@ -156,23 +156,23 @@ class Certificates(Protocol):
         ...
 
     def client_ca(self) -> str:
-        """PEM of the authority that vouches for the portal towards gateways."""
+        """PEM of the authority that signs the portal's certificate towards gateways."""
         ...
 
     def server_ca(self) -> str:
-        """PEM of the authority that vouches for the portal's call-back address."""
+        """PEM of the authority that signs the certificate of the callback address."""
         ...
 
 
 class Routes(Protocol):
-    """HAProxy's map: who may pass, and where to. Raises Unavailable."""
+    """HAProxy's route map: which requests pass, and where to. Raises Unavailable."""
 
     def add(self, key: str, target: str) -> None:
-        """Let requests with this key through to the target; again replaces."""
+        """Route requests with this key to the target, instead of an earlier one."""
         ...
 
     def remove(self, *keys: str) -> None:
-        """Shut these ways and cut what is under way on them; a key that is not there is fine."""
+        """Delete these routes and close their open connections. Idempotent."""
         ...
 
     def traffic(self) -> dict[str, Traffic]:
@@ -180,27 +180,27 @@ class Routes(Protocol):
         ...
 
     def set_background_requests(self, paths: Collection[str]) -> None:
-        """Say which requests are no use of an app: "app/METHOD/path", by their beginnings.
+        """Set which requests do not count as use of an app: prefixes of "app/METHOD/path".
 
-        "app/STATIC" says that the app's page at "/" may be compressed.
+        "app/STATIC" permits compression of the app's page at "/".
         """
         ...
 
     def is_lost(self) -> bool:
-        """Whether HAProxy has forgotten the map (it was restarted)."""
+        """Whether HAProxy has lost the map, as after a restart."""
         ...
 
     def entries(self) -> dict[str, str]:
-        """The map as it is, and with an empty target each key by which somebody is still inside."""
+        """The map, and with an empty target each key that still has open connections."""
         ...
 
     def fill(self, routes: Mapping[str, str]) -> None:
-        """Give HAProxy the whole map again."""
+        """Write the whole map to HAProxy."""
         ...
 
 
 class Resolver(Protocol):
-    """Names of compute nodes."""
+    """Resolves names of compute nodes."""
 
     def __call__(self, node: str) -> str:
         """IP address of a node; raises Unavailable."""
@@ -208,10 +208,10 @@ class Resolver(Protocol):
 
 
 class RecordEvent(Protocol):
-    """Writes the journal; never raises, since what is noted has happened already."""
+    """Writes the audit log; never raises, since what it records has happened already."""
 
     def __call__(self, who: str, action: str, target: str = "", detail: str = "") -> None:
-        """Write down who did what; never secrets."""
+        """Record who did what; never secrets."""
         ...
 
 
@@ -227,7 +227,7 @@ class Authenticator(Protocol):
     """Checks passwords against the cluster."""
 
     def __call__(self, user: str, password: str) -> bool:
-        """Whether the login node takes this password for an ordinary account.
+        """Whether the login node accepts this password for an ordinary account.
 
         Raises Unavailable when the login node does not answer.
         """

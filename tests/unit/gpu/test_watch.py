@@ -104,7 +104,7 @@ def test_use_is_counted_for_each_job(node: Node) -> None:
     one, two = node.process(12, 500), node.process(12, 100)
     node.process(99, 4000)  # of no job here
     node.nvml.share["GPU-0"] = {one.pid: 12.0, two.pid: 0.54}
-    node.watch.look(NOW)
+    node.watch.poll(NOW)
     assert node.usage(12) == {
         "time": 1795270421.2,
         "memory": 600 * MIB,
@@ -121,20 +121,20 @@ def test_a_gpu_that_does_not_tell_its_load(node: Node) -> None:
     node.job(12)
     node.process(12, 10)
     node.nvml.share["GPU-0"] = None
-    node.watch.look(NOW)
+    node.watch.poll(NOW)
     assert node.usage(12)["sm_percent"] is None
 
 
 def test_the_margin_is_allowed_and_a_byte_more_is_not(node: Node) -> None:
     node.job(12)
     child = node.process(12, 2048 + 256)
-    node.watch.look(NOW)
+    node.watch.poll(NOW)
     assert not _killed(child)
     node.nvml.held["GPU-0"][child.pid] += 1
-    node.watch.look(NOW + 1)
+    node.watch.poll(NOW + 1)
     assert _killed(child)
     assert "ended python3" in node.said[0]
-    node.watch.look(NOW + 2)  # the driver shows it a moment longer
+    node.watch.poll(NOW + 2)  # the driver shows it a moment longer
     assert node.usage(12)["kills"] == 1
     assert len(node.said) == 1
 
@@ -144,7 +144,7 @@ def test_the_greediest_goes_first_and_the_neighbour_stays(node: Node) -> None:
     node.job(13)
     small, greedy = node.process(12, 300), node.process(12, 4000)
     neighbour = node.process(13, 2048)
-    node.watch.look(NOW)
+    node.watch.poll(NOW)
     assert _killed(greedy)
     assert not _killed(small)
     assert not _killed(neighbour)
@@ -154,14 +154,14 @@ def test_the_greediest_goes_first_and_the_neighbour_stays(node: Node) -> None:
 def test_many_small_processes_are_no_way_around(node: Node) -> None:
     node.job(12)
     children = [node.process(12, 1000) for _ in range(4)]
-    node.watch.look(NOW)
+    node.watch.poll(NOW)
     assert sorted(_killed(child) for child in children) == [False, False, True, True]
 
 
 def test_whole_gpus_have_no_limit(node: Node) -> None:
     node.job(12, JobSlice("none", (Part("GPU-0", 0, 100),)))
     child = node.process(12, 8000)
-    node.watch.look(NOW)
+    node.watch.poll(NOW)
     assert not _killed(child)
 
 
@@ -176,31 +176,31 @@ def test_a_pid_that_became_somebody_elses_is_not_ended(node: Node) -> None:
         return name(pid)
 
     watchdog._name = reused  # type: ignore[method-assign]
-    watchdog.look(NOW)
+    watchdog.poll(NOW)
     assert not _killed(child)
 
 
 def test_kills_are_remembered_by_the_next_watchdog_but_not_by_the_next_run(node: Node) -> None:
     node.job(12)
     _ = node.process(12, 4000)
-    node.watch.look(NOW)
+    node.watch.poll(NOW)
     again = node.watchdog()
     node.nvml.held = {}
-    again.look(NOW + 1)
+    again.poll(NOW + 1)
     assert node.usage(12)["kills"] == 1
     node.job(12)  # requeued
-    again.look(NOW + 2)
+    again.poll(NOW + 2)
     assert node.usage(12)["kills"] == 0
 
 
 def test_a_lost_driver_is_said_once_and_tried_again(node: Node) -> None:
     node.job(12)
     node.nvml.broken = {"driver"}
-    node.watch.look(NOW)
-    node.watch.look(NOW + 1)
+    node.watch.poll(NOW)
+    node.watch.poll(NOW + 1)
     assert node.said == ["cannot watch now, trying again: driver is lost"]
     node.nvml.broken = set()
-    node.watch.look(NOW + 2)
+    node.watch.poll(NOW + 2)
     assert node.said[1:] == ["watching again"]
     assert node.usage(12)["memory"] == 0
 
@@ -210,7 +210,7 @@ def test_the_fence_stands_when_another_gpu_is_lost(node: Node) -> None:
     node.job(13, JobSlice("limiter", (Part("GPU-1", 2048 * MIB, 25),)))
     child = node.process(12, 4000)
     node.nvml.broken = {"GPU-1"}
-    node.watch.look(NOW)
+    node.watch.poll(NOW)
     assert _killed(child)
     assert not (node.jobs / "13" / "usage.json").exists()
     assert node.said[-1] == "cannot watch now, trying again: GPU-1 is lost"
@@ -218,16 +218,16 @@ def test_the_fence_stands_when_another_gpu_is_lost(node: Node) -> None:
 
 def test_the_driver_is_let_go_when_no_job_needs_it(node: Node) -> None:
     node.job(12)
-    node.watch.look(NOW)
+    node.watch.poll(NOW)
     assert node.nvml.open == 1
     slices.remove(node.jobs, 12)
-    node.watch.look(NOW + 1)
+    node.watch.poll(NOW + 1)
     assert node.nvml.open == 0
 
 
 def test_a_job_without_a_slice_is_left_alone(node: Node) -> None:
     slices.write(node.jobs, 12, (0, 0), {"refused": "no driver\n"})
-    node.watch.look(NOW)
+    node.watch.poll(NOW)
     assert node.said == []
     assert node.nvml.open == 0
 
@@ -249,10 +249,10 @@ def test_what_jobs_leave_behind_is_swept_when_slurm_says_so(
 ) -> None:
     node.ask = ask
     node.job(12)
-    node.watch.look(NOW)
-    node.watch.look(NOW + GONE_AFTER)
+    node.watch.poll(NOW)
+    node.watch.poll(NOW + GONE_AFTER)
     assert (node.jobs / "12").exists()
-    node.watch.look(NOW + GONE_AFTER + 1)
+    node.watch.poll(NOW + GONE_AFTER + 1)
     assert (node.jobs / "12").exists() is stays
 
 
@@ -260,15 +260,15 @@ def test_a_running_job_is_not_asked_about(node: Node) -> None:
     node.ask = _gone
     node.job(12)
     (node.cgroups / "system.slice" / "slurmstepd.scope" / "job_12").mkdir(parents=True)
-    node.watch.look(NOW)
-    node.watch.look(NOW + 10 * GONE_AFTER)
+    node.watch.poll(NOW)
+    node.watch.poll(NOW + 10 * GONE_AFTER)
     assert (node.jobs / "12").exists()
 
 
 def test_halves_of_folders_are_swept(node: Node) -> None:
     half = node.jobs / ".new-12"
     half.mkdir(parents=True)
-    node.watch.look(half.stat().st_mtime + GONE_AFTER + 1)
+    node.watch.poll(half.stat().st_mtime + GONE_AFTER + 1)
     assert not half.exists()
 
 
