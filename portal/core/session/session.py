@@ -157,6 +157,17 @@ def usual_shm(memory_mb: int, cap_mb: int | None) -> int:
 Changes = dict[str, object]
 
 NOT_WAITING: Changes = {"pending_reason": None, "estimated_start": None, "ahead": None}
+NO_METERS: Changes = {
+    "usage_at": None,
+    "cpu_seconds": None,
+    "cpu_percent": None,
+    "memory_used": None,
+    "oom_kills": 0,
+    "gpu_memory_used": None,
+    "gpu_percent": None,
+    "gpu_kills": 0,
+}
+"""Before the first heartbeat of a job."""
 
 SUSPENDED = "Suspended"
 """What stands as the reason of a session whose job was paused; Slurm has no reason of its own."""

@@ -6,7 +6,15 @@ from datetime import datetime, timedelta
 
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.session.end_reasons import explain_end
-from portal.core.session.session import NOT_WAITING, SUSPENDED, Cause, Changes, Session, State
+from portal.core.session.session import (
+    NO_METERS,
+    NOT_WAITING,
+    SUSPENDED,
+    Cause,
+    Changes,
+    Session,
+    State,
+)
 
 START_PATIENCE = timedelta(minutes=15)
 """How long a job may run without its runner calling back; the runner itself gives up after ten."""
@@ -67,14 +75,7 @@ def _requeued(session: Session, report: JobReport, now: datetime) -> Changes:
         "node": None,
         "address": None,
         "port": None,
-        "usage_at": None,
-        "cpu_seconds": None,
-        "cpu_percent": None,
-        "memory_used": None,
-        "oom_kills": 0,
-        "gpu_memory_used": None,
-        "gpu_percent": None,
-        "gpu_kills": 0,
+        **NO_METERS,
     }
 
 

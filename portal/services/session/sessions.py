@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from portal.core.apps.access import AppState
 from portal.core.apps.catalog import Catalog
 from portal.core.auth.person import Person, hash_secret
 from portal.core.cluster.gpu_offers import Gpus
@@ -17,6 +16,7 @@ from portal.core.cluster.jobs import Estimate, JobReport
 from portal.core.interfaces.stores import SessionStore, StatusStore
 from portal.core.interfaces.systems import Certificates, Clock, Resolver, Scheduler, UserFiles
 from portal.core.job.description import JobSettings
+from portal.core.job.runner_protocol import Heartbeat, ReadyMessage
 from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.core.launch.templates import fill
 from portal.core.session.idle import is_computing, should_record_use
@@ -47,40 +47,11 @@ MOST_THREADS = 8
 
 
 @dataclass(frozen=True)
-class ReadyMessage:
-    """What a runner says when its gateway has a port; `request` is a PEM signing request."""
-
-    job_id: str
-    node: str
-    port: int
-    request: str
-    apps: tuple[str, ...] = ()
-    """The apps that the image can run, as far as the runner has looked."""
-
-
-@dataclass(frozen=True)
 class ReadyAnswer:
     """What the runner gets back: its certificate and the apps to start at once."""
 
     certificate: str
     start: list[dict[str, object]]
-
-
-@dataclass(frozen=True)
-class Usage:
-    """A heartbeat: seconds of CPU so far, bytes in use, processes killed for memory."""
-
-    cpu_seconds: float
-    memory_bytes: int
-    oom_kills: int
-    apps: dict[str, AppState]
-    busy: tuple[str, ...] = ()
-    """The apps that compute, though nobody may be looking."""
-    gpu_memory_bytes: int | None = None
-    gpu_percent: float | None = None
-    """Of the whole GPU."""
-    gpu_kills: int = 0
-    """Processes that the node's watchdog ended for taking more than the slice."""
 
 
 class Sessions:
@@ -211,7 +182,7 @@ class Sessions:
         this user holds the node. Saying it again (a lost answer) is fine.
         """
         place = {} if _proven(session, message) else self._prove(session, message)
-        certificate = self._certificates.sign_gateway(session.id, message.request)
+        certificate = self._certificates.sign_gateway(session.id, message.csr)
         changed = self.store.change(
             session.id,
             WAITING | {State.RUNNING},
@@ -250,28 +221,23 @@ class Sessions:
             raise Unauthorized(f"{node} has no address that could be a compute node's.")
         return address
 
-    def record_usage(self, session: Session, usage: Usage) -> None:
-        """Take in a heartbeat, and what it says of apps whose report was lost."""
+    def record_usage(self, session: Session, usage: Heartbeat) -> None:
+        """Record a heartbeat, and the states in it of apps whose report was lost."""
         now = self.clock()
         percent = _cpu_percent(session, usage.cpu_seconds, now)
         self.store.change(
             session.id,
             LIVE,
             usage_at=now,
-            cpu_seconds=usage.cpu_seconds,
             cpu_percent=percent,
-            memory_used=usage.memory_bytes,
-            oom_kills=usage.oom_kills,
-            gpu_memory_used=usage.gpu_memory_bytes,
-            gpu_percent=usage.gpu_percent,
-            gpu_kills=usage.gpu_kills,
+            **usage.meters(),
             **self._use(session, percent, usage, now),
         )
         for app, state in usage.apps.items():
             self.access.note_app(session, app, state)
 
     def _use(
-        self, session: Session, percent: float | None, usage: Usage, now: datetime
+        self, session: Session, percent: float | None, usage: Heartbeat, now: datetime
     ) -> dict[str, datetime]:
         rules = self._administration.site_rules()
         used = is_computing(session, percent, usage.busy, rules, now, usage.gpu_percent)

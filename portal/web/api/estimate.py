@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from flask.typing import ResponseReturnValue
-
-from portal.core.cluster.usage import PartitionUsage
 from portal.core.launch.request import LaunchRequest
-from portal.core.session.session import Session
-from portal.core.units import format_size
 from portal.services.cluster import usage_for_user
 from portal.web.api import guarded
-from portal.web.api.models import gpu_of
+from portal.web.api.models.estimates import EstimateOut, GpuGrantOut
+from portal.web.api.operation import operation
 from portal.web.body import read_json
 from portal.web.context import person, services
 
@@ -20,31 +14,16 @@ blueprint = guarded("estimate")
 
 
 @blueprint.post("/sessions/estimate")
-def estimate() -> ResponseReturnValue:
+@operation(
+    "When such a session would start, by Slurm's own estimate; nothing is launched",
+    EstimateOut,
+    body=LaunchRequest,
+)
+def estimate() -> EstimateOut:
     """Slurm's estimate for a launch that is not made, and what is free for it right now."""
     wanted = services().sessions.parse(read_json())
     found = services().sessions.estimate(person(), wanted)
-    use = usage_for_user(services().sessions.status, person().name, wanted.resource_group)
+    usage = usage_for_user(services().sessions.status, person().name, wanted.resource_group)
     draft = services().sessions.draft(person(), wanted)
-    return {
-        "estimated_start": found.start.isoformat() if found and found.start else None,
-        "reason": found.reason if found else "Slurm gives no estimate right now.",
-        "free": _free(use),
-        "gpu": _granted(draft, wanted),
-    }
-
-
-def _granted(draft: Session, wanted: LaunchRequest) -> dict[str, Any] | None:
-    """The GPU that it would get; None where it asks for none."""
-    found = gpu_of(draft, services().sessions.gpus)
-    asked = wanted.resources.fgpu
-    return found and {"asked": asked, "fgpu": draft.fgpu, "rounded": draft.fgpu != asked, **found}
-
-
-def _free(use: PartitionUsage | None) -> dict[str, Any]:
-    cpus, memory = (use.cpus.available, use.memory.available) if use else (None, None)
-    return {
-        "cpus": cpus,
-        "memory": None if memory is None else format_size(memory),
-        "fgpu": use.fgpu.available if use and use.fgpu else None,
-    }
+    gpu = GpuGrantOut.for_draft(draft, wanted.resources.fgpu, services().sessions.gpus)
+    return EstimateOut.of(found, usage, gpu)

@@ -63,7 +63,7 @@ class SessionListView:
 
     @cached_property
     def rows(self) -> list[SessionView]:
-        """The rows, dressed."""
+        """The rows as view models."""
         return session_views(self.person, self.page.sessions, self.status)
 
     def link(self, **changes: str | None) -> str:
