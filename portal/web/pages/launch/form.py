@@ -159,16 +159,22 @@ def _object(text: str) -> object:
 
 def from_body(body: Mapping[str, Any]) -> Entered:
     """Fill the form with a launch's body: to_body gives the same body back."""
-    flat = {name: value for name, value in body.items() if name not in ("resources", "mounts")}
-    flat |= {f"resources.{name}": value for name, value in body.get("resources", {}).items()}
-    values = dict.fromkeys(FIELDS, "") | {
-        name: _written(name, value) for name, value in flat.items()
-    }
+    plain = {name: value for name, value in body.items() if name != "mounts"}
+    values = dict.fromkeys(FIELDS, "") | flat_values(plain)
     mounts = body.get("mounts", [])
     return Entered(values, {m["folder"]: m.get("read_only", False) for m in mounts})
 
 
+def flat_values(body: Mapping[str, Any]) -> dict[str, str]:
+    """The fields of a body as a form shows them; its resources' as "resources.<name>"."""
+    flat = {name: value for name, value in body.items() if name != "resources"}
+    flat |= {f"resources.{name}": value for name, value in body.get("resources", {}).items()}
+    return {name: _written(name, value) for name, value in flat.items()}
+
+
 def _written(name: str, value: object) -> str:
+    if value is None:
+        return ""
     if name == ENV:
         # As it is: an escaped letter would be six times as long when it is sent again.
         return json.dumps(value, ensure_ascii=False)

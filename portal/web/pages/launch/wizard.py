@@ -20,6 +20,7 @@ from portal.core.site_rules import SiteRules
 from portal.core.units import fgpu_number
 from portal.errors import InvalidRequest, PortalError, Unavailable
 from portal.services.cluster import partitions_for_user, usage_for_user
+from portal.web.api.models.templates import OfferedTemplateOut
 from portal.web.context import services
 from portal.web.pages.launch.form import (
     FGPU,
@@ -51,14 +52,6 @@ class FolderList:
     choices: Sequence[Choice]
     loaded: bool
     problem: str = ""
-
-
-@dataclass(frozen=True)
-class Card:
-    """A resource template to choose."""
-
-    template: Template
-    why_not: str
 
 
 @dataclass(frozen=True)
@@ -144,12 +137,13 @@ class LaunchForm:
         return "; ".join(dict.fromkeys(offer.why for offer in self.gpus.get(group.name, ())))
 
     @property
-    def cards(self) -> list[Card]:
+    def cards(self) -> list[OfferedTemplateOut]:
         """The templates, with why some cannot be chosen."""
         wanted = self.values.get("resource_group") or None
         rules, gpus = self.rules, services().sessions.gpus
         whys = (misfit(t, self.open_to_me, rules, gpus, wanted) for t in self.templates)
-        return [Card(t, why) for t, why in zip(self.templates, whys, strict=True)]
+        pairs = zip(self.templates, whys, strict=True)
+        return [OfferedTemplateOut.offer(template, why) for template, why in pairs]
 
     @property
     def variables(self) -> list[str]:
