@@ -1,4 +1,4 @@
-"""Builds the answers about sessions, for the API and for the pages alike."""
+"""Builds the answers about sessions, for the API and for the pages."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -186,6 +186,17 @@ class SessionContext:
     """Without them apps have no addresses."""
     rules: SiteRules = NO_RULES
     gpus: Gpus = NO_GPUS
+    closed: dict[str, AppOut] = field(default_factory=dict)
+    """Apps that nobody has opened, by name: they look the same in all sessions of a list."""
+
+    def app(self, app: AppSpec, entries: Mapping[str, OpenApp]) -> AppOut:
+        """One app of a session whose opened apps are `entries`."""
+        opened, server = entries.get(app.name), entries.get(app.server)
+        if opened or server:
+            return AppOut.of(app, opened, server, self.origins)
+        if app.name not in self.closed:
+            self.closed[app.name] = AppOut.of(app, None, None)
+        return self.closed[app.name]
 
 
 class SessionOut(Answer):
@@ -235,6 +246,7 @@ class SessionOut(Answer):
     ) -> SessionOut:
         """Build it from a session, the apps that it offers and those of them that were opened."""
         status, now = context.status, context.now
+        entries = {app.app: app for app in opened}
         return cls(
             id=session.id,
             name=session.name,
@@ -262,7 +274,7 @@ class SessionOut(Answer):
             ended=session.ended,
             restarts=session.restarts,
             requeued=session.requeued,
-            apps=_apps(offered, opened, context.origins),
+            apps=[context.app(app, entries) for app in offered],
         )
 
     def for_list(self) -> SessionOut:
@@ -282,15 +294,6 @@ def _resources(session: Session, gpus: Gpus) -> SessionResourcesOut:
 
 def _mount(mount: Mount) -> MountOut:
     return MountOut(folder=mount.folder, read_only=mount.read_only, path=mount.path)
-
-
-def _apps(
-    offered: Sequence[AppSpec], opened: Sequence[OpenApp], origins: Origins | None
-) -> list[AppOut]:
-    entries = {app.app: app for app in opened}
-    return [
-        AppOut.of(app, entries.get(app.name), entries.get(app.server), origins) for app in offered
-    ]
 
 
 class SessionListOut(Answer):
