@@ -10,18 +10,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from portal.services.container import Services
 from portal.web import context, errors, pages, runner, security
-from portal.web.api import (
-    estimate,
-    lifecycle,
-    openapi,
-    people,
-    presets,
-    sessions,
-    site,
-    ssh,
-    storage,
-    tokens,
-)
+from portal.web.api import openapi
 from portal.web.auth import browser
 from portal.web.body import MAX_FIELDS, BoundedRequest
 from portal.web.body_timeout import BodyTimeout
@@ -81,19 +70,7 @@ def _portal(services: Services) -> Flask:
     app.register_blueprint(pages.blueprint)
     app.register_blueprint(admin.blueprint)
     app.register_blueprint(runner.blueprint)
-    # people adds its routes to those of admin: one guard before all of them.
-    for part in (
-        tokens,
-        sessions,
-        presets,
-        lifecycle,
-        estimate,
-        storage,
-        site,
-        ssh,
-        people,
-        openapi,
-    ):
-        app.register_blueprint(part.blueprint)
+    for part in openapi.BLUEPRINTS:
+        app.register_blueprint(part)
     security.csrf.init_app(app)
     return app

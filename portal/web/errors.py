@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from flask import Flask, Response, make_response, render_template, request
 from flask_wtf.csrf import CSRFError
+from pydantic import BaseModel, ConfigDict
 from werkzeug.exceptions import HTTPException, NotFound
 
 from portal.errors import FieldError, InvalidRequest, PortalError
@@ -24,6 +25,27 @@ _TEXTS = {
     421: ("Wrong address", "The portal does not answer under this name."),
     429: ("Too many attempts", "Wait a minute, then try again."),
 }
+
+
+class ProblemField(BaseModel):
+    """A field that is wrong, and why."""
+
+    field: str
+    message: str
+
+
+class Problem(BaseModel):
+    """A problem document (RFC 9457)."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[ProblemField] = []
+    more_errors: int = 0
+    """How many wrong fields there are beyond those listed."""
 
 
 def install(app: Flask) -> None:
@@ -89,16 +111,15 @@ def problem(
     status: int, title: str, text: str, errors: Sequence[FieldError] = (), more: int = 0
 ) -> Response:
     """Build a problem document (RFC 9457); `more` wrong fields are not among `errors`."""
-    body: dict[str, object] = {
-        "type": "about:blank",
-        "title": title,
-        "status": status,
-        "detail": text,
-    }
-    if errors:
-        body["errors"] = [{"field": e.field, "message": e.message} for e in errors]
-    if more:
-        body["more_errors"] = more
+    wrong = [ProblemField(field=e.field, message=e.message) for e in errors]
+    body = Problem(
+        type="about:blank",
+        title=title,
+        status=status,
+        detail=text,
+        errors=wrong,
+        more_errors=more,
+    ).model_dump(exclude_defaults=True)
     response = Response(json.dumps(body), status, content_type="application/problem+json")
     if status == 401:
         response.headers["WWW-Authenticate"] = "Bearer"

@@ -21,18 +21,17 @@ from portal.core.units import (
 )
 
 
-def moment(value: datetime | str | None, form: str = "clock") -> Markup:
-    """A time that the browser rewrites into its own time zone."""
+def moment(value: datetime | None, form: str = "clock") -> Markup:
+    """A time that the browser converts to its own time zone."""
     if value is None:
         return Markup("")
-    time = datetime.fromisoformat(value) if isinstance(value, str) else value
     return Markup('<time datetime="{}" data-form="{}">{} UTC</time>').format(
-        time.isoformat(), form, f"{time:%Y-%m-%d %H:%M:%S}"
+        value.isoformat(), form, f"{value:%Y-%m-%d %H:%M:%S}"
     )
 
 
 def icon(name: str) -> Markup:
-    """A decorative icon; the words beside it say the same."""
+    """A decorative icon, hidden from screen readers."""
     return Markup('<i class="bi bi-{}" aria-hidden="true"></i>').format(name)
 
 
@@ -53,14 +52,14 @@ def install_filters(app: Flask) -> None:
 
 
 class _Assets:
-    """Addresses of static files that change with their content, so browsers keep them for long."""
+    """Addresses of static files that change with their content, so that browsers may cache them."""
 
     def __init__(self, app: Flask) -> None:
         self._app = app
         self._marks: dict[str, str] = {}
 
     def url(self, name: str) -> str:
-        """Address of one file; a file that was not built has an address all the same."""
+        """The address of one file, whether or not it has been built."""
         if name not in self._marks:
             self._marks[name] = self._mark(name)
         return url_for("static", filename=name, v=self._marks[name])

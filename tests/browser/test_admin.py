@@ -78,7 +78,7 @@ def test_templates(log_in: LogIn, admin: Api, picture: Picture) -> None:
     looked_at(page, picture, "templates")
     page.get_by_role("link", name="Delete Teaching").click()
     dialog = page.get_by_role("dialog", name="Delete “Teaching”?")
-    expect(dialog.get_by_role("button", name="Keep it")).to_be_focused()
+    expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
     looked_at(page, picture, "delete")
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()

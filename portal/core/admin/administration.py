@@ -61,21 +61,8 @@ class TemplateRequest(BaseModel):
     place: Place | None = None
     """Without one it keeps its place; a new one comes last."""
 
-    @classmethod
-    def of(cls, template: Template) -> TemplateRequest:
-        """The same template as it could be written again."""
-        resources = Resources.model_construct(
-            cpus=template.cpus,
-            memory=template.memory_mb,
-            shared_memory=template.shared_memory_mb,
-            fgpu=template.fgpu,
-            gpu_kind=template.gpu_kind,
-        )
-        plain = {"name", "cpus", "memory_mb", "shared_memory_mb", "fgpu", "gpu_kind"}
-        return cls.model_construct(**template.model_dump(exclude=plain), resources=resources)
-
     def named(self, name: str, place: int) -> Template:
-        """The template that is kept."""
+        """The template that is stored."""
         return Template(
             name=name,
             cpus=self.resources.cpus,
@@ -145,12 +132,6 @@ class CapsRequest(BaseModel):
         if warning >= minutes:
             raise wrong(f"use less than the {minutes} minutes themselves")
         return warning
-
-    @classmethod
-    def of(cls, rules: SiteRules) -> CapsRequest:
-        """The caps as they could be written again."""
-        plain = rules.model_dump(exclude={"max_shared_memory_mb", "idle_set"})
-        return cls.model_construct(**plain, max_shared_memory=rules.max_shared_memory_mb)
 
     def rules(self, before: SiteRules, now: datetime) -> SiteRules:
         """The caps that are kept, in place of those before."""

@@ -197,6 +197,19 @@ class Facts(TypedDict, total=False):
     last_used: datetime | None
 
 
+NO_METERS: Facts = {
+    "usage_at": None,
+    "cpu_seconds": None,
+    "cpu_percent": None,
+    "memory_used": None,
+    "oom_kills": 0,
+    "gpu_memory_used": None,
+    "gpu_percent": None,
+    "gpu_kills": 0,
+}
+"""Before the first heartbeat of a job."""
+
+
 class Changes(Facts, total=False):
     """A change that may include the state; only transitions.py writes these."""
 

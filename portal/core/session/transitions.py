@@ -21,6 +21,7 @@ from portal.core.session.end_reasons import explain_end
 from portal.core.session.session import (
     LIVE,
     NEVER_CALLED,
+    NO_METERS,
     SUSPENDED,
     UNUSED,
     WAITING,
@@ -36,16 +37,6 @@ START_TIMEOUT = timedelta(minutes=15)
 STOPPABLE = WAITING | {State.RUNNING}
 """States in which a session's end can still be requested."""
 NOT_PENDING: Facts = {"pending_reason": None, "estimated_start": None, "ahead": None}
-NO_USAGE: Facts = {
-    "usage_at": None,
-    "cpu_seconds": None,
-    "cpu_percent": None,
-    "memory_used": None,
-    "oom_kills": 0,
-    "gpu_memory_used": None,
-    "gpu_percent": None,
-    "gpu_kills": 0,
-}
 
 
 @dataclass(frozen=True)
@@ -198,7 +189,7 @@ def _requeued(session: Session, report: JobReport, now: datetime) -> Facts:
         node=None,
         address=None,
         port=None,
-        **NO_USAGE,
+        **NO_METERS,
     )
 
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from portal.core.apps.access import AppState
 from portal.core.auth.person import hash_secret
 from portal.core.cluster.jobs import JobReport
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Certificates, Clock, Resolver, Scheduler
+from portal.core.job.runner_protocol import Heartbeat, ReadyMessage
 from portal.core.session.idle import is_computing, should_record_use
 from portal.core.session.session import LIVE, OVER, Facts, Session, State
 from portal.core.session.transitions import ready
@@ -26,40 +26,11 @@ MAX_THREADS_PER_CORE = 8
 
 
 @dataclass(frozen=True)
-class ReadyMessage:
-    """What a runner says when its gateway has a port; `request` is a PEM signing request."""
-
-    job_id: str
-    node: str
-    port: int
-    request: str
-    apps: tuple[str, ...] = ()
-    """The apps that the image can run, as far as the runner has looked."""
-
-
-@dataclass(frozen=True)
 class ReadyAnswer:
     """What the runner gets back: its certificate and the apps to start at once."""
 
     certificate: str
     start: list[dict[str, object]]
-
-
-@dataclass(frozen=True)
-class Usage:
-    """A heartbeat: seconds of CPU so far, bytes in use, processes killed for memory."""
-
-    cpu_seconds: float
-    memory_bytes: int
-    oom_kills: int
-    apps: dict[str, AppState]
-    busy: tuple[str, ...] = ()
-    """The apps that compute, though nobody may be looking."""
-    gpu_memory_bytes: int | None = None
-    gpu_percent: float | None = None
-    """Of the whole GPU."""
-    gpu_kills: int = 0
-    """Processes that the node's watchdog ended for taking more than the slice."""
 
 
 class RunnerCalls:
@@ -102,7 +73,7 @@ class RunnerCalls:
         this user holds the node. Idempotent, for a runner that did not hear the answer.
         """
         proof = Facts() if _is_proven(session, message) else self._prove(session, message)
-        certificate = self._certificates.sign_gateway(session.id, message.request)
+        certificate = self._certificates.sign_gateway(session.id, message.csr)
         apps = self._app_reports.note_image(session, message.apps)
         changed = self._store.apply(
             session.id, ready(session, proof, message.port, apps, self._clock())
@@ -134,20 +105,11 @@ class RunnerCalls:
             raise Unauthorized(f"{node} has no address that could be a compute node's.")
         return address
 
-    def record_usage(self, session: Session, usage: Usage) -> None:
+    def record_usage(self, session: Session, usage: Heartbeat) -> None:
         """Store a heartbeat, and what it says of apps whose own report was lost."""
         now = self._clock()
         percent = _cpu_percent(session, usage.cpu_seconds, now)
-        facts = Facts(
-            usage_at=now,
-            cpu_seconds=usage.cpu_seconds,
-            cpu_percent=percent,
-            memory_used=usage.memory_bytes,
-            oom_kills=usage.oom_kills,
-            gpu_memory_used=usage.gpu_memory_bytes,
-            gpu_percent=usage.gpu_percent,
-            gpu_kills=usage.gpu_kills,
-        )
+        facts = Facts(usage_at=now, cpu_percent=percent, **usage.meters())
         if self._counts_as_use(session, percent, usage, now):
             facts["last_used"] = now
         self._store.change(session.id, LIVE, **facts)
@@ -155,7 +117,7 @@ class RunnerCalls:
             self._app_reports.note_app(session, app, state)
 
     def _counts_as_use(
-        self, session: Session, percent: float | None, usage: Usage, now: datetime
+        self, session: Session, percent: float | None, usage: Heartbeat, now: datetime
     ) -> bool:
         rules = self._site_rules()
         used = is_computing(session, percent, usage.busy, rules, now, usage.gpu_percent)

@@ -1,4 +1,4 @@
-"""REST API, version 1: thin, and described by its own OpenAPI document."""
+"""REST API, version 1, described by its own OpenAPI document."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PREFIX = "/api/v1"
 
 
 def guarded(name: str) -> Blueprint:
-    """A part of the API that takes tokens only; cookies mean nothing here."""
+    """A part of the API that requires a token; cookies are ignored."""
     blueprint = open_to_all(name)
 
     @blueprint.before_request
@@ -22,7 +22,7 @@ def guarded(name: str) -> Blueprint:
 
 
 def open_to_all(name: str) -> Blueprint:
-    """A part of the API for callers without a token."""
+    """A part of the API that callers may use without a token."""
     blueprint = Blueprint(f"api_{name}", __name__, url_prefix=PREFIX)
     csrf.exempt(blueprint)
     return blueprint

@@ -1,32 +1,31 @@
-"""What administrators decide, and the journal; for everybody else there is nothing here.
+"""What administrators decide, and the audit log; for everybody else there is nothing here.
 
 A GET answers with an ETag; a change that sends it back as If-Match is refused (409) when somebody
-else was faster. Without If-Match the last one wins.
+else has changed it since. Without If-Match the last change wins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
-
-from flask import Response, jsonify, request
-from flask.typing import ResponseReturnValue
+from flask import request
 from pydantic import BaseModel
 
-from portal.core.admin.administration import (
-    CapsRequest,
-    ImageRequest,
-    ImageRule,
-    TemplateRequest,
-    etag,
-)
+from portal.core.admin.administration import CapsRequest, ImageRequest, TemplateRequest, etag
 from portal.core.admin.audit import AuditQuery, read_cursor
-from portal.core.apps.catalog import Image
-from portal.core.cluster.limit_report import Limited
 from portal.core.launch.templates import Template
+from portal.core.site_rules import SiteRules
 from portal.errors import Unavailable
 from portal.web.api import guarded
+from portal.web.api.models.admin import (
+    CapsOut,
+    ImageRuleListOut,
+    ImageRuleOut,
+    JournalEntryOut,
+    JournalPageOut,
+    LimitsOut,
+)
+from portal.web.api.models.base import NoContent
+from portal.web.api.models.templates import TemplateOut
+from portal.web.api.operation import IF_MATCH, Model, Reply, operation
 from portal.web.body import read_model, read_nothing, read_query
 from portal.web.context import person, services
 
@@ -39,15 +38,13 @@ def guard() -> None:
     services().administration.admit(person())
 
 
-def _marked(body: dict[str, Any], value: BaseModel, status: int = 200) -> Response:
-    response = jsonify(body)
-    response.status_code = status
-    response.set_etag(etag(value))
-    return response
+def _tagged(body: Model, value: BaseModel) -> Reply[Model]:
+    """An answer with the ETag of the value that it shows."""
+    return Reply(body, headers={"ETag": f'"{etag(value)}"'})
 
 
 def _seen() -> str | None:
-    """What the caller has seen; None when they do not say."""
+    """The ETag of what the caller has seen; None when they do not say."""
     sent = request.headers.get("If-Match")
     return None if sent in (None, "*") else sent.strip().strip('"')
 
@@ -56,110 +53,108 @@ def _seen() -> str | None:
 
 
 @blueprint.get("/admin/templates/<name>")
-def template(name: str) -> ResponseReturnValue:
+@operation("Show a resource template", TemplateOut)
+def template(name: str) -> Reply[TemplateOut]:
     """One template."""
-    found = services().administration.template(person(), name)
-    return _marked(_template(found), found)
+    return _template(services().administration.template(person(), name))
 
 
 @blueprint.put("/admin/templates/<name>")
-def save_template(name: str) -> ResponseReturnValue:
-    """Make or replace a template."""
+@operation(
+    "Create or replace a resource template", TemplateOut, body=TemplateRequest, header=IF_MATCH
+)
+def save_template(name: str) -> Reply[TemplateOut]:
+    """Create or replace a template."""
     asked = read_model(TemplateRequest)
-    saved = services().administration.save_template(person(), name, asked, _seen())
-    return _marked(_template(saved), saved)
+    return _template(services().administration.save_template(person(), name, asked, _seen()))
 
 
 @blueprint.delete("/admin/templates/<name>")
-def drop_template(name: str) -> ResponseReturnValue:
+@operation("Delete a resource template", NoContent, header=IF_MATCH)
+def drop_template(name: str) -> NoContent:
     """Delete a template."""
     read_nothing()
     services().administration.drop_template(person(), name, _seen())
-    return "", 204
+    return NoContent()
 
 
-def _template(template: Template) -> dict[str, Any]:
-    return {"name": template.name} | TemplateRequest.of(template).model_dump(mode="json")
+def _template(template: Template) -> Reply[TemplateOut]:
+    return _tagged(TemplateOut.of(template), template)
 
 
 # Images
 
 
 @blueprint.get("/admin/images")
-def images() -> ResponseReturnValue:
+@operation("All images, and who sees each", ImageRuleListOut)
+def images() -> ImageRuleListOut:
     """All images, and who sees each."""
     found = services().administration.rules_of(person(), services().catalog())
-    return {"images": [_image(image, rule) for image, rule in found]}
+    return ImageRuleListOut(images=[ImageRuleOut.of(image, rule) for image, rule in found])
 
 
 @blueprint.get("/admin/images/<environment>/<version>")
-def image(environment: str, version: str) -> ResponseReturnValue:
+@operation("Who sees an image", ImageRuleOut)
+def image(environment: str, version: str) -> Reply[ImageRuleOut]:
     """Who sees one image."""
     catalog = services().catalog()
     found, rule = services().administration.image_rule(person(), catalog, environment, version)
-    return _marked(_image(found, rule), rule)
+    return _tagged(ImageRuleOut.of(found, rule), rule)
 
 
 @blueprint.put("/admin/images/<environment>/<version>")
-def show_image(environment: str, version: str) -> ResponseReturnValue:
+@operation("Decide who sees an image", ImageRuleOut, body=ImageRequest, header=IF_MATCH)
+def show_image(environment: str, version: str) -> Reply[ImageRuleOut]:
     """Decide who sees an image."""
     asked = read_model(ImageRequest)
     administration, catalog = services().administration, services().catalog()
     rule = administration.save_image_rule(person(), catalog, environment, version, asked, _seen())
     found, _ = administration.image_rule(person(), catalog, environment, version)
-    return _marked(_image(found, rule), rule)
-
-
-def _image(image: Image, rule: ImageRule) -> dict[str, Any]:
-    return rule.model_dump(mode="json") | {"title": image.title}
+    return _tagged(ImageRuleOut.of(found, rule), rule)
 
 
 # Caps and limits
 
 
 @blueprint.get("/admin/caps")
-def caps() -> ResponseReturnValue:
-    """What nobody may exceed, where Slurm has no word for it."""
-    rules = services().administration.site_rules()
-    return _marked(CapsRequest.of(rules).model_dump(mode="json"), rules)
+@operation("The caps", CapsOut)
+def caps() -> Reply[CapsOut]:
+    """The administrators' caps, for which Slurm has no limit of its own."""
+    return _caps(services().administration.site_rules())
 
 
 @blueprint.put("/admin/caps")
-def save_caps() -> ResponseReturnValue:
-    """Replace the caps; null, or leaving one out, takes it away."""
-    rules = services().administration.save_rules(person(), read_model(CapsRequest), _seen())
-    return _marked(CapsRequest.of(rules).model_dump(mode="json"), rules)
+@operation("Replace the caps", CapsOut, body=CapsRequest, header=IF_MATCH)
+def save_caps() -> Reply[CapsOut]:
+    """Replace the caps; one that is null or left out is removed."""
+    return _caps(services().administration.save_rules(person(), read_model(CapsRequest), _seen()))
+
+
+def _caps(rules: SiteRules) -> Reply[CapsOut]:
+    return _tagged(CapsOut.of(rules), rules)
 
 
 @blueprint.get("/admin/limits")
-def limits() -> ResponseReturnValue:
+@operation("Slurm's limits, in words", LimitsOut)
+def limits() -> LimitsOut:
     """Slurm's limits in plain words, each with the command that changes it."""
     found = services().administration.limits(person())
     if found is None:
         raise Unavailable("Slurm's limits have not been read yet. Try again in a minute.")
-    return {
-        "applied": found.applied,
-        "resource_groups": _limited(found.groups),
-        "qos": _limited(found.qos),
-        "accounts": _limited(found.accounts),
-        "users": _limited(found.users),
-    }
+    return LimitsOut.of(found)
 
 
-def _limited(found: Sequence[Limited]) -> list[dict[str, Any]]:
-    return [asdict(item) for item in found]
-
-
-# The journal
+# The audit log
 
 
 @blueprint.get("/journal")
-def journal() -> ResponseReturnValue:
+@operation("Who did what, newest first", JournalPageOut, query=AuditQuery)
+def journal() -> JournalPageOut:
     """Who did what, newest first."""
     query = read_query(AuditQuery)
     before = read_cursor(query.cursor)
     found, following = services().administration.events(person(), query, query.limit, before)
-    return {
-        "entries": [entry.model_dump(mode="json") for entry in found],
-        "next_cursor": None if following is None else str(following),
-    }
+    return JournalPageOut(
+        entries=[JournalEntryOut.of(event) for event in found],
+        next_cursor=None if following is None else str(following),
+    )

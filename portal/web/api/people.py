@@ -1,46 +1,49 @@
-"""Who is logged in, for administrators: everybody's log-ins and tokens, and taking them back."""
+"""Who is logged in, for administrators: everybody's log-ins and tokens, and revoking them."""
 
 from __future__ import annotations
 
-from flask.typing import ResponseReturnValue
-
-from portal.web.api.admin import blueprint
-from portal.web.api.tokens import shown
+from portal.core.auth.logins import Login
+from portal.web.api import admin
+from portal.web.api.models.base import NoContent
+from portal.web.api.models.logins import LoginListOut, LoginOut, PresenceListOut, PresenceOut
+from portal.web.api.operation import operation
+from portal.web.api.tokens import token_answer
 from portal.web.context import person, services
+
+blueprint = admin.blueprint
+"""The same guard stands before these routes."""
 
 
 @blueprint.get("/admin/people")
-def people() -> ResponseReturnValue:
+@operation("Everybody who is logged in", PresenceListOut)
+def people() -> PresenceListOut:
     """Everybody who has a log-in or a token."""
-    return {
-        "people": [
-            {
-                "name": found.user,
-                "browsers": found.browsers,
-                "tokens": found.tokens,
-                "last_used": found.used.isoformat(),
-            }
-            for found in services().logins.active_users()
-        ]
-    }
+    found = services().logins.active_users()
+    return PresenceListOut(people=[PresenceOut.of(logins) for logins in found])
 
 
 @blueprint.get("/admin/people/<name>/logins")
-def logins_of(name: str) -> ResponseReturnValue:
+@operation("Somebody's log-ins and tokens", LoginListOut)
+def logins_of(name: str) -> LoginListOut:
     """Somebody's log-ins and tokens."""
-    found = services().logins.logins_of(name)
-    return {"logins": [{"kind": login.kind, **shown(login, person())} for login in found]}
+    return LoginListOut(logins=[_login(login) for login in services().logins.logins_of(name)])
+
+
+def _login(login: Login) -> LoginOut:
+    return LoginOut.model_validate({"kind": login.kind} | dict(token_answer(login, person())))
 
 
 @blueprint.delete("/admin/people/<name>/logins")
-def log_out(name: str) -> ResponseReturnValue:
-    """Revoke all of them, and shut every browser out of this person's apps."""
+@operation("Log somebody out everywhere, tokens included", NoContent)
+def log_out(name: str) -> NoContent:
+    """Revoke all of them, and with them all browsers' access to this person's apps."""
     services().logins.revoke_all(name, person().name)
-    return "", 204
+    return NoContent()
 
 
 @blueprint.delete("/admin/people/<name>/logins/<login_id>")
-def log_out_one(name: str, login_id: str) -> ResponseReturnValue:
+@operation("Revoke one log-in or token", NoContent)
+def log_out_one(name: str, login_id: str) -> NoContent:
     """Revoke one of them."""
     services().logins.revoke_login(name, login_id, person().name)
-    return "", 204
+    return NoContent()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask.typing import ResponseReturnValue
-
-from portal.core.launch.presets import Preset
+from portal.core.launch.request import LaunchRequest
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
+from portal.web.api.models.base import NoContent
+from portal.web.api.models.presets import PresetListOut, PresetOut
+from portal.web.api.models.sessions import SessionListOut
+from portal.web.api.operation import IDEMPOTENCY_KEY, Reply, operation
 from portal.web.api.sessions import launched
 from portal.web.body import read_json, read_nothing
 from portal.web.context import person, services
@@ -18,50 +20,50 @@ blueprint = guarded("presets")
 
 
 @blueprint.get("/presets")
-def list_presets() -> ResponseReturnValue:
-    """One's own presets, by name."""
-    return {"presets": [_shown(preset) for preset in services().presets.list(person())]}
-
-
-def _shown(preset: Preset) -> dict[str, Any]:
-    """A preset without the values of its variables: they are as secret as a session's."""
-    launch = preset.body | ({"env": list(preset.body["env"])} if "env" in preset.body else {})
-    return {"name": preset.name, "saved": preset.saved.isoformat(), "launch": launch}
+@operation("List presets", PresetListOut)
+def list_presets() -> PresetListOut:
+    """The caller's presets, by name."""
+    found = services().presets.list(person())
+    return PresetListOut(presets=[PresetOut.of(preset) for preset in found])
 
 
 @blueprint.put("/presets/<name>")
-def save_preset(name: str) -> ResponseReturnValue:
-    """Keep a launch under a name; one of the same name is replaced."""
+@operation("Save a launch under a name", PresetOut, other_statuses=(201,), body=LaunchRequest)
+def save_preset(name: str) -> Reply[PresetOut]:
+    """Save a launch under a name; a preset of the same name is replaced."""
     request = services().launcher.parse(read_json())
     try:
         preset, new = services().presets.save(person(), name, request)
-    except InvalidRequest as error:  # a form calls the name preset, here it is a part of the path
+    except InvalidRequest as error:  # forms call the name "preset"
         raise InvalidRequest([FieldError("name", e.message) for e in error.errors]) from None
-    return _shown(preset), 201 if new else 200
+    return Reply(PresetOut.of(preset), status=201 if new else 200)
 
 
 @blueprint.delete("/presets/<name>")
-def delete_preset(name: str) -> ResponseReturnValue:
-    """Forget a preset."""
+@operation("Delete a preset", NoContent)
+def delete_preset(name: str) -> NoContent:
+    """Delete a preset."""
     read_nothing()
     services().presets.remove(person(), name)
-    return "", 204
+    return NoContent()
 
 
 @blueprint.post("/presets/<name>/launch")
-def launch_preset(name: str) -> ResponseReturnValue:
+@operation("Launch a preset", SessionListOut, status=201, header=IDEMPOTENCY_KEY)
+def launch_preset(name: str) -> SessionListOut:
     """Launch a preset, as POST /sessions would."""
     read_nothing()
     return _launch(services().presets.get(person(), name).body)
 
 
 @blueprint.post("/sessions/<session_id>/relaunch")
-def relaunch(session_id: str) -> ResponseReturnValue:
-    """Launch a session like one of one's own."""
+@operation("Launch one like it", SessionListOut, status=201, header=IDEMPOTENCY_KEY)
+def relaunch(session_id: str) -> SessionListOut:
+    """Launch a session like one of the caller's own."""
     read_nothing()
     return _launch(services().sessions.clone_body(person(), session_id))
 
 
-def _launch(body: dict[str, Any]) -> ResponseReturnValue:
+def _launch(body: dict[str, Any]) -> SessionListOut:
     wanted = services().launcher.parse(body)
     return launched(services().launcher.launch(person(), wanted, key_of_request()))

@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from portal.core.apps.access import AppOptions
+from portal.core.launch.request import LaunchRequest
 from portal.core.session.query import MAX_AT_ONCE, ListQuery
 from portal.core.session.session import Session
-from portal.core.validation import STRICT, Matching, wrong
+from portal.core.validation import Matching, wrong
 from portal.services.apps.apps import MAX_ANSWER
 from portal.web.api import guarded
-from portal.web.api.serialize import all_in_full, in_full
+from portal.web.api.models.apps import OpenAppOut
+from portal.web.api.models.base import REQUEST, NoContent
+from portal.web.api.models.sessions import LogOut, SessionListOut, SessionOut, SessionPageOut
+from portal.web.api.operation import IDEMPOTENCY_KEY, operation
+from portal.web.api.session_answers import session_answer, session_answers
 from portal.web.body import read_json, read_model, read_nothing, read_query
 from portal.web.context import person, services
 from portal.web.gate.links import enter_url, open_url
@@ -28,7 +32,7 @@ _QUERY = ConfigDict(extra="forbid", frozen=True)
 
 
 class LogQuery(BaseModel):
-    """From which byte on."""
+    """Which part of the log: from this byte on."""
 
     model_config = _QUERY
 
@@ -36,7 +40,7 @@ class LogQuery(BaseModel):
 
 
 def _some(ids: Any) -> Any:
-    # Before any of them is looked at.
+    # Checked before any of the ids is.
     if isinstance(ids, list) and not 0 < len(ids) <= MAX_AT_ONCE:
         raise wrong(f"name 1 to {MAX_AT_ONCE} sessions")
     return ids
@@ -45,7 +49,7 @@ def _some(ids: Any) -> Any:
 class EndRequest(BaseModel):
     """Which sessions to end."""
 
-    model_config = STRICT
+    model_config = REQUEST
 
     ids: Annotated[
         list[SessionId],
@@ -55,87 +59,97 @@ class EndRequest(BaseModel):
 
 
 class AppRequest(BaseModel):
-    """How to open an app; what is not named stays as it is."""
+    """How to open an app; what is left out stays as it is."""
 
-    model_config = STRICT
+    model_config = REQUEST
 
     public: bool | None = None
     """Whether everybody who knows the address may use it."""
     preferred_port: Annotated[int, Field(ge=1, le=65535)] | None = None
     """The port to try first."""
     asked: Annotated[str, Field(max_length=MAX_ANSWER)] | None = None
-    """The answer to what the app asks for; another one than before starts it anew."""
+    """The answer to the app's prompt; an answer that differs from the last one restarts the app."""
 
-    def wish(self) -> AppOptions:
-        """The same as the portal's inside knows it."""
+    def options(self) -> AppOptions:
+        """The same for the services."""
         return AppOptions(self.public, self.preferred_port, self.asked)
 
 
 @blueprint.get("/sessions")
-def list_sessions() -> ResponseReturnValue:
+@operation("List sessions, a page at a time", SessionPageOut, query=ListQuery)
+def list_sessions() -> SessionPageOut:
     """Sessions, newest first unless sorted; an administrator sees everybody's."""
     page = services().sessions.query(person(), read_query(ListQuery))
-    found = all_in_full(page.sessions)
-    for session in found:
-        if session["end"]:  # kilobytes each, and whoever wants one asks for the session
-            del session["end"]["log"]
-    return {"sessions": found, "next_cursor": page.following}
+    found = [session.for_list() for session in session_answers(page.sessions)]
+    return SessionPageOut(sessions=found, next_cursor=page.following)
 
 
 @blueprint.post("/sessions")
-def launch() -> ResponseReturnValue:
+@operation(
+    "Launch sessions, all or none",
+    SessionListOut,
+    status=201,
+    body=LaunchRequest,
+    header=IDEMPOTENCY_KEY,
+)
+def launch() -> SessionListOut:
     """Launch sessions, all or none; the same Idempotency-Key again answers with the same ones."""
     wanted = services().launcher.parse(read_json())
     return launched(services().launcher.launch(person(), wanted, key_of_request()))
 
 
-def launched(made: list[Session]) -> ResponseReturnValue:
+def launched(made: list[Session]) -> SessionListOut:
     """The answer to every kind of launch."""
-    return {"sessions": all_in_full(made)}, 201
+    return SessionListOut(sessions=session_answers(made))
 
 
 @blueprint.get("/sessions/<session_id>")
-def show(session_id: str) -> ResponseReturnValue:
+@operation("Show one session", SessionOut)
+def show(session_id: str) -> SessionOut:
     """One session."""
-    return in_full(services().sessions.get(person(), session_id))
+    return session_answer(services().sessions.get(person(), session_id))
 
 
 @blueprint.delete("/sessions/<session_id>")
-def stop(session_id: str) -> ResponseReturnValue:
+@operation("End a session; idempotent", SessionOut, status=202)
+def stop(session_id: str) -> SessionOut:
     """End a session; one that is over stays as it is."""
     read_nothing()
-    return in_full(services().sessions.stop(person(), session_id)), 202
+    return session_answer(services().sessions.stop(person(), session_id))
 
 
 @blueprint.post("/sessions/end")
-def stop_all() -> ResponseReturnValue:
-    """End many sessions; when one of them is not there or not yours, none is touched."""
+@operation("End many sessions, all or none", SessionListOut, status=202, body=EndRequest)
+def stop_all() -> SessionListOut:
+    """End many sessions; none of them when one does not exist or belongs to somebody else."""
     ended = services().sessions.stop_all(person(), read_model(EndRequest).ids)
-    return {"sessions": all_in_full(ended)}, 202
+    return SessionListOut(sessions=session_answers(ended))
 
 
 @blueprint.get("/sessions/<session_id>/log")
-def log(session_id: str) -> ResponseReturnValue:
+@operation("Read a session's log", LogOut, query=LogQuery)
+def log(session_id: str) -> LogOut:
     """Part of the log; `next_offset` is where to read on."""
     offset = read_query(LogQuery).offset
     text, following = decode(services().session_logs.read(person(), session_id, offset), offset)
-    return {"log": text, "offset": offset, "next_offset": following}
+    return LogOut(log=text, offset=offset, next_offset=following)
 
 
 @blueprint.post("/sessions/<session_id>/apps/<app>")
-def open_app(session_id: str, app: str) -> ResponseReturnValue:
-    """Start an app if need be; the address lets one browser in, once, within a minute."""
-    wanted = read_model(AppRequest, optional=True).wish()
+@operation("Open an app", OpenAppOut, body=AppRequest, body_required=False)
+def open_app(session_id: str, app: str) -> OpenAppOut:
+    """Start an app if necessary; the address admits one browser, once, within a minute."""
+    wanted = read_model(AppRequest, optional=True).options()
     link = services().apps.open_app(person(), session_id, app, wanted)
     url = enter_url(link)
-    return {
-        "url": url,
-        "port": _port(url),
-        "public": link.public,
-        "public_url": open_url(link) if link.public else None,
-        "state": link.state,
-        "notice": link.notice,
-    }
+    return OpenAppOut(
+        url=url,
+        port=_port(url),
+        public=link.public,
+        public_url=open_url(link) if link.public else None,
+        state=link.state,
+        notice=link.notice,
+    )
 
 
 def _port(url: str) -> int:
@@ -144,8 +158,9 @@ def _port(url: str) -> int:
 
 
 @blueprint.delete("/sessions/<session_id>/apps/<app>")
-def close_app(session_id: str, app: str) -> ResponseReturnValue:
-    """Shut every way into the app; the app itself goes on."""
+@operation("Revoke all access to an app", NoContent)
+def close_app(session_id: str, app: str) -> NoContent:
+    """Revoke all access to an app; the app itself keeps running."""
     read_nothing()
     services().apps.close_app(person(), session_id, app)
-    return "", 204
+    return NoContent()

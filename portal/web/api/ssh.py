@@ -1,13 +1,14 @@
-"""SSH into sessions over the REST API, and one's own key for it."""
+"""SSH into sessions over the REST API, and the caller's own key for it."""
 
 from __future__ import annotations
 
-from flask.typing import ResponseReturnValue
 from pydantic import BaseModel
 
 from portal.core.apps.ssh import KEY_FILE
-from portal.core.validation import STRICT
 from portal.web.api import guarded
+from portal.web.api.models.base import REQUEST
+from portal.web.api.models.ssh import SshDoorOut, SshKeyOut
+from portal.web.api.operation import Reply, operation
 from portal.web.body import read_model
 from portal.web.context import person, services
 
@@ -17,32 +18,25 @@ blueprint = guarded("ssh")
 class KeyRequest(BaseModel):
     """Which key."""
 
-    model_config = STRICT
+    model_config = REQUEST
 
     new: bool = False
-    """Whether to make a new one in place of the old one, which then fits no session any more."""
+    """Whether to replace the key; the old one then no longer works in any session."""
 
 
 @blueprint.get("/sessions/<session_id>/ssh")
-def show(session_id: str) -> ResponseReturnValue:
-    """Where to connect to, as whom, and how the server proves itself; opened like any app."""
-    door = services().ssh.endpoint(person(), session_id)
-    return {
-        "state": door.opened.state if door.opened and door.is_open else "closed",
-        "host": door.host,
-        "port": door.port,
-        "user": door.session.owner,
-        "host_key": door.key.line if door.key else None,
-        "fingerprint": door.key.fingerprint if door.key else None,
-        "host_key_alias": door.alias,
-    }
+@operation("How to reach it by SSH", SshDoorOut)
+def show(session_id: str) -> SshDoorOut:
+    """Where to connect to, as whom, and the server's host key; SSH is opened like any app."""
+    return SshDoorOut.of(services().ssh.endpoint(person(), session_id))
 
 
 # Not a GET: a token that may only read must not turn into a shell.
 @blueprint.post("/me/id_container")
-def fetch_key() -> ResponseReturnValue:
-    """One's own private key for all of one's sessions; made if there is none yet."""
+@operation("Your private SSH key", SshKeyOut, body=KeyRequest, body_required=False)
+def fetch_key() -> Reply[SshKeyOut]:
+    """The caller's private key for all of their sessions; created if there is none yet."""
     if read_model(KeyRequest, optional=True).new:
         services().ssh.new_key(person())
-    answer = {"name": KEY_FILE, "private_key": services().ssh.key(person())}
-    return answer, 200, {"Cache-Control": "no-store"}
+    key = SshKeyOut(name=KEY_FILE, private_key=services().ssh.key(person()))
+    return Reply(key, headers={"Cache-Control": "no-store"})

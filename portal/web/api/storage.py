@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
-from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, Field
 
 from portal.core.launch.mounts import NAME
-from portal.core.validation import STRICT
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
+from portal.web.api.models.base import REQUEST
+from portal.web.api.models.site import FolderListOut, FolderOut
+from portal.web.api.operation import operation
 from portal.web.body import read_model
 from portal.web.context import person, services
 
@@ -19,24 +19,27 @@ blueprint = guarded("folders")
 
 
 class FolderRequest(BaseModel):
-    """A storage folder to be made."""
+    """A storage folder to create."""
 
-    model_config = STRICT
+    model_config = REQUEST
 
     name: Annotated[str, Field(json_schema_extra={"pattern": f"^{NAME}$"})]
 
 
 @blueprint.get("/folders")
-def list_folders() -> ResponseReturnValue:
-    """What can be mounted into a session: the home directory and one's storage folders."""
-    return {"folders": [asdict(folder) for folder in services().storage.list(person())]}
+@operation("What can be mounted", FolderListOut)
+def list_folders() -> FolderListOut:
+    """What can be mounted into a session: the home directory and the storage folders."""
+    found = services().storage.list(person())
+    return FolderListOut(folders=[FolderOut.of(folder) for folder in found])
 
 
 @blueprint.post("/folders")
-def make_folder() -> ResponseReturnValue:
-    """Make a storage folder."""
+@operation("Create a storage folder", FolderOut, status=201, body=FolderRequest)
+def make_folder() -> FolderOut:
+    """Create a storage folder."""
     name = read_model(FolderRequest).name
     try:
-        return asdict(services().storage.make(person(), name)), 201
-    except InvalidRequest as error:  # a form calls the field folder, here it is name
+        return FolderOut.of(services().storage.make(person(), name))
+    except InvalidRequest as error:  # forms call the field "folder"
         raise InvalidRequest([FieldError("name", e.message) for e in error.errors]) from None

@@ -1,18 +1,19 @@
-"""Tokens for programs: made in exchange for the cluster's password or with another token."""
+"""Tokens for programs: created with the cluster's password or with another token."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from flask import request
-from flask.typing import ResponseReturnValue
 from pydantic import BaseModel, Field
 
-from portal.core.auth.logins import MAX_NAME, PLAIN_SCOPES, SCOPES, TOKEN, Login
+from portal.core.auth.logins import MAX_NAME, TOKEN, Login
 from portal.core.auth.person import Person
-from portal.core.validation import STRICT
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import open_to_all
+from portal.web.api.models.base import REQUEST, NoContent
+from portal.web.api.models.logins import NewTokenOut, TokenListOut, TokenOut
+from portal.web.api.operation import Reply, operation
 from portal.web.auth.bearer import require_token
 from portal.web.auth.login_session import check_password
 from portal.web.body import read_model
@@ -24,46 +25,54 @@ UNNAMED = "API token"
 
 
 class TokenRequest(BaseModel):
-    """A new token; user name and password where no token is sent with the request."""
+    """A new token; with user name and password where no token is sent with the request."""
 
-    model_config = STRICT
+    model_config = REQUEST
 
     username: Annotated[str | None, Field(max_length=256)] = None
     password: Annotated[str | None, Field(max_length=1024, repr=False)] = None
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] = UNNAMED
     scopes: Annotated[list[Literal["read", "write", "admin"]] | None, Field(min_length=1)] = None
-    """What it may do; all that one may, when left out."""
+    """What it may do; by default, all that its owner may."""
     days: Annotated[int | None, Field(ge=1)] = None
-    """How long it lasts; as long as the site lets tokens last, when left out."""
+    """Its lifetime in days; by default, the longest that the site allows."""
 
 
 @blueprint.before_request
 def guard() -> None:
-    """Everything but the exchange of a password needs a token."""
+    """Require a token, except where a password is exchanged for one."""
     if request.method != "POST" or "Authorization" in request.headers:
         require_token()
 
 
 @blueprint.get("/tokens")
-def list_tokens() -> ResponseReturnValue:
-    """One's own tokens, without their secrets."""
+@operation("Your tokens", TokenListOut)
+def list_tokens() -> TokenListOut:
+    """The caller's tokens, without their secrets."""
     who = person()
     found = services().logins.logins_of(who.name, TOKEN)
-    return {"tokens": [shown(login, who) for login in found]}
+    return TokenListOut(tokens=[token_answer(login, who) for login in found])
 
 
 @blueprint.post("/tokens")
-def make_token() -> ResponseReturnValue:
-    """Make a token; its secret is in this answer and nowhere else."""
+@operation(
+    "Create a token, with a password or with another token",
+    NewTokenOut,
+    status=201,
+    body=TokenRequest,
+    security=[{}, {"token": []}],
+)
+def make_token() -> Reply[NewTokenOut]:
+    """Create a token; its secret is in this answer and nowhere else."""
     body = read_model(TokenRequest)
     who = _maker(body)
     secret, login = services().logins.make_token(who, body.name, body.scopes, body.days)
-    answer = {"token": secret, **shown(login, who)}
-    return answer, 201, {"Cache-Control": "no-store"}
+    made = NewTokenOut(token=secret, **dict(token_answer(login, who)))
+    return Reply(made, headers={"Cache-Control": "no-store"})
 
 
 def _maker(body: TokenRequest) -> Person:
-    """Who asks: whose token was sent, or whose password is in the body."""
+    """The caller: the owner of the token, or of the password in the body."""
     sent = [name for name in ("username", "password") if getattr(body, name) is not None]
     if "Authorization" in request.headers:
         if sent:
@@ -78,32 +87,22 @@ def _maker(body: TokenRequest) -> Person:
 
 
 @blueprint.delete("/tokens")
-def revoke_tokens() -> ResponseReturnValue:
-    """Revoke all of one's tokens, the one that asks included."""
+@operation("Revoke all of your tokens", NoContent)
+def revoke_tokens() -> NoContent:
+    """Revoke all of the caller's tokens, including the one that was sent."""
     services().logins.revoke_all(person().name, person().name, (TOKEN,))
-    return "", 204
+    return NoContent()
 
 
 @blueprint.delete("/tokens/<token_id>")
-def revoke_token(token_id: str) -> ResponseReturnValue:
-    """Revoke one of one's tokens."""
+@operation("Revoke a token", NoContent)
+def revoke_token(token_id: str) -> NoContent:
+    """Revoke one of the caller's tokens."""
     services().logins.revoke_login(person().name, token_id, person().name, (TOKEN,))
-    return "", 204
+    return NoContent()
 
 
-def shown(login: Login, who: Person) -> dict[str, Any]:
-    """A token as its owner sees it."""
-    return {
-        "id": login.id,
-        "name": login.name,
-        "scopes": [scope for scope in SCOPES if scope in login.scopes and _means(scope, login)],
-        "created": login.created.isoformat(),
-        "last_used": login.used.isoformat(),
-        "expires": login.expires.isoformat(),
-        "address": login.address,
-        "current": login.hash == who.login,
-    }
-
-
-def _means(scope: str, login: Login) -> bool:
-    return scope in PLAIN_SCOPES or login.user in services().settings.slurm.admins
+def token_answer(login: Login, who: Person) -> TokenOut:
+    """The answer about a token as `who` sees it."""
+    admin = login.user in services().settings.slurm.admins
+    return TokenOut.of(login, current=login.hash == who.login, admin=admin)

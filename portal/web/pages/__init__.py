@@ -1,4 +1,4 @@
-"""The pages: what people see and press. One folder for each page; all hang on one blueprint."""
+"""The pages, one folder for each; all are on one blueprint."""
 
 from __future__ import annotations
 

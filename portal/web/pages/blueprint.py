@@ -1,4 +1,4 @@
-"""What all pages share: who may come in, and how a form's answer finds its way."""
+"""The blueprint of all pages: requires a log-in."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ OPEN_TO_ALL = frozenset({"pages.healthz"})
 
 @blueprint.before_request
 def guard() -> ResponseReturnValue | None:
-    """Let nobody in who is not logged in."""
+    """Require a log-in."""
     return None if request.endpoint in OPEN_TO_ALL else require_login()
 
 
 @blueprint.get("/healthz")
 def healthz() -> ResponseReturnValue:
-    """Say that this process answers and reaches its database."""
+    """Confirm that this process answers and reaches its database."""
     services().cluster.slurm_status()
     return "ok\n", {"Content-Type": "text/plain"}
 
 
 @blueprint.get("/")
 def start() -> ResponseReturnValue:
-    """The sessions page is where everything begins."""
+    """Redirect to the Sessions page."""
     return redirect("/sessions", 303)
 
 
 def by_htmx() -> bool:
-    """Whether a script of our page asks, which wants a part of the page and not all of it."""
+    """Whether the request comes from htmx, which wants only a part of the page."""
     return request.headers.get("HX-Request") == "true"

@@ -70,7 +70,6 @@
     }));
     for (const text of dialog.querySelectorAll("[data-many]")) text.hidden = (text.dataset.many === "true") === one;
     dialog.querySelector(".btn-danger span").textContent = `End ${many(ids.length)}`;
-    dialog.querySelector("[data-end-cancel]").textContent = one ? "Keep it" : "Keep them";
     dialog.showModal();
   }
 

@@ -1,4 +1,4 @@
-"""One's own log-ins and API tokens: who is in under one's name, since when, and out with them."""
+"""The account page: one's own log-ins and API tokens, and revoking them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAYS = {
     "write": "Launch, change and end sessions, and enter their apps",
     "admin": "Do what administrators may do",
 }
-"""What a token may do, in the words of the pages."""
+"""What each scope of a token permits."""
 _DEFAULT = {"name": "", "days": "30"}
 
 
@@ -46,13 +46,13 @@ def _page(
         errors={problem.field: problem.message for problem in problems},
         made=made,
     )
-    # A secret is on it right after a token was made.
+    # Right after a token was created, its secret is on the page.
     return make_response(page, 422 if problems else 200, {"Cache-Control": "no-store"})
 
 
 @blueprint.post("/account/tokens")
 def make_token() -> ResponseReturnValue:
-    """Make a token; the page of the answer, and nothing else, shows its secret."""
+    """Create a token; only the page in this answer shows its secret."""
     values = {name: request.form.get(name, "").strip() for name in _DEFAULT}
     chosen = tuple(scope for scope in SCOPES if scope in request.form.getlist("scopes"))
     try:
@@ -65,13 +65,13 @@ def make_token() -> ResponseReturnValue:
 
 
 def _number(text: str) -> int:
-    # What is no number of days is out of the bounds that are told.
+    # 0 is outside the bounds, so the error names them.
     return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
 
 
 @blueprint.post("/account/revoke/<login_id>")
 def revoke(login_id: str) -> ResponseReturnValue:
-    """Take back one token, or log one browser out."""
+    """Revoke one token, or log one browser out."""
     services().logins.revoke_login(person().name, login_id, person().name)
     flash("Done. Whatever was opened with it is shut.")
     return redirect("/account", 303)
@@ -79,7 +79,7 @@ def revoke(login_id: str) -> ResponseReturnValue:
 
 @blueprint.post("/account/revoke-tokens")
 def revoke_tokens() -> ResponseReturnValue:
-    """Take back all tokens."""
+    """Revoke all tokens."""
     services().logins.revoke_all(person().name, person().name, (TOKEN,))
     flash("All of your tokens are revoked.")
     return redirect("/account", 303)
@@ -87,6 +87,6 @@ def revoke_tokens() -> ResponseReturnValue:
 
 @blueprint.post("/account/log-out-everywhere")
 def log_out_everywhere() -> ResponseReturnValue:
-    """Log all browsers out, this one included, and shut what they have opened."""
+    """Log all browsers out, including this one, and revoke their access to apps."""
     services().logins.revoke_all(person().name, person().name, (BROWSER,))
     return redirect("/login", 303)

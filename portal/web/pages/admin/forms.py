@@ -1,4 +1,4 @@
-"""The administrators' forms: from their fields to requests, and back with what was wrong."""
+"""The administrators' forms: from fields to requests, and back with what was refused."""
 
 from __future__ import annotations
 
@@ -7,82 +7,67 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from portal.core.admin.administration import ImageRule
+from portal.core.admin.administration import ImageRule, TemplateRequest
+from portal.core.launch.request import Resources
 from portal.core.launch.templates import Template
 from portal.core.site_rules import SiteRules
-from portal.core.units import exact_size, fgpu_number
+from portal.core.units import exact_size
 from portal.errors import InvalidRequest, PortalError
+from portal.web.api.models.templates import TemplateOut
 from portal.web.numbers import decimal, trim, whole
-from portal.web.pages.launch.form import FGPU
+from portal.web.pages.launch.form import FGPU, flat_values
 
 _SHOWN = 16_000
-"""Characters: as many as the longest list of people may have."""
+"""Characters: as long as the longest list of people may be."""
 _NUMBERS = ("resources.cpus", "time_limit")
 
 
 @dataclass(frozen=True)
 class AdminForm:
-    """What a form shows: the values of its fields, and what was wrong with them."""
+    """What a form shows: the values of its fields, and their errors."""
 
     values: Mapping[str, str]
     seen: str = ""
-    """The mark of what is edited; "" for something new."""
+    """The ETag of what is edited; "" for something new."""
     errors: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
 
 
 def refused(values: Mapping[str, str], seen: str, error: PortalError) -> AdminForm:
-    """The form as it was sent, with what was wrong beside its fields."""
+    """The form as it was sent, with errors beside its fields."""
     beside: dict[str, str] = {}
     rest: list[str] = []
     for found in error.errors if isinstance(error, InvalidRequest) else ():
-        # A list's wrong item is at ("accounts", 0); its field is the list's.
+        # The error of a list's item is at "accounts.0"; the form has one field for the list.
         name = found.field.partition(".")[0] if found.field not in values else found.field
         if name in values:
             beside.setdefault(name, found.message)
         else:
             rest.append(f"{found.field}: {found.message}")
     problem = "; ".join(rest) or ("" if beside else error.text)
-    # What is longer can only be refused, and is not sent back and forth any more.
+    # Longer values can only be refused, so they are not sent back.
     shown = {name: value if len(value) <= _SHOWN else "" for name, value in values.items()}
     return AdminForm(shown, seen, beside, problem)
 
 
-def template_values(template: Template | None) -> dict[str, str]:
-    """The fields of a template; a new one proposes something small."""
-    if template is None:
-        return {**dict.fromkeys(TEMPLATE_FIELDS, ""), "resources.cpus": "1"}
-    shared, limit = template.shared_memory_mb, template.time_limit
-    return {
-        "name": template.name,
-        "title": template.title,
-        "description": template.description,
-        "resources.cpus": str(template.cpus),
-        "resources.memory": exact_size(template.memory_mb),
-        "resources.shared_memory": exact_size(shared) if shared else "",
-        "resources.fgpu": fgpu_number(template.fgpu) if template.fgpu else "",
-        "resources.gpu_kind": template.gpu_kind or "",
-        "time_limit": str(limit) if limit else "",
-        "resource_group": template.resource_group or "",
-    }
-
-
 TEMPLATE_FIELDS = (
     "name",
-    "title",
-    "description",
-    "resources.cpus",
-    "resources.memory",
-    "resources.shared_memory",
-    "resources.fgpu",
-    "resources.gpu_kind",
-    "time_limit",
-    "resource_group",
+    *(name for name in TemplateRequest.model_fields if name not in ("resources", "place")),
+    *(f"resources.{name}" for name in Resources.model_fields),
 )
 
 
+def template_values(template: Template | None) -> dict[str, str]:
+    """The fields of a template; a new one proposes something small."""
+    empty = dict.fromkeys(TEMPLATE_FIELDS, "")
+    if template is None:
+        return empty | {"resources.cpus": "1"}
+    values = flat_values(TemplateOut.of(template).model_dump(mode="json"))
+    return {name: values[name] for name in TEMPLATE_FIELDS}
+
+
 def template_request(values: Mapping[str, str]) -> dict[str, Any]:
-    """Put a template's fields into the shape that is checked; empty ones count as not given."""
+    """The request in a template's fields; empty fields are left out."""
     data: dict[str, Any] = {"resources": {}}
     for name in TEMPLATE_FIELDS[1:]:
         value = trim(values.get(name, ""))
@@ -110,7 +95,7 @@ def image_values(rule: ImageRule) -> dict[str, str]:
 
 
 def image_request(values: Mapping[str, str]) -> dict[str, Any]:
-    """Put a rule's fields into the shape that is checked."""
+    """The request in the fields of an image's rule."""
     return {
         "seen_by": values.get("seen_by", ""),
         "accounts": _names(values.get("accounts", "")),
@@ -143,10 +128,10 @@ def caps_values(rules: SiteRules) -> dict[str, str]:
 
 
 def caps_request(values: Mapping[str, str]) -> dict[str, Any]:
-    """Put the caps' fields into the shape that is checked."""
+    """The request in the fields of the caps."""
     entered = {name: trim(values.get(name, "")) for name in CAPS_FIELDS}
     numbers = {name: whole(entered[name]) for name in _CAPS_NUMBERS if entered[name]}
-    # Browsers send nothing of a box that is not ticked.
+    # Browsers leave out boxes that are not ticked.
     ticked: dict[str, object] = {"": False, "on": True}
     boxes = {
         name: ticked.get(entered[name], entered[name])

@@ -36,7 +36,7 @@ def one(name: str) -> ResponseReturnValue:
 
 @blueprint.post("/people/<name>/revoke/<login_id>")
 def revoke(name: str, login_id: str) -> ResponseReturnValue:
-    """Take one of them back."""
+    """Revoke one of them."""
     services().logins.revoke_login(name, login_id, person().name)
     flash("Done. Whatever was opened with it is shut.")
     return redirect(f"/admin/people/{name}", 303)

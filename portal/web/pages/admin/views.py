@@ -1,4 +1,4 @@
-"""The administrators' pages: templates, images, limits and the journal. Others find nothing."""
+"""The administrators' pages: templates, images, limits and the audit log; 404 for others."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from portal.web.pages.admin.forms import AdminForm
 blueprint = Blueprint("admin", __name__, url_prefix="/admin")
 
 LINES = 100
-"""Lines of the journal on one page."""
+"""Lines of the audit log on one page."""
 _DIRECTIONS = {"up": -1, "down": 1}
 FILTERS = ("who", "action", "text", "day")
 
 
 @blueprint.before_request
 def guard() -> ResponseReturnValue | None:
-    """Let nobody in but administrators who are logged in."""
+    """Require an administrator who is logged in."""
     refusal = require_login()
     if refusal is None:
         services().administration.admit(person())
@@ -48,7 +48,7 @@ def _saved(text: str, path: str) -> ResponseReturnValue:
 
 @blueprint.get("")
 def start() -> ResponseReturnValue:
-    """The first of the pages."""
+    """Redirect to the first of the pages."""
     return redirect("/admin/templates", 303)
 
 
@@ -92,13 +92,13 @@ def _kinds() -> tuple[GpuKind, ...]:
 
 @blueprint.post("/templates")
 def make_template() -> ResponseReturnValue:
-    """Make a template."""
+    """Create a template."""
     return _save_template(None, "")
 
 
 @blueprint.post("/templates/<name>")
 def change_template(name: str) -> ResponseReturnValue:
-    """Change a template, unless somebody else was faster."""
+    """Change a template, unless somebody else has changed it since."""
     return _save_template(name, request.form.get("seen", ""))
 
 
@@ -115,7 +115,7 @@ def _save_template(name: str | None, seen: str) -> ResponseReturnValue:
 
 @blueprint.get("/templates/<name>/delete")
 def ask_drop_template(name: str) -> ResponseReturnValue:
-    """Ask once more; scripts ask in a dialog instead."""
+    """Ask before deleting; scripts ask in a dialog instead."""
     found = services().administration.template(person(), name)
     return _page("admin_delete.html", "templates", template=found, seen=etag(found))
 
@@ -135,7 +135,7 @@ def move_template(name: str) -> ResponseReturnValue:
     if by is None:
         raise InvalidRequest([FieldError("to", "choose up or down")])
     services().administration.move_template(person(), name, by)
-    return redirect(f"/admin/templates#t-{name}", 303)  # where the keyboard goes on
+    return redirect(f"/admin/templates#t-{name}", 303)  # keeps the keyboard's place
 
 
 # Images
@@ -216,7 +216,7 @@ def save_caps() -> ResponseReturnValue:
     return _saved("Saved the rules.", "/admin/limits")
 
 
-# The journal
+# The audit log
 
 
 @blueprint.get("/journal")

@@ -1,18 +1,17 @@
-"""The app launcher: a card for each app of a session, with its state and what may be chosen."""
+"""The app launcher: a card for each app of a session, with its state and its options."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from portal.core.apps.access import AppOptions, AppState, OpenApp
+from portal.core.apps.access import AppOptions, AppState
 from portal.core.apps.catalog import AppSpec
 from portal.core.auth.person import Person
-from portal.core.session.end_reasons import app_trouble
 from portal.core.session.session import LIVE, Session, State
 from portal.errors import FieldError, InvalidRequest
 from portal.services.apps.apps import Choices
-from portal.web.api.models import app_address
+from portal.web.api.models.apps import AppOut
 from portal.web.context import services
 from portal.web.pages.sessions.rows import Chip
 
@@ -30,42 +29,30 @@ class AppCard:
     """One app in the launcher."""
 
     spec: AppSpec
-    opened: OpenApp | None
-    server: OpenApp | None
-    """The entry of the app whose process answers for this one."""
+    data: AppOut
+    """The API's answer about it."""
     let_in: bool
-    """Whether some browser may use it at the moment."""
+    """Whether some browser may use it at present."""
     choices: Choices
-    address: str | None
-    """Where it is found, once it was opened."""
+    answer: str = ""
+    """The owner's last answer to the app's prompt."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """What was just entered, where something was wrong with it."""
+    """What was just entered, where it was refused."""
     errors: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def chip(self) -> Chip | None:
-        """The state's looks; None for an app that nobody has opened."""
-        return _CHIPS[self.server.state] if self.server else None
-
-    @property
-    def trouble(self) -> str:
-        """Why it failed."""
-        failed = self.server is not None and self.server.state is AppState.FAILED
-        return app_trouble(self.spec.title, self.server.message) if self.server and failed else ""
-
-    @property
-    def public(self) -> bool:
-        """Whether everybody who knows the address may use it."""
-        return self.opened is not None and self.opened.public_since is not None
+        """How its state is shown; None for an app that nobody has opened."""
+        return _CHIPS[self.data.state] if self.data.state else None
 
     @property
     def asked(self) -> str:
-        """What was answered to what the app asks for."""
-        return self.values.get("asked", self.opened.asked if self.opened else "")
+        """The value of the field for the answer to the app's prompt."""
+        return self.values.get("asked", self.answer)
 
     @property
     def port(self) -> str:
-        """The port to try first, as it stands in its field."""
+        """The value of the field for the preferred port."""
         return self.values.get("preferred_port", "")
 
 
@@ -94,7 +81,7 @@ def app_launcher(
     values: Mapping[str, str] | None = None,
     error: InvalidRequest | None = None,
 ) -> AppLauncher:
-    """The launcher of one's own session; `wrong` names the app whose form was refused."""
+    """The launcher of a person's own session; `wrong` names the app whose form was refused."""
     access, origins = services().apps, services().settings.web.origins
     session = access.get_own(person, session_id)
     opened = {app.app: app for app in access.opened(session.id)}
@@ -103,11 +90,10 @@ def app_launcher(
     cards = [
         AppCard(
             spec,
-            opened.get(spec.name),
-            opened.get(spec.server),
+            AppOut.of(spec, opened.get(spec.name), opened.get(spec.server), origins),
             spec.name in inside,
             access.choices(spec),
-            app_address(spec, opened.get(spec.name), origins),
+            opened[spec.name].asked if spec.name in opened else "",
             values or {} if spec.name == wrong else {},
             problems if spec.name == wrong else {},
         )
@@ -117,9 +103,9 @@ def app_launcher(
 
 
 def to_options(form: Mapping[str, str]) -> AppOptions:
-    """How a form wants an app opened; raises InvalidRequest for a port that is no number."""
+    """The options in a form; raises InvalidRequest for a port that is not a number."""
     port = form.get("preferred_port", "").strip()
-    # More digits than a port has are no port, and Python would read them for a while.
+    # No port has more than five digits, and reading a very long number takes a while.
     if port and not (port.isascii() and port.isdigit() and len(port) <= 5):
         raise InvalidRequest([FieldError("preferred_port", "write the number of a port")])
     return AppOptions(

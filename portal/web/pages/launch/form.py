@@ -1,4 +1,4 @@
-"""The launch form: its fields as a launch's body in the words of the REST API, and back again."""
+"""The launch form: its fields as the body of a launch in the REST API, and back again."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from portal.web.body import NotJson, decode_json
 from portal.web.numbers import decimal, trim, whole
 
 IMAGE = "image"
-"""Environment and version in one choice, as environment/version."""
+"""One field for environment and version: "environment/version"."""
 GPU = "gpu"
-"""Kind and amount of a GPU in one choice, as kind/amount; the amount alone without kinds."""
+"""One field for type and amount of a GPU: "type/amount", or the amount where GPUs have no types."""
 ENV = "env"
-"""Holds an object in JSON, which the page's dialog writes."""
+"""A JSON object, written by the dialog for environment variables."""
 MOUNT, READ_ONLY = "mount", "read_only"
 TEMPLATE = "template"
 SIZES = ("resources.memory", "resources.shared_memory")
 NUMBERS = frozenset({"resources.cpus", "time_limit", "count"})
 FGPU, GPU_KIND = "resources.fgpu", "resources.gpu_kind"
 OURS = frozenset({"csrf_token", "key", "confirmed", "folder", "preset", "replace"})
-"""Fields that are the form's own business and no part of the request."""
+"""Fields of the form that are no part of the request."""
 
 MAX_SHOWN = 1000
-"""Characters of a field that a refused form shows again."""
+"""The longest value, in characters, that a refused form shows again."""
 _SHOWN = {ENV: 6 * MAX_TOTAL}
 _MAX_TICKED = 3 * MAX_MOUNTS
 
@@ -52,22 +52,22 @@ STEPS: dict[str, tuple[str, ...]] = {
     ),
     "review": ("preset",),
 }
-"""The wizard's steps, with the fields whose errors belong there."""
+"""The wizard's steps, each with the fields whose errors it shows."""
 FIELDS = frozenset(name for names in STEPS.values() for name in names)
 STEP_OF = {name: step for step, names in STEPS.items() for name in names}
 
 
 @dataclass(frozen=True)
 class Entered:
-    """What stands in the form's fields."""
+    """The values of the form's fields."""
 
     values: dict[str, str]
     mounts: dict[str, bool] = field(default_factory=dict)
-    """The folders that are ticked, and whether they are read-only."""
+    """The selected folders, and whether they are read-only."""
 
 
 def first_values(catalog: Catalog) -> dict[str, str]:
-    """What a new form proposes: small, so that it starts at once."""
+    """What a new form proposes: little, so that it starts at once."""
     image = catalog.proposed
     return {
         "environment": image.environment if image else "",
@@ -78,7 +78,7 @@ def first_values(catalog: Catalog) -> dict[str, str]:
 
 
 def entered(form: MultiDict[str, str]) -> Entered:
-    """The form's fields, to be shown again."""
+    """The values of a form that was sent, to be shown again."""
     values = {name: _shown(name, form.get(name, "")) for name in FIELDS}
     if IMAGE in form:
         values["environment"], _, values["version"] = form[IMAGE].partition("/")
@@ -89,7 +89,7 @@ def entered(form: MultiDict[str, str]) -> Entered:
 
 
 def _shown(name: str, text: str) -> str:
-    # What is longer can only be refused, and is not sent back and forth any more.
+    # Longer values can only be refused, so they are not sent back.
     return text if len(text) <= _SHOWN.get(name, MAX_SHOWN) else ""
 
 
@@ -99,9 +99,9 @@ def _mounts(form: MultiDict[str, str]) -> dict[str, bool]:
 
 
 def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
-    """Put the fields into the shape that a launch's body has.
+    """The body of a launch that the fields make.
 
-    Empty fields count as not given; unknown ones stay, so that they are refused by name.
+    Empty fields are left out; unknown ones are kept, so that they are refused by name.
     """
     body: dict[str, Any] = {}
     resources: dict[str, Any] = {}
@@ -121,18 +121,18 @@ def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
         else:
             body[name] = _value(name, value)
     made: dict[str, Any] = {}
-    # A template is chosen instead: what the folded fields still hold does not count.
+    # With a template, the values in the folded fields do not count.
     if TEMPLATE not in body:
         made["resources"] = resources
     mounts = _mounts(form)
     if mounts:
         made["mounts"] = [{"folder": name, "read_only": ro} for name, ro in mounts.items()]
-    # Fields that are themselves called so must not stand in for those that make them up.
+    # A field named "resources" or "mounts" must not be taken for the assembled value.
     return made | body
 
 
 def again(form: MultiDict[str, str]) -> list[tuple[str, str]]:
-    """The fields of a form that was found right, to be sent once more; none longer than it must."""
+    """The fields of a valid form, to be sent once more; values are written as short as possible."""
     written = {ENV: lambda text: json.dumps(_object(text), ensure_ascii=False)}
     sent = [
         (name, written.get(name, trim)(value) if value else "")
@@ -158,19 +158,25 @@ def _object(text: str) -> object:
 
 
 def from_body(body: Mapping[str, Any]) -> Entered:
-    """Fill the form with a launch's body: to_body gives the same body back."""
-    flat = {name: value for name, value in body.items() if name not in ("resources", "mounts")}
-    flat |= {f"resources.{name}": value for name, value in body.get("resources", {}).items()}
-    values = dict.fromkeys(FIELDS, "") | {
-        name: _written(name, value) for name, value in flat.items()
-    }
+    """Fill the form with the body of a launch; to_body returns the same body again."""
+    plain = {name: value for name, value in body.items() if name != "mounts"}
+    values = dict.fromkeys(FIELDS, "") | flat_values(plain)
     mounts = body.get("mounts", [])
     return Entered(values, {m["folder"]: m.get("read_only", False) for m in mounts})
 
 
+def flat_values(body: Mapping[str, Any]) -> dict[str, str]:
+    """The fields of a body as a form shows them; its resources' as "resources.<name>"."""
+    flat = {name: value for name, value in body.items() if name != "resources"}
+    flat |= {f"resources.{name}": value for name, value in body.get("resources", {}).items()}
+    return {name: _written(name, value) for name, value in flat.items()}
+
+
 def _written(name: str, value: object) -> str:
+    if value is None:
+        return ""
     if name == ENV:
-        # As it is: an escaped letter would be six times as long when it is sent again.
+        # Not escaped, which would make a letter six times as long.
         return json.dumps(value, ensure_ascii=False)
     if name in SIZES and isinstance(value, str):
         return exact_size(parse_size(value))
@@ -180,13 +186,13 @@ def _written(name: str, value: object) -> str:
 
 
 def variables(values: Mapping[str, str]) -> list[str]:
-    """Names of the environment variables that were entered."""
+    """The names of the environment variables that were entered."""
     found = _object(values.get(ENV) or "{}")
     return [str(name) for name in found] if isinstance(found, dict) else []
 
 
 def sort_errors(error: PortalError, found: tuple[FieldError, ...]) -> tuple[dict[str, str], str]:
-    """What is said beside each field, and what belongs to none of them."""
+    """The errors beside each field, and the text of those that belong to no field."""
     beside: dict[str, str] = {}
     rest = []
     for e in found:
@@ -194,7 +200,7 @@ def sort_errors(error: PortalError, found: tuple[FieldError, ...]) -> tuple[dict
         if e.field in FIELDS and e.field not in beside:
             beside[e.field] = e.message
         elif name == ENV:
-            # A message begins with a word of ours, which pages write large; names stay as sent.
+            # Pages capitalise messages, and the name of a variable must stay as it was sent.
             told = e.message if e.message.startswith(f"{below} ") else f"{below}: {e.message}"
             said = f"variable {told}" if below else e.message
             beside[ENV] = "; ".join(filter(None, [beside.get(ENV), said]))

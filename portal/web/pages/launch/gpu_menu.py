@@ -1,4 +1,4 @@
-"""GPUs on pages: what can be chosen of them, and amounts of them in words."""
+"""The wizard's menu of GPUs."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from portal.core.units import fgpu_number, floor_size
 
 @dataclass(frozen=True)
 class Option:
-    """One line of the list to choose from."""
+    """One option of the menu."""
 
     value: str
-    """Kind and amount, as kind/amount; the amount alone where GPUs have no kinds."""
+    """"type/amount", or the amount where GPUs have no types."""
     text: str
     about: str
     groups: tuple[str, ...]
-    """The resource groups that have it; () for what was asked for and is not offered."""
+    """The resource groups that offer it; () for a request that none of them offers."""
     chosen: bool = False
 
 
 @dataclass(frozen=True)
 class Menu:
-    """What the wizard offers of GPUs, in all resource groups together."""
+    """The GPUs on offer in all resource groups together."""
 
     kinds: Mapping[str, GpuKind]
-    """By the heading that their amounts stand under."""
+    """By the headings of their options."""
     options: Mapping[str, Sequence[Option]]
     strange: Option | None = None
-    """What was asked for, where it is not offered: it stays, so that its refusal can be read."""
+    """The request, where it is not offered: kept as an option that its error refers to."""
     note: str = ""
-    """That what was asked for has been rounded up."""
+    """Says that the request was rounded up."""
 
     @property
     def chosen(self) -> Option | None:
-        """The amount that is chosen, if any."""
+        """The chosen option, if any."""
         all_of_them = (option for options in self.options.values() for option in options)
         return next((option for option in all_of_them if option.chosen), self.strange)
 
@@ -47,7 +47,7 @@ class Menu:
 def menu(
     offers: Mapping[str, Sequence[GpuOffer]], group: str, asked: str, kind_name: str
 ) -> Menu | None:
-    """The list to choose from, with what was asked for chosen; None where there are no GPUs."""
+    """The menu with the request selected; None where there are no GPUs."""
     homes = _homes(offers)
     wanted = _amount(asked)
     if not homes and wanted is None:
@@ -77,7 +77,7 @@ def menu(
 def _homes(
     offers: Mapping[str, Sequence[GpuOffer]],
 ) -> dict[tuple[GpuKind, Slice], tuple[str, ...]]:
-    """All amounts, each with the resource groups that have it."""
+    """All amounts, each with the resource groups that offer it."""
     found: dict[tuple[GpuKind, Slice], tuple[str, ...]] = {}
     for group, its_offers in offers.items():
         for offer in its_offers:
@@ -121,7 +121,7 @@ def _amount(asked: str) -> float | None:
 def _granted(
     offers: Sequence[GpuOffer], wanted: float | None, kind_name: str
 ) -> tuple[GpuKind, Slice] | None:
-    """The smallest amount that is enough, of the kind that was asked for or of the first."""
+    """The smallest sufficient amount of the requested type, or of the first type."""
     if wanted is None:
         return None
     offer = next((offer for offer in offers if kind_name in ("", offer.kind.name)), None)

@@ -1,4 +1,4 @@
-"""Presets: keeping what the wizard holds, and launching it again."""
+"""Presets: saving what the wizard holds, and launching it again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from portal.web.pages.launch.wizard import LaunchForm, with_error
 
 @blueprint.app_context_processor
 def words() -> dict[str, object]:
-    """What the presets menu needs; it is looked up only where the menu is."""
+    """What the presets menu needs; looked up only where the menu is."""
     return {"my_presets": _mine, "new_key": lambda: uuid.uuid4().hex}
 
 
@@ -29,44 +29,44 @@ def _mine() -> list[Preset]:
 
 @blueprint.get("/presets")
 def presets() -> ResponseReturnValue:
-    """The page to launch, rename and delete them."""
+    """The page where they are launched, renamed and deleted."""
     return render_template("presets.html", presets=_mine(), person=person())
 
 
 @blueprint.post("/presets")
 def keep() -> ResponseReturnValue:
-    """Keep what the wizard holds; one of the same name is replaced only when that was asked for."""
+    """Save what the wizard holds; a preset of that name is replaced only on request."""
     name = trim(request.form.get("preset", ""))
     form = entered_form()
     try:
         wanted = asked_for()
         services().presets.save(person(), name, wanted, "replace" in request.form)
-        form = replace(form, notice=f"Kept as {name}.")
+        form = replace(form, notice=f"Saved as {name}.")
     except Conflict as error:
         form = replace(form, taken=error.text)
     except InvalidRequest as error:
-        form = _not_kept(with_error(form, error))
+        form = _not_saved(with_error(form, error))
     if by_htmx():
         return render_template("_preset_said.html", form=form)
     return wizard(replace(form, step="review"), 422 if form.errors else 200)
 
 
-def _not_kept(form: LaunchForm) -> LaunchForm:
+def _not_saved(form: LaunchForm) -> LaunchForm:
     if "preset" in form.errors:
         return form
-    text = "this cannot be kept yet: " + "; ".join([*form.errors.values(), form.problem])
+    text = "this cannot be saved yet: " + "; ".join([*form.errors.values(), form.problem])
     return replace(form, errors={**form.errors, "preset": text.rstrip("; ")})
 
 
 @blueprint.post("/presets/<name>/launch")
 def launch_preset(name: str) -> ResponseReturnValue:
-    """Launch one; where that cannot be, the wizard says why."""
+    """Launch one; where that is refused, the wizard says why."""
     return launch_body(services().presets.get(person(), name).body, name)
 
 
 @blueprint.post("/presets/<name>/rename")
 def rename_preset(name: str) -> ResponseReturnValue:
-    """Give one another name."""
+    """Rename one."""
     try:
         services().presets.rename(person(), name, trim(request.form.get("to", "")))
     except (InvalidRequest, Conflict) as error:
@@ -83,6 +83,6 @@ def _page_with(error: PortalError) -> ResponseReturnValue:
 
 @blueprint.post("/presets/<name>/delete")
 def delete_preset(name: str) -> ResponseReturnValue:
-    """Forget one."""
+    """Delete one."""
     services().presets.remove(person(), name)
     return redirect("/presets", 303)

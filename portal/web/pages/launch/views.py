@@ -1,4 +1,4 @@
-"""Launching: what is entered becomes a request, and what was wrong comes back to its field."""
+"""Launching from the wizard; errors are shown beside their fields."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from portal.web.pages.launch.wizard import LaunchForm, folder_list, new_form, wi
 
 _SENT = "This page has launched something else already. To launch this as well, press Launch again."
 PANEL = "X-Slipway-Panel"
-"""Tells the page's script that this answer belongs into the page, whatever its status."""
+"""Tells the page's script to show this answer in the page, whatever its status."""
 
 
 @blueprint.get("/sessions/new")
 def new_session() -> ResponseReturnValue:
-    """The wizard: empty, or filled with a session or a preset of one's own."""
+    """The wizard: empty, or filled from one's own session or preset."""
     if "from" in request.args:
         form = filled(services().sessions.clone_body(person(), request.args["from"]))
     elif "preset" in request.args:
@@ -35,7 +35,7 @@ def new_session() -> ResponseReturnValue:
 
 
 def filled(body: dict[str, object]) -> LaunchForm:
-    """The wizard with a launch in it, and what of that is no longer there."""
+    """The wizard filled with a launch, and errors where that is no longer possible."""
     form = new_form(person(), fields.from_body(body))
     try:
         launcher = services().launcher
@@ -46,7 +46,7 @@ def filled(body: dict[str, object]) -> LaunchForm:
 
 
 def wizard(form: LaunchForm, status: int = 200, review: str = "") -> Response:
-    """The whole page; for our script the form alone."""
+    """The whole page; for htmx only the form."""
     template = "_launch.html" if by_htmx() else "launch.html"
     html = render_template(template, form=form, person=person(), review=review)
     response = make_response(html, status)
@@ -55,17 +55,17 @@ def wizard(form: LaunchForm, status: int = 200, review: str = "") -> Response:
 
 
 def entered_form(folders: bool = False) -> LaunchForm:
-    """The wizard with what was just entered."""
+    """The wizard with what was just sent."""
     return new_form(person(), fields.entered(request.form), folders)
 
 
 def asked_for() -> LaunchRequest:
-    """The request that the form makes; raises InvalidRequest."""
+    """The launch request in the form; raises InvalidRequest."""
     return services().launcher.parse(fields.to_body(request.form))
 
 
 def go_to(made: list[Session]) -> ResponseReturnValue:
-    """To the list, where the new sessions stand out."""
+    """Redirect to the list, where the new sessions are highlighted."""
     address = "/sessions?new=" + ",".join(session.id for session in made)
     if by_htmx():
         return "", 204, {"HX-Redirect": address}
@@ -74,7 +74,7 @@ def go_to(made: list[Session]) -> ResponseReturnValue:
 
 @blueprint.post("/sessions")
 def launch() -> ResponseReturnValue:
-    """Launch what the form asks for; what was entered stays when something is wrong."""
+    """Launch what the form asks for; on errors, show the form as it was sent."""
     try:
         wanted = asked_for()
         if not wanted.mounts and "confirmed" not in request.form:
@@ -88,27 +88,27 @@ def launch() -> ResponseReturnValue:
 
 
 def ask_for_folders() -> ResponseReturnValue:
-    """Ask, as the page's script would have done before it sent the form."""
+    """Ask whether to launch without a folder; scripts ask in a dialog instead."""
     sent = fields.again(request.form)
     return render_template("launch_ask.html", sent=sent, person=person())
 
 
 @blueprint.post("/sessions/new")
 def choose_again() -> ResponseReturnValue:
-    """Back to the wizard with what was entered, at the folders."""
+    """Back to the folders step, with what was sent."""
     return wizard(replace(entered_form(folders=True), step="folders"))
 
 
 @blueprint.get("/sessions/new/folders")
 def folders() -> ResponseReturnValue:
-    """The list of folders alone; it waits for the login node, which the page does not."""
+    """Only the list of folders: it waits for the login node, so that the page need not."""
     mounts = fields.entered(request.args).mounts
     return render_template("_folders.html", folders=folder_list(person(), mounts), errors={})
 
 
 @blueprint.post("/folders")
 def make_folder() -> ResponseReturnValue:
-    """Make a storage folder, and tick it."""
+    """Create a storage folder, and select it."""
     given = fields.entered(request.form)
     name = trim(request.form.get("folder", ""))
     errors: dict[str, str] = {}
@@ -130,13 +130,13 @@ def make_folder() -> ResponseReturnValue:
 
 @blueprint.post("/sessions/new/templates")
 def templates() -> ResponseReturnValue:
-    """The resource templates, as they fit the resource group that was just chosen."""
+    """The resource templates, and whether they fit the chosen resource group."""
     return render_template("_templates.html", form=entered_form())
 
 
 @blueprint.post("/sessions/new/review")
 def review() -> ResponseReturnValue:
-    """Everything as it would be submitted, or what is wrong with it."""
+    """Everything as it would be submitted, or its errors."""
     form = entered_form()
     try:
         wanted = asked_for()
@@ -159,7 +159,7 @@ def review() -> ResponseReturnValue:
 
 @blueprint.post("/sessions/new/estimate")
 def estimate() -> ResponseReturnValue:
-    """Slurm's own guess at the start; it never stands in the way of a launch."""
+    """Slurm's estimate of the start; its failure never prevents a launch."""
     try:
         found = services().estimates.estimate(person(), asked_for())
     except (InvalidRequest, Unavailable):
@@ -169,12 +169,12 @@ def estimate() -> ResponseReturnValue:
 
 @blueprint.post("/sessions/<session_id>/relaunch")
 def relaunch(session_id: str) -> ResponseReturnValue:
-    """Launch a session like this one; where that cannot be, the wizard says why."""
+    """Launch a session like this one; where that is refused, the wizard says why."""
     return launch_body(services().sessions.clone_body(person(), session_id), session_id)
 
 
 def launch_body(body: dict[str, object], about: str) -> ResponseReturnValue:
-    """Launch something that was launched or kept before; the page's key counts once for each."""
+    """Launch a session or preset again; `about` makes the page's key differ for each of them."""
     try:
         key = key_of_form()
         wanted = services().launcher.parse(body)

@@ -1,4 +1,4 @@
-"""All that the launch wizard shows."""
+"""View model of the launch wizard."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from portal.core.policy import group_for, misfit
 from portal.core.site_rules import SiteRules
 from portal.core.units import fgpu_number
 from portal.errors import InvalidRequest, PortalError, Unavailable
+from portal.web.api.models.templates import OfferedTemplateOut
 from portal.web.context import services
 from portal.web.pages.launch.form import (
     FGPU,
@@ -35,7 +36,7 @@ from portal.web.pages.launch.gpu_menu import Menu, menu
 
 @dataclass(frozen=True)
 class Choice:
-    """A folder in the list of those to mount."""
+    """A folder that may be mounted."""
 
     folder: Folder
     picked: bool
@@ -53,24 +54,16 @@ class FolderList:
 
 
 @dataclass(frozen=True)
-class Card:
-    """A resource template to choose."""
-
-    template: Template
-    why_not: str
-
-
-@dataclass(frozen=True)
 class LaunchForm:
-    """The wizard: what may be chosen, what was entered, and what was wrong with it."""
+    """The wizard: what may be chosen, what was entered, and its errors."""
 
     catalog: Catalog
     open_to_me: Sequence[UserPartition] | None
-    """The resource groups that this person may use; None while none are known."""
+    """The resource groups that the person may use; None while none are known."""
     uses: Mapping[str, PartitionUsage]
-    """What is free in each of them."""
+    """The person's usage of each of them."""
     gpus: Mapping[str, Sequence[GpuOffer]]
-    """What may be asked for of GPUs, in each of the groups that have some."""
+    """The GPUs on offer in each group that has some."""
     templates: Sequence[Template]
     rules: SiteRules
     given: Entered
@@ -79,21 +72,21 @@ class LaunchForm:
     problem: str = ""
     notice: str = ""
     taken: str = ""
-    """Why a preset was not kept, where replacing another one would help."""
+    """Why a preset was not saved, where replacing another one would help."""
     step: str = "environment"
-    """The step that is shown first."""
+    """The step that is shown."""
     max_count: int = MAX_COUNT
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """One launch for each page that was shown: a double click sends the same key twice."""
+    """Idempotency key: a double click sends it twice and launches once."""
 
     @property
     def values(self) -> Mapping[str, str]:
-        """What stands in the fields."""
+        """The values of the fields."""
         return self.given.values
 
     @property
     def environments(self) -> dict[str, list[Image]]:
-        """The images by environment, in the catalog's order."""
+        """The images by environment, in the order of the catalog."""
         found: dict[str, list[Image]] = {}
         for image in self.catalog.images:
             found.setdefault(image.environment, []).append(image)
@@ -112,7 +105,7 @@ class LaunchForm:
 
     @property
     def group(self) -> UserPartition | None:
-        """The group whose bounds are shown: the chosen one, if it is open to this person."""
+        """The group whose bounds are shown: the chosen one if it is open, else the default."""
         usual = group_for(None, self.groups)
         names = [self.values.get("resource_group"), usual and usual.name]
         return next((g for name in names for g in self.groups if g.name == name), None)
@@ -125,11 +118,11 @@ class LaunchForm:
 
     @property
     def several_kinds(self) -> bool:
-        """Whether there are GPUs to be told apart."""
+        """Whether there are several types of GPU."""
         return len({offer.kind.name for offers in self.gpus.values() for offer in offers}) > 1
 
     def gpu_bound(self, group: UserPartition) -> str:
-        """The most of a GPU that a session may have in a group, and what is free of it."""
+        """The largest share of a GPU that a session may have in a group, and how much is free."""
         amounts = [part.fgpu for offer in self.gpus.get(group.name, ()) for part in offer.amounts]
         if not amounts:
             return ""
@@ -139,16 +132,17 @@ class LaunchForm:
         return f"up to {fgpu_number(max(amounts))} fGPU{left}"
 
     def gpu_why(self, group: UserPartition) -> str:
-        """Why no session may have more of a GPU in a group."""
+        """What bounds the share of a GPU in a group."""
         return "; ".join(dict.fromkeys(offer.why for offer in self.gpus.get(group.name, ())))
 
     @property
-    def cards(self) -> list[Card]:
+    def cards(self) -> list[OfferedTemplateOut]:
         """The templates, with why some cannot be chosen."""
         wanted = self.values.get("resource_group") or None
         rules, gpus = self.rules, services().gpus
         whys = (misfit(t, self.open_to_me, rules, gpus, wanted) for t in self.templates)
-        return [Card(t, why) for t, why in zip(self.templates, whys, strict=True)]
+        pairs = zip(self.templates, whys, strict=True)
+        return [OfferedTemplateOut.offer(template, why) for template, why in pairs]
 
     @property
     def variables(self) -> list[str]:
@@ -162,12 +156,12 @@ class LaunchForm:
 
     @property
     def wrong_steps(self) -> frozenset[str]:
-        """The steps that have something wrong in them."""
+        """The steps with errors."""
         return frozenset(STEP_OF[name] for name in self.errors if name in STEP_OF)
 
 
 def new_form(person: Person, given: Entered | None = None, folders: bool = False) -> LaunchForm:
-    """The wizard for somebody; the list of their folders only on demand, as it takes its time."""
+    """The wizard for a person; their folders are listed only on demand, as that is slow."""
     catalog = services().administration.visible_catalog(person, services().catalog())
     cluster, kinds = services().cluster, services().gpus
     groups = cluster.partitions_for(person.name)
@@ -186,7 +180,7 @@ def new_form(person: Person, given: Entered | None = None, folders: bool = False
 
 
 def with_error(form: LaunchForm, error: PortalError) -> LaunchForm:
-    """The same form with what was wrong beside its fields, open at the first step that has it."""
+    """The form with the errors beside its fields, at the first step that has some."""
     found = error.errors if isinstance(error, InvalidRequest) else ()
     beside, problem = sort_errors(error, found)
     wrong = replace(form, errors=beside, problem=problem)
@@ -195,13 +189,13 @@ def with_error(form: LaunchForm, error: PortalError) -> LaunchForm:
 
 
 def known_folders(mounts: Mapping[str, bool]) -> FolderList:
-    """What can be shown without asking the login node: the home directory and what is ticked."""
+    """The folders that are known without asking the login node: home and the selected ones."""
     names = dict.fromkeys([HOME, *mounts])
     return FolderList([_choice(Folder(name, ""), mounts) for name in names], loaded=False)
 
 
 def folder_list(person: Person, mounts: Mapping[str, bool]) -> FolderList:
-    """All folders of a person; when they cannot be seen, what can be shown without."""
+    """All folders of a person; where they cannot be listed, the known ones."""
     try:
         found = services().storage.list(person)
     except Unavailable:

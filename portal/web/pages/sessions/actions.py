@@ -1,4 +1,4 @@
-"""More time, an end to a hold, and what became of a session: for the list's buttons and scripts."""
+"""Extending, keeping and releasing sessions, and how they ended: for the list and its scripts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 
 @blueprint.post("/sessions/<session_id>/extend")
 def extend(session_id: str) -> ResponseReturnValue:
-    """Give a running session the usual extension."""
+    """Extend a running session by the usual time."""
     try:
         services().lifecycle.extend(person(), session_id)
     except PortalError as error:
@@ -26,7 +26,7 @@ def extend(session_id: str) -> ResponseReturnValue:
 
 @blueprint.post("/sessions/<session_id>/keep")
 def keep_unused(session_id: str) -> ResponseReturnValue:
-    """Let a session that nobody uses go on."""
+    """Keep a session that nobody uses from being ended."""
     try:
         services().lifecycle.keep_alive(person(), session_id)
     except PortalError as error:
@@ -36,7 +36,7 @@ def keep_unused(session_id: str) -> ResponseReturnValue:
 
 @blueprint.post("/sessions/<session_id>/release")
 def release(session_id: str) -> ResponseReturnValue:
-    """Take one's own hold away; again is fine."""
+    """Release one's own hold. Idempotent."""
     try:
         services().lifecycle.release(person(), session_id)
     except PortalError as error:

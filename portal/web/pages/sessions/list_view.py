@@ -1,4 +1,4 @@
-"""What the Sessions page shows of the list: its tabs, filters, sorting and rows."""
+"""View model of the list on the Sessions page: tabs, filters, order and rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SORTS = {
     Sort.LEAST_MEMORY: "Least memory",
 }
 
-# What a click on a column's head sorts by first.
+# The order of the first click on a column's head.
 _FIRST = {sort.key: sort for sort in (
     Sort.NAME, Sort.STATE, Sort.OWNER, Sort.STARTED_LAST, Sort.MOST_CPUS, Sort.MOST_MEMORY
 )}  # fmt: skip
@@ -44,11 +44,11 @@ _FIRST = {sort.key: sort for sort in (
 
 @dataclass(frozen=True)
 class SessionListView:
-    """The list as somebody's address asks for it."""
+    """The list that a request asks for."""
 
     query: ListQuery
     group: str | None
-    """Whose bars stand above the list."""
+    """The resource group of the usage bars above the list."""
     person: Person
     page: Page
     counts: dict[str, int]
@@ -57,45 +57,45 @@ class SessionListView:
 
     @property
     def tab(self) -> str:
-        """Which tab is open."""
+        """The open tab."""
         return self.query.state or "running"
 
     @cached_property
     def rows(self) -> list[SessionView]:
-        """The rows, dressed."""
+        """The rows as view models."""
         return session_views(self.person, self.page.sessions, self.status)
 
     def link(self, **changes: str | None) -> str:
-        """The address of this list with changes, from its start unless a cursor is among them."""
+        """The address of this list with changes; from its start, unless they include a cursor."""
         values = self.query.parameters(**changes)
         if group := changes.get("group", self.group):
             values["group"] = group
         return f"/sessions?{urlencode(values)}"
 
     def by(self, key: str) -> str:
-        """Where a click on a column's head leads: to its order, or to the other way round."""
+        """The address behind a column's head: sorted by it, or reversed where it is already."""
         sort = self.query.sort
         return self.link(sort=sort.turned if sort.key == key else _FIRST[key])
 
     def aria_sort(self, *keys: str) -> str | None:
-        """How a screen reader calls the order, where one of these decides it."""
+        """The value of aria-sort, where the list is sorted by one of these keys."""
         if self.query.sort.key not in keys:
             return None
         return "descending" if self.query.sort.falling else "ascending"
 
     @property
     def tabs(self) -> dict[str, str]:
-        """The tabs and their words."""
+        """The tabs and their titles."""
         return TABS
 
     @property
     def sorts(self) -> dict[Sort, str]:
-        """The orders to choose from and their words."""
+        """The orders to choose from and their titles."""
         return {s: text for s, text in SORTS.items() if self.person.admin or s.key != "owner"}
 
     @property
     def page_words(self) -> tuple[str, str]:
-        """What the links to the page before and to the page after say."""
+        """The texts of the links to the previous and the next page."""
         by_time = {
             Sort.NEWEST: ("Newer sessions", "Older sessions"),
             Sort.OLDEST: ("Older sessions", "Newer sessions"),
@@ -104,13 +104,13 @@ class SessionListView:
 
     @property
     def environments(self) -> list[str]:
-        """What can be filtered for, and what is."""
+        """The environments to filter by, including the one that is."""
         images = services().catalog().images
         return _with(self.query.environment, [image.environment for image in images])
 
     @property
     def groups(self) -> list[str]:
-        """The resource groups open to this person, and the one that is filtered for."""
+        """The resource groups to filter by, including the one that is."""
         if self.person.admin:
             known = [group.name for group in services().cluster.partitions()]
         else:
@@ -120,7 +120,7 @@ class SessionListView:
 
     @property
     def owners(self) -> list[str]:
-        """Whose sessions can be filtered for."""
+        """The owners to filter by."""
         owners = services().sessions.owners(self.person)
         return _with(self.query.owner, owners) if owners else []
 
@@ -130,7 +130,7 @@ def _with(chosen: str | None, known: list[str]) -> list[str]:
 
 
 def asked_for() -> SessionListView:
-    """The list that this request's address asks for."""
+    """The list that the current request asks for."""
     who, sessions, cluster = person(), services().sessions, services().cluster
     values = {"state": "running", **request.args.to_dict()}
     query = read_leniently(values, limit=PAGE)

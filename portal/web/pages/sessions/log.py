@@ -1,4 +1,4 @@
-"""A session's log: its page, its text in pieces, and the whole of it as a file."""
+"""A session's log: its page, its text in pieces, and the whole log as a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from portal.web.pages.sessions.rows import session_views
 
 @blueprint.get("/sessions/<session_id>/log")
 def log(session_id: str) -> ResponseReturnValue:
-    """The log's page; its text comes in pieces."""
+    """The page; a script loads the text in pieces."""
     session = services().sessions.get(person(), session_id)
     row = session_views(person(), [session])[0]
     return render_template("log.html", row=row, person=person())
@@ -25,9 +25,9 @@ def log(session_id: str) -> ResponseReturnValue:
 
 @blueprint.get("/sessions/<session_id>/log/text")
 def log_text(session_id: str) -> ResponseReturnValue:
-    """A piece of the log, where it is, and where to read on.
+    """A piece of the log, its offset, and where to read on; offsets in bytes.
 
-    From `offset` on; or what stands before `before`; or, of neither, the end of the log.
+    It begins at `offset`, or ends at `before`; without either it is the end of the log.
     """
     session = services().sessions.get(person(), session_id)
     try:
@@ -58,7 +58,7 @@ def _piece(session: Session) -> tuple[bytes, int]:
 
 @blueprint.get("/sessions/<session_id>/log/download")
 def log_download(session_id: str) -> ResponseReturnValue:
-    """The whole log as it is now, as a file; it passes through in pieces."""
+    """The whole log as it is now, as a file; streamed."""
     session = services().sessions.get(person(), session_id)
     size = services().session_logs.size(person(), session_id)
     pieces = stream(services().session_logs, person(), session_id, size)
@@ -66,7 +66,7 @@ def log_download(session_id: str) -> ResponseReturnValue:
     response.content_length = size
     name = f"{session.name}-{session.id[:8]}.log"
     disposition = f'attachment; filename="{name}"'
-    if not name.isascii():  # RFC 6266: one for programs that read ASCII only, one for all others
+    if not name.isascii():  # RFC 6266: an ASCII name for clients that read no other
         plain = f"{session.id[:8]}.log"
         disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name)}"
     response.headers["Content-Disposition"] = disposition

@@ -1,16 +1,17 @@
-"""How sessions look on pages: words, icons and figures, for the templates."""
+"""View models of sessions: words, icons and figures for the templates."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from portal.core.apps.catalog import AppSpec, Image
 from portal.core.auth.person import Person
 from portal.core.cluster.usage import SlurmStatus
 from portal.core.session.session import HELD, LIVE, SUSPENDED, Session, State
-from portal.web.api.serialize import all_in_full
+from portal.web.api.models.apps import AppOut
+from portal.web.api.models.sessions import SessionOut, SessionState
+from portal.web.api.session_answers import session_answers
 from portal.web.context import services
 
 TERMINAL = "terminal"
@@ -18,23 +19,23 @@ TERMINAL = "terminal"
 
 @dataclass(frozen=True)
 class Chip:
-    """A state in a word, an icon and a colour, since not everybody sees all three."""
+    """A state as a word, an icon and a colour, as not everybody can perceive all three."""
 
     word: str
     icon: str
     tone: str
 
 
-CHIPS = {
-    "PENDING": Chip("Pending", "hourglass-split", "wait"),
-    "STARTING": Chip("Starting", "arrow-repeat", "start"),
-    "RUNNING": Chip("Running", "play-fill", "live"),
-    "ENDING": Chip("Ending", "stop-fill", "quiet"),
-    "FINISHED": Chip("Finished", "check-lg", "quiet"),
-    "FAILED": Chip("Failed", "exclamation-triangle-fill", "bad"),
-    "UNKNOWN": Chip("Unknown", "question-lg", "wait"),
+CHIPS: dict[str, Chip] = {
+    SessionState.PENDING: Chip("Pending", "hourglass-split", "wait"),
+    SessionState.STARTING: Chip("Starting", "arrow-repeat", "start"),
+    SessionState.RUNNING: Chip("Running", "play-fill", "live"),
+    SessionState.ENDING: Chip("Ending", "stop-fill", "quiet"),
+    SessionState.FINISHED: Chip("Finished", "check-lg", "quiet"),
+    SessionState.FAILED: Chip("Failed", "exclamation-triangle-fill", "bad"),
+    SessionState.UNKNOWN: Chip("Unknown", "question-lg", "wait"),
 }
-# What a reason says more exactly than the state.
+# Reasons that say more than the state.
 REASON_CHIPS = dict.fromkeys(HELD, Chip("Held", "pause-fill", "wait")) | {
     SUSPENDED: Chip("Paused", "pause-fill", "wait")
 }
@@ -42,20 +43,20 @@ REASON_CHIPS = dict.fromkeys(HELD, Chip("Held", "pause-fill", "wait")) | {
 
 @dataclass(frozen=True)
 class SessionView:
-    """One session on the sessions page."""
+    """One session on the Sessions page."""
 
     session: Session
-    data: dict[str, Any]
-    """The session in the words of the REST API: pages and programs never disagree."""
+    data: SessionOut
+    """The API's answer about it, so that pages and programs never disagree."""
     image: Image | None
     offered: list[AppSpec]
     own: bool
 
     @property
     def chip(self) -> Chip:
-        """The state's looks."""
-        code = (self.data["reason"] or {}).get("code", "")
-        return REASON_CHIPS.get(code) or CHIPS[self.data["state"]]
+        """How its state is shown."""
+        code = self.data.reason.code if self.data.reason else ""
+        return REASON_CHIPS.get(code) or CHIPS[self.data.state]
 
     @property
     def live(self) -> bool:
@@ -64,12 +65,12 @@ class SessionView:
 
     @property
     def apps(self) -> list[AppSpec]:
-        """What the launcher offers to this person: one's own apps only."""
+        """The apps that this person may open: only those of their own live sessions."""
         return self.offered if self.own and self.live else []
 
     @property
     def first_app(self) -> AppSpec | None:
-        """The app that most people of this image want."""
+        """The app with the large button: the image's default one, else the first."""
         wanted = self.image.default_app if self.image else None
         pages = [app for app in self.apps if app.kind == "web"]
         named = [app for app in pages if app.name == wanted]
@@ -77,20 +78,20 @@ class SessionView:
 
     @property
     def terminal(self) -> AppSpec | None:
-        """The terminal, which has a button of its own."""
+        """The terminal, which has its own button."""
         return next((app for app in self.apps if app.name == TERMINAL), None)
 
     @property
-    def troubles(self) -> list[dict[str, Any]]:
-        """The apps that failed, in the words of the API; each server once."""
+    def failed_apps(self) -> list[AppOut]:
+        """The apps that failed; those that share a server count once."""
         sharing = {app.name for app in self.offered if app.shares}
-        said = self.data["apps"] if self.live else []
-        return [data for data in said if data["message"] and data["name"] not in sharing]
+        apps = self.data.apps if self.live else []
+        return [app for app in apps if app.message and app.name not in sharing]
 
     @property
-    def public_apps(self) -> list[dict[str, Any]]:
-        """The apps that are open to everybody, in the words of the API."""
-        return [data for data in self.data["apps"] if data["public"] and self.live]
+    def public_apps(self) -> list[AppOut]:
+        """The apps that are open to everybody."""
+        return [app for app in self.data.apps if app.public and self.live]
 
     @property
     def cpu_share(self) -> float | None:
@@ -106,7 +107,7 @@ class SessionView:
 
     @property
     def gpu_title(self) -> str:
-        """Which GPU it has a share of, where that is not plain."""
+        """The type of its GPU, where there are several types."""
         gpus = services().gpus
         several = self.session.fgpu and len(gpus.kinds) > 1
         return gpus.title(self.session.gpu_kind) if several else ""
@@ -127,7 +128,7 @@ class SessionView:
 def session_views(
     person: Person, sessions: Sequence[Session], status: SlurmStatus | None = None
 ) -> list[SessionView]:
-    """Dress sessions for the page."""
+    """The view models of sessions."""
     catalog = services().catalog()
     return [
         SessionView(
@@ -137,5 +138,5 @@ def session_views(
             services().apps.offered(session),
             session.owner == person.name,
         )
-        for session, data in zip(sessions, all_in_full(sessions, status), strict=True)
+        for session, data in zip(sessions, session_answers(sessions, status), strict=True)
     ]

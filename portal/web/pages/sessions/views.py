@@ -17,11 +17,11 @@ from portal.web.pages.sessions.list_view import SessionListView, asked_for
 from portal.web.paths import here, local_path
 
 PARTS = ("_bars.html", "_tabs.html", "_rows.html")
-"""What changes by itself; each has an element of its own on the page."""
+"""The parts that refresh by themselves; each is one element of the page."""
 
 
 def _parts(board: SessionListView) -> tuple[dict[str, Markup], str]:
-    """The parts that change by themselves, and a mark that changes when anything in them does."""
+    """The parts that refresh by themselves, and an ETag for all of them."""
     parts = {
         name[1:-5]: Markup(  # noqa: S704 - rendered by our own template just now
             render_template(
@@ -58,7 +58,7 @@ def sessions() -> ResponseReturnValue:
 
 @blueprint.get("/sessions/rows")
 def rows() -> ResponseReturnValue:
-    """What changes by itself; nothing when the browser has it already."""
+    """The parts that refresh by themselves; nothing when the browser has them already."""
     parts, mark = _parts(asked_for())
     if request.headers.get("If-None-Match", "").strip('"') == mark:
         return "", 204
@@ -69,13 +69,13 @@ def rows() -> ResponseReturnValue:
 
 @blueprint.get("/sessions/end")
 def ask_end_all() -> ResponseReturnValue:
-    """Ask before ending the sessions that were picked."""
+    """Ask before ending the selected sessions."""
     return _ask(request.args.getlist("ids"))
 
 
 @blueprint.get("/sessions/<session_id>/end")
 def ask_end(session_id: str) -> ResponseReturnValue:
-    """Ask before ending a session, where no script can."""
+    """Ask before ending a session; scripts ask in a dialog instead."""
     return _ask([session_id])
 
 
@@ -89,7 +89,7 @@ def _ask(ids: list[str]) -> ResponseReturnValue:
 
 @blueprint.post("/sessions/end")
 def end() -> ResponseReturnValue:
-    """End sessions; again is fine."""
+    """End sessions. Idempotent."""
     ids = request.form.getlist("ids")
     if not 0 < len(ids) <= MAX_AT_ONCE:
         raise InvalidRequest([FieldError("ids", f"name 1 to {MAX_AT_ONCE} sessions")])

@@ -1,4 +1,4 @@
-"""Whose time is nearly up, and what nobody uses: the warnings above the list."""
+"""The warnings above the list: sessions that end soon, and sessions that nobody uses."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from portal.web.context import person, services
 
 @dataclass(frozen=True)
 class EndingSession:
-    """One's own session that ends soon, and how many minutes more it could get."""
+    """A session that ends soon; `more`: minutes by which it could be extended, 0 for none."""
 
     session: Session
     more: int
 
 
 def ending_sessions() -> list[EndingSession]:
-    """Of whoever asks, the next one first."""
+    """The current user's sessions that end soon, soonest first."""
     found = services().sessions.ending(person(), services().clock() + ENDS_SOON)
     more = services().lifecycle.next_extension
     return [EndingSession(session, more(session)) for session in found]
 
 
 def is_ending(session: Session) -> bool:
-    """Whether to warn about this session."""
+    """Whether to warn that this session ends soon."""
     return ends_soon(session, services().clock())
 
 
 def unused_sessions() -> list[tuple[Session, IdleNotice]]:
-    """Those of whoever asks that end soon since nobody uses them, the next one first."""
+    """The current user's unused sessions that are ended soon, soonest first."""
     rules = _rules()
     if rules.idle_minutes is None:
         return []
@@ -47,12 +47,12 @@ def unused_sessions() -> list[tuple[Session, IdleNotice]]:
 
 
 def unused_of(session: Session) -> IdleNotice | None:
-    """What to say of a session that nobody uses."""
+    """The notice of a session that nobody uses; None for others."""
     return idle_notice(session, _rules(), services().clock())
 
 
 def _rules() -> SiteRules:
-    # Once for all rows of a page.
+    # Read once for all rows of a page.
     if "site_rules" not in g:
         g.site_rules = services().administration.site_rules()
     rules: SiteRules = g.site_rules
@@ -60,7 +60,7 @@ def _rules() -> SiteRules:
 
 
 def install(app: Flask) -> None:
-    """Give the templates these words."""
+    """Make these functions available to the templates."""
     app.jinja_env.globals.update(
         ending_sessions=ending_sessions,
         is_ending=is_ending,

@@ -139,33 +139,6 @@ def test_a_template_is_checked_as_a_launch_is(changes: dict[str, object], field:
     assert [e.field for e in caught.value.errors] == [field]
 
 
-def test_a_template_comes_back_as_it_was_written() -> None:
-    data = {
-        "title": "Medium",
-        "description": "A day's work",
-        "resources": {
-            "cpus": 4,
-            "memory": "16g",
-            "shared_memory": "512m",
-            "fgpu": 0.5,
-            "gpu_kind": "a100",
-        },
-        "time_limit": 480,
-        "resource_group": "main",
-        "place": 7,
-    }
-    template = parse(TemplateRequest, data).named("medium", 7)
-    assert TemplateRequest.of(template).model_dump(mode="json") == data
-    plain = parse(TemplateRequest, {"title": "S", "resources": {"memory": "1g"}}).named("s", 0)
-    assert TemplateRequest.of(plain).model_dump(mode="json")["resources"] == {
-        "cpus": 1,
-        "memory": "1g",
-        "shared_memory": None,
-        "fgpu": None,
-        "gpu_kind": None,
-    }
-
-
 def test_a_mark_changes_with_what_was_edited_and_not_with_the_order() -> None:
     template = Template(name="small", title="Small", cpus=1, memory_mb=2048)
     assert etag(None) == ""

@@ -15,7 +15,7 @@ SSH = AppSpec(name="ssh", title="SSH", kind="ssh", script="sshd")
 @pytest.fixture
 def session(world: World) -> Session:
     """Alice's, of Python 3.13, whose image has not been looked at."""
-    return world.sessions.launch(ALICE, REQUEST)
+    return world.launch(ALICE, REQUEST)
 
 
 def test_which_process_serves_an_app() -> None:

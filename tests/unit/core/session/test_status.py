@@ -10,7 +10,7 @@ from portal.core.auth.person import Person
 from portal.core.session.pending_reasons import explain_reason
 from portal.core.session.session import State
 from portal.core.session.status import elapsed, shown_reason, shown_state
-from portal.web.api.models import as_json
+from portal.web.api.models.sessions import SessionContext, SessionOut
 from tests.fakes import APPS, World
 from tests.paths import RECORDED
 from tests.unit.services.session.test_sessions import REQUEST, ready
@@ -20,8 +20,9 @@ ALICE = Person("alice", admin=False, login="a")
 
 def test_no_secret_and_nothing_internal_is_shown(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
-    shown = as_json(session, world.status.slurm_status(), list(APPS.values()), [], world.clock.now)
-    text = json.dumps(shown)
+    context = SessionContext(world.status.slurm_status(), world.clock.now)
+    answer = SessionOut.of(session, list(APPS.values()), [], context)
+    shown, text = answer.model_dump(mode="json"), answer.model_dump_json()
     assert session.token_hash not in text
     assert "10.0.0.1" not in text
     assert "40000" not in text

@@ -7,8 +7,8 @@ import pytest
 from portal.core.apps.access import AppState
 from portal.core.apps.origins import port_of
 from portal.core.auth.person import Person, hash_secret
+from portal.core.job.runner_protocol import ReadyMessage
 from portal.errors import Conflict, NotFound, Unauthorized
-from portal.services.session.runner_calls import ReadyMessage
 from tests.fakes import World
 from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready, token_of
 
@@ -61,7 +61,9 @@ def test_an_app_opened_while_pending_starts_with_the_session(world: World) -> No
     world.apps.open_app(ALICE, session.id, "notebook")
     world.slurm.start(world.slurm.jobs[0])
     known = world.services.runner_calls.authenticate(session.id, token_of(world))
-    answer = world.services.runner_calls.mark_ready(known, ReadyMessage("1", "n1", 40000, "csr"))
+    answer = world.services.runner_calls.mark_ready(
+        known, ReadyMessage(job_id="1", node="n1", port=40000, csr="csr")
+    )
     assert [order["name"] for order in answer.start] == ["jupyterlab"]
     assert answer.start[0]["script"] == "jupyter lab"
 

@@ -11,7 +11,7 @@ from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.core.session.query import ListQuery, Page
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, InvalidRequest, OutcomeUnknown, Unavailable
-from portal.web.api.models import as_json
+from portal.web.api.models.sessions import SessionContext, SessionOut
 from tests.fakes import CONTACT, World
 from tests.unit.services.session.test_sessions import ALICE
 
@@ -54,7 +54,7 @@ def settle(world: World) -> None:
     """Let the worker look until all is settled."""
     for _ in range(6):
         world.clock.pass_(seconds=65)
-        world.worker.poll()
+        world.services.reconciler.poll()
 
 
 def states(world: World, batch: list[Session]) -> set[str]:
@@ -170,6 +170,11 @@ def test_a_slow_slurm_does_not_hold_the_request_up(
     assert len(world.slurm.jobs) == 5
 
 
+def _shown(world: World, session: Session) -> SessionOut:
+    context = SessionContext(world.status.slurm_status(), world.clock.now)
+    return SessionOut.of(session, [], [], context)
+
+
 def test_variables_travel_in_the_secret_part_only(world: World) -> None:
     session = world.launch(ALICE, asked(1, env={"KEY": SECRET}))
     job = world.slurm.jobs[0]
@@ -177,9 +182,9 @@ def test_variables_travel_in_the_secret_part_only(world: World) -> None:
     assert SECRET not in job.script
     assert SECRET not in "".join(world.slurm.commands)
     assert SECRET not in session.model_dump_json()
-    shown = as_json(session, world.status.slurm_status(), [], [], world.clock.now)
-    assert shown["env"] == ["KEY"]
-    assert SECRET not in json.dumps(shown)
+    shown = _shown(world, session)
+    assert shown.env == ["KEY"]
+    assert SECRET not in shown.model_dump_json()
     assert world.store.env(session.id) == {"KEY": SECRET}
 
 
@@ -189,5 +194,4 @@ def test_the_size_of_shared_memory(world: World, given: str | None, told: tuple[
     session = world.launch(ALICE, asked(1, resources=resources))
     wanted = json.loads(world.slurm.jobs[0].spec)["shared_memory"]
     assert (wanted["mb"], wanted["must"]) == told
-    shown = as_json(session, world.status.slurm_status(), [], [], world.clock.now)
-    assert shown["resources"]["shared_memory"] == f"{told[0]}m"
+    assert _shown(world, session).resources.shared_memory == f"{told[0]}m"

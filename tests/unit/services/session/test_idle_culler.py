@@ -11,13 +11,13 @@ from portal.core.admin.administration import CapsRequest
 from portal.core.admin.audit import AuditFilter
 from portal.core.apps.access import AppState, gateway_name
 from portal.core.apps.catalog import AppSpec
+from portal.core.job.runner_protocol import Heartbeat
 from portal.core.session.idle import Traffic
 from portal.core.session.session import UNUSED, Cause, Session, State
 from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, NotFound, Unavailable
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.session.idle_culler import IdleCuller
-from portal.services.session.runner_calls import Usage
 from tests.fakes import APPS, CATALOG, World
 from tests.unit.services.session.test_reconciler import get, look
 from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
@@ -42,7 +42,9 @@ def running(world: World) -> Session:
 def beat(world: World, session: Session, cpu_seconds: float = 1.0, *busy: str) -> None:
     """The runner reports."""
     known = get(world, session)
-    world.services.runner_calls.record_usage(known, Usage(cpu_seconds, 1, 0, {}, busy))
+    world.services.runner_calls.record_usage(
+        known, Heartbeat(cpu_seconds=cpu_seconds, memory_bytes=1, busy=busy)
+    )
 
 
 def pass_(world: World, session: Session, minutes: float) -> None:

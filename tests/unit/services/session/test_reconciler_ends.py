@@ -9,14 +9,14 @@ import pytest
 from portal.adapters.ssh.transport import Completed
 from portal.core.apps.access import AppState
 from portal.core.cluster.usage import SlurmStatus
+from portal.core.job.runner_protocol import Heartbeat
 from portal.core.launch.request import parse_launch
 from portal.core.session.pending_reasons import Reason
 from portal.core.session.session import Cause, Session, State
 from portal.core.session.status import shown_reason
 from portal.core.session.transitions import START_TIMEOUT
 from portal.errors import Unauthorized
-from portal.services.session.runner_calls import Usage
-from portal.web.api.models import as_json
+from portal.web.api.models.sessions import SessionContext, SessionOut
 from tests.fakes import APPS, World
 from tests.unit.services.session.test_reconciler import get, look
 from tests.unit.services.session.test_sessions import ALICE, REQUEST, ready, token_of
@@ -114,9 +114,10 @@ def test_the_api_has_the_log_of_a_failure(world: World) -> None:
     world.slurm.finish(world.slurm.jobs[0], "OUT_OF_MEMORY", code=137)
     look(world)
     world.worker.clean()
-    shown = as_json(get(world, session), world.status.slurm_status(), [], [], world.clock.now)
-    assert shown["end"]["cause"] == "out_of_memory"
-    assert shown["end"]["log"] == "Killed"
+    context = SessionContext(world.status.slurm_status(), world.clock.now)
+    end = SessionOut.of(get(world, session), [], [], context).end
+    assert end is not None
+    assert (end.cause, end.log) == ("out_of_memory", "Killed")
 
 
 # Who cancelled it
@@ -172,7 +173,9 @@ def test_a_node_that_falls_silent_is_said(world: World) -> None:
     look(world)
     world.clock.pass_(seconds=40)
     assert reason(world, session) is None
-    world.services.runner_calls.record_usage(get(world, session), Usage(1.0, 1, 0, {}))
+    world.services.runner_calls.record_usage(
+        get(world, session), Heartbeat(cpu_seconds=1.0, memory_bytes=1)
+    )
     world.clock.pass_(seconds=40)
     assert reason(world, session) is None
     world.clock.pass_(seconds=10)
@@ -193,14 +196,13 @@ def test_an_app_that_failed_says_why(world: World) -> None:
     world.reports.note_app(session, "jupyterlab", AppState.FAILED, message, "no such module")
     world.reports.note_app(session, "jupyterlab", AppState.FAILED)
     opened = world.apps.opened(session.id)
-    shown = as_json(
-        session, world.status.slurm_status(), list(APPS.values()), opened, session.created
-    )
-    lab, notebook, terminal, *_ = shown["apps"]
-    assert lab["message"] == "JupyterLab did not start: it ended with exit code 3."
-    assert (lab["state"], lab["log"]) == ("failed", "no such module")
-    assert notebook["message"].startswith("Notebook did not start")
-    assert (terminal["state"], terminal["message"], terminal["log"]) == (None, "", "")
+    context = SessionContext(world.status.slurm_status(), session.created)
+    shown = SessionOut.of(session, list(APPS.values()), opened, context)
+    lab, notebook, terminal, *_ = shown.apps
+    assert lab.message == "JupyterLab did not start: it ended with exit code 3."
+    assert (lab.state, lab.log) == ("failed", "no such module")
+    assert notebook.message.startswith("Notebook did not start")
+    assert (terminal.state, terminal.message, terminal.log) == (None, "", "")
 
 
 # Requeued
@@ -334,5 +336,7 @@ def test_a_paused_session_says_so_and_goes_on(world: World) -> None:
     assert (said.code, get(world, session).state) == ("Suspended", State.RUNNING)
     world.slurm.jobs[0].state = "RUNNING"
     look(world)
-    world.services.runner_calls.record_usage(get(world, session), Usage(1.0, 1, 0, {}))
+    world.services.runner_calls.record_usage(
+        get(world, session), Heartbeat(cpu_seconds=1.0, memory_bytes=1)
+    )
     assert reason(world, session) is None

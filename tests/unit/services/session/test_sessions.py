@@ -8,10 +8,10 @@ import pytest
 
 from portal.core.apps.access import AppState
 from portal.core.auth.person import Person
+from portal.core.job.runner_protocol import Heartbeat, ReadyMessage
 from portal.core.launch.request import parse_launch
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, Gone, InvalidRequest, NotFound, Unauthorized, Unavailable
-from portal.services.session.runner_calls import ReadyMessage, Usage
 from tests.fakes import World
 
 ALICE = Person("alice", admin=False, login="a")
@@ -30,7 +30,9 @@ def ready(world: World, session: Session) -> Session:
     job = world.slurm.jobs[-1]
     world.slurm.start(job)
     known = world.services.runner_calls.authenticate(session.id, token_of(world))
-    world.services.runner_calls.mark_ready(known, ReadyMessage(str(job.id), "n1", 40000, "csr"))
+    world.services.runner_calls.mark_ready(
+        known, ReadyMessage(job_id=str(job.id), node="n1", port=40000, csr="csr")
+    )
     found = world.store.get(session.id)
     assert found is not None
     return found
@@ -101,12 +103,16 @@ def test_a_place_that_was_proven_costs_slurm_nothing(world: World) -> None:
     """L5: each repeated call was a squeue."""
     session = ready(world, world.launch(ALICE, REQUEST))
     asked = len(world.slurm.commands)
-    again = world.services.runner_calls.mark_ready(session, ReadyMessage("1", "n1", 40001, "csr"))
+    again = world.services.runner_calls.mark_ready(
+        session, ReadyMessage(job_id="1", node="n1", port=40001, csr="csr")
+    )
     assert again.certificate
     assert world.slurm.commands[asked:] == []
     assert world.store.get(session.id).port == 40001  # type: ignore[union-attr]
     with pytest.raises(Unauthorized):
-        world.services.runner_calls.mark_ready(session, ReadyMessage("1", "n2", 40001, "csr"))
+        world.services.runner_calls.mark_ready(
+            session, ReadyMessage(job_id="1", node="n2", port=40001, csr="csr")
+        )
     assert len(world.slurm.commands) == asked + 1
 
 
@@ -118,7 +124,9 @@ def test_no_report_makes_a_figure_that_is_none(world: World, seconds: float) -> 
         world.clock.pass_(seconds=0.001)
         known = world.store.get(session.id)
         assert known is not None
-        world.services.runner_calls.record_usage(known, Usage(used, 1, 0, {}))
+        world.services.runner_calls.record_usage(
+            known, Heartbeat.model_construct(cpu_seconds=used, memory_bytes=1)
+        )
     known = world.store.get(session.id)
     assert known is not None
     assert known.cpu_percent == 800
@@ -134,8 +142,8 @@ def test_ready_needs_the_sessions_own_token(world: World) -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        ReadyMessage("1", "n2", 40000, "csr"),  # not the node of that job
-        ReadyMessage("2", "n1", 40000, "csr"),  # not the job of that session
+        ReadyMessage(job_id="1", node="n2", port=40000, csr="csr"),  # not the node of that job
+        ReadyMessage(job_id="2", node="n1", port=40000, csr="csr"),  # not the job of that session
     ],
 )
 def test_ready_is_checked_against_slurm(world: World, message: ReadyMessage) -> None:
@@ -149,16 +157,20 @@ def test_a_node_whose_address_is_the_portals_own_is_refused(world: World) -> Non
     session = world.launch(ALICE, REQUEST)
     world.slurm.start(world.slurm.jobs[0], node="odd")
     with pytest.raises(Unauthorized):
-        world.services.runner_calls.mark_ready(session, ReadyMessage("1", "odd", 40000, "csr"))
+        world.services.runner_calls.mark_ready(
+            session, ReadyMessage(job_id="1", node="odd", port=40000, csr="csr")
+        )
 
 
 def test_usage_gives_percent_of_a_core(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
-    world.services.runner_calls.record_usage(session, Usage(1.0, 1000, 0, {}))
+    world.services.runner_calls.record_usage(session, Heartbeat(cpu_seconds=1.0, memory_bytes=1000))
     world.clock.pass_(seconds=10)
     fresh = world.store.get(session.id)
     assert fresh is not None
-    world.services.runner_calls.record_usage(fresh, Usage(6.0, 2000, 1, {}))
+    world.services.runner_calls.record_usage(
+        fresh, Heartbeat(cpu_seconds=6.0, memory_bytes=2000, oom_kills=1)
+    )
     fresh = world.store.get(session.id)
     assert fresh is not None
     assert (fresh.cpu_percent, fresh.memory_used, fresh.oom_kills) == (50.0, 2000, 1)
@@ -168,7 +180,7 @@ def test_a_heartbeat_mends_a_lost_report_of_an_app(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.apps.open_app(ALICE, session.id, "terminal")
     world.services.runner_calls.record_usage(
-        session, Usage(1.0, 1, 0, {"terminal": AppState.READY})
+        session, Heartbeat(cpu_seconds=1.0, memory_bytes=1, apps={"terminal": AppState.READY})
     )
     assert world.doors.apps(session.id)[0].state is AppState.READY
 

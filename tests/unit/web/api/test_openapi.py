@@ -28,7 +28,6 @@ from schemathesis.specs.openapi.checks import (
 
 from portal.core.session.session import OVER, Cause, Session, State
 from portal.web.api.openapi import document
-from portal.web.api.schemas import SCHEMAS
 from tests.fakes import PASSWORDS, World, make_world
 from tests.unit.web.conftest import PORTAL, Api, make_settings, with_gpus
 
@@ -64,11 +63,35 @@ def strict(schema: Any) -> Any:
     return closed | {key: strict(part) for key, part in schema.items()}
 
 
+def answers(spec: dict[str, Any]) -> set[str]:
+    """The components that answers are made of."""
+    schemas = spec["components"]["schemas"]
+    found: set[str] = set()
+    paths = spec["paths"].values()
+    new = _named([o["responses"] for path in paths for o in path.values() if "responses" in o])
+    new |= _named(spec["components"]["responses"])
+    while new:
+        found |= new
+        new = _named([schemas[name] for name in new]) - found
+    return found
+
+
+def _named(schema: Any) -> set[str]:
+    if isinstance(schema, list):
+        return set().union(*map(_named, schema))
+    if not isinstance(schema, dict):
+        return set()
+    reference = schema.get("$ref", "")
+    of_schema = isinstance(reference, str) and "/schemas/" in reference
+    inside = set().union(*map(_named, schema.values())) if schema else set()
+    return inside | ({reference.rpartition("/")[2]} if of_schema else set())
+
+
 def informed(plain: dict[str, Any]) -> dict[str, Any]:
     """The document for somebody who knows which sessions and environments there are."""
     spec = deepcopy(plain)
     schemas = spec["components"]["schemas"]
-    schemas |= {name: strict(schemas[name]) for name in SCHEMAS}
+    schemas |= {name: strict(schemas[name]) for name in answers(spec)}
     schemas["LaunchRequest"]["properties"] |= {
         "environment": _known("python"),
         "version": _known("3.13", "3.12", "1.0", None),

@@ -133,6 +133,7 @@ def test_the_templates_say_whether_they_fit(world: World, program: Api) -> None:
         },
         "time_limit": 30,
         "resource_group": None,
+        "place": 0,
         "fits": True,
         "why": "",
     }

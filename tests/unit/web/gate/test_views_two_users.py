@@ -28,10 +28,10 @@ from portal.core.apps.access import AppOptions, AppState
 from portal.core.apps.origins import Mode
 from portal.core.auth.logins import BROWSER
 from portal.core.auth.person import Person
+from portal.core.job.runner_protocol import ReadyMessage
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session, State
 from portal.errors import Conflict
-from portal.services.session.runner_calls import ReadyMessage
 from tests.fakes import World
 from tests.unit.services.session.test_sessions import REQUEST, token_of
 from tests.unit.web.house import House, running_house
@@ -100,7 +100,7 @@ class TwoUsers(RuleBasedStateMachine):
         self.world.slurm.start(job)
         known = self.world.services.runner_calls.authenticate(session.id, token_of(self.world))
         self.world.services.runner_calls.mark_ready(
-            known, ReadyMessage(str(job.id), "n1", 40000, "csr")
+            known, ReadyMessage(job_id=str(job.id), node="n1", port=40000, csr="csr")
         )
         self.world.store.change(
             session.id, {State.RUNNING}, address="127.0.0.1", port=self.house.gateway_port

@@ -23,7 +23,7 @@ FORM = {
 
 def test_keeping_asks_before_it_replaces(world: World, alice: Browser, api: MakeApi) -> None:
     said = alice.post("/presets", FORM | {"preset": "my work"}, headers=HTMX)
-    assert "Kept as my work." in said.text
+    assert "Saved as my work." in said.text
     said = alice.post("/presets", FORM | {"preset": "my work", "count": "2"}, headers=HTMX)
     assert "Replace it" in said.text
     assert "count" not in api("alice")("GET", "/presets").json["presets"][0]["launch"]  # type: ignore[index]
@@ -40,7 +40,7 @@ def test_keeping_asks_before_it_replaces(world: World, alice: Browser, api: Make
     [
         ({"preset": ""}, "Use up to 60"),
         ({"preset": "../x"}, "Use up to 60"),
-        ({"preset": "fine", "count": "99"}, "This cannot be kept yet: this must be at most 20"),
+        ({"preset": "fine", "count": "99"}, "This cannot be saved yet: this must be at most 20"),
     ],
 )
 def test_what_cannot_be_kept_is_said(

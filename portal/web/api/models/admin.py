@@ -1,0 +1,147 @@
+"""Answers for administrators: images, caps, limits and the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pydantic import AwareDatetime
+
+from portal.core.admin.administration import ImageRule, SeenBy
+from portal.core.admin.audit import AuditEvent
+from portal.core.apps.catalog import Image
+from portal.core.cluster.limit_report import Limited, LimitReport
+from portal.core.site_rules import SiteRules
+from portal.web.api.models.base import Answer, optional_size
+
+
+class ImageRuleOut(Answer):
+    """Who sees an image."""
+
+    environment: str
+    version: str
+    title: str
+    seen_by: SeenBy
+    accounts: list[str]
+    """Slurm accounts that see it; so do the accounts below them."""
+    users: list[str]
+
+    @classmethod
+    def of(cls, image: Image, rule: ImageRule) -> ImageRuleOut:
+        """Build it."""
+        return cls(
+            environment=rule.environment,
+            version=rule.version,
+            title=image.title,
+            seen_by=rule.seen_by,
+            accounts=list(rule.accounts),
+            users=list(rule.users),
+        )
+
+
+class ImageRuleListOut(Answer):
+    """All images, and who sees each."""
+
+    images: list[ImageRuleOut]
+
+
+class CapsOut(Answer):
+    """The administrators' caps, for which Slurm has no limit of its own; null is no cap."""
+
+    max_shared_memory: str | None
+    idle_minutes: int | None
+    """A session that is unused for this long is ended."""
+    idle_warning: int | None
+    """Minutes before that at which its owner is warned."""
+    idle_cpu_percent: int
+    """A job that uses this much of one core is busy."""
+    public_apps: bool
+    """Whether owners may open apps to everybody."""
+    preferred_ports: bool
+    """Whether people may ask for a port."""
+
+    @classmethod
+    def of(cls, rules: SiteRules) -> CapsOut:
+        """Build it."""
+        return cls(
+            max_shared_memory=optional_size(rules.max_shared_memory_mb),
+            idle_minutes=rules.idle_minutes,
+            idle_warning=rules.idle_warning,
+            idle_cpu_percent=rules.idle_cpu_percent,
+            public_apps=rules.public_apps,
+            preferred_ports=rules.preferred_ports,
+        )
+
+
+class LimitOut(Answer):
+    """A limit of Slurm's, and the command that changes it."""
+
+    what: str
+    value: str
+    command: str
+    set: bool
+
+
+class LimitedOut(Answer):
+    """A QOS, an account, a user or a partition with its limits."""
+
+    name: str
+    about: str
+    limits: list[LimitOut]
+
+
+class LimitsOut(Answer):
+    """Slurm's limits, in words."""
+
+    applied: bool
+    """False where Slurm keeps limits but does not enforce them."""
+    resource_groups: list[LimitedOut]
+    qos: list[LimitedOut]
+    accounts: list[LimitedOut]
+    users: list[LimitedOut]
+
+    @classmethod
+    def of(cls, report: LimitReport) -> LimitsOut:
+        """Build it."""
+        return cls(
+            applied=report.applied,
+            resource_groups=_limited(report.groups),
+            qos=_limited(report.qos),
+            accounts=_limited(report.accounts),
+            users=_limited(report.users),
+        )
+
+
+def _limited(found: Iterable[Limited]) -> list[LimitedOut]:
+    return [
+        LimitedOut(
+            name=one.name,
+            about=one.about,
+            limits=[LimitOut.model_validate(limit) for limit in one.limits],
+        )
+        for one in found
+    ]
+
+
+class JournalEntryOut(Answer):
+    """An event of the audit log: who did what, when, to what, and from where."""
+
+    id: int
+    time: AwareDatetime
+    who: str
+    action: str
+    target: str
+    detail: str
+    address: str
+
+    @classmethod
+    def of(cls, event: AuditEvent) -> JournalEntryOut:
+        """Build it."""
+        return cls.model_validate(event)
+
+
+class JournalPageOut(Answer):
+    """A page of the audit log, newest first."""
+
+    entries: list[JournalEntryOut]
+    next_cursor: str | None
+    """Where the next page begins; null on the last one."""

@@ -1,0 +1,70 @@
+"""The answer to when a session would start."""
+
+from __future__ import annotations
+
+from portal.core.cluster.gpu_offers import Gpus
+from portal.core.cluster.jobs import Estimate
+from portal.core.cluster.usage import PartitionUsage
+from portal.core.session.session import Session
+from portal.web.api.models.base import Answer, Time, optional_size
+from portal.web.api.models.sessions import GpuOut
+
+NO_ESTIMATE = "Slurm gives no estimate right now."
+
+
+class FreeOut(Answer):
+    """What the caller could have at this moment."""
+
+    cpus: int | None
+    memory: str | None
+    fgpu: float | None
+
+    @classmethod
+    def of(cls, usage: PartitionUsage | None) -> FreeOut:
+        """Build it; all null while nothing is known."""
+        if usage is None:
+            return cls(cpus=None, memory=None, fgpu=None)
+        return cls(
+            cpus=usage.cpus.available,
+            memory=optional_size(usage.memory.available),
+            fgpu=usage.fgpu.available if usage.fgpu else None,
+        )
+
+
+class GpuGrantOut(GpuOut):
+    """The share of a GPU that a launch would be granted."""
+
+    asked: float
+    fgpu: float
+    rounded: bool
+    """Whether it is more than was asked for."""
+
+    @classmethod
+    def for_draft(cls, draft: Session, asked: float | None, gpus: Gpus) -> GpuGrantOut | None:
+        """Build it from a session that is not launched; None where no GPU was asked for."""
+        share = GpuOut.of(draft, gpus)
+        if share is None or draft.fgpu is None or asked is None:
+            return None
+        return cls(asked=asked, fgpu=draft.fgpu, rounded=draft.fgpu != asked, **dict(share))
+
+
+class EstimateOut(Answer):
+    """When a session would start."""
+
+    estimated_start: Time | None
+    reason: str
+    """Why there is no estimate."""
+    free: FreeOut
+    gpu: GpuGrantOut | None
+
+    @classmethod
+    def of(
+        cls, estimate: Estimate | None, usage: PartitionUsage | None, gpu: GpuGrantOut | None
+    ) -> EstimateOut:
+        """Build it; without an `estimate` Slurm did not answer."""
+        return cls(
+            estimated_start=estimate.start if estimate else None,
+            reason=estimate.reason if estimate else NO_ESTIMATE,
+            free=FreeOut.of(usage),
+            gpu=gpu,
+        )

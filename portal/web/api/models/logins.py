@@ -1,0 +1,91 @@
+"""Answers about API tokens and log-ins."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from portal.core.auth.logins import PLAIN_SCOPES, SCOPES, Login, UserLogins
+from portal.web.api.models.base import Answer, Time
+
+
+class TokenOut(Answer):
+    """An API token, without its secret."""
+
+    id: str
+    name: str
+    scopes: list[Literal["read", "write", "admin"]]
+    created: Time
+    last_used: Time
+    """To the minute."""
+    expires: Time
+    address: str
+    """The address that it was created from."""
+    current: bool
+    """Whether this request was sent with it."""
+
+    @classmethod
+    def of(cls, login: Login, *, current: bool, admin: bool) -> TokenOut:
+        """Build it; `admin`: whether its owner is an administrator, and its scope "admin" valid."""
+        valid = SCOPES if admin else PLAIN_SCOPES
+        return cls.model_validate(
+            {
+                "id": login.id,
+                "name": login.name,
+                "scopes": [scope for scope in valid if scope in login.scopes],
+                "created": login.created,
+                "last_used": login.used,
+                "expires": login.expires,
+                "address": login.address,
+                "current": current,
+            }
+        )
+
+
+class TokenListOut(Answer):
+    """The caller's tokens."""
+
+    tokens: list[TokenOut]
+
+
+class NewTokenOut(TokenOut):
+    """A new API token with its secret."""
+
+    token: str
+    """The secret, shown this once."""
+
+
+class LoginOut(TokenOut):
+    """A log-in of a browser, or an API token."""
+
+    kind: Literal["browser", "token"]
+
+
+class LoginListOut(Answer):
+    """Somebody's log-ins and tokens."""
+
+    logins: list[LoginOut]
+
+
+class PresenceOut(Answer):
+    """How many log-ins and tokens somebody has."""
+
+    name: str
+    browsers: int
+    tokens: int
+    last_used: Time
+
+    @classmethod
+    def of(cls, logins: UserLogins) -> PresenceOut:
+        """Build it."""
+        return cls(
+            name=logins.user,
+            browsers=logins.browsers,
+            tokens=logins.tokens,
+            last_used=logins.used,
+        )
+
+
+class PresenceListOut(Answer):
+    """Everybody who has a log-in or a token."""
+
+    people: list[PresenceOut]

@@ -1,0 +1,319 @@
+"""Answers about sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from portal.core.apps.access import OpenApp
+from portal.core.apps.catalog import AppSpec
+from portal.core.apps.origins import Origins
+from portal.core.cluster.gpu_offers import NO_GPUS, Gpus
+from portal.core.cluster.usage import SlurmStatus
+from portal.core.launch.mounts import Mount
+from portal.core.session.idle import idle_deadline
+from portal.core.session.pending_reasons import Reason
+from portal.core.session.session import Cause, Session
+from portal.core.session.status import shown_limit, shown_reason, shown_state, unknown_since
+from portal.core.site_rules import SiteRules
+from portal.core.units import format_size
+from portal.web.api.models.apps import AppOut
+from portal.web.api.models.base import Answer, Time
+
+NO_RULES = SiteRules()
+
+
+class SessionState(StrEnum):
+    """The state of a session as people see it."""
+
+    PENDING = "PENDING"
+    STARTING = "STARTING"
+    RUNNING = "RUNNING"
+    ENDING = "ENDING"
+    FINISHED = "FINISHED"
+    FAILED = "FAILED"
+    UNKNOWN = "UNKNOWN"
+
+
+class GpuOut(Answer):
+    """A share of a GPU."""
+
+    kind: str
+    """Its type as Slurm names it; empty where GPUs have none."""
+    title: str
+    memory: str
+    sm_percent: int
+    """Share of a GPU's multiprocessors, in percent."""
+
+    @classmethod
+    def of(cls, session: Session, gpus: Gpus) -> GpuOut | None:
+        """The share that a session was granted; None where it has none."""
+        if session.fgpu is None:
+            return None
+        return cls(
+            kind=session.gpu_kind,
+            title=gpus.title(session.gpu_kind),
+            memory=format_size(session.gpu_memory_mb or 0),
+            sm_percent=session.gpu_sm_percent or 0,
+        )
+
+
+class SessionResourcesOut(Answer):
+    """What a session was granted."""
+
+    cpus: int
+    memory: str
+    shared_memory: str
+    fgpu: float | None
+    """What was granted, in fGPU."""
+    gpu: GpuOut | None
+
+
+class MountOut(Answer):
+    """A folder that is mounted into a session."""
+
+    folder: str
+    read_only: bool
+    path: str
+    """Where the session sees it."""
+
+
+class ReasonOut(Answer):
+    """Why a session is not running yet, or why its state is not known."""
+
+    code: str
+    """Slurm's reason, or one of Slipway's own."""
+    text: str
+    advice: str
+    ahead: int | None
+    """Jobs ahead of it in the queue."""
+    estimated_start: Time | None
+
+    @classmethod
+    def of(cls, session: Session, reason: Reason | None) -> ReasonOut | None:
+        """Build it; None where there is no reason to give."""
+        if reason is None:
+            return None
+        return cls(
+            code=reason.code,
+            text=reason.text,
+            advice=reason.advice,
+            ahead=session.ahead,
+            estimated_start=session.estimated_start,
+        )
+
+
+class EndOut(Answer):
+    """How a session ended."""
+
+    cause: Cause
+    text: str
+    exit_code: int | None
+    log: str = ""
+    """The last lines of its log, where something went wrong; not in lists."""
+
+    @classmethod
+    def of(cls, session: Session) -> EndOut | None:
+        """Build it; None before the end."""
+        if session.cause is None:
+            return None
+        return cls(
+            cause=session.cause,
+            text=session.end_text or "",
+            exit_code=session.exit_code,
+            log=session.end_log,
+        )
+
+    def without_log(self) -> EndOut:
+        """The same without the log, whose field is then left out."""
+        return EndOut(cause=self.cause, text=self.text, exit_code=self.exit_code)
+
+
+class SessionUsageOut(Answer):
+    """What a session used when its runner last reported."""
+
+    cpu_percent: float | None
+    """Percent of one core."""
+    memory: int | None
+    """Bytes."""
+    oom_kills: int
+    """Processes that were killed for exceeding the memory."""
+    gpu_memory: int | None
+    """Bytes."""
+    gpu_percent: float | None
+    """Percent of the whole GPU."""
+    gpu_kills: int
+    """Processes that were killed for exceeding the GPU memory."""
+
+    @classmethod
+    def of(cls, session: Session) -> SessionUsageOut | None:
+        """Build it; None before the first report."""
+        if session.usage_at is None:
+            return None
+        return cls(
+            cpu_percent=session.cpu_percent,
+            memory=session.memory_used,
+            oom_kills=session.oom_kills,
+            gpu_memory=session.gpu_memory_used,
+            gpu_percent=session.gpu_percent,
+            gpu_kills=session.gpu_kills,
+        )
+
+
+class LogReadOut(Answer):
+    """When an administrator last read a session's log, and who it was."""
+
+    at: Time
+    by: str
+
+    @classmethod
+    def of(cls, session: Session) -> LogReadOut | None:
+        """Build it; None where no administrator has read the log."""
+        if session.log_read is None:
+            return None
+        return cls(at=session.log_read, by=session.log_read_by or "")
+
+
+@dataclass(frozen=True)
+class SessionContext:
+    """What the answer about a session depends on besides the session itself."""
+
+    status: SlurmStatus
+    now: datetime
+    origins: Origins | None = None
+    """Without them apps have no addresses."""
+    rules: SiteRules = NO_RULES
+    gpus: Gpus = NO_GPUS
+    closed: dict[str, AppOut] = field(default_factory=dict)
+    """Apps that nobody has opened, by name: they look the same in all sessions of a list."""
+
+    def app(self, app: AppSpec, entries: Mapping[str, OpenApp]) -> AppOut:
+        """One app of a session whose opened apps are `entries`."""
+        opened, server = entries.get(app.name), entries.get(app.server)
+        if opened or server:
+            return AppOut.of(app, opened, server, self.origins)
+        if app.name not in self.closed:
+            self.closed[app.name] = AppOut.of(app, None, None)
+        return self.closed[app.name]
+
+
+class SessionOut(Answer):
+    """A session."""
+
+    id: str
+    name: str
+    owner: str
+    environment: str
+    version: str
+    resources: SessionResourcesOut
+    mounts: list[MountOut]
+    env: list[str]
+    """Names of the environment variables; their values may be secret."""
+    resource_group: str | None
+    time_limit: int | None
+    """Minutes."""
+    state: SessionState
+    unknown_since: Time | None
+    reason: ReasonOut | None
+    end: EndOut | None
+    usage: SessionUsageOut | None
+    job_id: str | None
+    node: str | None
+    created: Time
+    started: Time | None
+    deadline: Time | None
+    """When its time limit is reached."""
+    last_used: Time | None
+    """Last use by a person or a computation."""
+    log_read: LogReadOut | None
+    idle_deadline: Time | None
+    """When it is ended unless it is used."""
+    ended: Time | None
+    restarts: int
+    """How often Slurm has requeued it after it had started."""
+    requeued: Time | None
+    apps: list[AppOut]
+
+    @classmethod
+    def of(
+        cls,
+        session: Session,
+        offered: Sequence[AppSpec],
+        opened: Sequence[OpenApp],
+        context: SessionContext,
+    ) -> SessionOut:
+        """Build it from a session, the apps that it offers and those of them that were opened."""
+        status, now = context.status, context.now
+        entries = {app.app: app for app in opened}
+        return cls(
+            id=session.id,
+            name=session.name,
+            owner=session.owner,
+            environment=session.environment,
+            version=session.version,
+            resources=_resources(session, context.gpus),
+            mounts=[_mount(mount) for mount in session.mounts],
+            env=list(session.env_names),
+            resource_group=session.partition,
+            time_limit=shown_limit(session),
+            state=SessionState(shown_state(session, status, now)),
+            unknown_since=unknown_since(session, status, now),
+            reason=ReasonOut.of(session, shown_reason(session, status, now)),
+            end=EndOut.of(session),
+            usage=SessionUsageOut.of(session),
+            job_id=session.job_id,
+            node=session.node,
+            created=session.created,
+            started=session.started,
+            deadline=session.deadline,
+            last_used=session.last_used,
+            log_read=LogReadOut.of(session),
+            idle_deadline=idle_deadline(session, context.rules),
+            ended=session.ended,
+            restarts=session.restarts,
+            requeued=session.requeued,
+            apps=[context.app(app, entries) for app in offered],
+        )
+
+    def for_list(self) -> SessionOut:
+        """The same without the log of its end: kilobytes that few callers of a list want."""
+        return self if self.end is None else self.model_copy(update={"end": self.end.without_log()})
+
+
+def _resources(session: Session, gpus: Gpus) -> SessionResourcesOut:
+    return SessionResourcesOut(
+        cpus=session.cpus,
+        memory=format_size(session.memory_mb),
+        shared_memory=format_size(session.shm_mb),
+        fgpu=session.fgpu,
+        gpu=GpuOut.of(session, gpus),
+    )
+
+
+def _mount(mount: Mount) -> MountOut:
+    return MountOut(folder=mount.folder, read_only=mount.read_only, path=mount.path)
+
+
+class SessionListOut(Answer):
+    """The sessions that a request made or changed."""
+
+    sessions: list[SessionOut]
+
+
+class SessionPageOut(Answer):
+    """A page of the list of sessions."""
+
+    sessions: list[SessionOut]
+    next_cursor: str | None
+    """Where the next page begins; null on the last one."""
+
+
+class LogOut(Answer):
+    """A part of a session's log."""
+
+    log: str
+    offset: int
+    next_offset: int
+    """Where to read on, in bytes."""

@@ -1,0 +1,45 @@
+"""Answers about SSH into sessions."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from portal.core.apps.access import AppState
+from portal.core.apps.ssh import SshEndpoint
+from portal.web.api.models.base import Answer
+
+
+class SshDoorOut(Answer):
+    """Where to connect to, as whom, and how the server proves its identity."""
+
+    state: AppState | Literal["closed"]
+    host: str
+    port: int | None
+    user: str
+    host_key: str | None
+    """Type and key, as in known_hosts."""
+    fingerprint: str | None
+    host_key_alias: str
+    """The value for ssh -o HostKeyAlias=."""
+
+    @classmethod
+    def of(cls, endpoint: SshEndpoint) -> SshDoorOut:
+        """Build it."""
+        key = endpoint.key
+        return cls(
+            state=endpoint.opened.state if endpoint.opened and endpoint.is_open else "closed",
+            host=endpoint.host,
+            port=endpoint.port,
+            user=endpoint.session.owner,
+            host_key=key.line if key else None,
+            fingerprint=key.fingerprint if key else None,
+            host_key_alias=endpoint.alias,
+        )
+
+
+class SshKeyOut(Answer):
+    """A private SSH key."""
+
+    name: str
+    """The name of its file."""
+    private_key: str

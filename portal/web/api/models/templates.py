@@ -1,0 +1,70 @@
+"""Answers about resource templates."""
+
+from __future__ import annotations
+
+from portal.core.launch.templates import Template
+from portal.core.units import format_size
+from portal.web.api.models.base import Answer, optional_size
+
+
+class TemplateResourcesOut(Answer):
+    """The resources that a template stands for."""
+
+    cpus: int
+    memory: str
+    shared_memory: str | None
+    fgpu: float | None
+    gpu_kind: str | None
+
+
+class TemplateOut(Answer):
+    """A resource template."""
+
+    name: str
+    title: str
+    description: str
+    resources: TemplateResourcesOut
+    time_limit: int | None
+    """Minutes."""
+    resource_group: str | None
+    place: int
+    """Templates are listed in this order."""
+
+    @classmethod
+    def of(cls, template: Template) -> TemplateOut:
+        """Build it."""
+        return cls(
+            name=template.name,
+            title=template.title,
+            description=template.description,
+            resources=TemplateResourcesOut(
+                cpus=template.cpus,
+                memory=format_size(template.memory_mb),
+                shared_memory=optional_size(template.shared_memory_mb),
+                fgpu=template.fgpu,
+                gpu_kind=template.gpu_kind,
+            ),
+            time_limit=template.time_limit,
+            resource_group=template.resource_group,
+            place=template.place,
+        )
+
+
+class OfferedTemplateOut(TemplateOut):
+    """A resource template, and whether the caller may launch with it."""
+
+    fits: bool
+    """Whether the caller's limits allow it."""
+    why: str
+    """Why it does not fit."""
+
+    @classmethod
+    def offer(cls, template: Template, why: str) -> OfferedTemplateOut:
+        """Build it; `why` is "" where it fits."""
+        return cls(fits=not why, why=why, **dict(TemplateOut.of(template)))
+
+
+class OfferedTemplateListOut(Answer):
+    """The resource templates in their order."""
+
+    templates: list[OfferedTemplateOut]

@@ -1,0 +1,43 @@
+"""Builds the answers about sessions, for the API and for the pages."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from portal.core.apps.access import OpenApp
+from portal.core.cluster.usage import SlurmStatus
+from portal.core.session.session import LIVE, Session
+from portal.web.api.models.sessions import SessionContext, SessionOut
+from portal.web.context import services
+
+
+def session_answer(session: Session) -> SessionOut:
+    """The answer about one session."""
+    return session_answers([session])[0]
+
+
+def session_answers(
+    sessions: Sequence[Session], status: SlurmStatus | None = None
+) -> list[SessionOut]:
+    """The answers about sessions; the database is asked once for the apps of all of them."""
+    context = SessionContext(
+        status=status or services().cluster.slurm_status(),
+        now=services().clock(),
+        origins=services().settings.web.origins,
+        rules=services().administration.site_rules(),
+        gpus=services().gpus,
+    )
+    opened = _opened([session.id for session in sessions if session.state in LIVE])
+    return [
+        SessionOut.of(session, services().apps.offered(session), opened[session.id], context)
+        for session in sessions
+    ]
+
+
+def _opened(live: Sequence[str]) -> defaultdict[str, list[OpenApp]]:
+    """The open apps of these sessions, by session; sessions that are over have none."""
+    opened: defaultdict[str, list[OpenApp]] = defaultdict(list)
+    for app in services().apps.opened_in(live) if live else ():
+        opened[app.session].append(app)
+    return opened

@@ -1,0 +1,49 @@
+"""What templates read of the answers exists: Jinja itself would show nothing for a wrong name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import pytest
+from pydantic import BaseModel
+
+from portal.web.api.models.apps import AppOut
+from portal.web.api.models.base import Answer
+from portal.web.api.models.sessions import SessionOut
+from portal.web.api.models.templates import OfferedTemplateOut
+from tests.paths import TEMPLATES
+
+ROOTS: dict[str, type[Answer]] = {
+    r"\brow\.data\.": SessionOut,
+    r"\bcard\.data\.": AppOut,
+}
+
+
+def _read() -> Iterator[tuple[type[Answer], str]]:
+    """The model and the path of attributes, of everything that the templates read of answers."""
+    for page in sorted((TEMPLATES / "html").glob("*.html")):
+        text = page.read_text(encoding="utf-8")
+        for root, model in ROOTS.items():
+            for found in re.findall(root + r"([a-z_]+(?:\.[a-z_]+)*)", text):
+                yield model, found
+    cards = (TEMPLATES / "html" / "_templates.html").read_text(encoding="utf-8")
+    for name, path in re.findall(r"\b([tr])\.([a-z_]+)", cards):
+        yield OfferedTemplateOut, path if name == "t" else f"resources.{path}"
+
+
+def _model(annotation: Any) -> type[BaseModel] | None:
+    choices = [annotation, *get_args(annotation)]
+    return next((c for c in choices if isinstance(c, type) and issubclass(c, BaseModel)), None)
+
+
+@pytest.mark.parametrize(("model", "path"), sorted(set(_read()), key=str))
+def test_templates_read_fields_that_exist(model: type[BaseModel], path: str) -> None:
+    for name in path.split("."):
+        assert name in model.model_fields
+        model = _model(model.model_fields[name].annotation) or BaseModel
+
+
+def test_templates_are_searched_where_they_are() -> None:
+    assert {model for model, _ in _read()} == {SessionOut, AppOut, OfferedTemplateOut}
