@@ -26,9 +26,10 @@ from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import PasswordCheck, SshTransport
 from portal.config import Settings
 from portal.core.job.description import JobSettings
-from portal.services.assembly import Stores, Systems, assemble
+from portal.services.assembly import assemble
 from portal.services.container import Services
 from portal.services.owner_queue import RunForOwner, run_now
+from portal.services.systems import Stores, Systems
 
 
 def now() -> datetime:

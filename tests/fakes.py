@@ -38,10 +38,11 @@ from portal.services.apps.apps import Apps
 from portal.services.apps.gate import AppGate
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.apps.reports import AppReports
-from portal.services.assembly import Systems, assemble
+from portal.services.assembly import assemble
 from portal.services.container import Services
 from portal.services.owner_queue import RunForOwner, run_now
 from portal.services.session.sessions import Sessions
+from portal.services.systems import Systems
 from portal.wiring import open_stores
 
 US = "\x1f"

@@ -2,30 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 
 from portal.config import Settings
-from portal.core.apps.catalog import Catalog
-from portal.core.interfaces.access import AccessStore
-from portal.core.interfaces.administration import AdministrationStore
-from portal.core.interfaces.auth import Accounts, AttemptStore, LoginStore
-from portal.core.interfaces.presets import PresetStore
-from portal.core.interfaces.sessions import SessionStore
-from portal.core.interfaces.status import StatusStore
-from portal.core.interfaces.systems import (
-    Authenticator,
-    Certificates,
-    Clock,
-    Resolver,
-    Routes,
-    Runners,
-    Scheduler,
-    UserFiles,
-)
-from portal.core.job.description import JobSettings
 from portal.services.admin.administration import Administration, caller_address
 from portal.services.apps.apps import Apps
 from portal.services.apps.gate import AppGate
@@ -53,37 +33,7 @@ from portal.services.session.runner_calls import RunnerCalls
 from portal.services.session.session_logs import SessionLogs
 from portal.services.session.sessions import Sessions
 from portal.services.storage import Storage
-
-
-@dataclass(frozen=True)
-class Stores:
-    """The database, by subject."""
-
-    sessions: SessionStore
-    status: StatusStore
-    access: AccessStore
-    administration: AdministrationStore
-    presets: PresetStore
-    logins: LoginStore
-    attempts: AttemptStore
-
-
-@dataclass(frozen=True)
-class Systems:
-    """Everything outside of the portal's own code; tests replace what they cannot have."""
-
-    stores: Stores
-    catalog: Callable[[], Catalog]
-    scheduler: Scheduler
-    files: UserFiles
-    certificates: Certificates
-    routes: Routes
-    runners: Runners
-    resolve: Resolver
-    accounts: Accounts
-    authenticate: Authenticator
-    job_settings: JobSettings
-    clock: Clock
+from portal.services.systems import Systems
 
 
 def assemble(settings: Settings, systems: Systems, run_for_owner: RunForOwner) -> Services:

@@ -12,12 +12,12 @@ from portal.services.container import Services
 from portal.web import context, errors, pages, runner, security
 from portal.web.api import openapi
 from portal.web.auth import browser
-from portal.web.body import MAX_FIELDS, BoundedRequest
-from portal.web.body_timeout import BodyTimeout
 from portal.web.context import EXTENSION
 from portal.web.formatting import install_filters
 from portal.web.gate import views as gate
-from portal.web.json import StrictJson
+from portal.web.http.body import MAX_FIELDS, BoundedRequest
+from portal.web.http.body_timeout import BodyTimeout
+from portal.web.http.json import StrictJson
 from portal.web.pages.admin import views as admin
 from portal.web.pages.sessions import warnings
 

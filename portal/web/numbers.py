@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from portal.web.body import whole_number
+from portal.web.http.body import whole_number
 
 
 def trim(text: str) -> str:

@@ -11,9 +11,9 @@ from portal.core.job.runner_protocol import AppReport, Heartbeat, ReadyMessage
 from portal.core.session.session import Session
 from portal.errors import NotFound
 from portal.web.auth.bearer import bearer
-from portal.web.body import read_model
 from portal.web.context import services
-from portal.web.rate_limit import Rate, RateLimiter
+from portal.web.http.body import read_model
+from portal.web.http.rate_limit import Rate, RateLimiter
 from portal.web.security import FROM_RUNNERS, csrf
 
 blueprint = Blueprint("runner", __name__, url_prefix="/runner/v1/sessions/<session_id>")

@@ -15,7 +15,7 @@ from werkzeug.wrappers import Response as PlainResponse
 from portal.config import WebSettings
 from portal.web.auth.browser import require_login
 from portal.web.errors import PROGRAMS
-from portal.web.wsgi_types import Environ, StartResponse, Wsgi
+from portal.web.http.wsgi_types import Environ, StartResponse, Wsgi
 
 csrf = CSRFProtect()
 

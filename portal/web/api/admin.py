@@ -26,8 +26,8 @@ from portal.web.api.models.admin import (
 from portal.web.api.models.base import NoContent
 from portal.web.api.models.templates import TemplateOut
 from portal.web.api.operation import IF_MATCH, Model, Reply, operation
-from portal.web.body import read_model, read_nothing, read_query
 from portal.web.context import person, services
+from portal.web.http.body import read_model, read_nothing, read_query
 
 blueprint = guarded("admin")
 

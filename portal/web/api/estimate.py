@@ -6,8 +6,8 @@ from portal.core.launch.request import LaunchRequest
 from portal.web.api import guarded
 from portal.web.api.models.estimates import EstimateOut, GpuGrantOut
 from portal.web.api.operation import operation
-from portal.web.body import read_json
 from portal.web.context import person, services
+from portal.web.http.body import read_json
 
 blueprint = guarded("estimate")
 

@@ -11,8 +11,8 @@ from portal.web.api.models.base import REQUEST
 from portal.web.api.models.sessions import SessionOut
 from portal.web.api.operation import operation
 from portal.web.api.session_answers import session_answer
-from portal.web.body import read_model, read_nothing
 from portal.web.context import person, services
+from portal.web.http.body import read_model, read_nothing
 
 blueprint = guarded("tending")
 

@@ -12,9 +12,9 @@ from portal.web.api.models.presets import PresetListOut, PresetOut
 from portal.web.api.models.sessions import SessionListOut
 from portal.web.api.operation import IDEMPOTENCY_KEY, Reply, operation
 from portal.web.api.sessions import launched
-from portal.web.body import read_json, read_nothing
 from portal.web.context import person, services
-from portal.web.idempotency import key_of_request
+from portal.web.http.body import read_json, read_nothing
+from portal.web.http.idempotency import key_of_request
 
 blueprint = guarded("presets")
 

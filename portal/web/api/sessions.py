@@ -19,10 +19,10 @@ from portal.web.api.models.base import REQUEST, NoContent
 from portal.web.api.models.sessions import LogOut, SessionListOut, SessionOut, SessionPageOut
 from portal.web.api.operation import IDEMPOTENCY_KEY, operation
 from portal.web.api.session_answers import session_answer, session_answers
-from portal.web.body import read_json, read_model, read_nothing, read_query
 from portal.web.context import person, services
 from portal.web.gate.links import enter_url, open_url
-from portal.web.idempotency import key_of_request
+from portal.web.http.body import read_json, read_model, read_nothing, read_query
+from portal.web.http.idempotency import key_of_request
 from portal.web.log_text import decode
 
 blueprint = guarded("sessions")

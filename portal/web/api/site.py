@@ -22,8 +22,8 @@ from portal.web.api.models.site import (
 )
 from portal.web.api.models.templates import OfferedTemplateListOut, OfferedTemplateOut
 from portal.web.api.operation import operation
-from portal.web.body import read_query
 from portal.web.context import person, services
+from portal.web.http.body import read_query
 
 blueprint = guarded("site")
 

@@ -9,8 +9,8 @@ from portal.web.api import guarded
 from portal.web.api.models.base import REQUEST
 from portal.web.api.models.ssh import SshDoorOut, SshKeyOut
 from portal.web.api.operation import Reply, operation
-from portal.web.body import read_model
 from portal.web.context import person, services
+from portal.web.http.body import read_model
 
 blueprint = guarded("ssh")
 

@@ -12,8 +12,8 @@ from portal.web.api import guarded
 from portal.web.api.models.base import REQUEST
 from portal.web.api.models.site import FolderListOut, FolderOut
 from portal.web.api.operation import operation
-from portal.web.body import read_model
 from portal.web.context import person, services
+from portal.web.http.body import read_model
 
 blueprint = guarded("folders")
 

@@ -16,8 +16,8 @@ from portal.web.api.models.logins import NewTokenOut, TokenListOut, TokenOut
 from portal.web.api.operation import Reply, operation
 from portal.web.auth.bearer import require_token
 from portal.web.auth.login_session import check_password
-from portal.web.body import read_model
 from portal.web.context import person, services, set_person
+from portal.web.http.body import read_model
 
 blueprint = open_to_all("tokens")
 

@@ -11,7 +11,7 @@ from portal.core.auth.person import Person
 from portal.errors import Unauthorized, Unavailable
 from portal.web.auth.login_session import check_password
 from portal.web.context import person, services, set_person
-from portal.web.paths import here, local_path, next_query
+from portal.web.http.paths import here, local_path, next_query
 
 blueprint = Blueprint("auth", __name__)
 manager = LoginManager()

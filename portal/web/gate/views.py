@@ -35,7 +35,7 @@ from portal.services.container import Services
 from portal.web import errors
 from portal.web.context import EXTENSION, services
 from portal.web.gate.links import ENTER
-from portal.web.paths import here, local_path, next_query
+from portal.web.http.paths import here, local_path, next_query
 from portal.web.security import harden
 
 blueprint = Blueprint("gate", __name__)

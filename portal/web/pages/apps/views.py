@@ -8,9 +8,9 @@ from flask.typing import ResponseReturnValue
 from portal.errors import InvalidRequest, NotFound
 from portal.web.context import person, services
 from portal.web.gate.links import enter_url
+from portal.web.http.paths import local_path
 from portal.web.pages.apps.cards import AppLauncher, app_launcher, to_options
 from portal.web.pages.blueprint import blueprint, by_htmx
-from portal.web.paths import local_path
 
 
 @blueprint.get("/sessions/<session_id>/apps")

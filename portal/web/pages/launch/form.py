@@ -15,7 +15,7 @@ from portal.core.launch.environment import MAX_TOTAL
 from portal.core.launch.mounts import MAX_MOUNTS
 from portal.core.units import exact_size, parse_size
 from portal.errors import FieldError, PortalError
-from portal.web.body import NotJson, decode_json
+from portal.web.http.body import NotJson, decode_json
 from portal.web.numbers import decimal, trim, whole
 
 IMAGE = "image"

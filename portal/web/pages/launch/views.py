@@ -11,7 +11,7 @@ from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session
 from portal.errors import Conflict, InvalidRequest, KeyReused, PortalError, Unavailable
 from portal.web.context import person, services
-from portal.web.idempotency import key_of_form
+from portal.web.http.idempotency import key_of_form
 from portal.web.numbers import trim
 from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.pages.launch import form as fields

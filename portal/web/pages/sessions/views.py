@@ -12,9 +12,9 @@ from markupsafe import Markup
 from portal.core.session.query import MAX_AT_ONCE
 from portal.errors import FieldError, InvalidRequest
 from portal.web.context import person, services
+from portal.web.http.paths import here, local_path
 from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.pages.sessions.list_view import SessionListView, asked_for
-from portal.web.paths import here, local_path
 
 PARTS = ("_bars.html", "_tabs.html", "_rows.html")
 """The parts that refresh by themselves; each is one element of the page."""

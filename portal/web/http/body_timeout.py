@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Iterable
 
-from portal.web.wsgi_types import Environ, StartResponse, Wsgi
+from portal.web.http.wsgi_types import Environ, StartResponse, Wsgi
 
 WHOLE = 49152
 """Bytes: a body up to here is complete when HAProxy hands it over (`held` in portal.cfg.j2)."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from portal.web.body_timeout import WHOLE, BodyTimeout
-from portal.web.wsgi_types import Environ, StartResponse
+from portal.web.http.body_timeout import WHOLE, BodyTimeout
+from portal.web.http.wsgi_types import Environ, StartResponse
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ import pytest
 from flask import Flask
 from werkzeug.exceptions import TooManyRequests
 
-from portal.web import rate_limit, runner
-from portal.web.json import StrictJson
-from portal.web.rate_limit import Rate, RateLimiter
+from portal.web import runner
+from portal.web.http import rate_limit
+from portal.web.http.json import StrictJson
+from portal.web.http.rate_limit import Rate, RateLimiter
 
 RATE = Rate(per_second=1.0, at_once=3)
 

@@ -1,0 +1,56 @@
+"""What the services are built over: the database by subject, and the systems outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from portal.core.apps.catalog import Catalog
+from portal.core.interfaces.access import AccessStore
+from portal.core.interfaces.administration import AdministrationStore
+from portal.core.interfaces.auth import Accounts, AttemptStore, LoginStore
+from portal.core.interfaces.presets import PresetStore
+from portal.core.interfaces.sessions import SessionStore
+from portal.core.interfaces.status import StatusStore
+from portal.core.interfaces.systems import (
+    Authenticator,
+    Certificates,
+    Clock,
+    Resolver,
+    Routes,
+    Runners,
+    Scheduler,
+    UserFiles,
+)
+from portal.core.job.description import JobSettings
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The database, by subject."""
+
+    sessions: SessionStore
+    status: StatusStore
+    access: AccessStore
+    administration: AdministrationStore
+    presets: PresetStore
+    logins: LoginStore
+    attempts: AttemptStore
+
+
+@dataclass(frozen=True)
+class Systems:
+    """Everything outside of the portal's own code; tests replace what they cannot have."""
+
+    stores: Stores
+    catalog: Callable[[], Catalog]
+    scheduler: Scheduler
+    files: UserFiles
+    certificates: Certificates
+    routes: Routes
+    runners: Runners
+    resolve: Resolver
+    accounts: Accounts
+    authenticate: Authenticator
+    job_settings: JobSettings
+    clock: Clock
