@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, Literal
 
 from apispec import APISpec
@@ -58,7 +59,13 @@ class Document(RootModel[dict[str, Any]]):
 @operation("This document", Document, security=[])
 def openapi() -> Document:
     """The description of this API, for everybody."""
-    return Document(document(services().settings.web.public_url))
+    return _document(services().settings.web.public_url)
+
+
+@cache
+def _document(public_url: str) -> Document:
+    # Everybody may ask for it, and building it takes tens of milliseconds.
+    return Document(document(public_url))
 
 
 class _Schemas(GenerateJsonSchema):
