@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -68,3 +69,42 @@ def test_files_and_functions_are_short() -> None:
                 if lines > MOST_LINES_OF_FUNCTION:
                     long.append(f"{name}:{node.name}")
     assert long == []
+
+
+def test_only_transitions_write_a_state() -> None:
+    """mypy checks the same by the types of SessionStore; this also finds casts and strings."""
+    words = re.compile(r"\bstate=State\.|[\"']state[\"']\s*:\s*State\.|\bChanges\(")
+    allowed = {"portal/core/session/transitions.py", "portal/core/session/session.py"}
+    found = {
+        str(path.relative_to(ROOT))
+        for path in sources()
+        if words.search(path.read_text(encoding="utf-8"))
+    }
+    assert found <= allowed
+
+
+def test_no_service_is_reached_through_another() -> None:
+    """`services().a.b.c` is a reach through a; settings are values and may be read at any depth."""
+    reach = re.compile(r"\bservices(?:\(\))?\.(?!settings\b)(\w+)\.(\w+)\.\w+")
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in sources()
+        for match in reach.finditer(path.read_text(encoding="utf-8"))
+        if not match[0].startswith("services.exit")
+    ]
+    assert found == []
+
+
+def test_architecture_names_what_there_is() -> None:
+    """Every file or folder of the portal that ARCHITECTURE.md names exists."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = set(
+        re.findall(
+            r"`((?:core|services|adapters|web|runner|gpu|cli|templates|tests)/[\w/.-]+)`", text
+        )
+    )
+    assert len(named) > 20
+    missing = [
+        name for name in sorted(named) if not any((base / name).exists() for base in (PORTAL, ROOT))
+    ]
+    assert missing == []

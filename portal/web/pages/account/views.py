@@ -22,7 +22,7 @@ _DEFAULT = {"name": "", "days": "30"}
 @blueprint.get("/account")
 def account() -> ResponseReturnValue:
     """The page."""
-    values = _DEFAULT | {"days": str(min(30, services().logins.terms.token_days))}
+    values = _DEFAULT | {"days": str(min(30, services().settings.web.login_terms.token_days))}
     return _page(values, ("read",))
 
 
@@ -40,7 +40,7 @@ def _page(
         tokens=logins.logins_of(who.name, TOKEN),
         last_day=logins.last_day,
         says={scope: SAYS[scope] for scope in logins.scopes_for(who)},
-        terms=logins.terms,
+        terms=services().settings.web.login_terms,
         values=values,
         chosen=chosen,
         errors={problem.field: problem.message for problem in problems},

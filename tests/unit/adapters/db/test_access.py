@@ -28,7 +28,7 @@ OTHERS = [
 @pytest.fixture
 def session(world: World) -> Session:
     """Alice's, which runs and has two apps."""
-    session = ready(world, world.sessions.launch(ALICE, REQUEST))
+    session = ready(world, world.launch(ALICE, REQUEST))
     for app in ("terminal", "jupyterlab"):
         world.apps.open_app(ALICE, session.id, app)
     return session
@@ -42,7 +42,7 @@ def terminal(world: World, session: Session) -> OpenApp:
 
 def add(world: World, row: GrantRow | TicketRow) -> None:
     """Put a row into the database."""
-    with Database(world.doors._engine) as db:
+    with Database(world.engine) as db:
         db.add(row)
         db.commit()
 
@@ -103,7 +103,7 @@ def test_a_ticket_for_anything_else_is_not_redeemed(
 
 def test_a_ticket_is_not_redeemed_after_the_end(world: World, terminal: OpenApp) -> None:
     add(world, TicketRow(**vars(ticket(world, terminal))))
-    with Database(world.doors._engine) as db:
+    with Database(world.engine) as db:
         row = db.get_one(SessionRow, terminal.session)
         row.state = State.FINISHED
         db.commit()

@@ -125,7 +125,7 @@ def test_an_app_moves_from_an_origin_that_is_not_served_any_more(
     world: World, session: Session, moved: str
 ) -> None:
     """The administrators have changed the pool; its own origin, or its server's, is outside."""
-    with Database(world.doors._engine) as db:
+    with Database(world.engine) as db:
         db.get_one(AppRow, (session.id, moved)).label = "9"
         db.commit()
     world.apps.open_app(ALICE, session.id, "notebook")
