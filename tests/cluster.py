@@ -209,6 +209,16 @@ class Cluster:
         return self.run("login", "date", "+%Y-%m-%dT%H:%M:%S").strip()
 
 
+def in_database(cluster: Cluster, statement: str) -> str:
+    """What a statement gives in the portal's database."""
+    code = (
+        "import sqlite3, sys; db = sqlite3.connect('/var/lib/slipway/slipway.db', timeout=20); "
+        "print(db.execute(sys.argv[1]).fetchall()); db.commit()"
+    )
+    user = ("runuser", "--user", "slipway", "--")
+    return cluster.run("portal", *user, "/opt/venv/bin/python", "-c", code, statement)
+
+
 def _command(words: tuple[str, ...]) -> tuple[str, list[str]]:
     """`[--user NAME] MACHINE -- COMMAND…` as a machine and what runs there; as ctl.sh does it."""
     user = words[1] if words[0] == "--user" else ""

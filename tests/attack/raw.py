@@ -108,12 +108,18 @@ def send(cluster: Cluster, *parts: bytes, pause: float = 0.0, seconds: float = 1
 def held(
     cluster: Cluster, count: int, *parts: bytes, bare: bool = False
 ) -> Iterator[list[socket.socket]]:
-    """So many connections that have all sent this much, and then nothing; `bare`: no TLS either."""
+    """So many connections that have all sent this much, and then nothing; `bare`: no TLS either.
+
+    Those that are refused while they are made are left out.
+    """
     with contextlib.ExitStack() as stack:
         found = []
         for _ in range(count):
-            place = (LOOPBACK, cluster.port)
-            new = socket.create_connection(place, 10) if bare else knock(cluster)
+            try:
+                place = (LOOPBACK, cluster.port)
+                new = socket.create_connection(place, 10) if bare else knock(cluster)
+            except ConnectionResetError:
+                continue  # refused at once
             connection = stack.enter_context(new)
             for part in parts:
                 with contextlib.suppress(ConnectionError):

@@ -6,9 +6,8 @@ import time
 
 import pytest
 
-from tests.attack.throwaway import in_database
 from tests.client import OVER, Api, Json
-from tests.cluster import Cluster, wait_for
+from tests.cluster import Cluster, in_database, wait_for
 from tests.hostile import REAL_SBATCH, hostile_command
 
 SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}

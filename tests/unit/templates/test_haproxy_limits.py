@@ -177,6 +177,10 @@ def test_one_address_has_its_share(tmp_path_factory: pytest.TempPathFactory, mod
             assert not _is_hung_up(front.port)
         for stream in streams:
             stream.close()
+        # HAProxy hears of a closed connection a moment later.
+        deadline = time.monotonic() + 10
+        while _is_hung_up(front.port):
+            assert time.monotonic() < deadline
         statuses = _many(front, 210)
         assert statuses[0] == 200
         assert statuses[-1] == 429
