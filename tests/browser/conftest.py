@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,15 @@ def cookies() -> dict[str, StorageState]:
 @pytest.fixture
 def log_in(browser: Browser, cluster: Cluster, cookies: dict[str, StorageState]) -> Iterator[LogIn]:
     """Gives somebody a browser of their own, logged in, and returns the Sessions page."""
+    with logging_in(browser, cluster, cookies) as enter:
+        yield enter
+
+
+@contextmanager
+def logging_in(
+    browser: Browser, cluster: Cluster, cookies: dict[str, StorageState]
+) -> Iterator[LogIn]:
+    """The same for as long as one likes."""
     contexts: list[BrowserContext] = []
 
     def enter(user: str, **options: object) -> Page:
