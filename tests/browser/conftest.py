@@ -50,14 +50,19 @@ def _trusted() -> list[str]:
     return [f"--ignore-certificate-errors-spki-list={digest}"]
 
 
+_running: list[Browser] = []
+
+
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Chromium, without a window."""
-    flags = [*FLAGS, *_trusted()]
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
-        yield chromium
-        chromium.close()
+def browser(pytestconfig: pytest.Config) -> Browser:
+    """Chromium, without a window: one for the tests here and for the attacks, which import this."""
+    if not _running:
+        playwright = sync_playwright().start()
+        pytestconfig.add_cleanup(playwright.stop)
+        flags = [*FLAGS, *_trusted()]
+        _running.append(playwright.chromium.launch(executable_path=CHROMIUM, args=flags))
+        pytestconfig.add_cleanup(_running[0].close)
+    return _running[0]
 
 
 @pytest.fixture(scope="session")
