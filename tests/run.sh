@@ -181,7 +181,7 @@ run_unit() {
 
 # run_on_clusters PATH…: clusters of a kind share that kind's tests; the kinds run side by side.
 run_on_clusters() {
-    local kinds=2 kind begun=$SECONDS status
+    local kinds=2 kind begun=$SECONDS status empty=0
     [ ${#projects[@]} -gt 1 ] || kinds=1
     title "Tests on ${#projects[@]} real cluster(s), in a real browser: $*"
     for ((kind = 1; kind <= kinds; kind++)); do
@@ -191,6 +191,10 @@ run_on_clusters() {
         status=0
         wait "${running[kind]}" || status=$?
         took "clusters-$((kind + 1))" $((SECONDS - begun))
+        # A few files may all be of one kind's share (5: pytest has found no tests).
+        if [ "$status" -eq 5 ] && [ $((++empty)) -lt "$kinds" ]; then
+            continue
+        fi
         judge "clusters-$((kind + 1))" "$status"
     done
     running=()
@@ -301,10 +305,11 @@ choose_clusters() {
 
 remove_clusters() {
     local number
+    title "Removing the clusters"
     for number in "${!projects[@]}"; do
-        title "Removing the cluster ${projects[number]}"
-        COMPOSE_PROJECT_NAME=${projects[number]} cluster/down.sh --data || true
+        COMPOSE_PROJECT_NAME=${projects[number]} cluster/down.sh --data &
     done
+    wait
     rm -f "$(lock_of "$PREFIX$$")"
 }
 
