@@ -14,6 +14,8 @@ from typing import TypeVar
 
 import requests
 
+from tests.shells import SHELLS
+
 ROOT = Path(__file__).parents[1]
 CTL = ROOT / "cluster" / "ctl.sh"
 DEMO = "slipway"
@@ -129,7 +131,13 @@ class Cluster:
     def attempt(
         self, *words: str, stdin: str = "", seconds: float = 60
     ) -> subprocess.CompletedProcess[str]:
-        """Run cluster/ctl.sh, whatever comes of it."""
+        """Run cluster/ctl.sh, whatever comes of it; commands on machines take an open shell."""
+        if words[0] == "exec":
+            machine, argv = _command(words[1:])
+            enter = (str(CTL), "exec", machine, "--")
+            done = SHELLS.run(enter, self.environment(), argv, stdin=stdin, seconds=seconds)
+            if done is not None:
+                return done
         return subprocess.run(
             [str(CTL), *words],
             input=stdin,
@@ -199,6 +207,28 @@ class Cluster:
     def clock(self) -> str:
         """The time there, as sacct reads it."""
         return self.run("login", "date", "+%Y-%m-%dT%H:%M:%S").strip()
+
+
+def in_database(cluster: Cluster, statement: str) -> str:
+    """What a statement gives in the portal's database."""
+    code = (
+        "import sqlite3, sys; db = sqlite3.connect('/var/lib/slipway/slipway.db', timeout=20); "
+        "print(db.execute(sys.argv[1]).fetchall()); db.commit()"
+    )
+    user = ("runuser", "--user", "slipway", "--")
+    return cluster.run("portal", *user, "/opt/venv/bin/python", "-c", code, statement)
+
+
+def _command(words: tuple[str, ...]) -> tuple[str, list[str]]:
+    """`[--user NAME] MACHINE -- COMMAND…` as a machine and what runs there; as ctl.sh does it."""
+    user = words[1] if words[0] == "--user" else ""
+    machine, separator, *argv = words[2:] if user else words
+    assert separator == "--", words
+    if user:
+        who = [f"HOME=/home/{user}", f"USER={user}", f"LOGNAME={user}", "SHELL=/bin/bash"]
+        into = ["runuser", "--user", user, "--", "env", *who, "sh", "-c", 'cd && exec "$@"', "sh"]
+        argv = [*into, *argv]
+    return machine, argv
 
 
 def _jobs(text: str) -> list[Job]:

@@ -9,12 +9,25 @@ import pytest
 from hypothesis import settings as hypothesis
 
 from portal.config import Settings
+from tests import sharing
 from tests.fakes import World, make_world
 
 # Developers search with new random cases each time; what lands is judged by the same cases always.
 hypothesis.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     hypothesis.load_profile("ci")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--share`, for tests on clusters of several kinds."""
+    parser.addoption("--share", metavar="K/N", help="the tests of the K-th of N kinds of clusters")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of this share, the longest files first."""
+    if share := config.getoption("--share"):
+        items[:], others = sharing.choose(items, share)
+        config.hook.pytest_deselected(items=others)
 
 
 @pytest.fixture

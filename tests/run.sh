@@ -3,10 +3,10 @@
 #
 #   bash tests/run.sh [check] [unit] [slurm] [browser] [attack]     only these parts; none named: all
 #
-# slurm and browser mostly wait for Slurm, so they run side by side: each of CLUSTERS (2) clusters
-# takes one file of tests after the other. The first gives apps subdomains and speaks https, the second
-# ports and http (and so on in turns). Attacks on what depends on neither (ATTACKS_ONCE) are dealt out like
-# these; all others run on each of the clusters.
+# Tests on clusters mostly wait for Slurm, so they run side by side: each of CLUSTERS clusters (4; 2 on a
+# machine with little memory) takes one file of tests after the other. The first gives apps subdomains
+# and speaks https, the second ports and http, and so on in turns. Attacks run on a cluster of each
+# kind, all other tests on one cluster (tests/sharing.py). Clusters start while check and unit run.
 # SLIPWAY_PROJECT (and PORT) name clusters that run already, for example SLIPWAY_PROJECT=slipway for the
 # one of `make up`, or SLIPWAY_PROJECT="one two" PORT="8081 8082". PYTEST_ADDOPTS is heard, too.
 # shellcheck source-path=SCRIPTDIR/..
@@ -15,15 +15,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 PREFIX=slipway-test-
 RESULTS=build/test-results
-CLUSTERS=${CLUSTERS:-2}
-# Attacks on shells, nodes, Slurm and files: how apps are addressed makes no difference to them.
-ATTACKS_ONCE=(gpu_root hostile_runner hostile_shell job_numbers keys login_limits login_node logs more_time
-    neighbour secrets sockets solid_gpu solid_neighbour storage_links variables)
+ENOUGH_MEMORY=10000000 # kB available; four clusters and their browsers take about 8 GB
 started=$SECONDS
 passed=0 failed=0
 wrong=()
 times=()
 running=()
+missing=()
+projects=()
+ports=()
+starting=
 ours=
 
 title() { printf '\n=== %s ===\n' "$*"; }
@@ -40,9 +41,43 @@ install() {
         apt-get -o DPkg::Lock::Timeout=300 install -qq -y --no-install-recommends "$@"' sh "$@" > /dev/null
 }
 
-# need PROGRAM PACKAGE…
+# need PROGRAM PACKAGE…: installed with everything else that is missing, before anything runs.
 need() {
-    command -v "$1" > /dev/null || install "${@:2}"
+    command -v "$1" > /dev/null || missing+=("${@:2}")
+}
+
+needs_of() {
+    case $1 in
+        check) need shellcheck shellcheck ;;
+        unit)
+            need haproxy haproxy
+            need openssl openssl
+            need lua5.1 lua5.1
+            need gcc gcc libc6-dev
+            need make make
+            ;;
+        browser | attack)
+            need chromium chromium fonts-dejavu-core
+            need npm npm
+            ;;&
+        slurm | browser | attack)
+            need ssh openssh-client
+            need rsync rsync
+            need flock util-linux
+            ;;
+    esac
+}
+
+prepare() {
+    local part
+    for part in "$@"; do
+        needs_of "$part"
+    done
+    [ ${#missing[@]} -eq 0 ] || install "${missing[@]}"
+    prepare_python
+    if [[ " $* " =~ \ (browser|attack)\  ]] && [ ! -e portal/web/static/vendor/axe.min.js ]; then
+        bash portal/web/assets/build.sh tests > /dev/null
+    fi
 }
 
 prepare_python() {
@@ -93,7 +128,6 @@ shellcheck_all() {
 
 run_check() {
     title "Checks"
-    need shellcheck shellcheck
     check "ruff check" .venv/bin/ruff check --quiet .
     check "ruff format" .venv/bin/ruff format --quiet --check --diff .
     check "mypy" .venv/bin/mypy portal tests bench
@@ -103,118 +137,84 @@ run_check() {
 
 # timed NAME COMMAND…: how long it took is said at the end.
 timed() {
-    local name=$1 begun=$SECONDS took
+    local name=$1 begun=$SECONDS
     shift
     "$@"
-    took=$((SECONDS - begun))
-    times+=("$(printf '%-20s %3d:%02d' "$name" $((took / 60)) $((took % 60)))")
+    took "$name" $((SECONDS - begun))
 }
 
-# pytest_on NAME ARGUMENT…
-pytest_on() {
-    local name=$1 status=0
-    shift
-    rm -f "$RESULTS/$name.xml"
-    .venv/bin/python -m pytest --junit-xml="$RESULTS/$name.xml" "$@" || status=$?
-    judge "$name" "$status"
+# took NAME SECONDS
+took() {
+    times+=("took $(printf '%-20s %3d:%02d' "$1" $(($2 / 60)) $(($2 % 60)))")
 }
 
 # judge NAME STATUS: a test that is skipped counts as failed, since it showed nothing.
 judge() {
-    local name=$1 counts lines
+    local name=$1 counts lines kind rest
     [ "$2" -eq 0 ] || wrong+=("$name")
-    if lines=$(count_results "$RESULTS/$name.xml"); then
-        mapfile -t lines <<< "$lines"
-        counts=${lines[0]}
-        wrong+=("${lines[@]:1}")
-        passed=$((passed + ${counts% *}))
-        failed=$((failed + ${counts#* }))
-    else
+    if ! lines=$(.venv/bin/python tests/results.py "$RESULTS/$name.xml"); then
         failed=$((failed + 1))
         wrong+=("$name (no results)")
+        return
     fi
-}
-
-# "PASSED FAILED", then the name of each test that failed, in its body, before or after it.
-count_results() {
-    .venv/bin/python - "$1" <<'PY'
-import sys
-import xml.etree.ElementTree as tree
-
-suite = tree.parse(sys.argv[1]).find("testsuite")
-all_, bad, skipped = (
-    sum(int(suite.get(name)) for name in names.split())
-    for names in ("tests", "errors failures", "skipped")
-)
-for case in suite.iter("testcase"):
-    if case.find("skipped") is not None:
-        print("skipped, so it showed nothing:", case.get("classname"), case.get("name"), file=sys.stderr)
-print(max(all_ - bad - skipped, 0), bad + skipped)
-for case in suite.iter("testcase"):
-    found = {child.tag for child in case} & {"failure", "error"}
-    if found:
-        print(f"{case.get('classname')}::{case.get('name')} ({', '.join(sorted(found))})")
-sys.exit(all_ == 0)
-PY
+    while read -r kind rest; do
+        case $kind in
+            counts)
+                counts=$rest
+                passed=$((passed + ${counts% *}))
+                failed=$((failed + ${counts#* }))
+                ;;
+            failed) wrong+=("$rest") ;;
+            slow) times+=("     $rest") ;;
+        esac
+    done <<< "$lines"
 }
 
 run_unit() {
+    local begun=$SECONDS status=0
     title "Unit tests"
-    need haproxy haproxy
-    need openssl openssl
-    need lua5.1 lua5.1
-    need gcc gcc libc6-dev
-    need make make
-    pytest_on unit tests/unit -n auto
+    rm -f "$RESULTS/unit.xml"
+    .venv/bin/python -m pytest tests/unit -n auto --junit-xml="$RESULTS/unit.xml" || status=$?
+    took unit $((SECONDS - begun))
+    judge unit "$status"
 }
 
-prepare_clusters() {
-    need ssh openssh-client
-    need rsync rsync
-    [ -n "${SLIPWAY_PROJECT:-}" ] || timed "starting clusters" start_clusters
-    export SLIPWAY_PROJECT PORT=${PORT:-8080}
-}
-
-prepare_browser() {
-    need chromium chromium fonts-dejavu-core
-    if [ ! -e portal/web/static/vendor/axe.min.js ]; then
-        need npm npm
-        bash portal/web/assets/build.sh tests > /dev/null
-    fi
-}
-
-# run_on_clusters PATH…: a file's tests share sessions, so a file stays on one cluster.
+# run_on_clusters PATH…: clusters of a kind share that kind's tests; the kinds run side by side.
 run_on_clusters() {
-    local clusters
-    clusters=$(wc -w <<< "$SLIPWAY_PROJECT")
-    title "Tests on $clusters real cluster(s), in a real browser: $*"
-    pytest_on clusters "$@" --timeout 240 --durations 30 \
-        -n "$clusters" --dist loadfile --max-worker-restart 0
-}
-
-# The other attacks on each cluster, side by side; what each says is shown when it is over.
-run_attack() {
-    local projects ports number name status
-    local once=("${ATTACKS_ONCE[@]/#/--ignore=tests/attack/test_}")
-    read -ra projects <<< "$SLIPWAY_PROJECT"
-    read -ra ports <<< "$PORT"
-    title "Attacks on each of ${#projects[@]} real cluster(s): $SLIPWAY_PROJECT"
-    for number in "${!projects[@]}"; do
-        name=attack-$((number + 1))
-        rm -f "$RESULTS/$name.xml"
-        SLIPWAY_PROJECT=${projects[number]} PORT=${ports[number]} .venv/bin/python -m pytest tests/attack \
-            "${once[@]/%/.py}" --timeout 240 --durations 15 --junit-xml="$RESULTS/$name.xml" --override-ini "cache_dir=.pytest_cache/$name" \
-            > "$RESULTS/$name.log" 2>&1 &
-        running+=($!)
+    local kinds=2 kind begun=$SECONDS status empty=0
+    [ ${#projects[@]} -gt 1 ] || kinds=1
+    title "Tests on ${#projects[@]} real cluster(s), in a real browser: $*"
+    for ((kind = 1; kind <= kinds; kind++)); do
+        run_on_kind "$kind" "$kinds" "$@"
     done
-    for number in "${!projects[@]}"; do
+    for kind in "${!running[@]}"; do
         status=0
-        wait "${running[number]}" || status=$?
-        title "Attacks on ${projects[number]}"
-        cat "$RESULTS/attack-$((number + 1)).log"
-        judge "attack-$((number + 1))" "$status"
+        wait "${running[kind]}" || status=$?
+        took "clusters-$((kind + 1))" $((SECONDS - begun))
+        # A few files may all be of one kind's share (5: pytest has found no tests).
+        if [ "$status" -eq 5 ] && [ $((++empty)) -lt "$kinds" ]; then
+            continue
+        fi
+        judge "clusters-$((kind + 1))" "$status"
     done
     running=()
+}
+
+# run_on_kind KIND KINDS PATH…: in the background. A file's tests share sessions, so a file stays on one
+# cluster; which files take long is known, so the order is ours.
+run_on_kind() {
+    local kind=$1 kinds=$2 number name=clusters-$1 here=() doors=()
+    shift 2
+    for ((number = kind - 1; number < ${#projects[@]}; number += kinds)); do
+        here+=("${projects[number]}")
+        doors+=("${ports[number]}")
+    done
+    rm -f "$RESULTS/$name.xml"
+    SLIPWAY_PROJECT=${here[*]} PORT=${doors[*]} .venv/bin/python -m pytest "$@" --share "$kind/$kinds" \
+        --junit-xml="$RESULTS/$name.xml" --override-ini "cache_dir=.pytest_cache/$name" --timeout 240 --durations 20 \
+        -n "${#here[@]}" --dist loadfile --no-loadscope-reorder --max-worker-restart 0 \
+        > >(sed -u "s/^/[$name] /") 2>&1 &
+    running+=($!)
 }
 
 # --- clusters of our own -------------------------------------------------------------------------
@@ -239,37 +239,77 @@ remove_stale_clusters() {
     done
 }
 
+# Below those that the kernel gives to whoever asks for any: it is used minutes from now.
 free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+    python3 - <<'PY'
+import random, socket
+while True:
+    port = random.randrange(15000, 32000)
+    with socket.socket() as s:
+        if s.connect_ex(("127.0.0.1", port)):
+            break
+print(port)
+PY
 }
 
-start_clusters() {
-    local number project https apps ports=()
-    need flock util-linux
+# In the background, in a process group of its own; wait_for_clusters shows what it says.
+begin_clusters() {
+    local number
     remove_stale_clusters
     # Held until this process ends, however it ends; containers must not inherit it.
     exec 9> "$(lock_of "$PREFIX$$")"
     flock 9
     ours=yes
     for ((number = 1; number <= CLUSTERS; number++)); do
-        project=$PREFIX$$_$number
-        https=$((number % 2)) apps=ports
-        [ "$https" = 0 ] || apps=subdomains
-        title "A cluster for these tests: $project ($apps, HTTPS=$https)"
+        projects+=("$PREFIX$$_$number")
         ports+=("$(free_port)")
-        COMPOSE_PROJECT_NAME=$project PORT=${ports[-1]} HTTPS=$https APPS=$apps cluster/up.sh 9>&- ||
-            { wrong+=("starting the cluster $project"); exit 1; }
-        SLIPWAY_PROJECT+=" $project"
     done
-    export SLIPWAY_PROJECT PORT="${ports[*]}"
+    set -m
+    start_clusters > "$RESULTS/starting.log" 2>&1 < /dev/null 9>&- &
+    starting=$!
+    set +m
+}
+
+start_clusters() {
+    local number https apps
+    for number in "${!projects[@]}"; do
+        https=$(((number + 1) % 2)) apps=ports
+        [ "$https" = 0 ] || apps=subdomains
+        title "A cluster for these tests: ${projects[number]} ($apps, HTTPS=$https)"
+        COMPOSE_PROJECT_NAME=${projects[number]} PORT=${ports[number]} HTTPS=$https APPS=$apps cluster/up.sh
+    done
+    echo "all of them after $((SECONDS - started)) s"
+}
+
+wait_for_clusters() {
+    local status=0 pid=$starting
+    [ -n "$pid" ] || return 0
+    wait "$pid" || status=$?
+    starting=
+    cat "$RESULTS/starting.log"
+    [ "$status" -eq 0 ] || { wrong+=("starting clusters"); exit 1; }
+}
+
+# Those that the caller named, or our own.
+choose_clusters() {
+    local available
+    available=$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)
+    CLUSTERS=${CLUSTERS:-$((available < ENOUGH_MEMORY ? 2 : 4))}
+    if [ -z "${SLIPWAY_PROJECT:-}" ]; then
+        begin_clusters
+    else
+        read -ra projects <<< "$SLIPWAY_PROJECT"
+        read -ra ports <<< "${PORT:-8080}"
+    fi
 }
 
 remove_clusters() {
     local number
-    for ((number = 1; number <= CLUSTERS; number++)); do
-        title "Removing the cluster $PREFIX$$_$number"
-        COMPOSE_PROJECT_NAME=$PREFIX$$_$number cluster/down.sh --data || true
+    title "Removing the clusters"
+    for number in "${!projects[@]}"; do
+        COMPOSE_PROJECT_NAME=${projects[number]} cluster/down.sh --data &
     done
+    wait
     rm -f "$(lock_of "$PREFIX$$")"
 }
 
@@ -280,6 +320,7 @@ finish() {
     local status=$? seconds summary
     trap - EXIT
     [ ${#running[@]} -eq 0 ] || kill "${running[@]}" 2> /dev/null || true
+    [ -z "$starting" ] || kill -- "-$starting" 2> /dev/null || true
     if [ -n "$ours" ]; then
         timed "removing clusters" remove_clusters
     fi
@@ -290,7 +331,7 @@ finish() {
     seconds=$((SECONDS - started))
     echo
     [ ${#wrong[@]} -eq 0 ] || printf 'FAILED %s\n' "${wrong[@]}"
-    [ ${#times[@]} -eq 0 ] || printf 'took %s\n' "${times[@]}"
+    [ ${#times[@]} -eq 0 ] || printf '%s\n' "${times[@]}"
     printf '==== %s in %d.00s (%d:%02d:%02d) ====\n' "$summary" \
         "$seconds" $((seconds / 3600)) $((seconds / 60 % 60)) $((seconds % 60))
     exit "$status"
@@ -300,36 +341,27 @@ main() {
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
     [ $# -gt 0 ] || set -- check unit slurm browser attack
-    local part live=() attack='' paths name
+    local part paths=()
     for part in "$@"; do
-        [[ $part =~ ^(check|unit|slurm|browser|attack)$ ]] || {
-            sed -n '2,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2
-            exit 2
-        }
+        case $part in
+            check | unit) ;;
+            slurm | browser | attack) paths+=("tests/$part") ;;
+            *)
+                sed -n '2,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2
+                exit 2
+                ;;
+        esac
     done
     trap finish EXIT
     mkdir -p "$RESULTS"
-    prepare_python
-    for part in "$@"; do
-        case $part in
-            check | unit) timed "$part" "run_$part" ;;
-            attack) attack=yes ;;
-            *) live+=("$part") ;;
-        esac
-    done
-    if [ ${#live[@]} -gt 0 ] || [ -n "$attack" ]; then
-        [[ " ${live[*]} " != *" browser "* && -z $attack ]] || prepare_browser
-        prepare_clusters
+    timed preparing prepare "$@"
+    [ ${#paths[@]} -eq 0 ] || choose_clusters
+    [[ " $* " != *" check "* ]] || timed check run_check
+    [[ " $* " != *" unit "* ]] || run_unit
+    if [ ${#paths[@]} -gt 0 ]; then
+        timed "clusters after that" wait_for_clusters
+        run_on_clusters "${paths[@]}"
     fi
-    paths=("${live[@]/#/tests/}")
-    if [ -n "$attack" ]; then
-        live+=("attacks once")
-        for name in "${ATTACKS_ONCE[@]}"; do
-            paths+=("tests/attack/test_$name.py")
-        done
-    fi
-    [ ${#paths[@]} -eq 0 ] || timed "${live[*]}" run_on_clusters "${paths[@]}"
-    [ -z "$attack" ] || timed attack run_attack
 }
 
 main "$@"

@@ -92,7 +92,8 @@ def test_a_jobs_counters_do_not_fill_the_nodes_run(cluster: Cluster, submit: Sub
     assert used() - before < 2 * MIB
     # Somebody else's job gets its slice all the same.
     other = submit("sleep 300")
-    assert "version=1" in cluster.run("n1", "cat", f"{GPU}/jobs/{other}/slice")
+    slice_ = ("cat", f"{GPU}/jobs/{other}/slice")
+    wait_for("its slice", lambda: "version=1" in cluster.run("n1", *slice_, check=False))
     mounts = f"grep -c '{GPU}/jobs/{job}/room' /proc/mounts; true"
     assert cluster.shell("n1", mounts).strip() == "1"
     cluster.run("login", "scancel", job)

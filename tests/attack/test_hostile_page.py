@@ -16,12 +16,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, StorageState
 from websockets.sync.server import Server, ServerConnection, serve
 
-from tests.browser.conftest import LogIn
+from tests.browser.conftest import logging_in
 from tests.client import OVER, Api, Json
-from tests.cluster import wait_for
+from tests.cluster import Cluster, wait_for
 from tests.site import hostile_app
 from tests.slurm.conftest import MakeApi
 
@@ -170,18 +170,38 @@ def _visit(page: Page, api: Api, session: str, app: str) -> Page:
     return opened
 
 
+@pytest.fixture(scope="module")
+def at_work(
+    browser: Browser,
+    cluster: Cluster,
+    cookies: dict[str, StorageState],
+    alice: Api,
+    session: Json,
+) -> Iterator[tuple[Page, Page, Page]]:
+    """The pages in which alice works all the time: the portal, JupyterLab and a terminal."""
+    with logging_in(browser, cluster, cookies) as log_in:
+        portal = log_in("alice")
+        lab = _visit(portal, alice, session["id"], "jupyterlab")
+        lab.wait_for_selector(".jp-LabShell", state="attached", timeout=STARTS)
+        terminal = _visit(portal, alice, session["id"], "terminal")
+        terminal.wait_for_selector(".xterm-screen", timeout=STARTS)
+        yield portal, lab, terminal
+
+
 @pytest.fixture
-def scene(log_in: LogIn, alice: Api, bob: Api, session: Json, hostile: Json) -> Scene:
+def scene(
+    at_work: tuple[Page, Page, Page], alice: Api, bob: Api, session: Json, hostile: Json
+) -> Iterator[Scene]:
     """Alice at work, lured to bob's page by a link of his."""
-    portal = log_in("alice")
-    lab = _visit(portal, alice, session["id"], "jupyterlab")
-    lab.wait_for_selector(".jp-LabShell", state="attached", timeout=STARTS)
-    terminal = _visit(portal, alice, session["id"], "terminal")
-    terminal.wait_for_selector(".xterm-screen", timeout=STARTS)
+    portal, lab, terminal = at_work
     evil = _visit(portal, bob, hostile["id"], "terminal")
     assert evil.title() == "evil"
     evil.evaluate(SCRIPT)
-    return Scene(portal, lab, terminal, evil, alice, session["id"])
+    yield Scene(portal, lab, terminal, evil, alice, session["id"])
+    # Not earlier: closing a window that is just moving to a process of its own may hang.
+    for page in portal.context.pages:
+        if page not in at_work:
+            page.close()
 
 
 def _addresses(scene: Scene) -> list[str]:
@@ -265,7 +285,6 @@ def test_opens_windows_and_sees_nothing(scene: Scene, control: Control) -> None:
         with scene.context.expect_page() as popup:
             scene.evil.evaluate("(url) => { window.victim = window.open(url); }", url)
         popup.value.wait_for_load_state("load")
-        # It goes with the test: closing one that is just moving to a process of its own may hang.
         return scene.attempt("look")
 
     own = f"{_origin(scene.evil.url)}/own"

@@ -6,9 +6,8 @@ import secrets
 
 import pytest
 
-from tests.attack.throwaway import in_database
 from tests.client import Api, Json
-from tests.cluster import Cluster
+from tests.cluster import Cluster, in_database
 
 SMALL: Json = {"environment": "busybox", "resources": {"cpus": 1, "memory": "300m"}}
 STATE = "/var/lib/slipway"

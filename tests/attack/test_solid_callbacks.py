@@ -22,7 +22,9 @@ from tests.client import OVER, Api, Json
 from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
 
-CURL = 'curl -sk --max-time 20 -X POST -H "$(cat .callback-token)" '
+# The token comes first, and by a file, as arguments are public.
+CURL = 'umask 077; IFS= read -r token; echo "$token" > .callback-token; '
+CURL += 'curl -sk --max-time 20 -X POST -H "$(cat .callback-token)" '
 CURL += "-H 'Content-Type: application/json' -w '\\n%{http_code}' --data-binary @- "
 BEAT: Json = {"cpu_seconds": 1.0, "memory_bytes": 1}
 
@@ -37,13 +39,10 @@ class Runner:
     token: str
 
     def send(self, path: str, body: str, token: str | None = None) -> tuple[int, str]:
-        """A call-back's status and answer; the token comes by a file, as arguments are public."""
-        header = f"Authorization: Bearer {self.token if token is None else token}"
-        self.cluster.run(
-            "login", "sh", "-c", "umask 077; cat > .callback-token", user="bob", stdin=header
-        )
+        """A call-back's status and answer."""
+        header = f"Authorization: Bearer {self.token if token is None else token}\n"
         command = f"{CURL} 'https://portal:8443/runner/v1/sessions/{path}'"
-        said = self.cluster.run("login", "sh", "-c", command, user="bob", stdin=body)
+        said = self.cluster.run("login", "sh", "-c", command, user="bob", stdin=header + body)
         text, _, status = said.rpartition("\n")
         return int(status), text
 

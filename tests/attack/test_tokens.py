@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.attack.throwaway import MACHINES, Account, in_database, throwaway
+from tests.attack.throwaway import MACHINES, Account, throwaway
 from tests.client import Api, Browser, Json, Visitor
-from tests.cluster import Cluster, wait_for
+from tests.cluster import Cluster, in_database, wait_for
 from tests.slurm.conftest import MakeApi
 
 SECONDS = 60

@@ -68,16 +68,6 @@ def throwaway(cluster: Cluster, *machines: str) -> Iterator[Account]:
         found.remove()
 
 
-def in_database(cluster: Cluster, statement: str) -> str:
-    """What a statement gives in the portal's database."""
-    code = (
-        "import sqlite3, sys; db = sqlite3.connect('/var/lib/slipway/slipway.db', timeout=20); "
-        "print(db.execute(sys.argv[1]).fetchall()); db.commit()"
-    )
-    user = ("runuser", "--user", "slipway", "--")
-    return cluster.run("portal", *user, "/opt/venv/bin/python", "-c", code, statement)
-
-
 def anonymous(cluster: Cluster) -> Api:
     """A program without a token."""
     api = Api(cluster, "")

@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -49,14 +50,19 @@ def _trusted() -> list[str]:
     return [f"--ignore-certificate-errors-spki-list={digest}"]
 
 
+_running: list[Browser] = []
+
+
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Chromium, without a window."""
-    flags = [*FLAGS, *_trusted()]
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
-        yield chromium
-        chromium.close()
+def browser(pytestconfig: pytest.Config) -> Browser:
+    """Chromium, without a window: one for the tests here and for the attacks, which import this."""
+    if not _running:
+        playwright = sync_playwright().start()
+        pytestconfig.add_cleanup(playwright.stop)
+        flags = [*FLAGS, *_trusted()]
+        _running.append(playwright.chromium.launch(executable_path=CHROMIUM, args=flags))
+        pytestconfig.add_cleanup(_running[0].close)
+    return _running[0]
 
 
 @pytest.fixture(scope="session")
@@ -68,6 +74,15 @@ def cookies() -> dict[str, StorageState]:
 @pytest.fixture
 def log_in(browser: Browser, cluster: Cluster, cookies: dict[str, StorageState]) -> Iterator[LogIn]:
     """Gives somebody a browser of their own, logged in, and returns the Sessions page."""
+    with logging_in(browser, cluster, cookies) as enter:
+        yield enter
+
+
+@contextmanager
+def logging_in(
+    browser: Browser, cluster: Cluster, cookies: dict[str, StorageState]
+) -> Iterator[LogIn]:
+    """The same for as long as one likes."""
     contexts: list[BrowserContext] = []
 
     def enter(user: str, **options: object) -> Page:

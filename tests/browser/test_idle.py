@@ -12,7 +12,7 @@ from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture
 from tests.browser.test_ends import WATCH, both, hears
 from tests.client import Api, Json
-from tests.cluster import wait_for
+from tests.cluster import in_database, wait_for
 from tests.slurm.conftest import MakeApi
 
 WHO = "alice"
@@ -55,7 +55,12 @@ def test_a13_warned_kept_and_ended(log_in: LogIn, api: Api, admin: Api, picture:
     lab = open_window(page, api, session, "jupyterlab")
     expect(lab.locator("#jp-main-dock-panel")).to_be_visible(timeout=90_000)
     open_window(page, api, session, "terminal")
-    # A long warning, so that there is time to look: it begins at once.
+    # The minute without use has passed, as far as the worker knows: it compares stored times.
+    # A long warning, so that there is time to look.
+    in_database(
+        api.cluster,
+        f"UPDATE session SET last_used = datetime(last_used, '-60 seconds') WHERE id = '{session}'",
+    )
     admin.ask("PUT", "/admin/caps", json={"idle_minutes": 6, "idle_warning": 5})
     page.bring_to_front()
     banner, row = page.locator(f"#unused-{session}"), page.locator(f"#s-{session}")

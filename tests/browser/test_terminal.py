@@ -19,7 +19,8 @@ from tests.slurm.conftest import MakeApi
 OPEN_TOO = """
     Object.defineProperty(Navigator.prototype, 'clipboard', {get: () => undefined});
 """
-FLOOD = r"head -c 100M /dev/zero | tr '\0' 'x' | fold -w 200"
+# Several times what anything on the way may hold.
+FLOOD = r"head -c 50M /dev/zero | tr '\0' 'x' | fold -w 200"
 
 NewTerminal = Callable[..., Terminal]
 

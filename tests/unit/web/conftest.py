@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from jinja2.bccache import Bucket, BytecodeCache
 from werkzeug.test import TestResponse
 
 from portal import create_app
@@ -88,6 +89,25 @@ class Browser:
         answer = self.post("/login", {"username": name, "password": PASSWORDS[name]})
         assert answer.status_code == 303, answer.text
         return self
+
+
+class CompiledTemplates(BytecodeCache):
+    """Templates of this process: each test builds its own application from the same ones."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Take what an earlier application has compiled, unless the source has changed."""
+        if bucket.key in self._known:
+            bucket.bytecode_from_string(self._known[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep it for the next one."""
+        self._known[bucket.key] = bucket.bytecode_to_string()
+
+
+Flask.jinja_options = {"bytecode_cache": CompiledTemplates()}
 
 
 @pytest.fixture

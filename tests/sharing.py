@@ -1,0 +1,114 @@
+"""Which tests run on which kind of cluster, and in which order.
+
+Clusters are of two kinds: apps at subdomains by https, and apps at ports by http. Attacks run on a
+cluster of each kind. For all other tests, and for the attacks in ONCE, the kind makes no
+difference: `--share 1/2` gives the first of two kinds its half of them. The longest files come
+first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent
+
+# A file of tests/attack, or one test of it, and what it is about instead of apps' addresses.
+ONCE = {
+    "test_bad_inputs": "what the API and the forms take, at the portal's own address",
+    "test_gpu_root": "root's side of GPUs on a node",
+    "test_hostile_runner": "a runner's answers to the portal, inside the cluster",
+    "test_hostile_shell": "the shell on the login node",
+    "test_image_claims": "what a runner says about its image",
+    "test_job_numbers": "what sbatch prints",
+    "test_keys": "private keys in a session's files",
+    "test_login_limits": "tries at passwords, from the machines of the cluster",
+    "test_login_node": "sshd on the login node",
+    "test_logs": "log files in users' homes",
+    "test_more_time": "Slurm's time limits",
+    "test_neighbour": "processes and files on a node",
+    "test_secrets": "the key that the database is encrypted with",
+    "test_sockets": "Unix sockets on the portal's machine",
+    "test_solid_callbacks": "the runners' own port of the portal, inside the cluster",
+    "test_solid_gpu": "Slurm's GRES on a node",
+    "test_solid_limits::test_made_up_addresses_do_not_raise_the_number_of_logins": "tries at "
+    "passwords, at the portal's own address",
+    "test_solid_neighbour": "the network between nodes",
+    "test_storage_links": "symbolic links in users' homes",
+    # What was opened shuts for either kind: test_m5_what_a_token_has_opened_shuts_with_it.
+    "test_tokens::test_m5_a_closed_account_is_out_within_a_minute": "accounts of the login node",
+    "test_tokens::test_m5_nobody_is_out_because_the_login_node_is_silent": "the login node",
+    "test_variables": "environment variables of sessions",
+}
+
+SECONDS = {
+    "attack/test_hostile_shell": 300,
+    "browser/test_terminal": 200,
+    "attack/test_tokens": 200,
+    "slurm/test_crashes": 150,
+    "browser/test_wizard": 145,
+    "slurm/test_ends": 145,
+    "browser/test_list": 140,
+    "attack/test_hostile_page": 140,
+    "attack/test_solid_limits": 120,
+    "slurm/test_idle": 120,
+    "slurm/test_launcher": 110,
+    "browser/test_idle": 95,
+    "browser/test_admin": 90,
+    "slurm/test_outages": 90,
+    "browser/test_researcher": 85,
+    "slurm/test_usage": 85,
+    "browser/test_ends": 80,
+    "attack/test_impostor": 70,
+    "attack/test_bad_inputs": 70,
+    "slurm/test_load": 65,
+    "attack/test_solid_callbacks": 65,
+    "attack/test_anonymous": 60,
+    "slurm/test_drift": 60,
+    "attack/test_solid_gpu": 60,
+    "slurm/test_folders": 60,
+    "browser/test_apps": 55,
+    "attack/test_tickets": 50,
+    "attack/test_hostile_runner": 50,
+    "attack/test_login_limits": 50,
+    "attack/test_keys": 50,
+    "slurm/test_admin": 50,
+    "attack/test_solid_neighbour": 42,
+    "attack/test_two_users": 42,
+    "attack/test_storage_links": 40,
+}
+"""About how long files take that take long; it decides the order and nothing else."""
+USUAL = 25
+
+
+def file_of(item: pytest.Item) -> str:
+    """As in SECONDS: "slurm/test_ends"."""
+    return item.path.relative_to(ROOT).with_suffix("").as_posix()
+
+
+def is_once(item: pytest.Item) -> bool:
+    """Whether one cluster, of whichever kind, shows everything."""
+    folder, _, name = file_of(item).rpartition("/")
+    test = getattr(item, "originalname", item.name)
+    return folder != "attack" or name in ONCE or f"{name}::{test}" in ONCE
+
+
+def deal(files: Iterable[str], loads: list[float]) -> dict[str, int]:
+    """A share for each file, so that all shares take about as long; the longest are dealt first."""
+    found = {}
+    for file in sorted(files, key=lambda file: (-SECONDS.get(file, USUAL), file)):
+        found[file] = loads.index(min(loads))
+        loads[found[file]] += SECONDS.get(file, USUAL)
+    return found
+
+
+def choose(items: list[pytest.Item], share: str) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """The tests of a share ("1/2") in their order, and all others."""
+    which, _, count = share.partition("/")
+    shares = deal({file_of(item) for item in items if is_once(item)}, [0.0] * int(count))
+    ours = [item for item in items if not is_once(item) or shares[file_of(item)] == int(which) - 1]
+    kept = set(ours)
+    ours.sort(key=lambda item: (-SECONDS.get(file_of(item), USUAL), file_of(item)))
+    return ours, [item for item in items if item not in kept]

@@ -1,0 +1,27 @@
+"""How tests are dealt to clusters: what is named is there, and nothing is left out."""
+
+from __future__ import annotations
+
+import re
+
+from tests.sharing import ONCE, ROOT, SECONDS, deal
+
+
+def test_what_runs_once_is_there() -> None:
+    for name in ONCE:
+        file, _, test = name.partition("::")
+        text = (ROOT / "attack" / f"{file}.py").read_text()
+        assert not test or re.search(rf"^def {test}\(", text, re.MULTILINE), name
+
+
+def test_what_takes_long_is_there() -> None:
+    assert [file for file in SECONDS if not (ROOT / f"{file}.py").exists()] == []
+
+
+def test_every_file_has_one_share_and_shares_take_about_as_long() -> None:
+    files = [*SECONDS, *(f"slurm/test_{number}" for number in range(9))]
+    loads = [0.0, 0.0]
+    shares = deal(files, loads)
+    assert set(shares) == set(files)
+    assert abs(loads[0] - loads[1]) < 60
+    assert shares == deal(reversed(files), [0.0, 0.0])
