@@ -1,4 +1,4 @@
-"""TODO."""
+"""What administrators decide for all sessions, beyond what Slurm has words for."""
 
 from __future__ import annotations
 

@@ -13,8 +13,9 @@ from sqlmodel import Session as Database
 from sqlmodel import col, delete, select
 
 from portal.adapters.db.tables import ImageRuleRow, JournalRow, SiteRuleRow, TemplateRow
-from portal.core.admin.administration import ImageRule, etag
 from portal.core.admin.audit import AuditEvent, AuditFilter
+from portal.core.admin.etag import etag
+from portal.core.admin.images import ImageRule
 from portal.core.interfaces.administration import AdministrationStore
 from portal.core.launch.templates import MAX_PLACE, Template
 from portal.core.site_rules import SiteRules

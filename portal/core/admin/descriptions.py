@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portal.core.admin.administration import ImageRule
+from portal.core.admin.images import ImageRule
 from portal.core.launch.templates import Template
 from portal.core.site_rules import SiteRules
 from portal.core.units import exact_size, format_cores, format_fgpu

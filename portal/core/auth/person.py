@@ -1,4 +1,4 @@
-"""TODO."""
+"""Who is asking, and how secrets are hashed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""What the cluster has: partitions, nodes and their GPUs."""
 
 from __future__ import annotations
 

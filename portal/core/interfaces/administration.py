@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from portal.core.admin.administration import ImageRule
 from portal.core.admin.audit import AuditEvent, AuditFilter
+from portal.core.admin.images import ImageRule
 from portal.core.launch.templates import Template
 from portal.core.site_rules import SiteRules
 
@@ -16,7 +16,7 @@ class AdministrationStore(Protocol):
     """What administrators decide, and the audit log. Every method is one transaction.
 
     A change and its audit event are stored together or not at all. `seen` is the ETag
-    (core/admin/administration.py) of what the author of the change last saw; Conflict is raised
+    (core/admin/etag.py) of what the author of the change last saw; Conflict is raised
     when something else is stored by now. None skips the comparison.
 
     A change is a function from the stored value to the new one with its audit event. It runs

@@ -7,18 +7,17 @@ from collections.abc import Iterable
 from contextvars import ContextVar
 from datetime import timedelta
 
-from portal.core.admin.administration import (
-    CapsRequest,
+from portal.core.admin.audit import MAX_DETAIL, AuditEvent, AuditFilter
+from portal.core.admin.caps import CapsRequest
+from portal.core.admin.descriptions import describe_caps, describe_rule, describe_template
+from portal.core.admin.images import (
     ImageRequest,
     ImageRule,
-    TemplateRequest,
     check_principals,
     image_rule,
-    name_problems,
     visible_catalog,
 )
-from portal.core.admin.audit import MAX_DETAIL, AuditEvent, AuditFilter
-from portal.core.admin.descriptions import describe_caps, describe_rule, describe_template
+from portal.core.admin.templates import TemplateRequest, name_problems
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person
 from portal.core.cluster.limit_report import LimitReport, limit_report

@@ -9,8 +9,11 @@ from __future__ import annotations
 from flask import request
 from pydantic import BaseModel
 
-from portal.core.admin.administration import CapsRequest, ImageRequest, TemplateRequest, etag
 from portal.core.admin.audit import AuditQuery, read_cursor
+from portal.core.admin.caps import CapsRequest
+from portal.core.admin.etag import etag
+from portal.core.admin.images import ImageRequest
+from portal.core.admin.templates import TemplateRequest
 from portal.core.launch.templates import Template
 from portal.core.site_rules import SiteRules
 from portal.errors import Unavailable

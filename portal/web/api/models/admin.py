@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from pydantic import AwareDatetime
 
-from portal.core.admin.administration import ImageRule, SeenBy
 from portal.core.admin.audit import AuditEvent
+from portal.core.admin.images import ImageRule, SeenBy
 from portal.core.apps.catalog import Image
 from portal.core.cluster.limit_report import Limited, LimitReport
 from portal.core.site_rules import SiteRules

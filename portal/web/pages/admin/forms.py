@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from portal.core.admin.administration import ImageRule, TemplateRequest
+from portal.core.admin.images import ImageRule
+from portal.core.admin.templates import TemplateRequest
 from portal.core.launch.request import Resources
 from portal.core.launch.templates import Template
 from portal.core.site_rules import SiteRules

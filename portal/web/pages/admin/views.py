@@ -9,9 +9,13 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, flash, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
-from portal.core.admin.administration import CapsRequest, ImageRequest, etag, parse, parse_template
 from portal.core.admin.audit import WORDS, AuditEvent, AuditFilter, day_bounds, read_cursor
+from portal.core.admin.caps import CapsRequest
+from portal.core.admin.etag import etag
+from portal.core.admin.images import ImageRequest
+from portal.core.admin.templates import parse_template
 from portal.core.cluster.fgpu import GpuKind
+from portal.core.validation import check
 from portal.errors import FieldError, InvalidRequest, PortalError
 from portal.web.auth.browser import require_login
 from portal.web.context import person, services
@@ -179,7 +183,7 @@ def show_image(environment: str, version: str) -> ResponseReturnValue:
     administration, catalog = services().administration, services().catalog()
     administration.image_rule(person(), catalog, environment, version)
     try:
-        asked = parse(ImageRequest, forms.image_request(values))
+        asked = check(ImageRequest, forms.image_request(values))
         administration.save_image_rule(person(), catalog, environment, version, asked, seen)
     except PortalError as error:
         form = forms.refused(values, seen, error)
@@ -209,7 +213,7 @@ def save_caps() -> ResponseReturnValue:
     """Replace the caps."""
     values, seen = _entered(forms.CAPS_FIELDS), request.form.get("seen", "")
     try:
-        asked = parse(CapsRequest, forms.caps_request(values))
+        asked = check(CapsRequest, forms.caps_request(values))
         services().administration.save_rules(person(), asked, seen)
     except PortalError as error:
         return _limits_page(forms.refused(values, seen, error), error.status)
@@ -249,7 +253,7 @@ def journal() -> ResponseReturnValue:
 def _filter(asked: Mapping[str, str]) -> AuditFilter:
     since, until = day_bounds(asked["day"]) if asked["day"] else (None, None)
     plain = {name: asked[name] or None for name in ("who", "action", "text")}
-    return parse(AuditFilter, {**plain, "since": since, "until": until})
+    return check(AuditFilter, {**plain, "since": since, "until": until})
 
 
 def _entered(names: tuple[str, ...]) -> dict[str, str]:

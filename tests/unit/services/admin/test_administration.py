@@ -8,19 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.admin.administration import (
-    CapsRequest,
-    ImageRequest,
-    ImageRule,
-    TemplateRequest,
-    etag,
-    parse,
-)
 from portal.core.admin.audit import WORDS, AuditEvent, AuditFilter, day_bounds, read_cursor
+from portal.core.admin.caps import CapsRequest
+from portal.core.admin.etag import etag
+from portal.core.admin.images import ImageRequest, ImageRule
+from portal.core.admin.templates import TemplateRequest
 from portal.core.auth.person import Person
 from portal.core.launch.request import parse_launch
 from portal.core.session.session import State
 from portal.core.site_rules import SiteRules
+from portal.core.validation import check
 from portal.errors import Conflict, InvalidRequest, NotFound
 from portal.services.admin.administration import caller_address
 from tests.fakes import CATALOG, World, make_world
@@ -43,18 +40,18 @@ def world(tmp_path: Path) -> World:
 
 def save(world: World, name: str, seen: str | None = None, **changes: object) -> str:
     """Save a template and return its mark."""
-    asked = parse(TemplateRequest, SMALL | changes)
+    asked = check(TemplateRequest, SMALL | changes)
     return etag(world.services.administration.save_template(ADMIN, name, asked, seen))
 
 
 def hide(world: World, seen_by: str = "some", seen: str | None = None, **who: object) -> ImageRule:
-    asked = parse(ImageRequest, {"seen_by": seen_by, **who})
+    asked = check(ImageRequest, {"seen_by": seen_by, **who})
     administration = world.services.administration
     return administration.save_image_rule(ADMIN, CATALOG, "python", "3.13", asked, seen)
 
 
 def cap(world: World, size: str | None, seen: str | None = None) -> SiteRules:
-    asked = parse(CapsRequest, {"max_shared_memory": size})
+    asked = check(CapsRequest, {"max_shared_memory": size})
     return world.services.administration.save_rules(ADMIN, asked, seen)
 
 
@@ -234,7 +231,7 @@ def test_the_journal_says_what_it_was_before(world: World) -> None:
 def test_others_find_nothing(world: World) -> None:
     story = world.services.administration
     save(world, "small")
-    request, rule = parse(TemplateRequest, SMALL), ImageRequest(seen_by="nobody")
+    request, rule = check(TemplateRequest, SMALL), ImageRequest(seen_by="nobody")
     for ask in (
         lambda: story.template(ALICE, "small"),
         lambda: story.save_template(ALICE, "mine", request),

@@ -15,18 +15,15 @@ from typing import TypeVar
 
 import pytest
 
-from portal.core.admin.administration import (
-    CapsRequest,
-    ImageRequest,
-    ImageRule,
-    TemplateRequest,
-    etag,
-    parse,
-)
 from portal.core.admin.audit import AuditFilter
+from portal.core.admin.caps import CapsRequest
+from portal.core.admin.etag import etag
+from portal.core.admin.images import ImageRequest, ImageRule
+from portal.core.admin.templates import TemplateRequest
 from portal.core.auth.person import Person
 from portal.core.launch.presets import MAX_PRESETS
 from portal.core.launch.request import parse_launch
+from portal.core.validation import check
 from portal.errors import PortalError
 from tests.fakes import CATALOG, World, make_world
 from tests.unit.web.conftest import make_settings
@@ -73,7 +70,7 @@ def noted(world: World, action: str) -> int:
 
 
 def save(world: World, name: str, seen: str | None = None, **changes: object) -> str:
-    asked = parse(TemplateRequest, SMALL | changes)
+    asked = check(TemplateRequest, SMALL | changes)
     return etag(world.services.administration.save_template(ADMIN, name, asked, seen))
 
 
@@ -132,7 +129,7 @@ def test_of_those_who_saw_the_same_caps_one_changes_them(world: World) -> None:
     for number in range(ROUNDS):
         seen = etag(administration.site_rules())
         asked = [
-            parse(CapsRequest, {"max_shared_memory": f"{1 + number * THREADS + n}g"})
+            check(CapsRequest, {"max_shared_memory": f"{1 + number * THREADS + n}g"})
             for n in range(THREADS)
         ]
         changes = [partial(administration.save_rules, ADMIN, one, seen) for one in asked]
@@ -142,7 +139,7 @@ def test_of_those_who_saw_the_same_caps_one_changes_them(world: World) -> None:
 
 def test_the_journal_tells_each_change_of_the_caps_from_the_one_before(world: World) -> None:
     administration = world.services.administration
-    asked = [parse(CapsRequest, {"max_shared_memory": f"{n + 1}g"}) for n in range(THREADS)]
+    asked = [check(CapsRequest, {"max_shared_memory": f"{n + 1}g"}) for n in range(THREADS)]
     at_once([partial(administration.save_rules, ADMIN, one) for one in asked])
     lines, _ = administration.events(ADMIN, AuditFilter(action="caps.change"), 500, None)
     said = [line.detail.split("; before: ") for line in reversed(lines)]

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 import pytest
 from pydantic import ValidationError
 
-from portal.core.admin.administration import CapsRequest
 from portal.core.admin.audit import AuditFilter
+from portal.core.admin.caps import CapsRequest
 from portal.core.apps.access import AppState, gateway_name
 from portal.core.apps.catalog import AppSpec
 from portal.core.job.runner_protocol import Heartbeat

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from portal.core.admin.administration import TemplateRequest, parse
+from portal.core.admin.templates import TemplateRequest
+from portal.core.validation import check
 from portal.web.api.models.templates import OfferedTemplateOut, TemplateOut
 from portal.web.pages.admin.forms import template_request, template_values
 
@@ -23,9 +24,9 @@ MEDIUM = {
 
 
 def test_a_template_comes_back_as_it_was_written() -> None:
-    template = parse(TemplateRequest, MEDIUM).named("medium", 7)
+    template = check(TemplateRequest, MEDIUM).named("medium", 7)
     assert TemplateOut.of(template).model_dump(mode="json") == MEDIUM | {"name": "medium"}
-    plain = parse(TemplateRequest, {"title": "S", "resources": {"memory": "1g"}}).named("s", 0)
+    plain = check(TemplateRequest, {"title": "S", "resources": {"memory": "1g"}}).named("s", 0)
     assert TemplateOut.of(plain).model_dump(mode="json")["resources"] == {
         "cpus": 1,
         "memory": "1g",
@@ -36,15 +37,15 @@ def test_a_template_comes_back_as_it_was_written() -> None:
 
 
 def test_its_form_makes_the_same_request_again() -> None:
-    template = parse(TemplateRequest, MEDIUM).named("medium", 7)
+    template = check(TemplateRequest, MEDIUM).named("medium", 7)
     values = template_values(template)
     assert values["resources.memory"] == "16 GB"
-    again = parse(TemplateRequest, template_request(values))
+    again = check(TemplateRequest, template_request(values))
     assert again.named("medium", 7) == template
 
 
 def test_an_offer_is_the_template_with_why_it_does_not_fit() -> None:
-    template = parse(TemplateRequest, MEDIUM).named("medium", 7)
+    template = check(TemplateRequest, MEDIUM).named("medium", 7)
     offer = OfferedTemplateOut.offer(template, "too much")
     shown = offer.model_dump()
     assert (shown.pop("fits"), shown.pop("why")) == (False, "too much")

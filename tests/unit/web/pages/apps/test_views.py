@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 from flask import Flask
 
-from portal.core.admin.administration import CapsRequest
 from portal.core.admin.audit import AuditFilter
+from portal.core.admin.caps import CapsRequest
 from portal.core.apps.access import AppOptions, AppState, public_key
 from portal.errors import InvalidRequest
 from tests.fakes import APPS, World, make_world

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from portal.core.admin.administration import (
+from portal.core.admin.etag import etag
+from portal.core.admin.images import (
     ImageRequest,
     ImageRule,
-    TemplateRequest,
     accounts_of,
     check_principals,
-    etag,
-    parse,
     visible_catalog,
 )
+from portal.core.admin.templates import TemplateRequest
 from portal.core.cluster.gpu_offers import NO_GPUS
 from portal.core.cluster.limits import Association, Limits
 from portal.core.launch.request import parse_launch
@@ -21,6 +20,7 @@ from portal.core.launch.templates import Template
 from portal.core.policy import decide
 from portal.core.session.session import usual_shm
 from portal.core.site_rules import SiteRules
+from portal.core.validation import check
 from portal.errors import InvalidRequest
 from tests.fakes import CATALOG
 
@@ -99,12 +99,12 @@ def test_accounts_in_a_circle_end() -> None:
 )
 def test_a_rule_that_says_nothing_is_refused(data: dict[str, object], field: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        check_principals(parse(ImageRequest, data), LIMITS)
+        check_principals(check(ImageRequest, data), LIMITS)
     assert [e.field for e in caught.value.errors] == [field]
 
 
 def test_names_that_slurm_does_not_show_are_taken_on_trust() -> None:
-    asked = parse(ImageRequest, {"seen_by": "some", "users": ["mallory", "mallory"]})
+    asked = check(ImageRequest, {"seen_by": "some", "users": ["mallory", "mallory"]})
     assert asked.users == ("mallory",)
     check_principals(asked, None)
     check_principals(asked, Limits())
@@ -135,7 +135,7 @@ def test_names_that_slurm_does_not_show_are_taken_on_trust() -> None:
 def test_a_template_is_checked_as_a_launch_is(changes: dict[str, object], field: str) -> None:
     whole = {"title": "Small", "resources": {"cpus": 1, "memory": "2g"}}
     with pytest.raises(InvalidRequest) as caught:
-        parse(TemplateRequest, whole | changes)
+        check(TemplateRequest, whole | changes)
     assert [e.field for e in caught.value.errors] == [field]
 
 

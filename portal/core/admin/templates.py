@@ -1,0 +1,65 @@
+"""Resource templates as administrators write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from portal.core.launch.request import Resources
+from portal.core.launch.templates import Description, Place, Template, Title
+from portal.core.units import Minutes
+from portal.core.validation import (
+    STRICT,
+    WORD,
+    WORD_RULE,
+    Word,
+    check,
+)
+from portal.errors import FieldError, InvalidRequest
+
+
+class TemplateRequest(BaseModel):
+    """A template as administrators write it: its resources as in a launch."""
+
+    model_config = STRICT
+
+    title: Title
+    description: Description = ""
+    resources: Resources
+    time_limit: Minutes | None = None
+    resource_group: Word | None = None
+    place: Place | None = None
+    """Without one it keeps its place; a new one comes last."""
+
+    def named(self, name: str, place: int) -> Template:
+        """The template that is stored."""
+        return Template(
+            name=name,
+            cpus=self.resources.cpus,
+            memory_mb=self.resources.memory,
+            shared_memory_mb=self.resources.shared_memory,
+            fgpu=self.resources.fgpu,
+            gpu_kind=self.resources.gpu_kind,
+            **self.model_dump(exclude={"resources", "place"}),
+            place=place,
+        )
+
+
+def name_problems(name: str) -> list[FieldError]:
+    """What is wrong with a template's name, which is a part of its address."""
+    return [] if re.fullmatch(WORD, name, re.ASCII) else [FieldError("name", WORD_RULE)]
+
+
+def parse_template(name: str, data: Mapping[str, Any]) -> TemplateRequest:
+    """Check a template with its name; raises InvalidRequest that names the wrong fields."""
+    problems = name_problems(name)
+    try:
+        asked = check(TemplateRequest, data)
+    except InvalidRequest as error:
+        raise error.also(problems) from None
+    if problems:
+        raise InvalidRequest(problems)
+    return asked
