@@ -8,7 +8,7 @@ import pytest
 from sqlmodel import Session as Database
 from sqlmodel import select
 
-from portal.adapters.db.tables import TicketRow
+from portal.adapters.db.tables import AppRow, TicketRow
 from portal.core.admin.audit import AuditFilter
 from portal.core.apps.access import AppOptions, AppState
 from portal.core.session.session import Session, State
@@ -62,6 +62,12 @@ def test_a_click_on_an_app_that_runs(world: World, session: Session, app: str) -
     found = world.store.get(session.id)
     assert found is not None
     assert found.last_used == world.clock()
+    # Soon after, the use is not stored again.
+    world.clock.pass_(seconds=10)
+    world.apps.open_app(ALICE, session.id, app)
+    again = world.store.get(session.id)
+    assert again is not None
+    assert again.last_used == found.last_used
 
 
 def test_a_click_with_the_answer_that_it_runs_with(world: World, session: Session) -> None:
@@ -118,6 +124,18 @@ def test_an_app_that_was_closed_is_open_again_after_a_click(world: World, sessio
     assert next(app for app in world.apps.opened(session.id) if app.app == "any").closed
     world.apps.open_app(ALICE, session.id, "any")
     assert not next(app for app in world.apps.opened(session.id) if app.app == "any").closed
+
+
+@pytest.mark.parametrize("moved", ["notebook", "jupyterlab"])
+def test_an_app_moves_from_an_origin_that_is_not_served_any_more(
+    world: World, session: Session, moved: str
+) -> None:
+    """The administrators have changed the pool; its own origin, or its server's, is outside."""
+    with Database(world.doors._engine) as db:
+        db.get_one(AppRow, (session.id, moved)).label = "9"
+        db.commit()
+    world.apps.open_app(ALICE, session.id, "notebook")
+    assert "9" not in {app.label for app in world.apps.opened(session.id)}
 
 
 def test_the_gate_reads_once_and_writes_nothing(world: World, session: Session) -> None:
