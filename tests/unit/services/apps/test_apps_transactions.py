@@ -62,6 +62,12 @@ def test_a_click_on_an_app_that_runs(world: World, session: Session, app: str) -
     found = world.store.get(session.id)
     assert found is not None
     assert found.last_used == world.clock()
+    # Soon after, the use is not stored again.
+    world.clock.pass_(seconds=10)
+    world.apps.open_app(ALICE, session.id, app)
+    again = world.store.get(session.id)
+    assert again is not None
+    assert again.last_used == found.last_used
 
 
 def test_a_click_with_the_answer_that_it_runs_with(world: World, session: Session) -> None:
