@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from playwright.sync_api import Page
 
-from tests.cluster import ROOT
+from tests.cluster import ROOT, wait_for
 
 AXE = ROOT / "portal" / "web" / "static" / "vendor" / "axe.min.js"
 
@@ -40,12 +42,17 @@ def clean_in_both_themes(page: Page, where: str = "body") -> None:
     page.emulate_media(color_scheme="light")
 
 
+def _within(page: Page, width: int) -> bool:
+    wide = int(page.evaluate("document.documentElement.scrollWidth"))
+    return wide <= width
+
+
 def fits(page: Page, *widths: int) -> None:
     """Nothing has to be scrolled sideways in windows of these widths."""
     before = page.viewport_size
     for width in widths:
         page.set_viewport_size({"width": width, "height": 844})
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        assert wide <= width, f"{wide} at {width}"
+        # A busy browser lays the page out a moment later.
+        wait_for(f"{width} pixels to be enough", partial(_within, page, width), 3)
     if before:
         page.set_viewport_size(before)

@@ -57,9 +57,9 @@ _running: list[Browser] = []
 def browser(pytestconfig: pytest.Config) -> Browser:
     """Chromium, without a window: one for the tests here and for the attacks, which import this."""
     if not _running:
+        flags = [*FLAGS, *_trusted()]  # first, as Playwright reads it in its environment
         playwright = sync_playwright().start()
         pytestconfig.add_cleanup(playwright.stop)
-        flags = [*FLAGS, *_trusted()]
         _running.append(playwright.chromium.launch(executable_path=CHROMIUM, args=flags))
         pytestconfig.add_cleanup(_running[0].close)
     return _running[0]

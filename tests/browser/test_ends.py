@@ -49,11 +49,12 @@ def wrong(page: Page) -> list[str]:
     return found
 
 
-def hears(page: Page, title: str) -> None:
-    """Wait for a notification that begins like this."""
+def hears(page: Page, title: str, *others: Page) -> None:
+    """Wait for a notification that begins like this, by whichever of the tabs."""
 
     def told() -> bool:
-        return any(one.startswith(title) for one, *_ in page.evaluate("told"))
+        tabs = (page, *others)
+        return any(one.startswith(title) for tab in tabs for one, *_ in tab.evaluate("told"))
 
     wait_for(f"a notification: {title}", told, SOON / 1000)
 
@@ -168,7 +169,7 @@ def test_s11_a_waiting_session_runs(log_in: LogIn, api: Api, cluster: Cluster) -
     other = page.context.new_page()
     other.goto(page.url)
     api.stop(first)
-    hears(page, "second1 is running")
+    hears(page, "second1 is running", other)
     page.wait_for_timeout(3000)
     both_tabs = page.evaluate("told") + other.evaluate("told")
     assert len({tag for *_, tag in both_tabs if "runs" in tag}) == 1

@@ -159,7 +159,7 @@ def test_an_ordinary_day(log_in: LogIn, api: Api, picture: Picture) -> None:
     shows(terminal, "1200")
     # Scrolling back is tmux's: a line far above the window is still there.
     terminal.mouse.move(400, 300)
-    wait_for("the first lines again", lambda: scrolled_to(terminal, "1001"), 20)
+    wait_for("the first lines again", lambda: scrolled_to(terminal, "1001"), 40)
 
     page.bring_to_front()
     expect(row.locator(".bar").first).to_be_visible(timeout=30_000)
