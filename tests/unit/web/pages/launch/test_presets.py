@@ -28,7 +28,7 @@ def test_keeping_asks_before_it_replaces(world: World, alice: Browser, api: Make
     assert "Replace it" in said.text
     assert "count" not in api("alice")("GET", "/presets").json["presets"][0]["launch"]  # type: ignore[index]
     more = {"preset": "my work", "count": "2", "replace": "yes"}
-    assert "Kept" in alice.post("/presets", FORM | more, headers=HTMX).text
+    assert "Saved as" in alice.post("/presets", FORM | more, headers=HTMX).text
     found = api("alice")("GET", "/presets").json
     assert found is not None
     assert [p["launch"]["count"] for p in found["presets"]] == [2]
