@@ -38,6 +38,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "log.read": "Read somebody's log",
         "app.open": "Opened an app",
         "app.close": "Closed an app",
+        "app.move": "Moved an app to another port",
         "ssh.key": "Fetched the SSH key",
         "ssh.renew": "Made a new SSH key",
         "app.publish": "Opened an app to everybody",

@@ -40,8 +40,10 @@ class AppStarter:
         try:
             self._runners.start_app(session, self._request(spec, opened))
         except Unavailable as error:
-            # The worker asks again (retry_pending).
+            # The worker asks again (retry_pending), also for an app that had failed or was stopped.
             log.warning("session %s: %s not started yet: %s", session.id, spec.name, error)
+            if opened.state is not AppState.WANTED:
+                self._store.set_app(session.id, spec.name, AppState.WANTED, "", "")
             return AppState.WANTED
         self._store.set_app(session.id, spec.name, AppState.STARTING, "", "")
         return AppState.STARTING

@@ -165,6 +165,19 @@ def test_an_app_that_fails_can_be_started_again(world: World) -> None:
     assert len(world.runners.orders) == 2
 
 
+def test_a_failed_app_is_started_as_soon_as_its_runner_answers(world: World) -> None:
+    session = ready(world, world.launch(ALICE, REQUEST))
+    enter(world, ALICE, session.id, "terminal")
+    world.reports.note_app(session, "terminal", AppState.FAILED, "did not answer", "last line")
+    world.runners.deaf = True
+    assert world.apps.open_app(ALICE, session.id, "terminal").state is AppState.WANTED
+    world.runners.deaf = False
+    world.clock.pass_(seconds=6)
+    world.worker.retry_app_starts()
+    assert len(world.runners.orders) == 2
+    assert world.doors.apps(session.id)[0].state is AppState.STARTING
+
+
 def test_only_apps_that_answer_get_their_routes_back(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     enter(world, ALICE, session.id, "terminal")
