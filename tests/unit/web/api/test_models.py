@@ -170,7 +170,7 @@ def test_a_meter_is_named_in_four_files(meter: str) -> None:
     }
     assert naming == {
         "core/session/session.py",
-        "adapters/db/tables.py",
+        "adapters/db/tables/session.py",
         "core/job/runner_protocol.py",
         "web/api/models/sessions.py",
     }
