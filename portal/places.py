@@ -96,6 +96,7 @@ class AppPlaces:
                 self._seeker(session, spec),
                 lambda places: self._choose(places, session, spec, wish, known),
                 self._clock(),
+                wish.asked or "",
             )
             if placed.opened is not None:
                 return self._result(placed, known, wish, spec)

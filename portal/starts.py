@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 
@@ -40,8 +41,14 @@ class Starts:
             # The worker asks again: the wish is stored.
             log.warning("session %s: %s not started yet: %s", session.id, spec.name, error)
             return AppState.WANTED
-        self._store.set_app(session.id, spec.name, AppState.STARTING, "", "")
-        return AppState.STARTING
+        if self._store.app_starts(opened):
+            return AppState.STARTING
+        # Its owner has given another answer since it was read: it is started again with that.
+        log.info("session %s: %s starts again with another answer", session.id, spec.name)
+        with contextlib.suppress(Unavailable):
+            self._runners.stop_app(session, spec.name)
+        self._store.set_app(session.id, spec.name, AppState.WANTED, "", "")
+        return AppState.WANTED
 
     def stop(self, session: Session, server: str) -> None:
         """Have a server end, so that it can be started in another way; raises Unavailable."""
@@ -52,8 +59,8 @@ class Starts:
         """The orders for all apps that somebody waits for; they count as starting from now on."""
         orders = []
         for spec, opened in self._waiting(session):
-            orders.append(self._order(spec, opened))
-            self._store.set_app(session.id, opened.app, AppState.STARTING, "", "")
+            if self._store.app_starts(opened):  # if not, the worker starts it a moment later
+                orders.append(self._order(spec, opened))
         return orders
 
     def start_wanted(self, session: Session) -> None:

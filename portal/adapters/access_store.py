@@ -60,6 +60,7 @@ class Doors:
         seeker: Seeker,
         choose: Callable[[Places], Choice],
         now: datetime,
+        asked: str = "",
     ) -> Placed:
         """Give an app an origin, or another one, unless a request was quicker (see AccessStore)."""
         app = seeker.use.app
@@ -78,7 +79,9 @@ class Doors:
                     return Placed(there, choice)
                 keys: list[str] = []
                 if row is None:
-                    row = AppRow(session=session, app=app, label="", state=AppState.WANTED)
+                    row = AppRow(
+                        session=session, app=app, label="", state=AppState.WANTED, asked=asked
+                    )
                     db.add(row)
                 elif row.label != choice.origin.label:
                     keys = close_apps(db, session, [app], now)
@@ -105,15 +108,22 @@ class Doors:
         values = {"state": state, "message": message, "log": log}
         self._change_app(session, app, values | ({} if details is None else {"details": details}))
 
+    def app_starts(self, opened: OpenApp) -> bool:
+        """Note that an app starts; False when that was with an answer that is not its own now."""
+        return self._change_answered(opened, state=AppState.STARTING, message="", log="")
+
     def ask_app(self, opened: OpenApp, asked: str) -> bool:
         """Keep what the owner answered; False when it is not the answer any more that was seen."""
+        return self._change_answered(opened, asked=asked)
+
+    def _change_answered(self, opened: OpenApp, **values: object) -> bool:
         with Database(self._engine) as db:
             where = (
                 col(AppRow.session) == opened.session,
                 col(AppRow.app) == opened.app,
                 col(AppRow.asked) == opened.asked,
             )
-            done = db.exec(update(AppRow).where(*where).values(asked=asked))
+            done = db.exec(update(AppRow).where(*where).values(**values))
             db.commit()
             return bool(done.rowcount)
 

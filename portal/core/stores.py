@@ -162,10 +162,12 @@ class AccessStore(Protocol):
         seeker: Seeker,
         choose: Callable[[Places], Choice],
         now: datetime,
+        asked: str = "",
     ) -> Placed:
         """Give an app an origin, or another one, by what `choose` says of the places there are.
 
-        Only where the app is still where it was `seen`. Moving drops its tickets and grants.
+        Only where the app is still where it was `seen`. Moving drops its tickets and grants. A new
+        app has its owner's answer from its first moment on: the worker may start it at once.
         Raises Conflict for a session that is over.
         """
         ...
@@ -196,6 +198,10 @@ class AccessStore(Protocol):
         details: str | None = None,
     ) -> None:
         """Note what the runner says of an app; details stay when there are no new ones."""
+        ...
+
+    def app_starts(self, opened: OpenApp) -> bool:
+        """Note that an app starts; False when that was with an answer that is not its own now."""
         ...
 
     def apps(self, session: str) -> list[OpenApp]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from portal.core.access import AppState, AppWish, Person, hash_secret, public_key
 from portal.core.journal import JournalFilter
 from portal.core.session import Session, State
+from portal.core.stores import Placed
 from portal.errors import Conflict, NotFound, StillOpen, Unauthorized
 from tests.fakes import World
 from tests.unit.test_access import enter
@@ -196,6 +199,45 @@ def test_of_two_answers_at_once_one_wins(world: World, session: Session) -> None
     assert world.doors.ask_app(opened, "second")
     assert not world.doors.ask_app(opened, "third")
     assert next(a for a in world.access.opened(session.id) if a.app == "any").asked == "second"
+
+
+def test_the_worker_never_starts_an_app_without_its_answer(
+    world: World, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker comes by at the moment when the app has its place."""
+    place = world.doors.place
+
+    def worker_comes_by(*args: Any) -> Placed:
+        placed = place(*args)
+        world.access.starts.start_wanted(session)
+        return placed
+
+    monkeypatch.setattr(world.doors, "place", worker_comes_by)
+    world.access.open_app(ALICE, session.id, "any", AppWish(asked="echo"))
+    assert [order["asked"] for _, order in world.runners.orders] == ["echo"]
+
+
+def test_an_app_started_with_an_earlier_answer_starts_again(
+    world: World, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner answers anew while the worker's order with the first answer is on its way."""
+    world.runners.deaf = True
+    world.access.open_app(ALICE, session.id, "any", AppWish(asked="first"))
+    world.runners.deaf = False
+    start_app = world.runners.start_app
+
+    def answered_meanwhile(session: Session, order: Mapping[str, object]) -> None:
+        start_app(session, order)
+        opened = next(app for app in world.access.opened(session.id) if app.app == "any")
+        world.doors.ask_app(opened, "second")
+
+    monkeypatch.setattr(world.runners, "start_app", answered_meanwhile)
+    world.access.starts.start_wanted(session)
+    assert world.runners.stopped == ["any"]
+    monkeypatch.undo()
+    world.access.starts.start_wanted(session)
+    assert [order["asked"] for _, order in world.runners.orders] == ["first", "second"]
+    assert next(iter(world.access.opened(session.id))).state is AppState.STARTING
 
 
 def test_nobody_opens_what_is_over(world: World, session: Session) -> None:
