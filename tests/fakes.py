@@ -30,6 +30,7 @@ from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Scheduler
 from portal.core.job.description import JobSettings
+from portal.core.job.runner_protocol import StartRequest
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.idle import Traffic
 from portal.core.session.session import Session
@@ -378,21 +379,21 @@ class FakeRoutes:
 
 
 class FakeRunners:
-    """The runners' ears."""
+    """Runners that record what they are asked for."""
 
     def __init__(self) -> None:
-        self.orders: list[tuple[str, Mapping[str, object]]] = []
+        self.requests: list[tuple[str, StartRequest]] = []
         self.stopped: list[str] = []
         self.deaf = False
 
-    def start_app(self, session: Session, order: Mapping[str, object]) -> None:
-        """Take an order."""
+    def start_app(self, session: Session, request: StartRequest) -> None:
+        """Record a start request."""
         if self.deaf:
             raise Unavailable("the node does not answer")
-        self.orders.append((session.id, order))
+        self.requests.append((session.id, request))
 
     def stop_app(self, session: Session, app: str) -> None:
-        """Take another."""
+        """Record a stop request."""
         if self.deaf:
             raise Unavailable("the node does not answer")
         self.stopped.append(app)
@@ -499,7 +500,7 @@ class World:
         return self.systems.stores.status
 
     @property
-    def doors(self) -> AccessStore:
+    def access_store(self) -> AccessStore:
         """The tables of open apps, tickets and grants."""
         return self.systems.stores.access
 

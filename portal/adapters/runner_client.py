@@ -12,12 +12,12 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from portal.adapters.ssh.per_user import ThrottleLimits, UserThrottle
 from portal.core.apps.access import gateway_name
 from portal.core.interfaces.systems import Runners
+from portal.core.job.runner_protocol import StartRequest
 from portal.core.session.session import Session
 from portal.errors import Unavailable
 
@@ -41,15 +41,15 @@ class GatewayRunners(Runners):
         self._sessions = UserThrottle(EACH, _BUSY)
         self._owners = UserThrottle(OWNERS, _BUSY)
 
-    def start_app(self, session: Session, order: Mapping[str, object]) -> None:
-        status = self._request(session, "PUT", f"/apps/{order['name']}", json.dumps(order))
+    def start_app(self, session: Session, request: StartRequest) -> None:
+        status = self._request(session, "PUT", f"/apps/{request['name']}", json.dumps(request))
         if status >= 300:
-            raise Unavailable(f"The session answered {status} to the order to start an app.")
+            raise Unavailable(f"The session answered {status} to the request to start an app.")
 
     def stop_app(self, session: Session, app: str) -> None:
         status = self._request(session, "DELETE", f"/apps/{app}", "")
         if status >= 300:
-            raise Unavailable(f"The session answered {status} to the order to stop an app.")
+            raise Unavailable(f"The session answered {status} to the request to stop an app.")
 
     def _request(self, session: Session, method: str, path: str, body: str) -> int:
         if session.address is None or session.port is None:

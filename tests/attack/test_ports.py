@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from tests.attack.doors import free_ports, is_in, link, move, port_of, redeem
+from tests.attack.app_access import free_ports, is_in, link, move, port_of, redeem
 from tests.client import OVER, Api
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.attack.doors import link, redeem, says, serves
+from tests.attack.app_access import link, redeem, says, serves
 from tests.client import Api, Json
 from tests.cluster import Cluster, wait_for
 

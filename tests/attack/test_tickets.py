@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 from urllib.parse import urlsplit
 
-from tests.attack.doors import free_ports, is_in, link, move, port_of, redeem
+from tests.attack.app_access import free_ports, is_in, link, move, port_of, redeem
 from tests.client import OVER, Api, Json, Visitor
 from tests.cluster import tls
 

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.attack.doors import PUBLIC_APP, free_ports, link
+from tests.attack.app_access import PUBLIC_APP, free_ports, link
 from tests.client import TIMEOUT, Api, Visitor
 
 APP = "webapp"

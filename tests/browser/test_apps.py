@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from tests.attack.doors import free_ports, move
+from tests.attack.app_access import free_ports, move
 from tests.browser.axe import clean_in_both_themes, violations
 from tests.browser.conftest import LogIn, Picture
 from tests.client import Api, Json
@@ -169,6 +169,24 @@ def test_a_port_that_is_taken_is_told(page: Page, session: Json, make_api: MakeA
     assert violations(told) == []
     told.get_by_role("button", name="Open it there").click()
     told.wait_for_url(f"**:{other[1]}/**" if other[1] else f"{other[2]}/**", timeout=STARTS)
+
+
+def test_what_is_entered_stays_when_an_app_is_added(page: Page) -> None:
+    def one_more(route: Route) -> None:
+        fetched = route.fetch()
+        added = '<p data-live id="added">One more</p></div>'
+        route.fulfill(response=fetched, body=fetched.text().rpartition("</div>")[0] + added)
+
+    wanted = card(launcher(page), "webapp")
+    wanted.get_by_label("Command that starts it").fill("echo still here")
+    options(wanted)
+    wanted.get_by_label("Open to everybody").check()
+    wanted.get_by_label("Try this port").focus()
+    page.route("**/apps/now", one_more)
+    expect(page.get_by_text("One more")).to_be_visible()
+    expect(wanted.get_by_label("Command that starts it")).to_have_value("echo still here")
+    expect(wanted.get_by_label("Open to everybody")).to_be_checked()
+    expect(wanted.get_by_label("Try this port")).to_be_focused()
 
 
 def test_an_app_that_fails_shows_its_log_and_starts_again(page: Page, picture: Picture) -> None:

@@ -65,6 +65,7 @@ class AccessTables(AccessStore):
         request: OriginRequest,
         choose: Callable[[KnownOrigins], OriginChoice],
         now: datetime,
+        asked: str = "",
     ) -> OriginAssignment:
         app = request.use.app
         try:
@@ -82,7 +83,9 @@ class AccessTables(AccessStore):
                     return OriginAssignment(known, choice)
                 revoked: list[str] = []
                 if row is None:
-                    row = AppRow(session=session, app=app, label="", state=AppState.WANTED)
+                    row = AppRow(
+                        session=session, app=app, label="", state=AppState.WANTED, asked=asked
+                    )
                     db.add(row)
                 elif row.label != choice.origin.label:
                     revoked = close_apps(db, session, [app], now)
@@ -111,10 +114,17 @@ class AccessTables(AccessStore):
             self._change(db, session, app, values)
             db.commit()
 
+    def set_starting(self, opened: OpenApp) -> bool:
+        return self._change_answered(opened, state=AppState.STARTING, message="", log="")
+
     def save_answer(self, opened: OpenApp, asked: str) -> bool:
+        return self._change_answered(opened, asked=asked)
+
+    def _change_answered(self, opened: OpenApp, **values: object) -> bool:
+        """Change an app whose answer is still the one that was read."""
         with Database(self._engine) as db:
             where = (*_is_app(opened.session, opened.app), col(AppRow.asked) == opened.asked)
-            done = db.exec(update(AppRow).where(*where).values(asked=asked))
+            done = db.exec(update(AppRow).where(*where).values(**values))
             db.commit()
             return bool(done.rowcount)
 

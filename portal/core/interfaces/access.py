@@ -59,11 +59,13 @@ class AccessStore(Protocol):
         request: OriginRequest,
         choose: Callable[[KnownOrigins], OriginChoice],
         now: datetime,
+        asked: str = "",
     ) -> OriginAssignment:
         """Assign an origin to an app that has none, or another one, as `choose` decides.
 
         Only if the app is still as `expected` (None: not opened yet). Moving an app revokes its
-        tickets and grants. Raises Conflict for a session that is over.
+        tickets and grants. A new app is stored with `asked`, its owner's answer, because the worker
+        may start it at once. Raises Conflict for a session that is over.
         """
         ...
 
@@ -77,6 +79,10 @@ class AccessStore(Protocol):
         details: str | None = None,
     ) -> None:
         """Store what the runner reports of an app; None leaves its details as they are."""
+        ...
+
+    def set_starting(self, opened: OpenApp) -> bool:
+        """Store that an app starts; False, and nothing is stored, if its answer has changed."""
         ...
 
     def save_answer(self, opened: OpenApp, asked: str) -> bool:

@@ -10,6 +10,7 @@ from portal.core.admin.audit import AuditEvent
 from portal.core.cluster.inventory import Node, Partition
 from portal.core.cluster.jobs import Estimate, JobReport
 from portal.core.cluster.limits import Limits
+from portal.core.job.runner_protocol import StartRequest
 from portal.core.launch.mounts import Folder
 from portal.core.session.idle import Traffic
 from portal.core.session.session import Session
@@ -139,7 +140,7 @@ class UserFiles(Protocol):
 class Runners(Protocol):
     """The runners inside the jobs, reached through their gateways."""
 
-    def start_app(self, session: Session, order: Mapping[str, object]) -> None:
+    def start_app(self, session: Session, request: StartRequest) -> None:
         """Start an app. Idempotent. Raises Unavailable."""
         ...
 

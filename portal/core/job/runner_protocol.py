@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypedDict
 
 from pydantic import BaseModel, Field
 
@@ -22,6 +22,24 @@ Count = Annotated[int, Field(ge=0, le=2**53)]
 """A number of bytes or the like, as far as all readers of JSON count exactly."""
 Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 Percent = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
+
+
+class StartRequest(TypedDict):
+    """An app that a runner is to start; the names are those of AppSpec."""
+
+    name: str
+    script: str
+    ready: str
+    timeout: int
+    """Seconds."""
+    kind: str
+    listen: str
+    asked: str
+    """What the owner has answered to the app's question."""
+    origin: str
+    """Where browsers find a web app; "" for others."""
+    busy: str
+    busy_when: str
 
 
 class ReadyMessage(BaseModel):

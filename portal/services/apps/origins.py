@@ -98,6 +98,7 @@ class AppOrigins:
                 self._request(session, spec),
                 lambda origins: self._choose(origins, session, spec, options, known),
                 self._clock(),
+                options.asked or "",
             )
             if assigned.opened is not None:
                 return self._result(assigned, known, options, spec)

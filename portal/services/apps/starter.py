@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 
@@ -9,6 +10,7 @@ from portal.core.apps.access import AppState, OpenApp
 from portal.core.apps.catalog import AppSpec, Catalog
 from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.systems import Runners
+from portal.core.job.runner_protocol import StartRequest
 from portal.core.session.session import Session
 from portal.errors import Unavailable
 
@@ -45,8 +47,14 @@ class AppStarter:
             if opened.state is not AppState.WANTED:
                 self._store.set_app(session.id, spec.name, AppState.WANTED, "", "")
             return AppState.WANTED
-        self._store.set_app(session.id, spec.name, AppState.STARTING, "", "")
-        return AppState.STARTING
+        if self._store.set_starting(opened):
+            return AppState.STARTING
+        # Its owner has given another answer since it was read: it is started again with that.
+        log.info("session %s: %s starts again with another answer", session.id, spec.name)
+        with contextlib.suppress(Unavailable):
+            self._runners.stop_app(session, spec.name)
+        self._store.set_app(session.id, spec.name, AppState.WANTED, "", "")
+        return AppState.WANTED
 
     @staticmethod
     def has_to_start(session: Session, opened: OpenApp) -> bool:
@@ -58,12 +66,12 @@ class AppStarter:
         self._runners.stop_app(session, server)
         self._store.set_app(session.id, server, AppState.STOPPED, "", "")
 
-    def pending_starts(self, session: Session) -> list[dict[str, object]]:
+    def pending_starts(self, session: Session) -> list[StartRequest]:
         """Start requests for all apps that are WANTED, which are STARTING from now on."""
         requests = []
         for spec, opened in self._wanted(session):
-            requests.append(self._request(spec, opened))
-            self._store.set_app(session.id, opened.app, AppState.STARTING, "", "")
+            if self._store.set_starting(opened):  # if not, retry_pending starts it
+                requests.append(self._request(spec, opened))
         return requests
 
     def retry_pending(self, session: Session) -> None:
@@ -80,7 +88,7 @@ class AppStarter:
             if spec is not None and not spec.shares and opened.state is AppState.WANTED
         ]
 
-    def _request(self, spec: AppSpec, opened: OpenApp) -> dict[str, object]:
+    def _request(self, spec: AppSpec, opened: OpenApp) -> StartRequest:
         return {
             "name": spec.name,
             "script": spec.script,

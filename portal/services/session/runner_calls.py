@@ -12,7 +12,7 @@ from portal.core.auth.person import hash_secret
 from portal.core.cluster.jobs import JobReport
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Certificates, Clock, Resolver, Scheduler
-from portal.core.job.runner_protocol import Heartbeat, ReadyMessage
+from portal.core.job.runner_protocol import Heartbeat, ReadyMessage, StartRequest
 from portal.core.session.idle import is_computing, should_record_use
 from portal.core.session.session import LIVE, OVER, Facts, Session, State
 from portal.core.session.transitions import ready
@@ -30,7 +30,7 @@ class ReadyAnswer:
     """What the runner gets back: its certificate and the apps to start at once."""
 
     certificate: str
-    start: list[dict[str, object]]
+    start: list[StartRequest]
 
 
 class RunnerCalls:

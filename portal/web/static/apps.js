@@ -33,7 +33,7 @@
     const now = parts(fresh);
     if (now.length !== shown.size || now.some((part) => !shown.has(part.id))) {
       remember(fresh);
-      pad().replaceWith(fresh);
+      replace(pad(), fresh);
     }
     for (const part of now) {
       const place = document.getElementById(part.id);
@@ -47,6 +47,24 @@
       if (held) (document.getElementById(held.id) ?? place.closest("[data-app]")?.querySelector("[data-open] .btn"))?.focus();
     }
     slipwayTimes.refresh();
+  }
+
+  // An app was added or removed: everything is replaced except what was entered and unfolded.
+  function replace(old, fresh) {
+    const focused = old.contains(document.activeElement) ? document.activeElement.id : "";
+    const entered = [...old.querySelectorAll("[data-open] input[id]")].filter(
+      (field) => field.value !== field.defaultValue || field.checked !== field.defaultChecked,
+    );
+    const unfolded = [...old.querySelectorAll("details[open]")].map((detail) => detail.id);
+    old.replaceWith(fresh);
+    for (const field of entered) {
+      const now = document.getElementById(field.id);
+      if (!now) continue;
+      now.value = field.value;
+      now.checked = field.checked;
+    }
+    for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
+    if (focused) document.getElementById(focused)?.focus();
   }
 
   // A card's state in a sentence, for those who do not see it change.

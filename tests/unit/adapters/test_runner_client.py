@@ -17,11 +17,24 @@ import pytest
 from portal.adapters import runner_client
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.adapters.runner_client import GatewayRunners
+from portal.core.job.runner_protocol import StartRequest
 from portal.core.session.session import Session, State
 from portal.errors import Unavailable
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 Answer = Callable[[socket.socket], None]
+TERMINAL = StartRequest(
+    name="terminal",
+    script="#!/bin/sh\n",
+    ready="/",
+    timeout=60,
+    kind="web",
+    listen="unix",
+    asked="",
+    origin="https://terminal.example.org",
+    busy="",
+    busy_when="",
+)
 
 
 class Gateway:
@@ -120,11 +133,11 @@ def flood(stream: socket.socket) -> None:
 
 def test_honest_answers(make: MakeGateway) -> None:
     gateway, calls = make(say(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"))
-    calls.start_app(gateway.row(), {"name": "terminal"})
+    calls.start_app(gateway.row(), TERMINAL)
     calls.stop_app(gateway.row(), "terminal")
     gateway, calls = make(say(b"HTTP/1.1 503 No\r\n\r\n"))
     with pytest.raises(Unavailable, match="answered 503"):
-        calls.start_app(gateway.row(), {"name": "terminal"})
+        calls.start_app(gateway.row(), TERMINAL)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +151,7 @@ def test_all_of_a_call_has_one_deadline(
     gateway, calls = make(answer)
     begun = time.monotonic()
     with pytest.raises(Unavailable):
-        calls.start_app(gateway.row(), {"name": "terminal"})
+        calls.start_app(gateway.row(), TERMINAL)
     assert time.monotonic() - begun < 2
 
 
@@ -151,7 +164,7 @@ def test_a_session_that_does_not_answer_holds_few_threads(
 
     def ask(_number: int) -> float:
         with pytest.raises(Unavailable):
-            calls.start_app(gateway.row(), {"name": "terminal"})
+            calls.start_app(gateway.row(), TERMINAL)
         return time.monotonic() - begun
 
     with ThreadPoolExecutor(24) as pool:
@@ -159,4 +172,4 @@ def test_a_session_that_does_not_answer_holds_few_threads(
     assert seconds[-4] < 2, seconds  # but for one that calls and two that wait a moment
     assert gateway.calls <= 2
     with pytest.raises(Unavailable, match="Try again in"):
-        calls.start_app(gateway.row(), {"name": "terminal"})
+        calls.start_app(gateway.row(), TERMINAL)

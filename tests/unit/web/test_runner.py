@@ -55,7 +55,7 @@ def test_what_a_session_finds_in_its_image_is_remembered(
     assert [spec.name for spec in world.apps.offered(session)] == ["jupyterlab", "terminal"]
     image = (session.environment, session.version)
     believed = {image: ("terminal", "jupyterlab")} if owner == "admin" else {}
-    assert world.doors.image_apps() == believed
+    assert world.access_store.image_apps() == believed
     with pytest.raises(NotFound):
         world.apps.open_app(Person(owner, owner == "admin", "a"), session.id, "notebook")
 

@@ -37,7 +37,7 @@ def session(world: World) -> Session:
 @pytest.fixture
 def terminal(world: World, session: Session) -> OpenApp:
     """Her terminal, at its origin."""
-    return next(app for app in world.doors.apps(session.id) if app.app == "terminal")
+    return next(app for app in world.access_store.apps(session.id) if app.app == "terminal")
 
 
 def add(world: World, row: GrantRow | TicketRow) -> None:
@@ -61,12 +61,12 @@ def ticket(world: World, app: OpenApp) -> Ticket:
 
 def redeem(world: World, label: str, *cookies: str) -> RedeemedTicket | None:
     """Use the ticket at an origin, with a browser that has these cookies."""
-    return world.doors.redeem("t", label, "new", cookies, world.clock(), 16)
+    return world.access_store.redeem("t", label, "new", cookies, world.clock(), 16)
 
 
 def at_origin(world: World, label: str, *cookies: str) -> str:
     """The cookie that is valid at an origin; "" without one."""
-    entry = world.doors.at_origin(label, cookies)
+    entry = world.access_store.at_origin(label, cookies)
     assert entry is not None
     return entry.grant.cookie_hash if entry.grant else ""
 
@@ -98,7 +98,7 @@ def test_a_ticket_for_anything_else_is_not_redeemed(
     add(world, TicketRow(**{**vars(ticket(world, terminal)), **other}))
     assert redeem(world, terminal.label) is None
     assert redeem(world, terminal.label) is None
-    assert world.doors.grants() == []
+    assert world.access_store.grants() == []
 
 
 def test_a_ticket_is_not_redeemed_after_the_end(world: World, terminal: OpenApp) -> None:

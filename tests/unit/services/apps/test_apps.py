@@ -40,7 +40,7 @@ def test_an_app_that_is_ready_is_open_at_once(world: World) -> None:
     enter(world, ALICE, session.id, "terminal")
     world.reports.note_app(session, "terminal", AppState.READY)
     assert enter(world, ALICE, session.id, "terminal") in world.routes.map
-    assert len(world.runners.orders) == 1
+    assert len(world.runners.requests) == 1
 
 
 def test_notebook_shares_the_server_and_has_its_own_origin(world: World) -> None:
@@ -48,7 +48,7 @@ def test_notebook_shares_the_server_and_has_its_own_origin(world: World) -> None
     lab = world.apps.open_app(ALICE, session.id, "jupyterlab")
     book = world.apps.open_app(ALICE, session.id, "notebook")
     assert lab.label != book.label
-    assert [order["name"] for _, order in world.runners.orders] == ["jupyterlab"]
+    assert [order["name"] for _, order in world.runners.requests] == ["jupyterlab"]
     assert world.gate.enter(book.label, book.ticket).path == "/tree"
     world.reports.note_app(session, "jupyterlab", AppState.READY)
     assert [value.split("@")[2] for value in world.routes.map.values()] == [
@@ -162,7 +162,7 @@ def test_an_app_that_fails_can_be_started_again(world: World) -> None:
     world.reports.note_app(session, "terminal", AppState.FAILED, "did not answer", "last line")
     assert world.routes.map == {}
     assert world.apps.open_app(ALICE, session.id, "terminal").state is AppState.STARTING
-    assert len(world.runners.orders) == 2
+    assert len(world.runners.requests) == 2
 
 
 def test_a_failed_app_is_started_as_soon_as_its_runner_answers(world: World) -> None:
@@ -174,8 +174,8 @@ def test_a_failed_app_is_started_as_soon_as_its_runner_answers(world: World) -> 
     world.runners.deaf = False
     world.clock.pass_(seconds=6)
     world.worker.retry_app_starts()
-    assert len(world.runners.orders) == 2
-    assert world.doors.apps(session.id)[0].state is AppState.STARTING
+    assert len(world.runners.requests) == 2
+    assert world.access_store.apps(session.id)[0].state is AppState.STARTING
 
 
 def test_only_apps_that_answer_get_their_routes_back(world: World) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from portal.core.admin.audit import AuditFilter
 from portal.core.apps.access import AppOptions, AppState, public_key
 from portal.core.auth.person import hash_secret
+from portal.core.interfaces.access import OriginAssignment
+from portal.core.job.runner_protocol import StartRequest
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, NotFound, StillOpen, Unauthorized
 from tests.fakes import World
@@ -60,7 +63,7 @@ def test_still_open_is_said_until_it_is_not(world: World, session: Session, how:
 def test_the_way_is_shut_whatever_the_store_says(world: World, session: Session) -> None:
     """M1: the store says "private" since a time when the map could not be changed."""
     key = publish(world, session)
-    world.doors.make_private(session.id, "board", world.clock())
+    world.access_store.make_private(session.id, "board", world.clock())
     assert key in world.routes.map
     world.apps.make_private(ALICE, session.id, "board")
     assert key not in world.routes.map
@@ -145,7 +148,7 @@ def test_a_ticket_is_its_owners_and_its_apps(world: World, session: Session) -> 
         world.gate.enter(second.label, second.ticket)
     with pytest.raises(NotFound):
         world.gate.status(now.label, [cookie])
-    assert world.doors.at_origin(now.label, [hash_secret(cookie)]).grant is None  # type: ignore[union-attr]
+    assert world.access_store.at_origin(now.label, [hash_secret(cookie)]).grant is None  # type: ignore[union-attr]
 
 
 def test_a_few_tickets_and_browsers(world: World, session: Session) -> None:
@@ -194,9 +197,48 @@ def test_of_two_answers_at_once_one_wins(world: World, session: Session) -> None
     """B17: the other one is told that what runs is not theirs."""
     world.apps.open_app(ALICE, session.id, "any", AppOptions(asked="first"))
     opened = next(app for app in world.apps.opened(session.id) if app.app == "any")
-    assert world.doors.save_answer(opened, "second")
-    assert not world.doors.save_answer(opened, "third")
+    assert world.access_store.save_answer(opened, "second")
+    assert not world.access_store.save_answer(opened, "third")
     assert next(a for a in world.apps.opened(session.id) if a.app == "any").asked == "second"
+
+
+def test_the_worker_never_starts_an_app_without_its_answer(
+    world: World, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker comes by at the moment when the app has its origin."""
+    assign_origin = world.access_store.assign_origin
+
+    def worker_comes_by(*args: Any) -> OriginAssignment:
+        assigned = assign_origin(*args)
+        world.services.app_starter.retry_pending(session)
+        return assigned
+
+    monkeypatch.setattr(world.access_store, "assign_origin", worker_comes_by)
+    world.apps.open_app(ALICE, session.id, "any", AppOptions(asked="echo"))
+    assert [request["asked"] for _, request in world.runners.requests] == ["echo"]
+
+
+def test_an_app_started_with_an_earlier_answer_starts_again(
+    world: World, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner answers anew while the worker's request with the first answer is on its way."""
+    world.runners.deaf = True
+    world.apps.open_app(ALICE, session.id, "any", AppOptions(asked="first"))
+    world.runners.deaf = False
+    start_app = world.runners.start_app
+
+    def answered_meanwhile(session: Session, request: StartRequest) -> None:
+        start_app(session, request)
+        opened = next(app for app in world.apps.opened(session.id) if app.app == "any")
+        world.access_store.save_answer(opened, "second")
+
+    monkeypatch.setattr(world.runners, "start_app", answered_meanwhile)
+    world.services.app_starter.retry_pending(session)
+    assert world.runners.stopped == ["any"]
+    monkeypatch.undo()
+    world.services.app_starter.retry_pending(session)
+    assert [request["asked"] for _, request in world.runners.requests] == ["first", "second"]
+    assert next(iter(world.apps.opened(session.id))).state is AppState.STARTING
 
 
 def test_nobody_opens_what_is_over(world: World, session: Session) -> None:
@@ -211,10 +253,10 @@ def test_what_one_session_says_of_its_image_counts_for_it_alone(world: World) ->
     """M4: bob's token says that the image has one app only; an administrator's is believed."""
     his = world.launch(BOB, REQUEST)
     assert world.reports.note_image(his, ["board", "no-such-app", "board"]) == ("board",)
-    assert world.doors.image_apps() == {}
+    assert world.access_store.image_apps() == {}
     admins = world.launch(ADMIN, REQUEST)
     assert world.reports.note_image(admins, ["terminal"]) == ("terminal",)
-    assert world.doors.image_apps() == {("python", "3.13"): ("terminal",)}
+    assert world.access_store.image_apps() == {("python", "3.13"): ("terminal",)}
 
 
 def test_the_same_image_finds_its_port_again(world: World) -> None:

@@ -186,7 +186,7 @@ def test_what_a_request_makes_of_a_login_that_is_just_taken_back_is_shut(world: 
     logins.revoke_left_over()
     assert world.routes.map == {}
     assert cookies(world) == []
-    assert world.doors.redeem("t", "10000", "c", [], world.clock(), 8) is None
+    assert world.access_store.redeem("t", "10000", "c", [], world.clock(), 8) is None
     logins.revoke_left_over()  # nothing to do
 
 

@@ -347,7 +347,7 @@ def test_haproxy_learns_what_a_window_asks_for_by_itself(world: World) -> None:
     said = ("/api/contents", "PUT /lab/api/workspaces")
     lab = APPS["jupyterlab"].model_copy(update={"background": said})
     catalog = CATALOG.model_copy(update={"apps": {**APPS, "jupyterlab": lab}})
-    assert ProxyRoutes(world.store, world.doors, world.routes, lambda: catalog).restore()
+    assert ProxyRoutes(world.store, world.access_store, world.routes, lambda: catalog).restore()
     assert world.routes.background == [
         "jupyterlab/GET/api/contents",
         "jupyterlab/PUT/lab/api/workspaces",

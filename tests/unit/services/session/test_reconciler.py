@@ -229,9 +229,9 @@ def test_orders_that_did_not_arrive_are_repeated(world: World) -> None:
     world.runners.deaf = False
     world.clock.pass_(seconds=10)
     world.worker.retry_app_starts()
-    assert [order["name"] for _, order in world.runners.orders] == ["terminal"]
+    assert [order["name"] for _, order in world.runners.requests] == ["terminal"]
     world.worker.retry_app_starts()
-    assert len(world.runners.orders) == 1
+    assert len(world.runners.requests) == 1
 
 
 def test_partitions_bound_the_form(world: World) -> None:

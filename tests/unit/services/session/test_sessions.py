@@ -182,7 +182,7 @@ def test_a_heartbeat_mends_a_lost_report_of_an_app(world: World) -> None:
     world.services.runner_calls.record_usage(
         session, Heartbeat(cpu_seconds=1.0, memory_bytes=1, apps={"terminal": AppState.READY})
     )
-    assert world.doors.apps(session.id)[0].state is AppState.READY
+    assert world.access_store.apps(session.id)[0].state is AppState.READY
 
 
 def test_stop_cancels_and_stopping_again_is_fine(world: World) -> None:

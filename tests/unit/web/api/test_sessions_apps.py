@@ -105,7 +105,7 @@ def test_an_app_on_such_a_port_moves_when_it_is_opened_again(tmp_path: Path) -> 
         OriginUse("alice", "python", "3.13", "board"), "web", keep=False, may_be_public=True
     )
     bad = claim_origin(None, "10080", board, world.clock(), "")
-    world.doors.assign_origin(
+    world.access_store.assign_origin(
         session.id, None, board, lambda _places: OriginChoice(bad), world.clock()
     )
     assert world.apps.open_app(ALICE, session.id, "board").label == "10079"
@@ -144,15 +144,15 @@ def test_what_is_wrong_is_named_and_nothing_happens(
 ) -> None:
     assert fields(ask(api("alice"), runner, wanted, 422, **body)) == named
     assert world.apps.opened(runner.session.id) == []
-    assert world.runners.orders == []
+    assert world.runners.requests == []
 
 
 def test_an_app_that_asks_is_told(world: World, api: MakeApi, runner: Runner) -> None:
     alice = api("alice")
     ask(alice, runner, "any", asked="serve")
-    assert world.runners.orders[0][1]["asked"] == "serve"
+    assert world.runners.requests[0][1]["asked"] == "serve"
     ask(alice, runner, "any")
     assert world.runners.stopped == []
     ask(alice, runner, "any", asked="other")
     assert world.runners.stopped == ["any"]
-    assert world.runners.orders[1][1]["asked"] == "other"
+    assert world.runners.requests[1][1]["asked"] == "other"

@@ -246,7 +246,7 @@ class TwoUsers(RuleBasedStateMachine):
         return self.house.get(origin, "/whoami", cookie)[1]
 
     def _public(self, label: str) -> str:
-        opened = self.world.doors.app_by_label(label)
+        opened = self.world.access_store.app_by_label(label)
         if opened is None or opened.public_since is None:
             return ""
         return f"{opened.app}.{opened.session}.slipway"
@@ -270,7 +270,7 @@ class TwoUsers(RuleBasedStateMachine):
         return self._session(session).state is not State.RUNNING
 
     def _label(self, session: str, app: str) -> str:
-        found = (one.label for one in self.world.doors.apps(session) if one.app == app)
+        found = (one.label for one in self.world.access_store.apps(session) if one.app == app)
         return next(found, "")
 
     def _spoil(self, session: str, app: str, *, cookies: bool = True) -> None:

@@ -84,9 +84,9 @@ def test_an_app_that_failed_shows_its_log_and_starts_again(
     assert f"{PORTAL}/sessions/{runner.session.id}/log" in page.text
     label = world.apps.opened(runner.session.id)[0].label
     assert f'href="{PORTAL}/open/{label}' in page.text
-    assert world.runners.orders == []  # it was wanted before the session ran
+    assert world.runners.requests == []  # it was wanted before the session ran
     assert alice.get(f"/open/{label}").status_code == 303
-    assert [order["name"] for _, order in world.runners.orders] == ["board"]
+    assert [order["name"] for _, order in world.runners.requests] == ["board"]
     assert status(inside)["step"] == "opening"
     runner("apps/board", {"state": "ready"})
     runner("apps/board", {"state": "stopped"})

@@ -57,7 +57,7 @@ def test_from_the_button_to_the_map(world: World, alice: Browser, runner: Runner
     assert "Nobody can connect with SSH until you open it." in text
     assert "Open SSH" in text
     assert alice.post(page).status_code == 303
-    (order,) = [order for _, order in world.runners.orders]
+    (order,) = [order for _, order in world.runners.requests]
     assert (order["name"], order["kind"]) == ("ssh", "ssh")
     assert world.routes.map == {}
     assert "hx-get" in alice.get(page).text

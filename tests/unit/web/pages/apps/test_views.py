@@ -262,13 +262,13 @@ def test_an_app_that_asks(world: World, alice: Browser, place: str, runner: Runn
         refused = alice.post(f"{place}/any/open", {"asked": wrong})
         assert refused.status_code == 422
         assert "Write one line of at most 500 characters" in said(card(refused.text, "any"))
-    assert world.runners.orders == []
+    assert world.runners.requests == []
     alice.post(f"{place}/any/open", {"asked": " serve --all "})
     assert 'value="serve --all"' in card(alice.get(place).text, "any")
     runner("apps/any", {"state": "ready"})
     alice.post(f"{place}/any/open", {"asked": "serve --all"})
     alice.post(f"{place}/any/open")
-    assert [order["asked"] for _, order in world.runners.orders] == ["serve --all"]
+    assert [order["asked"] for _, order in world.runners.requests] == ["serve --all"]
 
 
 def test_another_answer_starts_it_anew(
@@ -283,7 +283,7 @@ def test_another_answer_starts_it_anew(
     link = urlsplit(alice.post(f"{place}/any/open", {"asked": ""}).headers["Location"])
     world.gate.enter(str(link.port), link.query.removeprefix("ticket="))
     assert world.runners.stopped == ["any"]
-    assert [order["asked"] for _, order in world.runners.orders] == ["serve", ""]
+    assert [order["asked"] for _, order in world.runners.requests] == ["serve", ""]
     assert world.apps.opened(runner.session.id)[0].state is AppState.STARTING
     assert world.routes.map == {}
     runner("apps/any", {"state": "ready"})
