@@ -128,8 +128,8 @@ copy_parts_of_c_library() {
 }
 
 copy_runner() {
-    mkdir -p "$tree/runner"
-    cp "$source_dir"/portal/runner/*.py "$tree/runner/"
+    cp -r "$source_dir/portal/runner" "$tree/runner"
+    find "$tree/runner" -name __pycache__ -prune -exec rm -rf {} +
     # No -m and no site: every module that is not imported is a millisecond of the user's time.
     printf '%s\n' "#!$prefix/bin/python -IS" 'import sys' "sys.path.append(\"$prefix\")" \
         'from runner.__main__ import main' 'sys.exit(main())' > "$tree/bin/runner"

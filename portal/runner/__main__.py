@@ -10,7 +10,7 @@ from .spec import Spec, SpecError, parse_spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .namespace import Namespace
+    from .mounts.namespace import Namespace
 
 TOOLKIT = "/opt/slipway"
 DIRECTORY = "/var/tmp/.slipway"  # noqa: S108 - the container's own tmpfs, and refused if not private
@@ -44,7 +44,7 @@ def read_stdin() -> str:
 
 def share_gpu(spec: Spec, namespace: Namespace, toolkit: str) -> None:
     """Let the apps have the session's share of a GPU; raise NotGranted if they cannot."""
-    from .gpu import environment, prepare  # noqa: PLC0415 - most sessions have none
+    from .gpu.share import environment, prepare  # noqa: PLC0415 - most sessions have none
 
     granted = prepare(namespace, toolkit)
     spec.env = environment(granted, spec.env, os.environ)
@@ -60,9 +60,9 @@ def main() -> int:
         return 2
     # Late, so that a wrong spec is told without loading all of it.
     from .gateway import GatewayFailed, make_directory  # noqa: PLC0415
-    from .namespace import Namespace, NotGranted  # noqa: PLC0415
+    from .mounts.namespace import Namespace, NotGranted  # noqa: PLC0415
+    from .mounts.shm import resize  # noqa: PLC0415
     from .session import Session  # noqa: PLC0415
-    from .shm import resize  # noqa: PLC0415
 
     namespace = Namespace()
     try:

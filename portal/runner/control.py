@@ -8,9 +8,9 @@ import socket
 import threading
 
 from . import wire
+from .apps.supervisor import Supervisor, UnknownApp
 from .log import say
 from .spec import CONTROL, SpecError, parse_app_start, parse_object
-from .supervisor import Supervisor, UnknownApp
 
 TIMEOUT = 10.0
 

@@ -7,12 +7,12 @@ import signal
 import threading
 
 from . import control, gateway
-from .apps import App
+from .apps.app import App
+from .apps.detect import detect
+from .apps.supervisor import Supervisor
 from .callback import Callback, Refused, Reporter, SessionOver, Unreachable, post_ready
-from .detect import detect
 from .log import say
 from .spec import Spec, SpecError, parse_app_start
-from .supervisor import Supervisor
 from .usage import read_gpu_usage, read_usage
 
 # Slurm waits 30 s between asking and killing, users do not.

@@ -18,8 +18,6 @@ OTHERS = {"bench", "cluster", "docs", "gres", "images", "slurm_plugins", "templa
 MOST_MODULES = 13
 MOST_LINES = 350
 MOST_LINES_OF_FUNCTION = 50
-ALONE = {"runner", "gpu"}
-"""Programs that travel to the compute nodes by themselves."""
 
 
 def sources() -> list[Path]:
@@ -50,7 +48,7 @@ def test_folders_have_few_modules() -> None:
     large = {
         str(folder.relative_to(ROOT)): count
         for folder, count in modules.items()
-        if count > MOST_MODULES and folder.name not in ALONE
+        if count > MOST_MODULES
     }
     assert large == {}
     assert modules[PORTAL] <= 9

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from portal.gpu.slices import JobSlice, Part, parse_slice
-from portal.runner.gpu import read_slice
+from portal.runner.gpu.share import read_slice
 
 from .conftest import ROOT, UUID
 

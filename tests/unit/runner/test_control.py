@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from portal.runner import control
-from portal.runner.supervisor import Supervisor
-from tests.unit.runner.test_apps import script, wait_until
+from portal.runner.apps.supervisor import Supervisor
+from tests.unit.runner.apps.test_app import DEMO, script, wait_until
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -29,7 +29,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 @pytest.fixture
 def supervisor(directory: str) -> Iterator[Supervisor]:
-    supervisor = Supervisor(["demo", "other"], directory, "/opt/slipway", lambda app: None)
+    supervisor = Supervisor([DEMO, "other"], directory, "/opt/slipway", lambda app: None)
     control.serve(directory, supervisor)
     yield supervisor
     supervisor.stop_all(0)
@@ -47,32 +47,32 @@ def ask(
     return response.status, json.loads(text or b"{}")
 
 
-def start(name: str = "demo") -> dict[str, object]:
+def start(name: str = DEMO) -> dict[str, object]:
     return {"name": name, "script": script(""), "ready": "/", "timeout": 10}
 
 
 def test_start_list_stop(supervisor: Supervisor, directory: str) -> None:
     assert ask(directory, "GET", "/apps") == (200, {"apps": {}})
-    assert ask(directory, "PUT", "/apps/demo", start())[0] == 202
-    wait_until(lambda: supervisor.states() == {"demo": "ready"})
-    assert ask(directory, "PUT", "/apps/demo", start()) == (202, {"state": "ready"})
-    assert ask(directory, "DELETE", "/apps/demo") == (204, {})
-    assert ask(directory, "GET", "/apps") == (200, {"apps": {"demo": "stopped"}})
-    assert ask(directory, "DELETE", "/apps/demo")[0] == 204
-    assert ask(directory, "PUT", "/apps/demo", start())[0] == 202
-    wait_until(lambda: supervisor.states() == {"demo": "ready"})
+    assert ask(directory, "PUT", f"/apps/{DEMO}", start())[0] == 202
+    wait_until(lambda: supervisor.states() == {DEMO: "ready"})
+    assert ask(directory, "PUT", f"/apps/{DEMO}", start()) == (202, {"state": "ready"})
+    assert ask(directory, "DELETE", f"/apps/{DEMO}") == (204, {})
+    assert ask(directory, "GET", "/apps") == (200, {"apps": {DEMO: "stopped"}})
+    assert ask(directory, "DELETE", f"/apps/{DEMO}")[0] == 204
+    assert ask(directory, "PUT", f"/apps/{DEMO}", start())[0] == 202
+    wait_until(lambda: supervisor.states() == {DEMO: "ready"})
 
 
 def test_nonsense_is_answered_and_harms_nothing(supervisor: Supervisor, directory: str) -> None:
     for status, method, path, body in [
-        (400, "PUT", "/apps/demo", "{"),
-        (400, "PUT", "/apps/demo", "[]"),
-        (400, "PUT", "/apps/demo", {"name": "demo"}),
-        (400, "PUT", "/apps/demo", start("other")),
+        (400, "PUT", f"/apps/{DEMO}", "{"),
+        (400, "PUT", f"/apps/{DEMO}", "[]"),
+        (400, "PUT", f"/apps/{DEMO}", {"name": DEMO}),
+        (400, "PUT", f"/apps/{DEMO}", start("other")),
         (404, "PUT", "/apps/elsewhere", start("elsewhere")),
         (404, "DELETE", "/apps/elsewhere", None),
-        (404, "POST", "/apps/demo", start()),
-        (404, "GET", "/apps/demo", None),
+        (404, "POST", f"/apps/{DEMO}", start()),
+        (404, "GET", f"/apps/{DEMO}", None),
         (404, "GET", "/", None),
     ]:
         assert ask(directory, method, path, body)[0] == status, (method, path)

@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 
 from portal.core.session.end_reasons import start_failure
-from portal.runner import apps
+from portal.runner.apps import app as apps
+from tests.unit.runner.apps.test_app import DEMO, script, wait_until
 from tests.unit.runner.fake_portal import SESSION, TOKEN, FakePortal, spec_text
-from tests.unit.runner.test_apps import script, wait_until
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("haproxy") and shutil.which("openssl")), reason="needs haproxy and openssl"
 )
-APP = {"name": "demo", "script": script(""), "ready": "/", "timeout": 20}
+APP = {"name": DEMO, "script": script(""), "ready": "/", "timeout": 20}
 
 
 class Runner:
@@ -34,7 +34,7 @@ class Runner:
         (toolkit / "bin").mkdir(parents=True)
         for program in ("haproxy", "openssl"):
             (toolkit / "bin" / program).symlink_to(str(shutil.which(program)))
-        spec = spec_text(portal, apps=["demo"], heartbeat_seconds=0.3, **changes)
+        spec = spec_text(portal, apps=[DEMO], heartbeat_seconds=0.3, **changes)
         (Path(directory) / "spec").write_text(spec)
         self.portal = portal
         self.log = Path(directory) / "log"
@@ -68,7 +68,7 @@ def runner(portal: FakePortal, directory: str) -> Iterator[Runner]:
     yield runner
     runner.process.kill()
     runner.process.wait()
-    for pid in [*apps.processes_of("demo"), *children_of(runner.process.pid)]:
+    for pid in [*apps.processes_of(DEMO), *children_of(runner.process.pid)]:
         subprocess.run(["kill", "-9", str(pid)], check=False, capture_output=True)
 
 
@@ -80,15 +80,15 @@ def children_of(pid: int) -> list[int]:
 def test_from_ready_to_the_end(runner: Runner, portal: FakePortal) -> None:
     ready = portal.wait_for("/ready")
     assert (ready["job_id"], ready["node"]) == ("7", "n1")
-    portal.wait_for("/apps/demo", state="ready")
+    portal.wait_for(f"/apps/{DEMO}", state="ready")
     portal.wait_for("/usage")
     port, ours = int(ready["port"]), portal.client_pem
-    assert runner.get(port, f"demo.{SESSION}.slipway", ours) == "HTTP/1.1 200 X"
+    assert runner.get(port, f"{DEMO}.{SESSION}.slipway", ours) == "HTTP/1.1 200 X"
     assert runner.get(port, f"control.{SESSION}.slipway", ours) == "HTTP/1.1 200 OK"
     began = time.monotonic()
     assert runner.end() == 0
     assert time.monotonic() - began < 3
-    assert not list(apps.processes_of("demo"))
+    assert not list(apps.processes_of(DEMO))
     log = runner.log.read_text()
     assert "Ready on n1" in log
     assert TOKEN not in log
@@ -97,41 +97,43 @@ def test_from_ready_to_the_end(runner: Runner, portal: FakePortal) -> None:
 
 def test_only_the_portal_gets_through(runner: Runner, portal: FakePortal) -> None:
     port = int(portal.wait_for("/ready")["port"])
-    portal.wait_for("/apps/demo", state="ready")
+    portal.wait_for(f"/apps/{DEMO}", state="ready")
     # Signed by the wrong authority, by none, and a name that is not served.
     own = portal.gateway.issue("own", f"DNS:*.{SESSION}.slipway", "clientAuth")
     for client in (None, own):
         with pytest.raises(OSError, match=r"(?i)alert|reset|unknown"):
-            assert runner.get(port, f"demo.{SESSION}.slipway", client)
+            assert runner.get(port, f"{DEMO}.{SESSION}.slipway", client)
     with pytest.raises(OSError, match=r"(?i)alert|eof|unrecognized|unknown|reset|closed"):
-        assert runner.get(port, "demo.ffffffffffffffffffffffffffffffff.slipway", portal.client_pem)
+        assert runner.get(
+            port, f"{DEMO}.ffffffffffffffffffffffffffffffff.slipway", portal.client_pem
+        )
     with contextlib.suppress(OSError):
         assert runner.get(port, f"xdemo.{SESSION}.slipway", portal.client_pem) == ""
 
 
 def test_gateway_that_is_killed_comes_back_on_its_port(runner: Runner, portal: FakePortal) -> None:
     port = int(portal.wait_for("/ready")["port"])
-    portal.wait_for("/apps/demo", state="ready")
-    runner.get(port, f"demo.{SESSION}.slipway", portal.client_pem)
+    portal.wait_for(f"/apps/{DEMO}", state="ready")
+    runner.get(port, f"{DEMO}.{SESSION}.slipway", portal.client_pem)
     subprocess.run(["pkill", "-9", "-P", str(runner.process.pid), "haproxy"], check=True)
     # The runner's own socket holds the connection until HAProxy is back.
-    assert runner.get(port, f"demo.{SESSION}.slipway", portal.client_pem) == "HTTP/1.1 200 X"
+    assert runner.get(port, f"{DEMO}.{SESSION}.slipway", portal.client_pem) == "HTTP/1.1 200 X"
     assert "starting it again" in runner.log.read_text()
 
 
 def test_portal_that_forgets_the_session_ends_it(runner: Runner, portal: FakePortal) -> None:
-    portal.wait_for("/apps/demo", state="ready")
+    portal.wait_for(f"/apps/{DEMO}", state="ready")
     portal.status = 410
     assert runner.process.wait(5) == 0
-    assert not list(apps.processes_of("demo"))
+    assert not list(apps.processes_of(DEMO))
 
 
 def test_app_that_fails_is_told_and_the_session_goes_on(portal: FakePortal, directory: str) -> None:
     portal.start = [{**APP, "script": "echo no such file; exit 1"}]
     runner = Runner(portal, directory)
-    message = portal.wait_for("/apps/demo", state="failed")
+    message = portal.wait_for(f"/apps/{DEMO}", state="failed")
     assert message["log"] == "no such file"
-    assert portal.wait_for("/usage", apps={"demo": "failed"})
+    assert portal.wait_for("/usage", apps={DEMO: "failed"})
     assert runner.end() == 0
 
 
@@ -140,17 +142,17 @@ def test_apps_of_the_spec_start_before_the_portal_answers(
 ) -> None:
     portal.status = 503
     runner = Runner(portal, directory, start=[APP])
-    wait_until(lambda: runner.log.exists() and "demo: ready" in runner.log.read_text(), 10)
+    wait_until(lambda: runner.log.exists() and f"{DEMO}: ready" in runner.log.read_text(), 10)
     portal.status = None
-    portal.wait_for("/apps/demo", state="ready")
+    portal.wait_for(f"/apps/{DEMO}", state="ready")
     assert runner.end(signal.SIGINT) == 0
 
 
 def test_no_zombies(runner: Runner, portal: FakePortal) -> None:
-    portal.wait_for("/apps/demo", state="ready")
-    for pid in apps.processes_of("demo"):
+    portal.wait_for(f"/apps/{DEMO}", state="ready")
+    for pid in apps.processes_of(DEMO):
         subprocess.run(["kill", "-9", str(pid)], check=True)
-    portal.wait_for("/apps/demo", state="failed")
+    portal.wait_for(f"/apps/{DEMO}", state="failed")
     states = [Path(f"/proc/{pid}/stat").read_text() for pid in children_of(runner.process.pid)]
     assert states
     assert not [state for state in states if state.rpartition(")")[2].split()[0] == "Z"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from portal.runner.detect import detect
+from portal.runner.apps.detect import detect
 
 
 def test_any_program_of_an_app_is_enough(tmp_path: Path) -> None:

@@ -10,9 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from portal.runner import apps
-from portal.runner.apps import App
+from portal.runner.apps import app as apps
+from portal.runner.apps.app import App
 from portal.runner.spec import AppStart
+
+DEMO = f"demo-{os.getpid()}"
+"""An app is found by its name among all processes, those of other tests included."""
 
 # The smallest server: answers every request on the socket with one status.
 SERVER = """\
@@ -34,7 +37,7 @@ def script(body: str, status: int = 200) -> str:
 
 
 def order(text: str, timeout: float = 10) -> AppStart:
-    return AppStart("demo", text, "/", timeout)
+    return AppStart(DEMO, text, "/", timeout)
 
 
 class Watched:
@@ -42,7 +45,7 @@ class Watched:
 
     def __init__(self, directory: str) -> None:
         self.told: queue.Queue[dict[str, object]] = queue.Queue()
-        self.app = App("demo", directory, "/opt/slipway", lambda app: self.told.put(app.report()))
+        self.app = App(DEMO, directory, "/opt/slipway", lambda app: self.told.put(app.report()))
 
     def next(self, seconds: float = 10) -> dict[str, object]:
         return self.told.get(timeout=seconds)
@@ -92,7 +95,7 @@ def test_failure_tells_how_and_the_last_lines(watched: Watched) -> None:
     watched.app.start(order("for i in $(seq 1 80); do echo line $i; done; echo oh no >&2; exit 3"))
     report = watched.next()
     assert report["state"] == "failed"
-    assert report["message"] == "demo ended before it answered (exit code 3)"
+    assert report["message"] == f"{DEMO} ended before it answered (exit code 3)"
     lines = str(report["log"]).split("\n")
     assert len(lines) == 50
     assert lines[-2:] == ["line 80", "oh no"]
@@ -107,10 +110,10 @@ def test_endless_line_is_cut(watched: Watched) -> None:
 def test_crash_after_ready_and_start_again(watched: Watched) -> None:
     watched.app.start(order(script("")))
     assert watched.next()["state"] == "ready"
-    for pid in apps.processes_of("demo"):
+    for pid in apps.processes_of(DEMO):
         os.kill(pid, 9)
     report = watched.next()
-    assert (report["state"], report["message"]) == ("failed", "demo ended (signal 9)")
+    assert (report["state"], report["message"]) == ("failed", f"{DEMO} ended (signal 9)")
     watched.app.start(order(script("")))
     assert watched.next()["state"] == "ready"
 
@@ -119,10 +122,10 @@ def test_stop_takes_everything_along(watched: Watched) -> None:
     # A daemon that leaves the process group and does not listen to SIGTERM, as tmux' shells do.
     watched.app.start(order(script("setsid sh -c 'trap \"\" TERM; sleep 100' </dev/null &")))
     assert watched.next()["state"] == "ready"
-    assert len(list(apps.processes_of("demo"))) >= 2
+    assert len(list(apps.processes_of(DEMO))) >= 2
     watched.app.stop(2)
     assert watched.next() == {"state": "stopped", "message": "", "log": "listening"}
-    wait_until(lambda: not list(apps.processes_of("demo")))
+    wait_until(lambda: not list(apps.processes_of(DEMO)))
 
 
 def test_stop_by_force(watched: Watched) -> None:
@@ -132,7 +135,7 @@ def test_stop_by_force(watched: Watched) -> None:
     watched.app.stop(0.3)
     assert time.monotonic() - began < 1
     assert watched.next()["state"] == "stopped"
-    wait_until(lambda: not list(apps.processes_of("demo")))
+    wait_until(lambda: not list(apps.processes_of(DEMO)))
 
 
 def test_environment_of_an_app(
@@ -144,7 +147,7 @@ def test_environment_of_an_app(
         order("env; umask; pwd; cat /proc/self/oom_score_adj; ls /proc/$$/fd | wc -l; exit 1")
     )
     lines = str(watched.next()["log"]).split("\n")
-    assert f"SLIPWAY_SOCKET={directory}/demo.sock" in lines
+    assert f"SLIPWAY_SOCKET={directory}/{DEMO}.sock" in lines
     assert "SLIPWAY_TOOLKIT=/opt/slipway" in lines
     assert not [line for line in lines if line.startswith("PS1=")]
     assert lines[-4:-2] == ["0022", directory]
@@ -159,12 +162,12 @@ def test_users_variables_reach_the_app_but_not_over_ours(
     monkeypatch.setenv("HOME", directory)
     told: queue.Queue[dict[str, object]] = queue.Queue()
     env = {"COLOUR": "two words", "PATH": "/mine", "SLIPWAY_APP": "other"}
-    app = App("demo", directory, "/opt/slipway", lambda app: told.put(app.report()), env)
+    app = App(DEMO, directory, "/opt/slipway", lambda app: told.put(app.report()), env)
     app.start(order("env; exit 1"))
     lines = str(told.get(timeout=10)["log"]).split("\n")
     assert "COLOUR=two words" in lines
     assert f"PATH=/mine:{os.environ['PATH']}" in lines
-    assert "SLIPWAY_APP=demo" in lines
+    assert f"SLIPWAY_APP={DEMO}" in lines
     assert "COLOUR" not in os.environ
 
 

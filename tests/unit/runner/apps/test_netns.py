@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from portal.runner import apps, netns
-from portal.runner.apps import App
+from portal.runner.apps import app as apps
+from portal.runner.apps import netns
+from portal.runner.apps.app import App
 from portal.runner.spec import AppStart
-from tests.unit.runner.test_apps import wait_until
+from tests.unit.runner.apps.test_app import wait_until
 from tests.unit.runner.test_control import UnixConnection
 
 # Not the name that other tests use and clear away after them, perhaps at the same time.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 
-from . import wire
+from .. import wire
 
 TIMEOUT = 5.0
 # Short: a heartbeat waits for it.

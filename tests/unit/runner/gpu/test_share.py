@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from portal.runner import gpu, gpu_check
-from portal.runner.gpu import drivers, environment, read_slice
-from portal.runner.namespace import NotGranted
+from portal.runner.gpu import check, share
+from portal.runner.gpu.share import drivers, environment, read_slice
+from portal.runner.mounts.namespace import NotGranted
 from portal.runner.usage import read_gpu_usage
+from tests.paths import ROOT
 
 UUID = "GPU-6ab0dd8a-3f57-4b6c-9d4f-0d2f5a1c7e11"
 HALF = 2048 << 20
@@ -81,17 +82,17 @@ def test_all_names_of_the_driver_in_an_image_and_nothing_else(tmp_path: Path) ->
 
 MOUNT = """\
 import os, sys
-from portal.runner import gpu
-from portal.runner.namespace import Namespace, NotGranted
+from portal.runner.gpu import share
+from portal.runner.mounts.namespace import Namespace, NotGranted
 place, driver, toolkit, *images = sys.argv[1:]
-gpu._image_folders = lambda: iter(images)
-gpu._check = lambda granted, driver: None
+share._image_folders = lambda: iter(images)
+share._check = lambda granted, driver: None
 try:
-    gpu.prepare(Namespace(), toolkit, place, driver)
+    share.prepare(Namespace(), toolkit, place, driver)
 except NotGranted as error:
     sys.exit(f"refused: {error}")
 for path in (place + "/driver", driver, *images):
-    for name in gpu.SHIMS if os.listdir(path) else ():
+    for name in share.SHIMS if os.listdir(path) else ():
         print(open(f"{path}/{name}").read())
 """
 
@@ -104,7 +105,7 @@ class Container:
         self.folders = {name: root / name for name in ("libs", "toolkit/gpu", "compat")}
         for name, folder in self.folders.items():
             folder.mkdir(parents=True)
-            for library in gpu.SHIMS:
+            for library in share.SHIMS:
                 (folder / library).write_text(f"{name}/{library}")
         self.toolkit = root / "toolkit"
 
@@ -115,7 +116,7 @@ class Container:
             capture_output=True,
             text=True,
             check=False,
-            cwd=Path(__file__).parents[3],
+            cwd=ROOT,
         )
 
 
@@ -126,17 +127,19 @@ def container(tmp_path: Path, place: Path) -> Container:
 
 def test_ours_take_the_places_and_find_the_drivers(container: Container, place: Path) -> None:
     done = container.run()
-    ours = [f"toolkit/gpu/{name}" for name in gpu.SHIMS]
-    assert done.stdout.split() == [f"libs/{name}" for name in gpu.SHIMS] + ours + ours, done.stderr
+    ours = [f"toolkit/gpu/{name}" for name in share.SHIMS]
+    assert done.stdout.split() == [f"libs/{name}" for name in share.SHIMS] + ours + ours, (
+        done.stderr
+    )
     # Nobody outside sees any of it.
     assert not list((place / "driver").iterdir())
-    assert (container.folders["libs"] / gpu.SHIMS[0]).read_text() == f"libs/{gpu.SHIMS[0]}"
+    assert (container.folders["libs"] / share.SHIMS[0]).read_text() == f"libs/{share.SHIMS[0]}"
 
 
 def test_a_whole_gpu_has_the_driver_as_it_is(container: Container, place: Path) -> None:
     (place / "slice").write_text(SLICE.replace(f"memory={HALF}", "memory=0"))
     done = container.run()
-    theirs = [f"{place}/{name}" for place in ("libs", "compat") for name in gpu.SHIMS]
+    theirs = [f"{place}/{name}" for place in ("libs", "compat") for name in share.SHIMS]
     assert done.stdout.split() == theirs, done.stderr
 
 
@@ -174,10 +177,10 @@ def test_the_check_passes_where_nvml_shows_the_slice(
     tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     library = nvml(tmp_path, total=HALF - (1 << 20))
-    assert gpu_check.main([library, f"{UUID}={HALF}"]) == 0
-    assert gpu_check.main([library, f"{UUID}=0"]) == 0
+    assert check.main([library, f"{UUID}={HALF}"]) == 0
+    assert check.main([library, f"{UUID}=0"]) == 0
     assert capsys.readouterr().out == ""
-    gpu._check(read_slice(str(place)), str(tmp_path))
+    share._check(read_slice(str(place)), str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -196,14 +199,14 @@ def test_the_check_fails_in_words(
     share: str,
     words: str,
 ) -> None:
-    assert gpu_check.main([nvml(tmp_path, **changes), share]) == 1
+    assert check.main([nvml(tmp_path, **changes), share]) == 1
     assert words in capsys.readouterr().out
 
 
 def test_a_library_that_cannot_be_loaded_ends_the_session(tmp_path: Path, place: Path) -> None:
     granted = read_slice(str(place))
     with pytest.raises(NotGranted, match=r"its GPU is not as it was granted: .*libnvidia-ml"):
-        gpu._check(granted, str(tmp_path))
+        share._check(granted, str(tmp_path))
 
 
 # What apps and the portal are told

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from portal.runner.spec import AppStart, SpecError, parse_app_start
-from tests.unit.runner.test_apps import Watched, order, script, watched
+from tests.unit.runner.apps.test_app import DEMO, Watched, order, script, watched
 from tests.unit.runner.test_spec import START
 
 __all__ = ["watched"]
@@ -32,12 +32,12 @@ def greeter(banner: str) -> str:
 
 
 def test_an_ssh_server_is_ready_when_it_shows_its_banner(watched: Watched) -> None:
-    watched.app.start(AppStart("demo", greeter("SSH-2.0-x\r\n"), "/", 10, kind="ssh"))
+    watched.app.start(AppStart(DEMO, greeter("SSH-2.0-x\r\n"), "/", 10, kind="ssh"))
     assert watched.next()["state"] == "ready"
 
 
 def test_another_greeting_is_no_ssh_server(watched: Watched) -> None:
-    watched.app.start(AppStart("demo", greeter("220 mail"), "/", 0.5, kind="ssh"))
+    watched.app.start(AppStart(DEMO, greeter("220 mail"), "/", 0.5, kind="ssh"))
     assert watched.next()["state"] == "failed"
 
 
@@ -63,11 +63,11 @@ def test_what_an_app_is_told(
     monkeypatch.setenv("HOME", directory)
     origin = "https://apps.example.org:10007"
     text = "env; exit 1"
-    watched.app.start(AppStart("demo", text, "/", 10, asked="a b\nc", origin=origin))
+    watched.app.start(AppStart(DEMO, text, "/", 10, asked="a b\nc", origin=origin))
     lines = str(watched.next()["log"]).split("\n")
     for line in (f"SLIPWAY_ORIGIN={origin}", "SLIPWAY_BASE_PATH=/", "SLIPWAY_ASKED=a b", "c"):
         assert line in lines
-    assert Path(f"{directory}/demo/start.sh").read_text() == text
+    assert Path(f"{directory}/{DEMO}/start.sh").read_text() == text
 
 
 def test_an_order_is_read_whole() -> None:

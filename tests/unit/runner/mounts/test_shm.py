@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from portal.runner import namespace
-from portal.runner.namespace import Namespace, NotGranted
-from portal.runner.shm import resize
+from portal.runner.mounts import namespace
+from portal.runner.mounts.namespace import Namespace, NotGranted
+from portal.runner.mounts.shm import resize
 from portal.runner.spec import SharedMemory
 
 

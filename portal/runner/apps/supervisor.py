@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
-from .apps import App
-from .spec import AppStart
+from ..spec import AppStart
+from .app import App
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ is mounted over it. What is written there is charged to the job by its cgroup, a
 
 from __future__ import annotations
 
-from .log import say
+from ..log import say
 from .namespace import NotGranted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..spec import SharedMemory
     from .namespace import Namespace
-    from .spec import SharedMemory
 
 PLACE = "/dev/shm"  # noqa: S108 - the place itself, not a file in it
 

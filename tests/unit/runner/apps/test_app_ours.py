@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from portal.adapters.catalog import read_app
-from portal.runner.apps import App
+from portal.runner.apps.app import App
 from portal.runner.spec import AppStart
-from tests.unit.runner.test_netns import may_unshare
+from tests.paths import ROOT
+from tests.unit.runner.apps.test_netns import may_unshare
 
-APPS = Path(__file__).parents[3] / "apps"
+APPS = ROOT / "apps"
 Start = Callable[..., dict[str, object]]
 
 # Takes the options of the real ones and no other; answers where it was told to listen.

@@ -9,10 +9,10 @@ import threading
 import time
 from collections import deque
 
+from ..log import say, write
+from ..spec import AppStart
 from . import netns
-from .log import say, write
 from .probe import answers, computes, read_details
-from .spec import AppStart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from portal.runner import probe
-from portal.runner.apps import App
+from portal.runner.apps import probe
+from portal.runner.apps.app import App
 from portal.runner.spec import AppStart
-from tests.unit.runner.test_apps import wait_until
+from tests.unit.runner.apps.test_app import DEMO, wait_until
 
 # Ready at /, and at /kernels it says what stands in a file; "asleep" there is a server that hangs.
 SERVER = """\
@@ -33,7 +33,7 @@ while True:
     stream.close()
 """
 ORDER = AppStart(
-    "demo",
+    DEMO,
     f"#!/bin/sh\nexec {sys.executable} -c '{SERVER}'\n",
     "/",
     10,
@@ -45,7 +45,7 @@ ORDER = AppStart(
 @pytest.fixture
 def app(directory: str) -> Iterator[App]:
     """An app that has not been started."""
-    app = App("demo", directory, "/opt/slipway", lambda app: None)
+    app = App(DEMO, directory, "/opt/slipway", lambda app: None)
     yield app
     app.stop(0)
 
@@ -67,13 +67,13 @@ def test_what_it_says(
     monkeypatch.setattr(probe, "BUSY_TIMEOUT", 0.3)
     app.start(ORDER)
     wait_until(lambda: app.state == "ready", 10)
-    with open(f"{directory}/demo/said", "w", encoding="ascii") as file:
+    with open(f"{directory}/{DEMO}/said", "w", encoding="ascii") as file:
         file.write(said)
     assert app.busy() is busy
 
 
 def test_what_does_not_run_is_not_busy(app: App) -> None:
     assert not app.busy()
-    app.start(AppStart("demo", "exit 3", "/", 10, busy="/kernels", busy_when="busy"))
+    app.start(AppStart(DEMO, "exit 3", "/", 10, busy="/kernels", busy_when="busy"))
     wait_until(lambda: app.state == "failed", 10)
     assert not app.busy()

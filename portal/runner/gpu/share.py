@@ -12,13 +12,13 @@ import os
 import subprocess
 import sys
 
-from .namespace import NotGranted
+from ..mounts.namespace import NotGranted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from .namespace import Namespace
+    from ..mounts.namespace import Namespace
 
 PLACE = "/opt/slipway-gpu"
 DRIVER = "/.singularity.d/libs"
@@ -140,7 +140,7 @@ def _image_folders() -> Iterator[str]:
 def _check(granted: Slice, driver: str) -> None:
     """Ask the library, as programs will, in a process of its own: a driver may well crash."""
     wanted = [f"{share.gpu}={share.memory}" for share in granted.shares]
-    program = os.path.join(os.path.dirname(__file__), "gpu_check.py")
+    program = os.path.join(os.path.dirname(__file__), "check.py")
     argv = [sys.executable, "-IS", program, f"{driver}/{SHIMS[1]}", *wanted]
     try:
         done = subprocess.run(

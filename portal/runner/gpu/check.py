@@ -1,6 +1,6 @@
 """Checks that NVML shows a session its share of a GPU, and nothing more.
 
-`gpu_check.py LIBRARY GPU=BYTES…`, a process of its own, since it loads the node's driver; each GPU
+`check.py LIBRARY GPU=BYTES…`, a process of its own, since it loads the node's driver; each GPU
 by its UUID, with 0 for a whole one. Prints what is wrong in a line of words.
 """
 

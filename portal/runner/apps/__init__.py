@@ -1,0 +1,1 @@
+"""The apps in the job: their processes, and whether they answer and compute."""

@@ -1,0 +1,1 @@
+"""The share of a GPU as the session sees it."""

@@ -1,0 +1,1 @@
+"""What the runner mounts before the apps start."""
