@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -28,7 +29,7 @@ def worker(world: World) -> IdleCuller:
     return world.services.idle_culler
 
 
-def rule(world: World, minutes: int | None = 60, **more: int) -> SiteRules:
+def rule(world: World, minutes: int | None = 60, **more: Any) -> SiteRules:
     """What the administrator decides."""
     asked = CapsRequest(idle_minutes=minutes, **more)
     return world.services.administration.save_rules(ADMIN, asked)
