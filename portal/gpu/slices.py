@@ -145,11 +145,13 @@ def write(  # atomic: the folder appears with all of its content
     jobs: Path, job: int, owner: tuple[int, int], files: dict[str, str]
 ) -> None:
     """Create a job's folder, replacing that of an earlier run. Raises OSError."""
-    jobs.mkdir(parents=True, exist_ok=True, mode=0o755)
+    jobs.mkdir(parents=True, exist_ok=True)
     remove(jobs, job)
     work = jobs / f".new-{job}"
     clear(work)
-    (work / "driver").mkdir(parents=True, mode=0o755)
+    (work / "driver").mkdir(parents=True)
+    for folder in (jobs, work, work / "driver"):
+        folder.chmod(0o755)  # whatever the umask is
     for name, text in files.items():
         (work / name).write_text(text)
         (work / name).chmod(0o644)
@@ -160,7 +162,8 @@ def write(  # atomic: the folder appears with all of its content
 
 def _make_counters(folder: Path, owner: tuple[int, int]) -> None:
     room = folder / "room"
-    room.mkdir(mode=0o755)
+    room.mkdir()
+    room.chmod(0o755)
     memory.mount(room, COUNTERS_SIZE)
     (folder / "counters").symlink_to("room/counters")
     with (room / "counters").open("wb") as stream:

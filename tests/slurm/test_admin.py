@@ -108,10 +108,11 @@ def test_the_journal_tells_who_did_what(admin: Api, alice: Api, cluster: Cluster
     about = [e for e in entries if e["target"] == session["id"]]
     told = [(e["who"], e["action"]) for e in about]
     assert told == [("admin", "session.end"), ("alice", "session.launch")]
-    refused = next(e for e in entries if e["action"] == "login.refused")
-    assert refused["who"] == "bob"
-    assert refused["address"]
-    assert {e["address"] for e in about} == {refused["address"]}
+    # One line for each hour, which other tests may have caused.
+    found = admin.ask("GET", "/journal", params={"action": "login.refused"})["entries"]
+    (address,) = {e["address"] for e in about}
+    assert address
+    assert [e for e in found if (e["who"], e["address"]) == ("bob", address)]
     text = admin("GET", "/journal", params={"limit": 500}).text
     assert "sesame-in-no-journal" not in text
     assert "not-the-password" not in text

@@ -47,20 +47,24 @@ def alive(sockets: list[ClientConnection]) -> int:
     return sum(pong.wait(max(until - time.monotonic(), 0)) for pong in waiting)
 
 
-def ask_haproxy(cluster: Cluster, socket: str, command: str) -> str:
-    """One of the words that HAProxy's sockets know."""
-    script = f"echo '{command}' | nc -N -U /run/slipway/{socket}.sock"
-    return cluster.shell("portal", script)
+def command(socket: str, words: str) -> str:
+    """A shell command that sends a command to one of HAProxy's sockets."""
+    return f"echo '{words}' | nc -N -U /run/slipway/{socket}.sock"
 
 
 def workers(cluster: Cluster) -> list[str]:
     """HAProxy's processes that have streams, the newest first."""
-    return re.findall(r"^(\d+)\s+worker", ask_haproxy(cluster, "master", "show proc"), re.MULTILINE)
+
+    def processes() -> str | None:
+        # The master's socket refuses while it executes itself anew.
+        return cluster.shell("portal", command("master", "show proc"), check=False) or None
+
+    return re.findall(r"^(\d+)\s+worker", wait_for("HAProxy's master", processes), re.MULTILINE)
 
 
 def routes(cluster: Cluster) -> int | None:
     """How many ways HAProxy knows; None until it has been told all of them."""
-    text = ask_haproxy(cluster, "haproxy", "show map /run/slipway/routes.map")
+    text = cluster.shell("portal", command("haproxy", "show map /run/slipway/routes.map"))
     keys = {line.split()[1] for line in text.splitlines() if line}
     return len(keys) - 1 if "slipway" in keys else None
 
