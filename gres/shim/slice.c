@@ -105,7 +105,7 @@ static struct slice *read_slice(void)
     text[read_all(text)] = 0;
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         take_line(made, line);
-    last_device(made); /* a slice without a GPU is none */
+    last_device(made); /* a slice without a GPU is invalid */
     free(text);
     return made;
 }
