@@ -166,7 +166,7 @@ WRAP(cuGraphUpload_ptsz, CUgraphExec executable, CUstream stream)
 /* --- executable graphs --- */
 
 /* The driver's result of instantiating `*executable`; takes ownership of `memory`. */
-static CUresult made(CUresult result, CUgraphExec *executable, struct graph_memory *memory)
+static CUresult record(CUresult result, CUgraphExec *executable, struct graph_memory *memory)
 {
     if (result)
         graph_memory_free(memory);
@@ -178,7 +178,7 @@ static CUresult made(CUresult result, CUgraphExec *executable, struct graph_memo
 
 #define FLAG_UPLOAD 2 /* CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD */
 
-static CUresult make(CUgraph graph, struct graph_memory **memory, int uploads)
+static CUresult inspect(CUgraph graph, struct graph_memory **memory, int uploads)
 {
     CUresult result = graph_memory_of(graph, memory);
     if (result || !uploads)
@@ -192,10 +192,10 @@ static CUresult make(CUgraph graph, struct graph_memory **memory, int uploads)
 WRAP(cuGraphInstantiateWithFlags, CUgraphExec *executable, CUgraph graph, uint64_t flags)
 {
     struct graph_memory *memory;
-    CUresult result = make(graph, &memory, 0); /* this form cannot upload */
+    CUresult result = inspect(graph, &memory, 0); /* this form cannot upload */
     if (result)
         return result;
-    return made(real_cuGraphInstantiateWithFlags(executable, graph, flags), executable, memory);
+    return record(real_cuGraphInstantiateWithFlags(executable, graph, flags), executable, memory);
 }
 
 static CUresult instantiate(CUresult (*real)(CUgraphExec *, CUgraph, CUgraphNode *, char *, size_t),
@@ -203,8 +203,8 @@ static CUresult instantiate(CUresult (*real)(CUgraphExec *, CUgraph, CUgraphNode
                             size_t bytes)
 {
     struct graph_memory *memory;
-    CUresult result = make(graph, &memory, 0);
-    return result ? result : made(real(executable, graph, node, log, bytes), executable, memory);
+    CUresult result = inspect(graph, &memory, 0);
+    return result ? result : record(real(executable, graph, node, log, bytes), executable, memory);
 }
 
 WRAP(cuGraphInstantiate, CUgraphExec *executable, CUgraph graph, CUgraphNode *node, char *log,
@@ -225,13 +225,13 @@ static CUresult with_params(CUresult (*real)(CUgraphExec *, CUgraph, uint64_t *)
 {
     struct graph_memory *memory;
     int uploads = params && *params & FLAG_UPLOAD;
-    CUresult result = make(graph, &memory, uploads);
+    CUresult result = inspect(graph, &memory, uploads);
     if (result)
         return result;
     result = real(executable, graph, params);
     if (uploads)
         finish(memory);
-    return made(result, executable, memory);
+    return record(result, executable, memory);
 }
 
 WRAP(cuGraphInstantiateWithParams, CUgraphExec *executable, CUgraph graph, uint64_t *params)

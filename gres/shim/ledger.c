@@ -57,8 +57,8 @@ static void say_why_not(void)
     static const char line[] =
         "slipway: " SLIPWAY_COUNTERS " cannot be used, so no GPU memory can be had. "
         "Start the session again.\n";
-    static int said;
-    if (!said++ && write(2, line, sizeof line - 1) < 0)
+    static int warned;
+    if (!warned++ && write(2, line, sizeof line - 1) < 0)
         return;
 }
 

@@ -66,12 +66,12 @@ def install(app: Flask) -> None:
 def on_portal_error(error: PortalError) -> Response:
     """Respond with the error's own status and text."""
     errors, more = (error.errors, error.more) if isinstance(error, InvalidRequest) else ((), 0)
-    return answer(error.status, error.title, error.text, errors, more)
+    return error_response(error.status, error.title, error.text, errors, more)
 
 
 def _on_stale_form(_error: CSRFError) -> Response:
     text = "This page was open too long or was loaded before you logged in. Load it again."
-    return answer(400, "Please try again", text)
+    return error_response(400, "Please try again", text)
 
 
 def _on_http_error(error: HTTPException) -> Response:
@@ -79,7 +79,7 @@ def _on_http_error(error: HTTPException) -> Response:
     if error.response is not None and status < 400:  # a redirect that a router raised
         return make_response(error.get_response())
     title, text = _TEXTS.get(status, (error.name, error.description or error.name))
-    response = answer(status, title, text)
+    response = error_response(status, title, text)
     for name, value in error.get_headers():
         if name.lower() in ("allow", "retry-after"):
             response.headers[name] = value
@@ -90,10 +90,10 @@ def _on_unexpected_error(error: Exception) -> Response:
     # Without the query, which may contain a ticket.
     log.error("%s %s failed", request.method, request.path, exc_info=error)
     text = "It has been written to the portal's log. Trying again may help."
-    return answer(500, "Something went wrong on our side", text)
+    return error_response(500, "Something went wrong on our side", text)
 
 
-def answer(
+def error_response(
     status: int, title: str, text: str, errors: Sequence[FieldError] = (), more: int = 0
 ) -> Response:
     """Build the response in the format that the client expects."""

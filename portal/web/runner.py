@@ -44,8 +44,8 @@ def _session(session_id: str, rate: Rate = NEWS) -> Session:
 def ready(session_id: str) -> ResponseReturnValue:
     """The gateway is listening: issue its certificate, and return the apps to start."""
     session = _session(session_id)
-    answer = services().runner_calls.mark_ready(session, read_model(ReadyMessage))
-    return {"certificate": answer.certificate, "start": answer.start}
+    ready_reply = services().runner_calls.mark_ready(session, read_model(ReadyMessage))
+    return {"certificate": ready_reply.certificate, "start": ready_reply.start}
 
 
 @blueprint.post("/usage")

@@ -10,11 +10,11 @@ from portal.web.api import guarded
 from portal.web.api.models.base import REQUEST
 from portal.web.api.models.sessions import SessionOut
 from portal.web.api.operation import operation
-from portal.web.api.session_answers import session_answer
+from portal.web.api.session_responses import session_response
 from portal.web.context import person, services
 from portal.web.http.body import read_model, read_nothing
 
-blueprint = guarded("tending")
+blueprint = guarded("lifecycle")
 
 
 class ExtendRequest(BaseModel):
@@ -30,7 +30,7 @@ class ExtendRequest(BaseModel):
 def extend(session_id: str) -> SessionOut:
     """Extend a running session, up to the longest limit that its owner could have requested."""
     minutes = read_model(ExtendRequest, optional=True).minutes
-    return session_answer(services().lifecycle.extend(person(), session_id, minutes))
+    return session_response(services().lifecycle.extend(person(), session_id, minutes))
 
 
 @blueprint.post("/sessions/<session_id>/keep")
@@ -38,7 +38,7 @@ def extend(session_id: str) -> SessionOut:
 def keep(session_id: str) -> SessionOut:
     """Reset the idle timer of an unused session."""
     read_nothing()
-    return session_answer(services().lifecycle.keep_alive(person(), session_id))
+    return session_response(services().lifecycle.keep_alive(person(), session_id))
 
 
 @blueprint.post("/sessions/<session_id>/release")
@@ -46,4 +46,4 @@ def keep(session_id: str) -> SessionOut:
 def release(session_id: str) -> SessionOut:
     """Release the owner's hold; no effect on a session that is not held."""
     read_nothing()
-    return session_answer(services().lifecycle.release(person(), session_id))
+    return session_response(services().lifecycle.release(person(), session_id))

@@ -125,8 +125,8 @@ def _schemas(operations: list[Operation]) -> tuple[Schemas, dict[str, Any]]:
     """
     wanted: dict[tuple[type[BaseModel], Mode], None] = {(Problem, "serialization"): None}
     for one in operations:
-        if not issubclass(one.answer, NoContent):
-            wanted[one.answer, "serialization"] = None
+        if not issubclass(one.response, NoContent):
+            wanted[one.response, "serialization"] = None
         wanted |= {(model, "validation"): None for model in (one.body, one.query) if model}
     references, found = models_json_schema(
         list(wanted), ref_template=_COMPONENTS + "{model}", schema_generator=_Schemas
@@ -149,8 +149,8 @@ def _allow_template(schema: dict[str, Any]) -> None:
 
 def _described(one: Operation, schemas: Schemas) -> dict[str, Any]:
     done: dict[str, Any] = {"description": "Done"}
-    if not issubclass(one.answer, NoContent):
-        done = _json(schemas[one.answer, "serialization"], "Done")
+    if not issubclass(one.response, NoContent):
+        done = _json(schemas[one.response, "serialization"], "Done")
     responses = {str(status): done for status in one.statuses}
     operation: dict[str, Any] = {
         "summary": one.summary,

@@ -44,7 +44,7 @@ class Operation:
     """One operation as the OpenAPI document describes it."""
 
     summary: str
-    answer: type[BaseModel]
+    response: type[BaseModel]
     statuses: tuple[int, ...]
     """The default first."""
     body: type[BaseModel] | None = None
@@ -62,7 +62,7 @@ OPERATIONS: dict[object, Operation] = {}
 
 def operation(
     summary: str,
-    answer: type[Model],
+    response: type[Model],
     *,
     status: int | None = None,
     other_statuses: tuple[int, ...] = (),
@@ -76,10 +76,10 @@ def operation(
 
     The default status is 200, or 204 for `NoContent`.
     """
-    usual = status or (204 if issubclass(answer, NoContent) else 200)
+    usual = status or (204 if issubclass(response, NoContent) else 200)
     described = Operation(
         summary=summary,
-        answer=answer,
+        response=response,
         statuses=(usual, *other_statuses),
         body=body,
         body_required=body_required,

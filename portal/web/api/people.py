@@ -7,7 +7,7 @@ from portal.web.api import admin
 from portal.web.api.models.base import NoContent
 from portal.web.api.models.logins import LoginListOut, LoginOut, PresenceListOut, PresenceOut
 from portal.web.api.operation import operation
-from portal.web.api.tokens import token_answer
+from portal.web.api.tokens import token_response
 from portal.web.context import person, services
 
 blueprint = admin.blueprint
@@ -30,7 +30,7 @@ def logins_of(name: str) -> LoginListOut:
 
 
 def _login(login: Login) -> LoginOut:
-    return LoginOut.model_validate({"kind": login.kind} | dict(token_answer(login, person())))
+    return LoginOut.model_validate({"kind": login.kind} | dict(token_response(login, person())))
 
 
 @blueprint.delete("/admin/people/<name>/logins")

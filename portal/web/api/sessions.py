@@ -18,7 +18,7 @@ from portal.web.api.models.apps import OpenAppOut
 from portal.web.api.models.base import REQUEST, NoContent
 from portal.web.api.models.sessions import LogOut, SessionListOut, SessionOut, SessionPageOut
 from portal.web.api.operation import IDEMPOTENCY_KEY, operation
-from portal.web.api.session_answers import session_answer, session_answers
+from portal.web.api.session_responses import session_response, session_responses
 from portal.web.context import person, services
 from portal.web.gate.links import enter_url, open_url
 from portal.web.http.body import read_json, read_model, read_nothing, read_query
@@ -80,7 +80,7 @@ class AppRequest(BaseModel):
 def list_sessions() -> SessionPageOut:
     """Sessions, by default newest first; administrators see those of all users."""
     page = services().sessions.query(person(), read_query(ListQuery))
-    found = [session.for_list() for session in session_answers(page.sessions)]
+    found = [session.for_list() for session in session_responses(page.sessions)]
     return SessionPageOut(sessions=found, next_cursor=page.following)
 
 
@@ -98,16 +98,16 @@ def launch() -> SessionListOut:
     return launched(services().launcher.launch(person(), wanted, key_of_request()))
 
 
-def launched(made: list[Session]) -> SessionListOut:
+def launched(created: list[Session]) -> SessionListOut:
     """The response to every kind of launch."""
-    return SessionListOut(sessions=session_answers(made))
+    return SessionListOut(sessions=session_responses(created))
 
 
 @blueprint.get("/sessions/<session_id>")
 @operation("Show one session", SessionOut)
 def show(session_id: str) -> SessionOut:
     """One session."""
-    return session_answer(services().sessions.get(person(), session_id))
+    return session_response(services().sessions.get(person(), session_id))
 
 
 @blueprint.delete("/sessions/<session_id>")
@@ -115,7 +115,7 @@ def show(session_id: str) -> SessionOut:
 def stop(session_id: str) -> SessionOut:
     """End a session; no effect on one that is over."""
     read_nothing()
-    return session_answer(services().sessions.stop(person(), session_id))
+    return session_response(services().sessions.stop(person(), session_id))
 
 
 @blueprint.post("/sessions/end")
@@ -123,7 +123,7 @@ def stop(session_id: str) -> SessionOut:
 def stop_all() -> SessionListOut:
     """End many sessions; none of them if one does not exist or belongs to another user."""
     ended = services().sessions.stop_all(person(), read_model(EndRequest).ids)
-    return SessionListOut(sessions=session_answers(ended))
+    return SessionListOut(sessions=session_responses(ended))
 
 
 @blueprint.get("/sessions/<session_id>/log")

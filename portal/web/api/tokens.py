@@ -51,7 +51,7 @@ def list_tokens() -> TokenListOut:
     """The caller's tokens, without their secrets."""
     who = person()
     found = services().logins.logins_of(who.name, TOKEN)
-    return TokenListOut(tokens=[token_answer(login, who) for login in found])
+    return TokenListOut(tokens=[token_response(login, who) for login in found])
 
 
 @blueprint.post("/tokens")
@@ -67,8 +67,8 @@ def make_token() -> Reply[NewTokenOut]:
     body = read_model(TokenRequest)
     who = _creator(body)
     secret, login = services().logins.make_token(who, body.name, body.scopes, body.days)
-    made = NewTokenOut(token=secret, **dict(token_answer(login, who)))
-    return Reply(made, headers={"Cache-Control": "no-store"})
+    created = NewTokenOut(token=secret, **dict(token_response(login, who)))
+    return Reply(created, headers={"Cache-Control": "no-store"})
 
 
 def _creator(body: TokenRequest) -> Person:
@@ -102,7 +102,7 @@ def revoke_token(token_id: str) -> NoContent:
     return NoContent()
 
 
-def token_answer(login: Login, who: Person) -> TokenOut:
+def token_response(login: Login, who: Person) -> TokenOut:
     """The response model of a token; `who` is the caller."""
     admin = login.user in services().settings.slurm.admins
     return TokenOut.of(login, current=login.hash == who.login, admin=admin)

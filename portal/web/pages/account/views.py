@@ -30,7 +30,7 @@ def _page(
     values: dict[str, str],
     chosen: tuple[str, ...],
     problems: tuple[FieldError, ...] = (),
-    made: tuple[str, Login] | None = None,
+    created: tuple[str, Login] | None = None,
 ) -> Response:
     logins, who = services().logins, person()
     page = render_template(
@@ -44,7 +44,7 @@ def _page(
         values=values,
         chosen=chosen,
         errors={problem.field: problem.message for problem in problems},
-        made=made,
+        created=created,
     )
     # The page contains the secret of a token that was just created.
     return make_response(page, 422 if problems else 200, {"Cache-Control": "no-store"})
@@ -56,12 +56,12 @@ def make_token() -> ResponseReturnValue:
     values = {name: request.form.get(name, "").strip() for name in _DEFAULT}
     chosen = tuple(scope for scope in SCOPES if scope in request.form.getlist("scopes"))
     try:
-        made = services().logins.make_token(
+        created = services().logins.make_token(
             person(), values["name"], chosen, _number(values["days"])
         )
     except InvalidRequest as error:
         return _page(values, chosen, error.errors)
-    return _page(_DEFAULT, ("read",), made=made)
+    return _page(_DEFAULT, ("read",), created=created)
 
 
 def _number(text: str) -> int:

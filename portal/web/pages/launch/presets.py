@@ -18,7 +18,7 @@ from portal.web.pages.launch.wizard import LaunchForm, with_error
 
 
 @blueprint.app_context_processor
-def words() -> dict[str, object]:
+def presets_context() -> dict[str, object]:
     """The presets menu's data; looked up only by templates with that menu."""
     return {"my_presets": _mine, "new_key": lambda: uuid.uuid4().hex}
 

@@ -64,9 +64,9 @@ def asked_for() -> LaunchRequest:
     return services().launcher.parse(fields.to_body(request.form))
 
 
-def go_to(made: list[Session]) -> ResponseReturnValue:
+def go_to(created: list[Session]) -> ResponseReturnValue:
     """Redirect to the list, where the new sessions are highlighted."""
-    address = "/sessions?new=" + ",".join(session.id for session in made)
+    address = "/sessions?new=" + ",".join(session.id for session in created)
     if by_htmx():
         return "", 204, {"HX-Redirect": address}
     return redirect(address, 303)
@@ -79,12 +79,12 @@ def launch() -> ResponseReturnValue:
         wanted = asked_for()
         if not wanted.mounts and "confirmed" not in request.form:
             return ask_for_folders()
-        made = services().launcher.launch(person(), wanted, key_of_form())
+        created = services().launcher.launch(person(), wanted, key_of_form())
     except KeyReused:
         return wizard(with_error(entered_form(), Conflict(_SENT)), Conflict.status)
     except PortalError as error:
         return wizard(with_error(entered_form(), error), error.status)
-    return go_to(made)
+    return go_to(created)
 
 
 def ask_for_folders() -> ResponseReturnValue:
@@ -178,11 +178,11 @@ def launch_body(body: dict[str, object], about: str) -> ResponseReturnValue:
     try:
         key = key_of_form()
         wanted = services().launcher.parse(body)
-        made = services().launcher.launch(person(), wanted, key and f"{key}-{about}")
+        created = services().launcher.launch(person(), wanted, key and f"{key}-{about}")
     except KeyReused:
         form = new_form(person(), fields.from_body(body))
         return wizard(with_error(form, Conflict(_SENT)), Conflict.status)
     except PortalError as error:
         form = new_form(person(), fields.from_body(body))
         return wizard(with_error(form, error), error.status)
-    return go_to(made)
+    return go_to(created)

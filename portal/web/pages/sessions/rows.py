@@ -11,7 +11,7 @@ from portal.core.cluster.usage import SlurmStatus
 from portal.core.session.session import HELD, LIVE, SUSPENDED, Session, State
 from portal.web.api.models.apps import AppOut
 from portal.web.api.models.sessions import SessionOut, SessionState
-from portal.web.api.session_answers import session_answers
+from portal.web.api.session_responses import session_responses
 from portal.web.context import services
 
 TERMINAL = "terminal"
@@ -138,5 +138,5 @@ def session_views(
             services().apps.offered(session),
             session.owner == person.name,
         )
-        for session, data in zip(sessions, session_answers(sessions, status), strict=True)
+        for session, data in zip(sessions, session_responses(sessions, status), strict=True)
     ]

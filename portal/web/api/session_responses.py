@@ -12,12 +12,12 @@ from portal.web.api.models.sessions import SessionContext, SessionOut
 from portal.web.context import services
 
 
-def session_answer(session: Session) -> SessionOut:
+def session_response(session: Session) -> SessionOut:
     """The response model of one session."""
-    return session_answers([session])[0]
+    return session_responses([session])[0]
 
 
-def session_answers(
+def session_responses(
     sessions: Sequence[Session], status: SlurmStatus | None = None
 ) -> list[SessionOut]:
     """The response models of sessions; the apps of all of them take a single query."""
