@@ -1,16 +1,16 @@
-# What people type. PORT=9090 make up takes another port, SLURM=26.05 make up another Slurm,
-# HTTPS=1 make up speaks https, APPS=ports or APPS=subdomains says how apps get their origins.
+# The entry points. PORT=9090 make up: another port; SLURM=26.05 make up: another Slurm version;
+# HTTPS=1 make up: with https; APPS=ports or APPS=subdomains: the kind of the apps' origins.
 .PHONY: help up down logs shell test attack check clean assets
 
 help:
 	@echo "make up     install, build and start everything; prints the address"
 	@echo "make down   stop it (data stays)"
-	@echo "make logs   follow what all services say"
+	@echo "make logs   follow the logs of all services"
 	@echo "make shell  a shell on the login node as alice"
-	@echo "make test   all tests, on clusters of their own"
-	@echo "make attack the attacks alone, on clusters of their own"
-	@echo "make check  the static checks alone: ruff, mypy, import rules, shellcheck"
-	@echo "make assets the browser's libraries, for work on the pages outside the cluster"
+	@echo "make test   all tests, on separate clusters"
+	@echo "make attack only the attacks, on separate clusters"
+	@echo "make check  only the static checks: ruff, mypy, import rules, shellcheck"
+	@echo "make assets the browser libraries, for work on the pages outside the cluster"
 	@echo "make clean  stop it and delete its data"
 
 up:

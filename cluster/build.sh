@@ -1,16 +1,16 @@
 # shellcheck shell=bash
-# The images of the cluster: built when their sources changed, else left alone.
+# The images of the cluster: rebuilt only if their sources have changed.
 
 BASE_IMAGE=debian:trixie-slim
 
 image_exists() { engine image inspect "$1" >/dev/null 2>&1; }
 
-# The base comes from a registry, or is made here under the same name where none answers.
+# The base comes from a registry, or is built here under the same name if no registry is reachable.
 ensure_base() {
     image_exists "$BASE_IMAGE" && return
     echo "fetching $BASE_IMAGE"
     engine pull --quiet "$BASE_IMAGE" 2>&1 && return
-    echo "no registry answers: making $BASE_IMAGE with debootstrap"
+    echo "no registry is reachable: building $BASE_IMAGE with debootstrap"
     make_base
 }
 
@@ -23,7 +23,7 @@ make_base() {
     find "$root/rootfs/dev" -mindepth 1 -delete
     rm -rf "$root/rootfs/var/cache/apt/archives" "$root/rootfs/var/lib/apt/lists"
     mkdir -p "$root/rootfs/var/lib/apt/lists/partial" "$root/rootfs/var/cache/apt/archives/partial" "$BASES_DIR"
-    # The session images start from the same.
+    # The session images start from it as well.
     tar -C "$root/rootfs" -cf "$BASES_DIR/trixie.tar" .
     local uri
     uri=$(sed -nE 's/^deb +([^ ]+).*/\1/p' "$root/rootfs/etc/apt/sources.list" | head -n 1)
@@ -35,7 +35,7 @@ make_base() {
     rm -rf "$root"
 }
 
-# build_image TARGET TAG INPUT… — the fingerprint of the inputs is kept as a label.
+# build_image TARGET TAG INPUT… — the fingerprint of the inputs is stored as a label.
 build_image() {
     local target=$1 tag=$2 print
     shift 2
@@ -61,18 +61,18 @@ SLURM_INPUTS=(cluster/Containerfile cluster/build cluster/bin cluster/supervisor
 
 build_cluster_images() {
     local target
-    # Named, so that it is kept: toolkit and session images are built in it (software.sh).
+    # Tagged, so that it is kept: toolkit and session images are built in it (software.sh).
     build_image builder "localhost/slipway-builder:$SLIPWAY_CLONE" cluster/Containerfile cluster/build
     for target in ctl login node; do
         build_image "$target" "localhost/slipway-$target:$SLURM_TAG" "${SLURM_INPUTS[@]}"
     done
 }
 
-# Images that lost their name to a newer one; those of running containers stay.
+# Images that lost their tag to a newer one; those of running containers stay.
 remove_old_images() { engine image prune --force --filter label=slipway.inputs >/dev/null; }
 
 build_portal_image() {
-    # Named, so that its layers survive remove_old_images and need not be built again.
+    # Tagged, so that its layers survive remove_old_images and need not be rebuilt.
     build_image assets "localhost/slipway-assets:$SLIPWAY_CLONE" cluster/Containerfile cluster/build portal/web/assets
     build_image portal "localhost/slipway-portal:$SLIPWAY_CLONE" cluster/Containerfile cluster/build \
         cluster/bin/start-portal cluster/supervisor/portal.conf cluster/etc/slipway.toml \

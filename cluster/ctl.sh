@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Small commands on a running cluster; hides the engine and the project's name.
+# Small commands for a running cluster; hides the engine and the project's name.
 #
 #   cluster/ctl.sh exec [-t] [--user NAME] SERVICE -- COMMAND…   run a command in a service
 #   cluster/ctl.sh start|stop|restart|kill SERVICE…              the whole container
@@ -76,7 +76,7 @@ address_of() {
     engine inspect --format '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}' "$(need_container "$1")"
 }
 
-# Whatever is left of a project counts: containers, volumes or its network.
+# All projects of which containers, volumes or a network exist.
 projects() {
     local label='"com.docker.compose.project"'
     command -v "$ENGINE" >/dev/null || return 0

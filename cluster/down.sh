@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make down: stops the cluster and keeps its data.  make clean (--data): forgets the data too.
+# make down: stops the cluster and keeps its data.  make clean (--data): deletes the data, too.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/lib.sh"
@@ -15,12 +15,12 @@ remove_data() {
 
 become_root "$@"
 choose_engine
-command -v "$ENGINE" >/dev/null || fail "There is no container engine here, so nothing runs."
+command -v "$ENGINE" >/dev/null || fail "There is no container engine on this machine, so nothing is running."
 remove_everything_but_data >/dev/null
 rm -f "$PROJECT_DIR"/started-*
 if [ "${1:-}" = --data ]; then
     remove_data
-    echo "The cluster '$COMPOSE_PROJECT_NAME' and its data are gone."
+    echo "The cluster '$COMPOSE_PROJECT_NAME' and its data are deleted."
 else
     echo "The cluster '$COMPOSE_PROJECT_NAME' is stopped; make up starts it again with its data."
 fi

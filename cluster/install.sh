@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Installs what this machine lacks: a container engine with compose, debootstrap, make's friends.
+# Installs missing packages: a container engine with compose, and the tools of these scripts.
 
 PODMAN_COMPOSE_VERSION=1.6.0
 
@@ -9,7 +9,7 @@ install_missing() {
     command -v python3 >/dev/null && python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
     if [ "$ENGINE" = podman ]; then
         command -v podman >/dev/null || packages+=(podman netavark aardvark-dns catatonit)
-        command -v iptables >/dev/null || packages+=(iptables) # one of the two, by netavark's version
+        command -v iptables >/dev/null || packages+=(iptables) # which of the two depends on netavark's version
         command -v nft >/dev/null || packages+=(nftables)
         command -v runc >/dev/null || command -v crun >/dev/null || packages+=(runc)
         on_cgroup_v2 || command -v runc >/dev/null || packages+=(runc)
@@ -42,7 +42,7 @@ install_podman_compose() {
     fi
 }
 
-# Ubuntu forbids user namespaces to ordinary programs; Apptainer in the nodes lives on them.
+# Ubuntu restricts unprivileged user namespaces, which Apptainer in the nodes needs.
 allow_user_namespaces() {
     local switch=/proc/sys/kernel/apparmor_restrict_unprivileged_userns
     if [ -e "$switch" ] && [ "$(cat "$switch")" != 0 ]; then

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What all scripts of the cluster share: where things are, which engine runs, who says what.
+# Shared by all scripts of the cluster: paths, settings and the container engine.
 set -euo pipefail
 
 CLUSTER_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -9,25 +9,25 @@ CACHE_DIR=$CLUSTER_DIR/.cache
 export COMPOSE_PROJECT_NAME=${COMPOSE_PROJECT_NAME:-slipway}
 export PORT=${PORT:-8080}
 export SLURM=${SLURM:-24.11}
-# Apps' origins: subdomains of apps.localhost, which browsers find by themselves, or ports.
+# Apps' origins: subdomains of apps.localhost, which browsers resolve themselves, or ports.
 export APPS=${APPS:-subdomains}
-# HTTPS=1: TLS with a certificate that the portal's container makes itself (bin/make-certificate).
+# HTTPS=1: TLS with a certificate that the portal's container creates (bin/make-certificate).
 case ${HTTPS:-} in
     "" | 0 | no | off) export HTTPS='' SCHEME=http TLS_CERTIFICATE='' ;;
     *) export HTTPS=1 SCHEME=https TLS_CERTIFICATE=/var/lib/slipway/tls/site.pem ;;
 esac
-# As browsers write it: without the scheme's own port.
+# As browsers write it: without the scheme's default port.
 PUBLIC_URL=$SCHEME://localhost:$PORT
 case $PUBLIC_URL in
     http:*:80 | https:*:443) PUBLIC_URL=${PUBLIC_URL%:*} ;;
 esac
 export PUBLIC_URL
-# Images are tagged by the clone they were built from, so that two clones do not take them from each other.
+# Images are tagged by the clone they were built from, so that two clones do not overwrite each other's.
 SLIPWAY_CLONE=$(printf %s "$REPO_DIR" | sha256sum | cut -c1-8)
 export SLIPWAY_CLONE SLURM_TAG=$SLURM-$SLIPWAY_CLONE
 PROJECT_DIR=$CACHE_DIR/projects/$COMPOSE_PROJECT_NAME
 export CLUSTER_SOFTWARE=$CACHE_DIR/software
-# Bare Debian systems that images start from (see images/build.sh).
+# Debian base systems of the session images (see images/build.sh).
 # shellcheck disable=SC2034  # used where this is sourced
 BASES_DIR=$CACHE_DIR/bases
 if [ "$COMPOSE_PROJECT_NAME" = slipway ]; then
@@ -44,7 +44,7 @@ fail() {
     exit 1
 }
 
-# Everything here needs root: podman for the nodes' cgroups, docker mostly too.
+# All of this needs root: podman for the nodes' cgroups, docker usually as well.
 become_root() {
     [ "$(id -u)" -ne 0 ] || return 0
     command -v sudo >/dev/null || fail "Please run this as root, or install sudo."
@@ -56,8 +56,8 @@ on_cgroup_v2() { [ -e /sys/fs/cgroup/cgroup.controllers ]; }
 
 can_raise_limits() { (ulimit -Hn 1048576) 2>/dev/null; }
 
-# podman's settings for these containers only: no systemd is needed, and nothing that this
-# machine's kernel refuses is asked for.
+# podman's settings for these containers only: without systemd, and without limits that this machine's
+# kernel refuses.
 write_containers_conf() {
     mkdir -p "$CACHE_DIR"
     {
@@ -73,7 +73,7 @@ write_containers_conf() {
     } > "$CACHE_DIR/containers.conf"
 }
 
-# docker where its daemon answers and has compose, else podman.
+# docker if its daemon answers and it has compose, else podman.
 choose_engine() {
     if [ -n "${ENGINE:-}" ]; then
         return
@@ -98,7 +98,7 @@ compose() {
     fi
 }
 
-# The /24 of this cluster, chosen once (see choose_network in up.sh).
+# The /24 of this cluster, chosen once (see choose_network in start.sh).
 export_network() {
     if [ -s "$PROJECT_DIR/network" ]; then
         CLUSTER_NET=$(cat "$PROJECT_DIR/network")
@@ -115,7 +115,7 @@ export_app_ports() {
     fi
 }
 
-# The engine's id of a service's container; empty when there is none.
+# The engine's id of a service's container; empty if there is none.
 container_of() {
     engine ps --all --quiet \
         --filter "label=com.docker.compose.project=$COMPOSE_PROJECT_NAME" \
@@ -128,7 +128,7 @@ is_running() {
         --filter "label=com.docker.compose.service=$1")" ]
 }
 
-# One word for the content of files and folders; the same content gives the same word.
+# A hash of the content of files and folders.
 fingerprint() {
     (cd "$REPO_DIR" && find "$@" -type f ! -path '*/__pycache__/*' ! -path '*/node_modules/*' ! -path '*/static/vendor/*' -print0 |
         sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes requirements.txt and requirements-dev.txt anew: today's versions, with their hashes.
+"""Regenerates requirements.txt and requirements-dev.txt with current versions and their hashes.
 
-The versions are those that the oldest Python we support gets for the ranges of pyproject.toml; the
-hashes are of the wheels for every Python and machine below. pip does the work, with whatever
-package index it is set up for. `pin.py --keep` keeps the versions and only renews the hashes.
+The versions are those that pip resolves for the ranges of pyproject.toml with the oldest supported
+Python; the hashes are those of the wheels for every Python and machine below. pip uses the package
+index that it is configured for. `pin.py --keep` keeps the versions and only renews the hashes.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ ROOT = Path(__file__).parents[1]
 PYTHONS = ("3.11", "3.12", "3.13")
 MACHINES = ("x86_64", "aarch64")
 GLIBCS = (17, 24, 27, 28, 31, 34, 35, 39)
-"""Wheels for these versions of glibc 2 are looked at, so that none is missed."""
+"""Minor versions of glibc 2 whose wheels are considered."""
 RUNTIME = ("requirements.txt", "What the portal image installs")
 IMAGES = ("images/python/3.11/requirements.txt", "images/python/3.13/requirements.txt")
-"""What sessions use, for the Python that the folder is named after; versions are chosen by hand."""
+"""Packages of session images, for the Python in the folder's name; versions are chosen by hand."""
 DEV = ("requirements-dev.txt", "What the tests need beyond requirements.txt")
 
 Pins = dict[str, str]
@@ -38,7 +38,7 @@ Item = dict[str, Any]
 def report(
     pip: Path, wanted: Iterable[str], python: str, machine: str, deps: bool = True
 ) -> list[Item]:
-    """What pip would install for these requirements, on that Python and machine."""
+    """What pip would install for the requirements `wanted`, on that Python and machine."""
     with tempfile.TemporaryDirectory() as folder:
         found, file = Path(folder, "report.json"), Path(folder, "wanted")
         file.write_text("\n".join(wanted) + "\n")
@@ -48,7 +48,7 @@ def report(
         command += ["--only-binary", ":all:", "--python-version", python, "--report", found]
         command += ["--implementation", "cp", "--target", Path(folder, "none"), "-r", file]
         command += [word for name in platforms for word in ("--platform", name)]
-        # Some pips hold a wheel's Requires-Python against the Python that they run in.
+        # Some versions of pip check a wheel's Requires-Python against the Python that they run in.
         fixed = [] if deps else ["--no-deps", "--ignore-requires-python"]
         subprocess.run([*command, *fixed], check=True)
         items: list[Item] = json.loads(found.read_text())["install"]
@@ -56,29 +56,29 @@ def report(
 
 
 def versions(items: Iterable[Item]) -> Pins:
-    """Names and versions of a report."""
+    """The versions in a report, by name."""
     return {item["metadata"]["name"]: item["metadata"]["version"] for item in items}
 
 
 def hashes(items: Iterable[Item]) -> dict[str, str]:
-    """Names, as pip compares them, and the SHA-256 of the one file that a report has for each."""
+    """The SHA-256 of each package's file in a report, by normalised name."""
     found = {}
     for item in items:
         name = item["metadata"]["name"]
         digest = item["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256")
         if not digest:
             raise SystemExit(f"the package index gives no hash for {name}")
-        found[plain(name)] = digest
+        found[normalised(name)] = digest
     return found
 
 
-def plain(name: str) -> str:
-    """A package's name as pip compares it."""
+def normalised(name: str) -> str:
+    """A package's normalised name, as pip compares it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def read(name: str) -> Pins:
-    """The versions of a file that this script wrote."""
+    """The versions in a file that this script wrote."""
     text = (ROOT / name).read_text(encoding="utf-8")
     return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^ \\\n]+)", text, re.MULTILINE))
 
@@ -96,7 +96,7 @@ def listed(pins: Pins, known: Hashes) -> str:
     """The lines of a file of pins."""
     lines = []
     for package in sorted(pins, key=str.lower):
-        digests = sorted(known[plain(package)])
+        digests = sorted(known[normalised(package)])
         lines.append(
             f"{package}=={pins[package]}"
             + "".join(f" \\\n    --hash=sha256:{digest}" for digest in digests)
@@ -105,7 +105,7 @@ def listed(pins: Pins, known: Hashes) -> str:
 
 
 def write_image(pip: Path, name: str) -> None:
-    """Renew the hashes of an image's packages; the text before them stays."""
+    """Renew the hashes of an image's packages; the comments before them stay."""
     text = (ROOT / name).read_text(encoding="utf-8")
     heading = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
     known: Hashes = {}
@@ -125,7 +125,7 @@ def gather(pip: Path, pins: Pins, pythons: Iterable[str], known: Hashes) -> None
 
 
 def resolve(pip: Path) -> tuple[Pins, Pins]:
-    """Today's versions: what the portal needs, and what the tests need beyond that."""
+    """Current versions: of the portal's requirements, and of the tests' additional ones."""
     whole = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project = whole["project"]
     wanted = project["dependencies"] + whole["build-system"]["requires"]
@@ -138,7 +138,7 @@ def resolve(pip: Path) -> tuple[Pins, Pins]:
 
 
 def main() -> None:
-    """Do it."""
+    """Write all files."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keep", action="store_true", help="keep the versions")
     keep = parser.parse_args().keep

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What this machine knows about mirrors, proxies and certificate authorities, written to SITE_DIR
-# for builds in containers. Nothing of it is ever written into the repository.
+# Collects this machine's settings of mirrors, proxies and certificate authorities in SITE_DIR, for
+# builds in containers. They are never written into the repository.
 
 SITE_DIR=$CACHE_DIR/site
 
@@ -18,7 +18,7 @@ write_ca_bundle() {
     cat "${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}" 2>/dev/null || true
 }
 
-# The first Debian mirror that apt here uses; nothing on an Ubuntu machine without one.
+# The first Debian mirror in apt's sources; empty on Ubuntu without one.
 debian_mirror() {
     { sed -n 's/^URIs: *//p' /etc/apt/sources.list.d/*.sources
       sed -nE 's/^deb +(\[[^]]*\] +)?([^ ]+).*/\2/p' /etc/apt/sources.list /etc/apt/sources.list.d/*.list
@@ -35,7 +35,7 @@ write_apt_sources() {
         "$mirror" sid /usr/share/keyrings/debian-archive-keyring.gpg
 }
 
-# Only how to reach the mirrors (proxies, clocks that are off), not what to do with packages.
+# Only settings for reaching the mirrors (proxies, wrong clocks), none about packages.
 write_apt_conf() {
     apt-config dump | grep -E '^Acquire::(http|https|Check-|Retries)' | grep -v '""' || true
     if [ -s "$SITE_DIR/ca.crt" ]; then
@@ -43,7 +43,7 @@ write_apt_conf() {
     fi
 }
 
-# pip's settings of this machine, without paths that only exist here.
+# This machine's pip settings, without local paths.
 write_pip_conf() {
     command -v pip3 >/dev/null || return 0
     echo '[global]'

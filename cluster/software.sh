@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# What sessions run: the toolkit and the images. Built inside an image of its own with Apptainer, the
-# same for every Slurm, kept in cluster/.cache/software and shown to every cluster of this clone as
-# /srv/slipway.
+# The software of sessions: the toolkit and the images. Built with Apptainer in the builder image, the
+# same for every Slurm version, stored in cluster/.cache/software and mounted into every cluster of this
+# clone as /srv/slipway.
 
 # shellcheck disable=SC2034  # used in up.sh
 FIRST_IMAGE=python/3.13
@@ -16,7 +16,7 @@ in_builder() {
         --workdir /repo "localhost/slipway-builder:$SLIPWAY_CLONE" with-site "$@"
 }
 
-# Builds only when the fingerprint of the sources changed; usage: build_once NAME "SOURCES" COMMAND…
+# Builds only if the fingerprint of the sources has changed; usage: build_once NAME "SOURCES" COMMAND…
 build_once() {
     local name=$1 sources=$2 stamp print
     shift 2
@@ -42,7 +42,7 @@ build_session_image() {
         bash images/build.sh "$1" "/out/images/$1"
 }
 
-# All but the first, which `make up` builds on its own: it is the one that people start with.
+# All but the first, which `make up` builds in a separate step.
 build_more_images() {
     local image
     for image in "${MORE_IMAGES[@]}"; do

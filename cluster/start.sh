@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Starting the containers, whatever an earlier run left behind, and waiting until they work.
+# Starts the containers, whatever an earlier run has left, and waits until they work.
 
 prepare_machine() {
     install_missing
@@ -8,7 +8,7 @@ prepare_machine() {
     choose_network
     choose_app_ports
     if port_is_taken && ! is_running portal; then
-        echo "port $PORT of this machine is taken; choose another: PORT=9090 make up"
+        echo "port $PORT of this machine is in use; choose another: PORT=9090 make up"
         return 1
     fi
 }
@@ -59,7 +59,7 @@ choose_app_ports() {
     return 1
 }
 
-# Ports of other projects of this clone count too, though their containers may not run yet.
+# Ports of other projects of this clone count as used, even if their containers do not run yet.
 ports_are_used() {
     local other
     for other in "$CACHE_DIR"/projects/*/ports; do
@@ -76,7 +76,7 @@ network_is_ours() {
         [ -s "$PROJECT_DIR/network" ] && [[ $known == *"$(cat "$PROJECT_DIR/network")."* ]]
 }
 
-# Networks of stopped containers have no route, so the engine is asked as well.
+# Networks of stopped containers have no route, so the engine's list is checked as well.
 network_is_used() {
     local used
     used=$(ip route show; engine network ls --quiet | xargs -r "$ENGINE" network inspect)
@@ -85,7 +85,7 @@ network_is_used() {
 
 image_of() { engine inspect --format '{{.Image}}' "$1"; }
 
-# Whether the container is up, from the image of now and with the settings of now.
+# Whether the container runs with the current image and settings.
 is_current() {
     local container tag
     is_running "$1" || return 1
@@ -131,9 +131,9 @@ remove_container() {
     done
 }
 
-# Remains of a killed run (half-made networks, dead containers) are cleared away; data stays.
+# Removes what a killed run has left (incomplete networks, dead containers); data stays.
 start_from_nothing() {
-    echo "could not start on what an earlier run left; clearing it away and trying once more"
+    echo "could not start with the remains of an earlier run; removing them and trying once more"
     remove_everything_but_data
     compose up -d "${SERVICES[@]}"
 }
@@ -150,7 +150,7 @@ remove_everything_but_data() {
 
 in_login() { engine exec "$(container_of login)" "$@"; }
 
-# wait_for SECONDS COMMAND… — once per half second; on failure the last answer is in the log.
+# wait_for SECONDS COMMAND… — tries twice a second; the log has the last attempt's output.
 wait_for() {
     local until=$((SECONDS + $1))
     shift
@@ -160,13 +160,13 @@ wait_for() {
     done
 }
 
-# sinfo names a node once for each of its partitions.
+# sinfo lists a node once for each of its partitions.
 nodes_are_up() { [ "$(in_login sinfo -h -N -o '%N %t' 2>&1 | sort -u | grep -cE ' (idle|mix|alloc)$')" = 2 ]; }
 ssh_answers() { in_login nc -z login 22; }
 
 wait_for_slurm() {
-    wait_for 60 ssh_answers || { last_words login; return 1; }
-    wait_for 90 nodes_are_up || { last_words ctl; return 1; }
+    wait_for 60 ssh_answers || { last_lines login; return 1; }
+    wait_for 90 nodes_are_up || { last_lines ctl; return 1; }
 }
 
 portal_answers() {
@@ -178,22 +178,22 @@ portal_answers() {
 port_is_taken() { (: < "/dev/tcp/127.0.0.1/$PORT") 2>/dev/null; }
 
 wait_for_portal() {
-    wait_for 60 portal_answers || { last_words portal; return 1; }
+    wait_for 60 portal_answers || { last_lines portal; return 1; }
     wait_for 10 port_is_taken
     keep_certificate
 }
 
-# The authority's certificate, for people's browsers and for the tests.
+# The authority's certificate, for browsers and for the tests.
 keep_certificate() {
     rm -f "$PROJECT_DIR/ca.crt"
     [ -z "$HTTPS" ] || engine exec "$(container_of portal)" cat /var/lib/slipway/tls/ca.crt > "$PROJECT_DIR/ca.crt"
 }
 
-last_words() { engine logs --tail 20 "$(container_of "$1")" 2>&1; }
+last_lines() { engine logs --tail 20 "$(container_of "$1")" 2>&1; }
 
 print_welcome() {
     printf '\nSlipway is up: %s\n' "$PUBLIC_URL"
-    [ -z "$HTTPS" ] || printf 'Browsers trust it once they trust this authority, which is good for *.localhost only:\n    %s\n' \
+    [ -z "$HTTPS" ] || printf 'Browsers trust it once they trust this authority, which is valid for *.localhost only:\n    %s\n' \
         "$PROJECT_DIR/ca.crt"
     printf '\nDemo accounts:\n'
     awk -F: '{ printf "    %-8s password: %s\n", $1, substr($0, length($1) + 2) }' "$CLUSTER_PASSWORDS"

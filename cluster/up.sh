@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make up: installs, builds and starts whatever is missing, and says what it is doing.
+# make up: installs, builds and starts what is missing, and reports its progress.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source-path=SCRIPTDIR
@@ -13,14 +13,14 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 STEPS=10
 step_number=0
 
-# step "What happens" "What to do when it fails" FUNCTION…
+# step "Title" "What to do if it fails" FUNCTION…
 step() {
     local title=$1 advice=$2 log started=$SECONDS
     shift 2
     step_number=$((step_number + 1))
     log=$PROJECT_DIR/logs/$step_number-$1.log
     printf '[%d/%d] %s … ' "$step_number" "$STEPS" "$title"
-    # In an `if` the shell would forget its set -e, and a failed command inside a step pass unseen.
+    # Not in an `if`, where the shell ignores set -e and a failed command in a step would go unnoticed.
     set +e
     (set -e; "$@") > "$log" 2>&1 < /dev/null
     local status=$?
@@ -37,8 +37,8 @@ step() {
 
 main() {
     mkdir -p "$PROJECT_DIR/logs" "$CLUSTER_SOFTWARE"
-    local network="check that this machine reaches its package mirrors, then run the same again"
-    step "Looking at this machine" "$network" prepare_machine
+    local network="check that this machine reaches its package mirrors, then run the same command again"
+    step "Preparing this machine" "$network" prepare_machine
     step "Base image" "$network" ensure_base
     step "Images of the cluster (Slurm $SLURM)" "$network" build_cluster_images
     step "Image of the portal" "$network" build_portal_image
@@ -46,8 +46,8 @@ main() {
     step "Session image $FIRST_IMAGE" "$network" build_session_image "$FIRST_IMAGE"
     step "Session images ${MORE_IMAGES[*]}" "$network" build_more_images
     step "Starting the cluster" "make down, then make up; is port $PORT free? (PORT=9090 make up takes another)" start_cluster
-    step "Waiting for Slurm" "make logs shows what the daemons say" wait_for_slurm
-    step "Waiting for the portal" "make logs shows what the portal says" wait_for_portal
+    step "Waiting for Slurm" "see the daemons' logs: make logs" wait_for_slurm
+    step "Waiting for the portal" "see the portal's log: make logs" wait_for_portal
     print_welcome
 }
 

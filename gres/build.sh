@@ -1,7 +1,7 @@
 #!/bin/sh
-# Build root's command for the compute nodes: one file that needs nothing but Python 3.9.
+# Build root's command for the compute nodes: one file that needs only Python 3.9.
 #   gres/build.sh OUT      for example gres/build.sh /usr/sbin/slipway-gpu
-# It holds portal/gpu and the one file of portal/core that converts; the same sources give the same bytes.
+# It contains portal/gpu and the one file of portal/core that converts units; builds are reproducible.
 set -eu
 [ $# -eq 1 ] || { echo "usage: gres/build.sh OUT" >&2; exit 2; }
 source_dir=$(cd "$(dirname "$0")/.." && pwd)
@@ -9,7 +9,7 @@ out=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/portal/core/cluster" "$work/portal/gpu"
-# Empty: the portal's own would bring Flask along.
+# Empty: the portal's own ones would import Flask.
 : > "$work/portal/__init__.py"
 : > "$work/portal/core/__init__.py"
 : > "$work/portal/core/cluster/__init__.py"

@@ -2,9 +2,9 @@
 # Build one environment: images/build.sh ENVIRONMENT/VERSION OUT_DIR
 # Leaves OUT_DIR/image.sif and OUT_DIR/image.toml. Run as root on Debian with Apptainer, debootstrap
 # and `root:100000:65536` in /etc/subuid and /etc/subgid (the embedded cluster's node has them).
-# What it learns from the machine, all optional:
+# Optional settings from the machine:
 #   /run/site/mirror, /run/site/apt.conf, $PIP_CONFIG_FILE, $SITE_CA (a CA bundle for pip and apt),
-#   $SLIPWAY_BASES (a folder that keeps bare systems for a day, for the next image),
+#   $SLIPWAY_BASES (a folder that caches base systems for a day),
 #   $SLIPWAY_COMPRESSION (mksquashfs options, see DECISIONS.md)
 set -euo pipefail
 
@@ -19,10 +19,10 @@ out=$(cd "$2" && pwd)
 work=$(mktemp -d /var/tmp/slipway-image.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 bases=${SLIPWAY_BASES:-$work}
-# The machine's own mirror; without one, debootstrap's default is the last resort.
+# The machine's own mirror; without one, debootstrap's default.
 mirror=$(head -n 1 /run/site/mirror 2>/dev/null || true)
 
-# The bare release, one file for all images of a day that start from it.
+# The base system of a release; cached for a day, for all images that start from it.
 bootstrap() {
     local root=$work/bare
     [[ -z $(find "$bases/$suite.tar" -mmin -1440 2>/dev/null) ]] || return 0
@@ -40,13 +40,13 @@ make_base() {
     bootstrap
     mkdir "$root"
     tar -C "$root" -xf "$bases/$suite.tar"
-    # A build without privileges cannot copy device nodes, and Apptainer brings its own /dev.
+    # An unprivileged build cannot copy device nodes, and Apptainer provides its own /dev.
     rm -rf "${root:?}"/dev/*
     printf 'path-exclude=/usr/share/doc/*\npath-exclude=/usr/share/man/*\npath-exclude=/usr/share/locale/*\n' \
         > "$root/etc/dpkg/dpkg.cfg.d/slim"
 }
 
-# Only for the time of the build: finish_image takes it all away again.
+# Only for the build: finish_image removes all of it again.
 lend_site_settings() {
     local root=$1
     cp -r "$root/etc/apt" "$work/apt.original"
@@ -78,7 +78,7 @@ build_sandbox() {
         export APPTAINERENV_PIP_CERT=$SITE_CA APPTAINERENV_SSL_CERT_FILE=$SITE_CA
     fi
     export APPTAINER_TMPDIR=$work APPTAINER_CACHEDIR=$work/cache
-    # A recipe uses of these what it needs.
+    # A recipe uses those of the arguments that it needs.
     apptainer build --fakeroot --sandbox --warn-unused-build-args \
         --build-arg "base=$work/base" --build-arg "recipe=$recipe" \
         "$work/image" "$recipe/image.def"

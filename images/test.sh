@@ -1,6 +1,6 @@
 #!/bin/bash
 # Test a built environment: images/test.sh ENVIRONMENT/VERSION IMAGE_DIR
-# Runs the recipe's own test.sh inside IMAGE_DIR/image.sif, contained like a session.
+# Runs the recipe's test.sh inside IMAGE_DIR/image.sif, contained like a session.
 set -euo pipefail
 
 die() { echo "images/test.sh: $*" >&2; exit 1; }

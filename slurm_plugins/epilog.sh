@@ -1,7 +1,7 @@
 #!/bin/sh
 # Slurm's Epilog on compute nodes with GPUs (slurm.conf: Epilog=/etc/slurm/epilog.sh).
-# Takes the slice of the job away. It never fails: that would drain the node, and the watchdog
-# removes what is left over.
+# Deletes the job's slice. It never fails, since that would drain the node; the watchdog removes
+# whatever is left.
 [ -d "/run/slipway/gpu/jobs/${SLURM_JOB_ID:-none}" ] || exit 0
 PATH=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}
 export PATH

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Slurm's Prolog on compute nodes with GPUs (slurm.conf: Prolog=/etc/slurm/prolog.sh).
-# A job with a GPU gets its slice here, as root, before anything of its user runs. It never fails:
-# that would drain the node. Without a slice the job's tasks do not start (spank_slipway.c).
+# Writes the slice of a job with a GPU, as root, before any program of the user runs. It never fails,
+# since that would drain the node. Without a slice the job's tasks do not start (spank_slipway.c).
 [ -n "${SLURM_JOB_GPUS:-}" ] || exit 0
 PATH=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}
 export PATH

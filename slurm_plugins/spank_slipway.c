@@ -1,11 +1,11 @@
-/* A task of a job with a share of a GPU starts inside its fence or not at all.
+/* A task of a job with a share of a GPU starts inside its limits or not at all.
  *
  * Built against the site's Slurm (Makefile), named in plugstack.conf as
  *     required spank_slipway.so
  *
- * It runs as root in the task's process, before that becomes the user's. A failure here ends the task
- * and nothing else. (task_post_fork would do as well, but an error there drains the node, and a
- * node must not go for what one job lacks.)
+ * It runs as root in the task's process, before that switches to the user. A failure here ends only the
+ * task. (task_post_fork would work as well, but an error there drains the node, which must not happen
+ * because of a single job.)
  */
 #include <errno.h>
 #include <stdint.h>
@@ -31,7 +31,7 @@ static int exists(uint32_t job, const char *name)
     return access(path, F_OK) == 0;
 }
 
-/* Why Prolog made no slice, in its own words. */
+/* The reason that Prolog recorded for not writing a slice. */
 static void read_reason(uint32_t job, char *text, size_t size)
 {
     char path[128];
@@ -46,7 +46,7 @@ static void read_reason(uint32_t job, char *text, size_t size)
         fclose(file);
 }
 
-/* Slurm's own word in the task's environment. A user who forges it refuses his own job. */
+/* Slurm's variable in the task's environment. A user who forges it only stops their own job. */
 static int holds_shards(spank_t spank)
 {
     char text[16];
@@ -55,7 +55,7 @@ static int holds_shards(spank_t spank)
            atoi(text) > 0;
 }
 
-/* Let the driver limit the job's cgroup (tier A); 0 when it does. */
+/* Make the driver limit the job's cgroup (tier A); 0 on success. */
 static int apply(uint32_t job)
 {
     char id[16];
@@ -67,7 +67,7 @@ static int apply(uint32_t job)
     if (child < 0)
         return -1;
     if (child == 0) {
-        /* Nothing of the user's environment reaches a program that runs as root. */
+        /* The user's environment must not reach a program that runs as root. */
         clearenv();
         setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1);
         setenv("SLURM_JOB_ID", id, 1);
@@ -84,7 +84,7 @@ static int refuse(const char *why)
 {
     slurm_error("This job's share of a GPU cannot be fenced, so it does not start: %s. "
                 "Please tell the administrators.", why);
-    return -1; /* Slurm takes ESPANK_ERROR, which is positive, for a warning here */
+    return -1; /* Slurm treats ESPANK_ERROR, which is positive, as a warning here */
 }
 
 int slurm_spank_task_init_privileged(spank_t spank, int argc, char *argv[])

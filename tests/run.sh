@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# make test: every check there is, the last ones on clusters of their own that are gone afterwards.
+# make test: all checks and tests; those that need a cluster run on separate, temporary clusters.
 #
-#   bash tests/run.sh [check] [unit] [slurm] [browser] [attack]     only these parts; none named: all
+#   bash tests/run.sh [check] [unit] [slurm] [browser] [attack]     only these parts; by default, all
 #
-# Tests on clusters mostly wait for Slurm, so they run side by side: each of CLUSTERS clusters (4; 2 on a
-# machine with little memory) takes one file of tests after the other. The first gives apps subdomains
-# and speaks https, the second ports and http, and so on in turns. Attacks run on a cluster of each
-# kind, all other tests on one cluster (tests/sharing.py). Clusters start while check and unit run.
-# SLIPWAY_PROJECT (and PORT) name clusters that run already, for example SLIPWAY_PROJECT=slipway for the
-# one of `make up`, or SLIPWAY_PROJECT="one two" PORT="8081 8082". PYTEST_ADDOPTS is heard, too.
+# Tests on clusters mostly wait for Slurm, so they run in parallel: each of CLUSTERS clusters (4; 2 on a
+# machine with little memory) runs one test file after the other. The first has subdomains for apps and
+# https, the second ports and http, and so on alternately. Attacks run on a cluster of each kind, all
+# other tests on one cluster (tests/sharing.py). Clusters start while check and unit run.
+# SLIPWAY_PROJECT (and PORT) name running clusters to use, for example SLIPWAY_PROJECT=slipway for the
+# one of `make up`, or SLIPWAY_PROJECT="one two" PORT="8081 8082". PYTEST_ADDOPTS applies, too.
 # shellcheck source-path=SCRIPTDIR/..
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -29,7 +29,7 @@ ours=
 
 title() { printf '\n=== %s ===\n' "$*"; }
 
-# --- what this machine lacks ---------------------------------------------------------------------
+# --- missing packages ----------------------------------------------------------------------------
 
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
@@ -41,7 +41,7 @@ install() {
         apt-get -o DPkg::Lock::Timeout=300 install -qq -y --no-install-recommends "$@"' sh "$@" > /dev/null
 }
 
-# need PROGRAM PACKAGE…: installed with everything else that is missing, before anything runs.
+# need PROGRAM PACKAGE…: missing packages are installed together, before anything runs.
 need() {
     command -v "$1" > /dev/null || missing+=("${@:2}")
 }
@@ -100,7 +100,7 @@ prepare_python() {
 
 # --- checks and tests ----------------------------------------------------------------------------
 
-# check NAME COMMAND…: silent when all is well.
+# check NAME COMMAND…: prints the output only on failure.
 check() {
     local name=$1 output
     shift
@@ -131,11 +131,11 @@ run_check() {
     check "ruff check" .venv/bin/ruff check --quiet .
     check "ruff format" .venv/bin/ruff format --quiet --check --diff .
     check "mypy" .venv/bin/mypy portal tests bench
-    check "who may import whom" .venv/bin/lint-imports --config setup.cfg
+    check "import rules" .venv/bin/lint-imports --config setup.cfg
     check "shellcheck" shellcheck_all
 }
 
-# timed NAME COMMAND…: how long it took is said at the end.
+# timed NAME COMMAND…: its duration is printed at the end.
 timed() {
     local name=$1 begun=$SECONDS
     shift
@@ -148,7 +148,7 @@ took() {
     times+=("took $(printf '%-20s %3d:%02d' "$1" $(($2 / 60)) $(($2 % 60)))")
 }
 
-# judge NAME STATUS: a test that is skipped counts as failed, since it showed nothing.
+# judge NAME STATUS: a skipped test counts as failed, since it has verified nothing.
 judge() {
     local name=$1 counts lines kind rest
     [ "$2" -eq 0 ] || wrong+=("$name")
@@ -179,7 +179,7 @@ run_unit() {
     judge unit "$status"
 }
 
-# run_on_clusters PATH…: clusters of a kind share that kind's tests; the kinds run side by side.
+# run_on_clusters PATH…: clusters of a kind share that kind's tests; the kinds run in parallel.
 run_on_clusters() {
     local kinds=2 kind begun=$SECONDS status empty=0
     [ ${#projects[@]} -gt 1 ] || kinds=1
@@ -191,7 +191,7 @@ run_on_clusters() {
         status=0
         wait "${running[kind]}" || status=$?
         took "clusters-$((kind + 1))" $((SECONDS - begun))
-        # A few files may all be of one kind's share (5: pytest has found no tests).
+        # With few files, all may be in one kind's share (5: pytest has found no tests).
         if [ "$status" -eq 5 ] && [ $((++empty)) -lt "$kinds" ]; then
             continue
         fi
@@ -201,23 +201,23 @@ run_on_clusters() {
 }
 
 # run_on_kind KIND KINDS PATH…: in the background. A file's tests share sessions, so a file stays on one
-# cluster; which files take long is known, so the order is ours.
+# cluster; we define the order, since we know which files take long.
 run_on_kind() {
-    local kind=$1 kinds=$2 number name=clusters-$1 here=() doors=()
+    local kind=$1 kinds=$2 number name=clusters-$1 kind_projects=() kind_ports=()
     shift 2
     for ((number = kind - 1; number < ${#projects[@]}; number += kinds)); do
-        here+=("${projects[number]}")
-        doors+=("${ports[number]}")
+        kind_projects+=("${projects[number]}")
+        kind_ports+=("${ports[number]}")
     done
     rm -f "$RESULTS/$name.xml"
-    SLIPWAY_PROJECT=${here[*]} PORT=${doors[*]} .venv/bin/python -m pytest "$@" --share "$kind/$kinds" \
+    SLIPWAY_PROJECT=${kind_projects[*]} PORT=${kind_ports[*]} .venv/bin/python -m pytest "$@" --share "$kind/$kinds" \
         --junit-xml="$RESULTS/$name.xml" --override-ini "cache_dir=.pytest_cache/$name" --timeout 240 --durations 20 \
-        -n "${#here[@]}" --dist loadfile --no-loadscope-reorder --max-worker-restart 0 \
+        -n "${#kind_projects[@]}" --dist loadfile --no-loadscope-reorder --max-worker-restart 0 \
         > >(sed -u "s/^/[$name] /") 2>&1 &
     running+=($!)
 }
 
-# --- clusters of our own -------------------------------------------------------------------------
+# --- temporary clusters --------------------------------------------------------------------------
 
 lock_of() { echo "/var/tmp/$1.lock"; }
 
@@ -226,20 +226,20 @@ test_projects() {
         grep "^$PREFIX" | sort -u || true
 }
 
-# Clusters of test runs that were killed: whoever still runs holds a lock.
+# Clusters of killed test runs: a test run that is alive holds a lock.
 remove_stale_clusters() {
     local project lock
     for project in $(test_projects); do
         lock=$(lock_of "${project%_*}")
         if [ ! -e "$lock" ] || flock --nonblock "$lock" true; then
-            echo "removing what an earlier test run left: $project"
+            echo "removing the cluster of an earlier test run: $project"
             COMPOSE_PROJECT_NAME=$project cluster/down.sh --data
             rm -f "$lock"
         fi
     done
 }
 
-# Below those that the kernel gives to whoever asks for any: it is used minutes from now.
+# Below the kernel's range of ephemeral ports, since it is used only minutes later.
 free_port() {
     python3 - <<'PY'
 import random, socket
@@ -252,11 +252,11 @@ print(port)
 PY
 }
 
-# In the background, in a process group of its own; wait_for_clusters shows what it says.
+# In the background, in a separate process group; wait_for_clusters prints its output.
 begin_clusters() {
     local number
     remove_stale_clusters
-    # Held until this process ends, however it ends; containers must not inherit it.
+    # Held until this process ends in any way; containers must not inherit it.
     exec 9> "$(lock_of "$PREFIX$$")"
     flock 9
     ours=yes
@@ -278,7 +278,7 @@ start_clusters() {
         title "A cluster for these tests: ${projects[number]} ($apps, HTTPS=$https)"
         COMPOSE_PROJECT_NAME=${projects[number]} PORT=${ports[number]} HTTPS=$https APPS=$apps cluster/up.sh
     done
-    echo "all of them after $((SECONDS - started)) s"
+    echo "all clusters started after $((SECONDS - started)) s"
 }
 
 wait_for_clusters() {
@@ -290,7 +290,7 @@ wait_for_clusters() {
     [ "$status" -eq 0 ] || { wrong+=("starting clusters"); exit 1; }
 }
 
-# Those that the caller named, or our own.
+# The clusters that the caller has named, or new ones.
 choose_clusters() {
     local available
     available=$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)
@@ -313,9 +313,9 @@ remove_clusters() {
     rm -f "$(lock_of "$PREFIX$$")"
 }
 
-# --- all of it -----------------------------------------------------------------------------------
+# --- main ----------------------------------------------------------------------------------------
 
-# Runs at every exit, also after Ctrl-C: the cluster goes, and the last line says how it went.
+# Runs at every exit, also after Ctrl-C: removes the clusters, and prints the summary as the last line.
 finish() {
     local status=$? seconds summary
     trap - EXIT

@@ -1,34 +1,34 @@
 #!/bin/sh
-# JupyterLab and Notebook on one unix socket. Only the gateway reaches it, so it asks for no password.
+# JupyterLab and Notebook on one unix socket. Only the gateway can reach it, so there is no password.
 export JUPYTER_RUNTIME_DIR="$SLIPWAY_RUN/runtime"
 mkdir -p -m 700 "$JUPYTER_RUNTIME_DIR"
 export SHELL="$(command -v bash || echo /bin/sh)"
 export TERMINFO_DIRS=":$SLIPWAY_TOOLKIT/share/terminfo"
 
-# Kernels must not listen on TCP, where every neighbour on the node could connect. What sees to that
-# (images/toolkit/jupyter) is read-only, and asked for on the command line below, which no variable and
-# no file of settings overrides. Nobody is asked for newsletters either.
+# Kernels must not listen on TCP, where every user on the node could connect. This is enforced by
+# images/toolkit/jupyter, which is read-only and enabled on the command line below, which no variable
+# or configuration file overrides. The news prompt is disabled, too.
 jupyter="$SLIPWAY_TOOLKIT/jupyter"
 export JUPYTER_CONFIG_PATH="$jupyter/config${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH}"
 unset JUPYTER_NO_CONFIG JUPYTER_PREFER_ENV_PATH
 
-# Kernels that come to ipykernel by a way of their own find the same here.
+# The same for kernels that start ipykernel in another way.
 profile="${IPYTHONDIR:-$HOME/.ipython}/profile_default"
 if [ ! -e "$profile/ipython_kernel_config.py" ] && mkdir -p "$profile" 2>/dev/null; then
     cat > "$profile/ipython_kernel_config.py" <<PYTHON
-# Written by Slipway: no TCP port of a kernel on the shared node.
+# Written by Slipway: kernels must not open TCP ports on the shared node.
 import runpy
 
 runpy.run_path("$jupyter/kernel.py", run_name="slipway_kernel")["guard"]()
 PYTHON
 fi
 
-# No trash: it would be in the session's own home, to which whole mounted folders would be copied, to be
-# lost with it at the end. So what is deleted is gone, and Jupyter says that before.
-# No secret of Jupyter's in the home, which people serve and share: it signs notebooks elsewhere.
-# No pings on WebSockets: they would look like use, and TCP itself finds out who is gone.
-# The port is the one that counts as none beside a socket, whatever else names one.
-# Terminals in JupyterLab are no login shells: /etc/profile of many an image would forget its PATH.
+# No trash: it would be in the session's own home, to which whole mounted folders would be copied, and
+# be lost with it at the end. So deletion is final, and Jupyter says so before.
+# Jupyter's secrets are not in the home, which users serve and share: the notary's files are elsewhere.
+# No pings on WebSockets: they would look like use, and TCP keep-alive detects dead peers.
+# With a socket, port 8888 means none, whatever other settings name.
+# Terminals in JupyterLab are not login shells: /etc/profile of many images would reset their PATH.
 exec jupyter-lab \
     --ServerApp.sock="$SLIPWAY_SOCKET" --ServerApp.sock_mode=0600 --ServerApp.port=8888 \
     --IdentityProvider.token= --ServerApp.password= \

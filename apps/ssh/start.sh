@@ -1,9 +1,9 @@
 #!/bin/sh
-# An SSH server for this session's user alone: whoever holds their id_container may come in, with a
-# shell, files (SFTP, scp, rsync) and forwarded ports. All of it is from the toolkit, so the image
-# needs nothing but a shell. One sshd for each connection, which socat hands over to it.
+# An SSH server for this session's user only, authenticated by their key id_container: shell, files
+# (SFTP, scp, rsync) and port forwarding. All programs are from the toolkit, so the image needs only a
+# shell. socat starts one sshd for each connection.
 umask 077
-# Public keys, shown read-only: what the portal writes there counts from the next connection on.
+# Public keys, mounted read-only: changes by the portal apply from the next connection on.
 keys=/opt/slipway-ssh
 if [ ! -d "$keys" ]; then
     echo "This session began before Slipway's last update, which renewed SSH keys. Launch it again."
@@ -14,15 +14,15 @@ run=$SLIPWAY_RUN
 user=${USER:-$(id -un)}
 shell=$(command -v bash || echo /bin/sh)
 
-# As in the terminal: what the image and the user have set, which sshd would not hand on. tmux
-# finds the one of the browser's terminal.
+# The environment of the image and the user, as in the terminal; sshd would not pass it on. tmux
+# attaches to the server of the browser's terminal.
 unset PWD OLDPWD SHLVL TERM
 export SHELL="$shell" PATH="$PATH:$SLIPWAY_TOOLKIT/user/bin"
 export TERMINFO_DIRS=":$SLIPWAY_TOOLKIT/share/terminfo" TMUX_TMPDIR="${run%/*}/terminal"
 export -p > "$run/environment"
 
-# What sshd takes for the user's shell. Not a login shell: /etc/profile of many an image would
-# forget the image's own PATH.
+# The user's shell for sshd. Not a login shell: /etc/profile of many images would reset the image's own
+# PATH.
 cat > "$run/shell" <<SHELL
 #!/bin/sh
 . $run/environment
@@ -30,8 +30,8 @@ exec $shell "\$@"
 SHELL
 chmod 700 "$run/shell"
 
-# An image may know neither this user nor this shell, so sshd gets a list of its own. There is no
-# group "tty" in it, as nobody here could give a terminal to one.
+# An image may know neither this user nor this shell, so sshd gets its own passwd and group files.
+# Without a group "tty", since nobody here could change a terminal's group.
 echo "$user:x:$(id -u):$(id -g)::$HOME:$run/shell" > "$run/passwd"
 echo "$user:x:$(id -g):" > "$run/group"
 
@@ -49,13 +49,13 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 UsePAM no
 PermitRootLogin no
-# The folder is open to the user alone; one of those above it is /var/tmp.
+# Only the user can access the folder, but one of its parents is /var/tmp.
 StrictModes no
 PidFile none
 SshdSessionPath $bin/sshd-session
 SshdAuthPath $bin/sshd-auth
 Subsystem sftp internal-sftp
-# What a shell here can reach anyway; nothing is opened to others.
+# A shell here can reach this anyway; nothing is opened to others.
 AllowTcpForwarding yes
 AllowStreamLocalForwarding yes
 AllowAgentForwarding yes

@@ -1,26 +1,26 @@
 #!/bin/sh
-# A shell in tmux, shown by ttyd: every browser tab joins the same tmux, and a reload finds it again.
-# ttyd and tmux come from the toolkit, so the image needs nothing but a shell.
+# A shell in tmux, served by ttyd: every browser tab, also after a reload, attaches to the same tmux.
+# ttyd and tmux come from the toolkit, so the image needs only a shell.
 export SHELL="$(command -v bash || echo /bin/sh)"
 export TERMINFO_DIRS=":$SLIPWAY_TOOLKIT/share/terminfo"
 export TMUX_TMPDIR="$SLIPWAY_RUN"
 export PATH="$PATH:$SLIPWAY_TOOLKIT/user/bin"
 
 cat > "$SLIPWAY_RUN/tmux.conf" <<'TMUX'
-# Not a login shell: /etc/profile of many an image would forget the image's own PATH.
+# Not a login shell: /etc/profile of many images would reset the image's own PATH.
 set -g default-command "exec $SHELL"
 set -g default-terminal tmux-256color
 set -ga terminal-overrides ',xterm-256color:RGB'
-# Lines of each window: full, and 200 letters wide, they take about 20 MB of the session's memory.
+# Lines of each window: with 200 characters each, about 20 MB of the session's memory.
 set -g history-limit 20000
 set -g mouse on
-# What is selected goes to the browser's clipboard; what a program prints does not.
+# Selections go to the browser's clipboard; programs cannot write to it.
 set -g set-clipboard external
 set -g focus-events on
 set -g escape-time 10
-# Pastes come marked as such; keys that a slow network has brought together are still keys.
+# Pastes are marked as such (bracketed); keys that a slow network delivers together are still keys.
 set -g assume-paste-time 0
-# No clock: a window that nobody touches sends nothing, so it does not count as use.
+# No clock: an untouched window sends nothing, so it does not count as use.
 set -g status-interval 0
 set -g status-left ''
 set -g status-right ''
@@ -32,25 +32,25 @@ set -g pane-border-style 'fg=brightblack'
 set -g pane-active-border-style 'fg=cyan'
 set -g window-size latest
 setw -g aggressive-resize on
-# A right click is the browser's, with its "Paste", unless a program wants it; no menus of tmux's own.
+# A right click opens the browser's menu with "Paste", unless a program uses it; tmux's menus are off.
 bind -n MouseDown3Pane if -F -t= '#{mouse_any_flag}' 'select-pane -t= ; send -M'
 unbind -n M-MouseDown3Pane
 unbind -n MouseDown3Status
 unbind -n MouseDown3StatusLeft
 unbind -n M-MouseDown3Status
 unbind -n M-MouseDown3StatusLeft
-# What the user wants comes last and wins.
+# The user's own settings come last and take precedence.
 source-file -q ~/.tmux.conf
 source-file -q ~/.config/tmux/tmux.conf
 TMUX
 
-# ttyd hangs up as soon as its program has ended, often before it has read the program's last words.
-# So the program is a shell that says, in words for our page alone, that tmux has ended, and waits:
-# the page hangs up. A line that closes without that word is broken.
+# ttyd closes the connection as soon as its program has ended, often before it has read the program's
+# last output. So the program is a shell that reports to our page, by an escape sequence, that tmux has
+# ended, and waits until the page closes the connection. Without that report the connection was lost.
 WINDOW='"$@"; printf "\033]7770;ended\033\\\\"; while read -r _; do :; done'
 
-# -P: no pings, which would look like use; both ends of the way keep TCP alive instead.
-# -m: each window costs a few MB, and a page that opens hundreds would take the whole session with it.
+# -P: no pings, which would look like use; TCP keep-alive on both ends replaces them.
+# -m: each window costs a few MB, and a page that opens hundreds could exhaust the session's memory.
 exec "$SLIPWAY_TOOLKIT/bin/ttyd" -i "$SLIPWAY_SOCKET" -I "$SLIPWAY_TOOLKIT/share/terminal.html" \
     -W -O -P 65000 -m 32 -d 3 -T xterm-256color -t titleFixed=Terminal \
     -t disableLeaveAlert=true -t disableResizeOverlay=true -t disableReconnect=true \

@@ -1,9 +1,9 @@
 # shellcheck shell=sh
-# What every Slurm container does when it starts; sourced by the start-* scripts.
+# Start-up functions of all Slurm containers; sourced by the start-* scripts.
 
 say() { echo "$(basename "$0"): $*"; }
 
-# wait_until SECONDS COMMAND…  — tries five times a second; fails when the time is over.
+# wait_until SECONDS COMMAND…  — tries five times a second; fails after that time.
 wait_until() {
     tries=$(($1 * 5))
     shift
@@ -21,9 +21,9 @@ render_slurm_conf() {
         /etc/slurm/slurm.conf.in > /etc/slurm/slurm.conf
 }
 
-# The key comes over a volume that only the Slurm containers share; ctl makes it once.
+# The key is in a volume that only the Slurm containers share; ctl creates it once.
 take_munge_key() {
-    wait_until 60 test -s /run/cluster-keys/munge.key || { say "no munge key came from ctl"; exit 1; }
+    wait_until 60 test -s /run/cluster-keys/munge.key || { say "ctl has not created a munge key"; exit 1; }
     install -o munge -g munge -m 400 /run/cluster-keys/munge.key /etc/munge/munge.key
     install -d -o munge -g munge -m 755 /run/munge
 }

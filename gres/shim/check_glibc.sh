@@ -1,8 +1,8 @@
 #!/bin/sh
-# Fails unless a library of the shim can be loaded in old images:
+# Fails unless the shim's libraries can be loaded in old images:
 #   check_glibc.sh LIBRARY…
-# It may need nothing newer than glibc 2.17 (glibc_compat.h says how), no library beside the real driver
-# and libc, and must bring no search path, as the image's own programs load it with their own.
+# A library may need nothing newer than glibc 2.17 (see glibc_compat.h) and no libraries except the real
+# driver and libc, and must have no search path, since the image's programs load it with their own.
 set -eu
 export LC_ALL=C
 

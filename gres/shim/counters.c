@@ -16,13 +16,13 @@
 int file_lock(int descriptor, int command, short type, off_t byte, struct flock *found)
 {
     struct flock area = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
-    long answer;
+    long result;
     do
-        answer = syscall(SYS_fcntl, descriptor, command, &area);
-    while (answer < 0 && errno == EINTR);
+        result = syscall(SYS_fcntl, descriptor, command, &area);
+    while (result < 0 && errno == EINTR);
     if (found)
         *found = area;
-    return (int)answer;
+    return (int)result;
 }
 
 off_t file_identify(int descriptor, struct file_id *id)

@@ -7,10 +7,10 @@
 
 int open_counters(void); /* a descriptor, or -1 */
 
-/* `command` is F_OFD_SETLK, F_OFD_SETLKW or F_OFD_GETLK, `found` the last one's answer, else NULL. */
+/* `command` is F_OFD_SETLK, F_OFD_SETLKW or F_OFD_GETLK, `found` the result of the last one, else NULL. */
 int file_lock(int descriptor, int command, short type, off_t byte, struct flock *found);
 
-/* The program may have closed the descriptor, and its number may be another file's by now. */
+/* Identifies the file: the program may have closed our descriptor and reused its number. */
 struct file_id {
     dev_t device;
     ino_t inode;

@@ -1,5 +1,5 @@
-/* What the shim needs to know of CUDA's driver interface: sizes, orders and numbers, as every libcuda
- * since 11.2 has them. Only what is looked into is spelled out. */
+/* The parts of CUDA's driver interface that the shim needs: sizes, layouts and numbers, as in every libcuda
+ * since 11.2. Only the fields that are read are declared. */
 #ifndef SLIPWAY_CUDA_ABI_H
 #define SLIPWAY_CUDA_ABI_H
 
@@ -29,7 +29,7 @@ typedef struct {
     char bytes[16];
 } CUuuid;
 
-/* Streams that are no pointers: the calling thread's context has them. */
+/* Streams that are not pointers, in the calling thread's context. */
 #define CU_STREAM_LEGACY ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 #define CU_STREAM_CAPTURE_STATUS_NONE 0

@@ -78,7 +78,7 @@ void allocation_insert(const struct allocation *entry)
 {
     pthread_mutex_lock(&lock);
     struct bucket *stale = find(entry->kind, entry->key);
-    if (stale) { /* the driver has given the address again, so it ended in a way that is not seen here */
+    if (stale) { /* the driver has reused the address, so it was freed in a way that is not seen here */
         ledger_release(stale->entry.device, stale->entry.bytes);
         stale->entry = *entry;
     } else if ((used + 1) * 2 <= size || !grow()) {
@@ -139,8 +139,8 @@ void allocations_end_context(CUcontext context)
     pthread_mutex_unlock(&lock);
 }
 
-/* The driver gives a child nothing of what its parent holds. The parent's other threads may have been
- * anywhere in here, so nothing is freed. */
+/* A child inherits none of its parent's GPU memory. The parent's other threads may have been anywhere in
+ * here, so nothing is freed. */
 void allocations_forget(void)
 {
     pthread_mutex_init(&lock, NULL);

@@ -17,14 +17,14 @@ struct allocation {
     enum allocation_kind kind;
     uint64_t key;
     int device;
-    uint64_t bytes;    /* charged for it alone; 0 when its owner is charged */
-    uint64_t size;     /* of its own, when its owner is charged */
-    CUcontext context; /* with which it ends; NULL when it outlives contexts */
+    uint64_t bytes;    /* charged for this allocation; 0 if its owner is charged */
+    uint64_t size;     /* its size, if its owner is charged */
+    CUcontext context; /* with which it ends; NULL if it outlives contexts */
     void *owner;       /* a struct of the file that inserted it */
 };
 
 void allocation_insert(const struct allocation *entry);
-/* Each 1 when there was one, which is copied to `entry`. */
+/* Each returns 1 if there was one, which is copied to `entry`. */
 int allocation_remove(enum allocation_kind kind, uint64_t key, struct allocation *entry);
 int allocation_find(enum allocation_kind kind, uint64_t key, struct allocation *entry);
 /* The one whose range has the address; linear in the size of the table. */

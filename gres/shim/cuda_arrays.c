@@ -84,23 +84,23 @@ static CUresult create(enum allocation_kind kind, void **array, create_function 
     uint64_t bytes = array_bytes(wanted, levels);
     if (device == DEVICE_NONE || !bytes)
         return real(array, asked, levels);
-    CUresult answer = charge(device, bytes);
-    if (answer)
-        return answer;
-    answer = real(array, asked, levels);
-    if (answer) {
+    CUresult result = charge(device, bytes);
+    if (result)
+        return result;
+    result = real(array, asked, levels);
+    if (result) {
         ledger_release(device, bytes);
-        return answer;
+        return result;
     }
     allocation_insert(&(struct allocation){.kind = kind,
                                            .key = (uintptr_t)*array,
                                            .device = device,
                                            .bytes = bytes,
                                            .context = current_context()});
-    return answer;
+    return result;
 }
 
-/* --- the four ways to make an array, and the one to make a mipmapped one --- */
+/* --- the four functions that create an array, and the one for mipmapped arrays --- */
 
 /* As WRAP, and `call_name` is the driver's function in the form that `create` calls. */
 #define CREATE(name, handle, descriptor)                                                            \
@@ -180,10 +180,10 @@ static CUresult destroy_mipmap(void *array)
 
 static CUresult destroy(enum allocation_kind kind, void *array, free_function *real)
 {
-    CUresult answer = allocation_free(kind, (uintptr_t)array, real, array);
-    if (!answer)
+    CUresult result = allocation_free(kind, (uintptr_t)array, real, array);
+    if (!result)
         tiles_end(array);
-    return answer;
+    return result;
 }
 
 EXPORT CUresult cuArrayDestroy(CUarray array);

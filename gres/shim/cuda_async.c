@@ -58,12 +58,12 @@ static CUresult give_up(struct pool *pool, const struct request *request)
 
 static CUresult take(struct pool *pool, const struct request *request)
 {
-    CUresult answer = make_room(pool, request->bytes);
-    if (!answer)
-        answer = request->real(request);
-    if (answer) {
+    CUresult result = make_room(pool, request->bytes);
+    if (!result)
+        result = request->real(request);
+    if (result) {
         pool_sync(pool);
-        return answer;
+        return result;
     }
     uint64_t now = pool_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
     if (now > pool->charged && ledger_reserve(pool->device, now - pool->charged))
@@ -90,10 +90,10 @@ static int is_capturing(CUstream stream)
 static CUresult pool_of_stream(CUstream stream, CUmemoryPool *pool)
 {
     CUdevice ordinal;
-    CUresult answer = stream_device(stream, &ordinal);
-    if (answer) /* not known for some streams; the driver uses the current context then */
-        answer = stream_device(NULL, &ordinal);
-    return answer ? answer : real_cuDeviceGetMemPool(pool, ordinal);
+    CUresult result = stream_device(stream, &ordinal);
+    if (result) /* not known for some streams; the driver uses the current context then */
+        result = stream_device(NULL, &ordinal);
+    return result ? result : real_cuDeviceGetMemPool(pool, ordinal);
 }
 
 static CUresult allocate(struct request request)
@@ -103,15 +103,15 @@ static CUresult allocate(struct request request)
         return request.real(&request);
     guard_enter();
     struct pool *pool = pool_get(handle);
-    CUresult answer;
+    CUresult result;
     if (!pool)
-        answer = CUDA_ERROR_OUT_OF_MEMORY;
+        result = CUDA_ERROR_OUT_OF_MEMORY;
     else if (pool->device == DEVICE_NONE)
-        answer = request.real(&request);
+        result = request.real(&request);
     else
-        answer = take(pool, &request);
+        result = take(pool, &request);
     guard_leave();
-    return answer;
+    return result;
 }
 
 static CUstream plain_of(CUstream stream) /* for functions with _ptsz */

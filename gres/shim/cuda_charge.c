@@ -5,7 +5,7 @@
 #include "cuda_pools.h"
 #include "ledger.h"
 
-/* As the driver itself does, give back what pools and graphs keep unused before refusing. */
+/* Like the driver itself, frees the unused memory of pools and graphs before it refuses. */
 CUresult charge(int device, uint64_t bytes)
 {
     if (!ledger_reserve(device, bytes))

@@ -4,10 +4,10 @@
 
 #include "cuda_abi.h"
 
-/* CUDA_SUCCESS or CUDA_ERROR_OUT_OF_MEMORY. What this process's pools and graphs keep unused is given back
- * before the answer is no. */
+/* CUDA_SUCCESS or CUDA_ERROR_OUT_OF_MEMORY. Frees the unused memory of this process's pools and graphs
+ * before it refuses. */
 CUresult charge(int device, uint64_t bytes);
-/* The charge becomes what was really taken; an error, and no change, when that does not fit. */
+/* Corrects the charge to what was really taken; an error, without a change, if that does not fit. */
 CUresult charge_adjust(int device, uint64_t charged, uint64_t taken);
 
 #endif

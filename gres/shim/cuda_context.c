@@ -22,19 +22,19 @@ static void ending(CUcontext context)
 WRAP(cuCtxDestroy_v2, CUcontext context)
 {
     ending(context);
-    CUresult answer = real_cuCtxDestroy_v2(context);
-    if (!answer)
+    CUresult result = real_cuCtxDestroy_v2(context);
+    if (!result)
         allocations_end_context(context);
-    return answer;
+    return result;
 }
 
 WRAP(cuCtxDestroy, CUcontext context)
 {
     ending(context);
-    CUresult answer = real_cuCtxDestroy(context);
-    if (!answer)
+    CUresult result = real_cuCtxDestroy(context);
+    if (!result)
         allocations_end_context(context);
-    return answer;
+    return result;
 }
 
 static int primary_active(CUdevice ordinal)
@@ -57,12 +57,12 @@ static CUcontext primary(CUdevice ordinal, CUresult (*release)(CUdevice))
 
 static CUresult end_primary(CUdevice ordinal, CUresult (*real)(CUdevice), CUcontext context)
 {
-    CUresult answer = real(ordinal);
-    if (!answer && !primary_active(ordinal)) {
+    CUresult result = real(ordinal);
+    if (!result && !primary_active(ordinal)) {
         allocations_end_context(context);
         pools_sync();
     }
-    return answer;
+    return result;
 }
 
 WRAP(cuDevicePrimaryCtxRelease_v2, CUdevice ordinal)
@@ -91,11 +91,11 @@ WRAP(cuDevicePrimaryCtxReset, CUdevice ordinal)
 
 /* --- waiting --- */
 
-static CUresult waited(CUresult answer)
+static CUresult waited(CUresult result)
 {
     limiter_poll();
     pools_sync();
-    return answer;
+    return result;
 }
 
 WRAP(cuCtxSynchronize, void)

@@ -1,4 +1,4 @@
-/* The ends of contexts, and waiting for the GPU. */
+/* The ends of contexts, and synchronisation with the GPU. */
 #ifndef SLIPWAY_CUDA_CONTEXT_H
 #define SLIPWAY_CUDA_CONTEXT_H
 

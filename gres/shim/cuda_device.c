@@ -81,12 +81,12 @@ CUresult context_device(CUcontext context, CUdevice *ordinal)
     CUcontext popped;
     if (context == current_context())
         return real_cuCtxGetDevice(ordinal);
-    CUresult answer = real_cuCtxPushCurrent_v2(context);
-    if (answer)
-        return answer;
-    answer = real_cuCtxGetDevice(ordinal);
+    CUresult result = real_cuCtxPushCurrent_v2(context);
+    if (result)
+        return result;
+    result = real_cuCtxGetDevice(ordinal);
     real_cuCtxPopCurrent_v2(&popped);
-    return answer;
+    return result;
 }
 
 /* A stream may belong to another context than the current one. */
@@ -95,6 +95,6 @@ CUresult stream_device(CUstream stream, CUdevice *ordinal)
     CUcontext context;
     if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD)
         return real_cuCtxGetDevice(ordinal);
-    CUresult answer = real_cuStreamGetCtx(stream, &context);
-    return answer ? answer : context_device(context, ordinal);
+    CUresult result = real_cuStreamGetCtx(stream, &context);
+    return result ? result : context_device(context, ordinal);
 }

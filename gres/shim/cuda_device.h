@@ -4,7 +4,7 @@
 
 #include "cuda_wrap.h"
 
-#define DEVICE_NONE (-1)    /* no context: the call goes to the driver, which says so itself */
+#define DEVICE_NONE (-1)    /* no context: the call goes to the driver, which returns the error */
 #define DEVICE_FOREIGN (-2) /* a GPU that is not the job's: the ledger refuses */
 
 /* The slice's index of the calling thread's current device, or one of the two above. */

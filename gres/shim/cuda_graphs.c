@@ -112,17 +112,17 @@ static void sync_all(const struct graph_memory *wanted)
 
 static CUresult reserve(const struct graph_memory *memory)
 {
-    CUresult answer = CUDA_SUCCESS;
+    CUresult result = CUDA_SUCCESS;
     if (!memory)
-        return answer;
+        return result;
     guard_enter();
-    for (const struct graph_memory *wanted = memory; wanted && !answer; wanted = wanted->next)
-        answer = make_room(wanted);
-    if (answer) {
+    for (const struct graph_memory *wanted = memory; wanted && !result; wanted = wanted->next)
+        result = make_room(wanted);
+    if (result) {
         sync_all(memory);
         guard_leave();
     }
-    return answer;
+    return result;
 }
 
 static void finish(const struct graph_memory *memory)
@@ -145,12 +145,12 @@ void graph_launch_finish(CUgraphExec executable)
 
 static CUresult upload(CUresult (*real)(CUgraphExec, CUstream), CUgraphExec executable, CUstream stream)
 {
-    CUresult answer = graph_launch_prepare(executable);
-    if (answer)
-        return answer;
-    answer = real(executable, stream);
+    CUresult result = graph_launch_prepare(executable);
+    if (result)
+        return result;
+    result = real(executable, stream);
     graph_launch_finish(executable);
-    return answer;
+    return result;
 }
 
 WRAP(cuGraphUpload, CUgraphExec executable, CUstream stream)
@@ -165,37 +165,37 @@ WRAP(cuGraphUpload_ptsz, CUgraphExec executable, CUstream stream)
 
 /* --- executable graphs --- */
 
-/* The driver's answer to instantiating `*executable`; takes ownership of `memory`. */
-static CUresult made(CUresult answer, CUgraphExec *executable, struct graph_memory *memory)
+/* The driver's result of instantiating `*executable`; takes ownership of `memory`. */
+static CUresult record(CUresult result, CUgraphExec *executable, struct graph_memory *memory)
 {
-    if (answer)
+    if (result)
         graph_memory_free(memory);
     else if (memory)
         allocation_insert(&(struct allocation){
             .kind = ALLOCATION_GRAPH, .key = (uintptr_t)*executable, .owner = memory});
-    return answer;
+    return result;
 }
 
 #define FLAG_UPLOAD 2 /* CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD */
 
-static CUresult make(CUgraph graph, struct graph_memory **memory, int uploads)
+static CUresult inspect(CUgraph graph, struct graph_memory **memory, int uploads)
 {
-    CUresult answer = graph_memory_of(graph, memory);
-    if (answer || !uploads)
-        return answer;
-    answer = reserve(*memory);
-    if (answer)
+    CUresult result = graph_memory_of(graph, memory);
+    if (result || !uploads)
+        return result;
+    result = reserve(*memory);
+    if (result)
         graph_memory_free(*memory);
-    return answer;
+    return result;
 }
 
 WRAP(cuGraphInstantiateWithFlags, CUgraphExec *executable, CUgraph graph, uint64_t flags)
 {
     struct graph_memory *memory;
-    CUresult answer = make(graph, &memory, 0); /* this form cannot upload */
-    if (answer)
-        return answer;
-    return made(real_cuGraphInstantiateWithFlags(executable, graph, flags), executable, memory);
+    CUresult result = inspect(graph, &memory, 0); /* this form cannot upload */
+    if (result)
+        return result;
+    return record(real_cuGraphInstantiateWithFlags(executable, graph, flags), executable, memory);
 }
 
 static CUresult instantiate(CUresult (*real)(CUgraphExec *, CUgraph, CUgraphNode *, char *, size_t),
@@ -203,8 +203,8 @@ static CUresult instantiate(CUresult (*real)(CUgraphExec *, CUgraph, CUgraphNode
                             size_t bytes)
 {
     struct graph_memory *memory;
-    CUresult answer = make(graph, &memory, 0);
-    return answer ? answer : made(real(executable, graph, node, log, bytes), executable, memory);
+    CUresult result = inspect(graph, &memory, 0);
+    return result ? result : record(real(executable, graph, node, log, bytes), executable, memory);
 }
 
 WRAP(cuGraphInstantiate, CUgraphExec *executable, CUgraph graph, CUgraphNode *node, char *log,
@@ -225,13 +225,13 @@ static CUresult with_params(CUresult (*real)(CUgraphExec *, CUgraph, uint64_t *)
 {
     struct graph_memory *memory;
     int uploads = params && *params & FLAG_UPLOAD;
-    CUresult answer = make(graph, &memory, uploads);
-    if (answer)
-        return answer;
-    answer = real(executable, graph, params);
+    CUresult result = inspect(graph, &memory, uploads);
+    if (result)
+        return result;
+    result = real(executable, graph, params);
     if (uploads)
         finish(memory);
-    return made(answer, executable, memory);
+    return record(result, executable, memory);
 }
 
 WRAP(cuGraphInstantiateWithParams, CUgraphExec *executable, CUgraph graph, uint64_t *params)
@@ -248,20 +248,20 @@ WRAP(cuGraphExecDestroy, CUgraphExec executable)
 {
     struct allocation entry;
     int had = allocation_remove(ALLOCATION_GRAPH, (uintptr_t)executable, &entry);
-    CUresult answer = real_cuGraphExecDestroy(executable);
-    if (had && answer)
+    CUresult result = real_cuGraphExecDestroy(executable);
+    if (had && result)
         allocation_insert(&entry);
     else if (had)
         graph_memory_free(entry.owner);
-    return answer;
+    return result;
 }
 
 EXPORT CUresult cuDeviceGraphMemTrim(CUdevice ordinal);
 EXPORT CUresult cuDeviceGraphMemTrim(CUdevice ordinal)
 {
-    CUresult answer = real_cuDeviceGraphMemTrim(ordinal);
+    CUresult result = real_cuDeviceGraphMemTrim(ordinal);
     graphs_sync();
-    return answer;
+    return result;
 }
 
 const struct hook graph_hooks[] = {

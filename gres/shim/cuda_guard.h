@@ -1,5 +1,5 @@
-/* One thread at a time where the driver's own figures are compared (pools, graphs) or several records
- * change together (vmm). */
+/* Serialises code that compares the driver's own figures (pools, graphs) or changes several records
+ * together (vmm). */
 #ifndef SLIPWAY_CUDA_GUARD_H
 #define SLIPWAY_CUDA_GUARD_H
 

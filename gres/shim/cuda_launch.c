@@ -60,7 +60,7 @@ WRAP_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, STREAM_PER_THREAD)
 #define WRAP_EX(name, null_stream)                                                                  \
     WRAP(name, const CUlaunchConfig *config, CUfunction f, void **parameters, void **extra)         \
     {                                                                                               \
-        if (!config) /* the driver says what is wrong */                                            \
+        if (!config) /* the driver returns the error */                                             \
             return real_##name(config, f, parameters, extra);                                       \
         GATED(null_stream, config->hStream,                                                         \
               work_of(f, config->gridDimX, config->gridDimY, config->gridDimZ),                     \
@@ -79,12 +79,12 @@ WRAP_EX(cuLaunchKernelEx_ptsz, STREAM_PER_THREAD)
     }                                                                                               \
     static CUresult with_memory_##name(CUgraphExec graph, CUstream stream)                          \
     {                                                                                               \
-        CUresult answer = graph_launch_prepare(graph);                                               \
-        if (answer)                                                                                 \
-            return answer;                                                                          \
-        answer = real_##name(graph, stream);                                                        \
+        CUresult result = graph_launch_prepare(graph);                                               \
+        if (result)                                                                                 \
+            return result;                                                                          \
+        result = real_##name(graph, stream);                                                        \
         graph_launch_finish(graph);                                                                  \
-        return answer;                                                                              \
+        return result;                                                                              \
     }
 WRAP_GRAPH(cuGraphLaunch, STREAM_LEGACY)
 WRAP_GRAPH(cuGraphLaunch_ptsz, STREAM_PER_THREAD)

@@ -73,21 +73,21 @@ static CUresult replace(const char *name, void **found)
 
 WRAP(cuGetProcAddress, const char *name, void **found, int version, uint64_t flags)
 {
-    CUresult answer = real_cuGetProcAddress(name, found, version, flags);
-    return answer ? answer : replace(name, found);
+    CUresult result = real_cuGetProcAddress(name, found, version, flags);
+    return result ? result : replace(name, found);
 }
 
 #define SYMBOL_NOT_FOUND 1 /* CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND */
 
 WRAP(cuGetProcAddress_v2, const char *name, void **found, int version, uint64_t flags, int *status)
 {
-    CUresult answer = real_cuGetProcAddress_v2(name, found, version, flags, status);
-    if (answer)
-        return answer;
-    answer = replace(name, found);
-    if (answer && status)
+    CUresult result = real_cuGetProcAddress_v2(name, found, version, flags, status);
+    if (result)
+        return result;
+    result = replace(name, found);
+    if (result && status)
         *status = SYMBOL_NOT_FOUND;
-    return answer;
+    return result;
 }
 
 static const struct hook lookup_hooks[] = {

@@ -22,25 +22,25 @@ static CUresult record(int device, uint64_t address, uint64_t bytes)
 }
 
 /* The body of a wrapper that allocates: `least` bytes are charged before `call`, and afterwards the bytes
- * that it took, which for rows with a pitch only the driver knows. Where those do not fit, the memory is
- * given back by `undo`. */
+ * that it took, which for rows with a pitch only the driver knows. If those do not fit, `undo` frees the
+ * memory. */
 #define ALLOCATE(address, least, call, taken, undo)                                                 \
     const int device = current_device();                                                            \
     if (device == DEVICE_NONE)                                                                      \
         return (call);                                                                              \
     const uint64_t charged = (least);                                                               \
-    CUresult answer = charge(device, charged);                                                      \
-    if (answer)                                                                                     \
-        return answer;                                                                              \
-    answer = (call);                                                                                \
-    if (!answer && charge_adjust(device, charged, (taken))) {                                       \
+    CUresult result = charge(device, charged);                                                      \
+    if (result)                                                                                     \
+        return result;                                                                              \
+    result = (call);                                                                                \
+    if (!result && charge_adjust(device, charged, (taken))) {                                       \
         undo(*(address));                                                                           \
-        answer = CUDA_ERROR_OUT_OF_MEMORY;                                                          \
+        result = CUDA_ERROR_OUT_OF_MEMORY;                                                          \
     }                                                                                               \
-    if (!answer)                                                                                    \
+    if (!result)                                                                                    \
         return record(device, *(address), (taken));                                                 \
     ledger_release(device, charged);                                                                \
-    return answer
+    return result
 
 WRAP(cuMemAlloc_v2, CUdeviceptr *address, size_t bytes)
 {
@@ -82,19 +82,19 @@ WRAP(cuMemAllocPitch, CUdeviceptr_v1 *address, unsigned int *pitch, unsigned int
 
 /* --- freeing --- */
 
-/* The record is removed first: once the driver has freed an address, another thread may be given it. */
+/* The record is removed first: once the driver has freed an address, another thread may get it. */
 CUresult allocation_free(enum allocation_kind kind, uint64_t key, free_function *real, void *arguments)
 {
     struct allocation entry;
     int had = allocation_remove(kind, key, &entry);
-    CUresult answer = real(arguments);
-    if (had && answer)
+    CUresult result = real(arguments);
+    if (had && result)
         allocation_insert(&entry);
     else if (had && entry.owner)
         pool_freed(&entry);
     else if (had)
         ledger_release(entry.device, entry.bytes);
-    return answer;
+    return result;
 }
 
 static CUresult free_pointer(void *address)

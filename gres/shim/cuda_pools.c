@@ -1,4 +1,4 @@
-/* Pools of memory. A pool grows in pieces of its own size and keeps memory after it was freed, so what the
+/* Memory pools. A pool grows in pieces of its own size and keeps memory after it was freed, so what the
  * driver reports as reserved is charged. */
 #include "cuda_pools.h"
 
@@ -127,7 +127,7 @@ void pool_freed(const struct allocation *entry)
     guard_leave();
 }
 
-/* --- pools made, found and ended --- */
+/* --- creating, finding and destroying pools --- */
 
 static void note(CUmemoryPool handle, int device)
 {
@@ -146,44 +146,44 @@ static int device_at(const CUmemLocation *location, int type)
 
 WRAP(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *wanted)
 {
-    CUresult answer = real_cuMemPoolCreate(pool, wanted);
-    if (!answer)
+    CUresult result = real_cuMemPoolCreate(pool, wanted);
+    if (!result)
         note(*pool, device_at(&wanted->location, wanted->allocType));
-    return answer;
+    return result;
 }
 
 /* Its memory is charged where it was allocated. */
 WRAP(cuMemPoolImportFromShareableHandle, CUmemoryPool *pool, void *handle, int type, uint64_t flags)
 {
-    CUresult answer = real_cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
-    if (!answer)
+    CUresult result = real_cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
+    if (!result)
         note(*pool, DEVICE_NONE);
-    return answer;
+    return result;
 }
 
 /* Since CUDA 13 the host has pools, too. */
 WRAP(cuMemGetDefaultMemPool, CUmemoryPool *pool, CUmemLocation *location, int type)
 {
-    CUresult answer = real_cuMemGetDefaultMemPool(pool, location, type);
-    if (!answer)
+    CUresult result = real_cuMemGetDefaultMemPool(pool, location, type);
+    if (!result)
         note(*pool, device_at(location, type));
-    return answer;
+    return result;
 }
 
 WRAP(cuMemGetMemPool, CUmemoryPool *pool, CUmemLocation *location, int type)
 {
-    CUresult answer = real_cuMemGetMemPool(pool, location, type);
-    if (!answer)
+    CUresult result = real_cuMemGetMemPool(pool, location, type);
+    if (!result)
         note(*pool, device_at(location, type));
-    return answer;
+    return result;
 }
 
 EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep);
 EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
-    CUresult answer = real_cuMemPoolTrimTo(pool, keep);
+    CUresult result = real_cuMemPoolTrimTo(pool, keep);
     pools_sync();
-    return answer;
+    return result;
 }
 
 /* Only what is in use stays charged; each allocation releases its own part from now on. */
@@ -208,11 +208,11 @@ WRAP(cuMemPoolDestroy, CUmemoryPool handle)
         pool_sync(pool);
         used = pool_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     }
-    CUresult answer = real_cuMemPoolDestroy(handle);
-    if (!answer)
+    CUresult result = real_cuMemPoolDestroy(handle);
+    if (!result)
         end(pool, used);
     guard_leave();
-    return answer;
+    return result;
 }
 
 const struct hook pool_hooks[] = {

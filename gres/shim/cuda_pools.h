@@ -1,13 +1,13 @@
-/* Pools of memory, for stream-ordered allocations. */
+/* Memory pools, for stream-ordered allocations. */
 #ifndef SLIPWAY_CUDA_POOLS_H
 #define SLIPWAY_CUDA_POOLS_H
 
 #include "cuda_allocations.h"
 #include "cuda_wrap.h"
 
-/* The charges of this process's pools become what the driver says that they have reserved. */
+/* Sets the charges of this process's pools to what the driver reports as reserved. */
 void pools_sync(void);
-/* Gives back what they have reserved and do not use. */
+/* Frees what they have reserved and do not use. */
 void pools_trim(void);
 void pools_forget(void); /* in a child, which has none */
 /* The driver has freed an allocation whose owner is a pool. */

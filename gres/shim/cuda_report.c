@@ -32,45 +32,45 @@ static void narrow(int device, uint64_t *unused, uint64_t *total)
 
 WRAP(cuMemGetInfo_v2, size_t *unused, size_t *total)
 {
-    CUresult answer = real_cuMemGetInfo_v2(unused, total);
-    if (answer)
-        return answer;
+    CUresult result = real_cuMemGetInfo_v2(unused, total);
+    if (result)
+        return result;
     uint64_t left = *unused, all = *total;
     narrow(current_device(), &left, &all);
     *unused = left;
     *total = all;
-    return answer;
+    return result;
 }
 
 /* Before CUDA 3.2: 32 bits, so at most 4 GiB less one byte. */
 WRAP(cuMemGetInfo, unsigned int *unused, unsigned int *total)
 {
-    CUresult answer = real_cuMemGetInfo(unused, total);
-    if (answer)
-        return answer;
+    CUresult result = real_cuMemGetInfo(unused, total);
+    if (result)
+        return result;
     uint64_t left = *unused, all = *total;
     narrow(current_device(), &left, &all);
     *unused = (unsigned int)left;
     *total = (unsigned int)all;
-    return answer;
+    return result;
 }
 
 WRAP(cuDeviceTotalMem_v2, size_t *bytes, CUdevice ordinal)
 {
-    CUresult answer = real_cuDeviceTotalMem_v2(bytes, ordinal);
-    uint64_t memory = answer ? 0 : slice_memory(device_of(ordinal));
+    CUresult result = real_cuDeviceTotalMem_v2(bytes, ordinal);
+    uint64_t memory = result ? 0 : slice_memory(device_of(ordinal));
     if (memory)
         *bytes = less(*bytes, memory);
-    return answer;
+    return result;
 }
 
 WRAP(cuDeviceTotalMem, unsigned int *bytes, CUdevice ordinal)
 {
-    CUresult answer = real_cuDeviceTotalMem(bytes, ordinal);
-    uint64_t memory = answer ? 0 : slice_memory(device_of(ordinal));
+    CUresult result = real_cuDeviceTotalMem(bytes, ordinal);
+    uint64_t memory = result ? 0 : slice_memory(device_of(ordinal));
     if (memory)
         *bytes = (unsigned int)less(*bytes, memory);
-    return answer;
+    return result;
 }
 
 const struct hook report_hooks[] = {

@@ -1,5 +1,5 @@
 /* Physical memory and its mappings (virtual memory management). It stays allocated, and charged, as long as
- * there is a handle or a mapping of it. */
+ * it has a handle or a mapping. */
 #include "cuda_vmm.h"
 
 #include "cuda_allocations.h"
@@ -17,7 +17,7 @@ struct physical {
     unsigned int handles, mappings;
 };
 
-/* A part of a sparse array that was given memory. */
+/* A part of a sparse array that has memory. */
 struct tile {
     struct tile *next;
     void *array;
@@ -64,27 +64,27 @@ WRAP(cuMemCreate, CUmemHandle *handle, size_t bytes, const CUmemAllocationProp *
         return CUDA_ERROR_OUT_OF_MEMORY;
     physical->device = device_of(wanted->location.id);
     physical->bytes = bytes;
-    CUresult answer = charge(physical->device, bytes);
-    if (answer) {
+    CUresult result = charge(physical->device, bytes);
+    if (result) {
         free(physical);
-        return answer;
+        return result;
     }
     guard_enter();
-    answer = real_cuMemCreate(handle, bytes, wanted, flags);
-    if (answer)
+    result = real_cuMemCreate(handle, bytes, wanted, flags);
+    if (result)
         drop_if_gone(physical);
     else
         handle_add(*handle, physical);
     guard_leave();
-    return answer;
+    return result;
 }
 
 WRAP(cuMemRelease, CUmemHandle handle)
 {
     struct allocation entry;
     guard_enter();
-    CUresult answer = real_cuMemRelease(handle);
-    if (!answer && allocation_remove(ALLOCATION_HANDLE, handle, &entry)) {
+    CUresult result = real_cuMemRelease(handle);
+    if (!result && allocation_remove(ALLOCATION_HANDLE, handle, &entry)) {
         struct physical *physical = entry.owner;
         if (--entry.size)
             allocation_insert(&entry);
@@ -92,19 +92,19 @@ WRAP(cuMemRelease, CUmemHandle handle)
         drop_if_gone(physical);
     }
     guard_leave();
-    return answer;
+    return result;
 }
 
 WRAP(cuMemRetainAllocationHandle, CUmemHandle *handle, void *address)
 {
     struct allocation mapping;
     guard_enter();
-    CUresult answer = real_cuMemRetainAllocationHandle(handle, address);
-    if (!answer && allocation_containing(ALLOCATION_MAPPING, (uintptr_t)address, &mapping) &&
+    CUresult result = real_cuMemRetainAllocationHandle(handle, address);
+    if (!result && allocation_containing(ALLOCATION_MAPPING, (uintptr_t)address, &mapping) &&
         mapping.owner)
         handle_add(*handle, mapping.owner);
     guard_leave();
-    return answer;
+    return result;
 }
 
 /* --- mappings --- */
@@ -112,8 +112,8 @@ WRAP(cuMemRetainAllocationHandle, CUmemHandle *handle, void *address)
 WRAP(cuMemMap, CUdeviceptr address, size_t bytes, size_t offset, CUmemHandle handle, uint64_t flags)
 {
     guard_enter();
-    CUresult answer = real_cuMemMap(address, bytes, offset, handle, flags);
-    if (!answer) {
+    CUresult result = real_cuMemMap(address, bytes, offset, handle, flags);
+    if (!result) {
         /* Also for memory that is not charged, so that cuMemUnmap finds the next mapping. */
         struct physical *physical = physical_of(handle);
         if (physical)
@@ -122,7 +122,7 @@ WRAP(cuMemMap, CUdeviceptr address, size_t bytes, size_t offset, CUmemHandle han
             .kind = ALLOCATION_MAPPING, .key = address, .size = bytes, .owner = physical});
     }
     guard_leave();
-    return answer;
+    return result;
 }
 
 static void unmapped(struct physical *physical)
@@ -138,14 +138,14 @@ WRAP(cuMemUnmap, CUdeviceptr address, size_t bytes)
 {
     struct allocation mapping;
     guard_enter();
-    CUresult answer = real_cuMemUnmap(address, bytes);
+    CUresult result = real_cuMemUnmap(address, bytes);
     CUdeviceptr end = address + bytes;
-    while (!answer && address < end && allocation_remove(ALLOCATION_MAPPING, address, &mapping)) {
+    while (!result && address < end && allocation_remove(ALLOCATION_MAPPING, address, &mapping)) {
         unmapped(mapping.owner);
         address += mapping.size;
     }
     guard_leave();
-    return answer;
+    return result;
 }
 
 /* --- sparse arrays --- */
@@ -164,7 +164,7 @@ static void tile_end(struct tile **place)
     free(tile);
 }
 
-/* A tile that is unmapped in other pieces than it was mapped stays charged until its array is destroyed. */
+/* A tile that is unmapped in other pieces than it was mapped stays charged until its array ends. */
 static void tiles_change(const CUarrayMapInfo *info)
 {
     struct tile **place = &tiles;
@@ -210,11 +210,11 @@ static CUresult map_arrays(CUresult (*real)(CUarrayMapInfo *, unsigned int, CUst
                            CUarrayMapInfo *list, unsigned int count, CUstream stream)
 {
     guard_enter();
-    CUresult answer = real(list, count, stream);
-    for (unsigned int at = 0; !answer && at < count; at++)
+    CUresult result = real(list, count, stream);
+    for (unsigned int at = 0; !result && at < count; at++)
         tiles_change(&list[at]);
     guard_leave();
-    return answer;
+    return result;
 }
 
 WRAP(cuMemMapArrayAsync, CUarrayMapInfo *list, unsigned int count, CUstream stream)

@@ -57,8 +57,8 @@ static void say_why_not(void)
     static const char line[] =
         "slipway: " SLIPWAY_COUNTERS " cannot be used, so no GPU memory can be had. "
         "Start the session again.\n";
-    static int said;
-    if (!said++ && write(2, line, sizeof line - 1) < 0)
+    static int warned;
+    if (!warned++ && write(2, line, sizeof line - 1) < 0)
         return;
 }
 
@@ -96,7 +96,7 @@ static void forget(void)
     own = NULL;
 }
 
-/* The first time, or after the program closed our descriptor, whose number may be another file's by now. */
+/* The first time, or after the program has closed our descriptor, whose number may be reused by now. */
 static int reopen(void)
 {
     file = open_counters();
@@ -166,7 +166,7 @@ static void give_up_unlocked(void)
     say_why_not();
 }
 
-/* First the lock, then the slot: nothing is counted in it before both are done. */
+/* First the lock, then the slot: nothing is charged to it before both are done. */
 static int claim(void)
 {
     if (own)
@@ -234,7 +234,7 @@ static int is_device(int device)
 
 int ledger_reserve(int device, uint64_t bytes)
 {
-    int answer = -1;
+    int result = -1;
     if (!is_device(device))
         return -1;
     if (!bytes) /* a pool that need not grow: the most frequent case, without the lock */
@@ -245,10 +245,10 @@ int ledger_reserve(int device, uint64_t bytes)
         sweep(); /* only now, since it takes a system call for each process */
     if (fits(device, bytes) && !claim()) {
         own->bytes[device] += bytes;
-        answer = 0;
+        result = 0;
     }
     leave();
-    return answer;
+    return result;
 }
 
 void ledger_charge(int device, uint64_t bytes)

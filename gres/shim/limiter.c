@@ -63,7 +63,7 @@ static void close_meters_at_exit(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Going on would mean going on without limits. */
+/* Continuing would mean to run without limits. */
 static void end_process(void)
 {
     static const char line[] = "slipway: " SLIPWAY_COUNTERS " cannot be used, so nothing can run on the "
@@ -102,7 +102,7 @@ static void prepare(void)
         attach();
 }
 
-/* False for sessions with whole GPUs or another way of sharing, which most have. Never called with the lock
+/* False for most sessions: those with whole GPUs or another way of sharing. Never called with the lock
  * held, since prepare() takes the dynamic linker's. */
 static int is_needed(void)
 {
@@ -131,7 +131,7 @@ static struct meter *open_meter(void *context)
     return meter;
 }
 
-/* The current context's, null where nothing is limited. */
+/* The current context's meter; null if it is not limited. */
 static struct meter *find_meter(void)
 {
     void *context = 0;
@@ -213,7 +213,7 @@ void launch_begin(struct launch *launch, void *stream, uintptr_t work)
     pthread_mutex_unlock(&lock);
 }
 
-/* Waits for what cannot be measured by events, such as a stream of another context. */
+/* For what cannot be measured by events, such as a stream of another context. */
 static void measure_by_clock(const struct launch *launch)
 {
     meter_wait(launch->stream);

@@ -1,12 +1,12 @@
 /* Keeps a session at its share of the GPU's time (share.h): every launch goes through here.
  *
- * What a launch took is measured by the GPU itself, between two events around it. Kernels that were
- * short the last time are sampled only, and a sample stands for those in between. The amount of work in
+ * The duration of a launch is measured by the GPU itself, between two events around it. Kernels that were
+ * short the last time are only sampled, and a sample stands for those in between. The amount of work in
  * flight is bounded: otherwise a program could queue minutes of work before the first of it has been
  * measured.
  *
  * Events are timestamps. While a neighbour's kernels take turns with ours, ours take longer, and that
- * is charged too: the share is a ceiling, not a reservation.
+ * is charged, too: the share is a ceiling, not a reservation.
  */
 #ifndef SLIPWAY_LIMITER_H
 #define SLIPWAY_LIMITER_H
@@ -25,11 +25,11 @@ struct launch {
 
 /* Before a launch of `work` (a function or a graph): waits until the session may. */
 void launch_begin(struct launch *launch, void *stream, uintptr_t work);
-/* After it, with what the driver answered. */
+/* After it, with the driver's result. */
 void launch_end(struct launch *launch, int result);
 
-/* Called when the calling thread has waited for the GPU: charges what has ended. Otherwise what a program
- * did last would be charged at its next launch, or never. */
+/* Called when the calling thread has waited for the GPU: charges what has ended. Otherwise a program's last
+ * work would be charged at its next launch, or never. */
 void limiter_poll(void);
 /* Called before a context of this GPU ends, and its events with it. Work in flight is waited for, since
  * ending contexts would otherwise be a way not to be measured. */

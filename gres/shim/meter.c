@@ -22,10 +22,10 @@ static struct {
     int (*capture_mode)(int *mode);
 } cuda;
 
-/* What one function, with one size of grid, took the last time. */
+/* The last duration of one function with one grid size. */
 static struct kind {
     uintptr_t work;
-    int64_t took;     /* ns; -1 is not known yet */
+    int64_t took;     /* ns; -1: not known yet */
     uint32_t skipped; /* launches since the last one that was measured */
     uint32_t stride;
 } kinds[KINDS];
@@ -48,8 +48,8 @@ static void load_once(void)
     pthread_once(&once, load);
 }
 
-/* While a thread captures in the strict mode, the driver takes questions about other streams' events
- * for mistakes and spoils the capture. Ours are none. */
+/* While a thread captures in strict mode, the driver treats queries of other streams' events as errors
+ * and invalidates the capture. Ours are harmless. */
 static int relax(void)
 {
     int mode = CAPTURE_RELAXED;
@@ -181,7 +181,7 @@ static int64_t uncounted_time(struct meter *meter, struct bracket *bracket)
         return 0;
     void *last = meter->last;
     meter->last = bracket->end;
-    bracket->end = last; /* null at first: made anew when needed */
+    bracket->end = last; /* null at first: created when needed */
     return (beyond < took ? beyond : took) * bracket->weight;
 }
 
@@ -191,9 +191,9 @@ struct use meter_poll(struct meter *meter, int64_t now)
     int mode = relax();
     for (int place = 0; place < meter->open;) {
         struct bracket *bracket = &meter->bracket[meter->order[place]];
-        int answer = bracket->state == BRACKET_BEGUN ? NOT_READY : cuda.query(bracket->end);
-        if (answer != NOT_READY) {
-            use.ns += answer ? 0 : uncounted_time(meter, bracket);
+        int result = bracket->state == BRACKET_BEGUN ? NOT_READY : cuda.query(bracket->end);
+        if (result != NOT_READY) {
+            use.ns += result ? 0 : uncounted_time(meter, bracket);
             use.since = bracket->begun < use.since ? bracket->begun : use.since;
             free_bracket(meter, place);
         } else if (bracket->given_up) {

@@ -14,8 +14,8 @@ enum { METER_SKIPPED = -1, METER_FAILED = -2 }; /* instead of a measurement's nu
 
 struct bracket {
     enum { BRACKET_FREE, BRACKET_BEGUN, BRACKET_ENDED } state;
-    int given_up;    /* nobody waits for it any more */
-    void *start;     /* events; made when first needed, then used again */
+    int given_up;    /* no longer waited for */
+    void *start;     /* events; created when first needed, then reused */
     void *end;
     int64_t begun;
     int64_t call;     /* ns that the driver's function took */
@@ -37,13 +37,13 @@ struct meter {
     struct bracket bracket[METER_OPEN];
 };
 
-/* Whether the stream is being captured into a graph. Also true where that is unknown, as the launch will
+/* Whether the stream is being captured into a graph. Also true if that is unknown, since the launch will
  * fail then. */
 int meter_capturing(void *stream);
 
 /* Begins to measure what is launched next: the measurement's number, or why there is none. */
 int meter_begin(struct meter *meter, void *stream, uintptr_t work, int64_t now);
-/* Ends it; METER_FAILED when that cannot be. A launch that was refused is not measured. */
+/* Ends it; METER_FAILED if that is impossible. A launch that was refused is not measured. */
 int meter_end(struct meter *meter, int number, void *stream, int refused, int64_t now);
 
 /* The GPU time of what has ended since the last poll. */

@@ -1,4 +1,4 @@
-/* What the shim needs to know of NVML's interface: sizes and orders, as libnvidia-ml.so.1 has them. */
+/* The parts of NVML's interface that the shim needs: sizes and layouts, as in libnvidia-ml.so.1. */
 #ifndef SLIPWAY_NVML_ABI_H
 #define SLIPWAY_NVML_ABI_H
 
@@ -27,7 +27,7 @@ typedef struct {
     unsigned int gpu, memory; /* percent of the last sample period */
 } nvmlUtilization_t;
 
-/* What is known of a process; version 3 of the functions has the structure of version 2. */
+/* A process; version 3 of the functions uses the structure of version 2. */
 typedef struct {
     unsigned int pid;
     nvmlBytes usedGpuMemory;
@@ -35,7 +35,7 @@ typedef struct {
 
 typedef struct {
     unsigned int pid;
-    nvmlBytes usedGpuMemory; /* NVML_VALUE_NOT_AVAILABLE where it cannot be known */
+    nvmlBytes usedGpuMemory; /* NVML_VALUE_NOT_AVAILABLE if unknown */
     unsigned int gpuInstanceId, computeInstanceId;
 } nvmlProcessInfo_v2_t;
 #define NVML_VALUE_NOT_AVAILABLE (~0ull)

@@ -1,4 +1,4 @@
-/* Which GPUs the session has, as nvidia-smi and others ask NVML for them. */
+/* The session's GPUs, as nvidia-smi and others query them from NVML. */
 #include "nvml_devices.h"
 
 #include "nvml_wrap.h"
@@ -44,9 +44,9 @@ NEEDS(nvmlDeviceGetHandleByIndex_v2, unsigned int index, nvmlDevice_t *device);
 static nvmlReturn_t find_ours(unsigned int wanted, nvmlDevice_t *found, unsigned int *count)
 {
     unsigned int all;
-    nvmlReturn_t answer = real_nvmlDeviceGetCount_v2(&all);
+    nvmlReturn_t result = real_nvmlDeviceGetCount_v2(&all);
     *count = 0;
-    for (unsigned int index = 0; !answer && index < all; index++) {
+    for (unsigned int index = 0; !result && index < all; index++) {
         nvmlDevice_t device;
         if (real_nvmlDeviceGetHandleByIndex_v2(index, &device) || !is_ours(device))
             continue;
@@ -55,7 +55,7 @@ static nvmlReturn_t find_ours(unsigned int wanted, nvmlDevice_t *found, unsigned
             return NVML_SUCCESS;
         }
     }
-    return answer ? answer : NVML_ERROR_INVALID_ARGUMENT;
+    return result ? result : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
@@ -63,8 +63,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
     nvmlDevice_t none;
     if (!count)
         return NVML_ERROR_INVALID_ARGUMENT;
-    nvmlReturn_t answer = find_ours(~0u, &none, count);
-    return answer == NVML_ERROR_INVALID_ARGUMENT ? NVML_SUCCESS : answer;
+    nvmlReturn_t result = find_ours(~0u, &none, count);
+    return result == NVML_ERROR_INVALID_ARGUMENT ? NVML_SUCCESS : result;
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetCount(unsigned int *count)
@@ -85,9 +85,9 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t 
 
 WRAP(nvmlDeviceGetIndex, nvmlDevice_t device, unsigned int *index)
 {
-    nvmlReturn_t answer = real_nvmlDeviceGetIndex(device, index);
+    nvmlReturn_t result = real_nvmlDeviceGetIndex(device, index);
     unsigned int count;
-    for (unsigned int number = 0; !answer; number++) {
+    for (unsigned int number = 0; !result; number++) {
         nvmlDevice_t other;
         if (find_ours(number, &other, &count))
             break;
@@ -96,12 +96,12 @@ WRAP(nvmlDeviceGetIndex, nvmlDevice_t device, unsigned int *index)
             break;
         }
     }
-    return answer;
+    return result;
 }
 
-static nvmlReturn_t only_ours(nvmlReturn_t answer, nvmlDevice_t *device)
+static nvmlReturn_t only_ours(nvmlReturn_t result, nvmlDevice_t *device)
 {
-    return !answer && !is_ours(*device) ? NVML_ERROR_NOT_FOUND : answer;
+    return !result && !is_ours(*device) ? NVML_ERROR_NOT_FOUND : result;
 }
 
 WRAP(nvmlDeviceGetHandleByUUID, const char *uuid, nvmlDevice_t *device)

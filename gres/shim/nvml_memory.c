@@ -1,11 +1,11 @@
-/* The memory of the session's GPUs, as nvidia-smi and others ask NVML for it. */
+/* The memory of the session's GPUs, as nvidia-smi and others query it from NVML. */
 #include "ledger.h"
 #include "nvml_devices.h"
 #include "nvml_processes.h"
 #include "nvml_wrap.h"
 #include "slice.h"
 
-/* What is used is the ledger's sum, or the driver's for the session's processes where that is more. */
+/* The used memory is the ledger's sum, or the driver's for the session's processes if that is more. */
 static void narrow(nvmlDevice_t device, int slice_index, nvmlMemory_t *memory)
 {
     struct nvml_process own[NVML_MOST];
@@ -22,18 +22,18 @@ static void narrow(nvmlDevice_t device, int slice_index, nvmlMemory_t *memory)
 
 WRAP(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *memory)
 {
-    nvmlReturn_t answer = real_nvmlDeviceGetMemoryInfo(device, memory);
-    const int slice_index = answer ? -1 : nvml_slice_index(device);
+    nvmlReturn_t result = real_nvmlDeviceGetMemoryInfo(device, memory);
+    const int slice_index = result ? -1 : nvml_slice_index(device);
     if (slice_index >= 0)
         narrow(device, slice_index, memory);
-    return answer;
+    return result;
 }
 
-/* The driver's own reservation is no part of a slice. */
+/* The driver's own reservation is not part of a slice. */
 WRAP(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memory)
 {
-    nvmlReturn_t answer = real_nvmlDeviceGetMemoryInfo_v2(device, memory);
-    const int slice_index = answer ? -1 : nvml_slice_index(device);
+    nvmlReturn_t result = real_nvmlDeviceGetMemoryInfo_v2(device, memory);
+    const int slice_index = result ? -1 : nvml_slice_index(device);
     if (slice_index >= 0) {
         nvmlMemory_t seen = {.total = memory->total};
         narrow(device, slice_index, &seen);
@@ -42,7 +42,7 @@ WRAP(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memory)
         memory->free = seen.free;
         memory->used = seen.used;
     }
-    return answer;
+    return result;
 }
 
 HOOKS(

@@ -1,4 +1,4 @@
-/* Processes that use a GPU: where the session has a part of it, only its own. */
+/* Processes that use a GPU; only the session's own if it has a part of the GPU. */
 #include "nvml_processes.h"
 
 #include "ledger.h"
@@ -18,15 +18,15 @@ static int ask_driver(int kind, nvmlDevice_t device, nvmlProcessInfo_v2_t *infos
     running *const newest[KINDS] = {real_compute_v3, real_graphics_v3, real_mps_v3};
     running *const older[KINDS] = {real_compute_v2, real_graphics_v2, real_mps_v2};
     unsigned int count = NVML_MOST;
-    nvmlReturn_t answer = newest[kind](device, &count, infos);
-    if (answer == NVML_ERROR_FUNCTION_NOT_FOUND) {
+    nvmlReturn_t result = newest[kind](device, &count, infos);
+    if (result == NVML_ERROR_FUNCTION_NOT_FOUND) {
         count = NVML_MOST;
-        answer = older[kind](device, &count, infos);
+        result = older[kind](device, &count, infos);
     }
-    return answer ? 0 : (int)count;
+    return result ? 0 : (int)count;
 }
 
-/* --- whose ------------------------------------------------------------------------------------------ */
+/* --- the session's processes ------------------------------------------------------------------------ */
 
 int nvml_is_own(int slice_index, unsigned int pid)
 {
@@ -91,11 +91,11 @@ static nvmlReturn_t list_v2(int kind, nvmlDevice_t device, int slice_index, unsi
 {
     struct nvml_process own[NVML_MOST];
     const int number = own_of_kind(kind, device, slice_index, own);
-    nvmlReturn_t answer = fits(number, count, infos);
-    for (int index = 0; !answer && index < number; index++)
+    nvmlReturn_t result = fits(number, count, infos);
+    for (int index = 0; !result && index < number; index++)
         infos[index] = (nvmlProcessInfo_v2_t){own[index].pid, own[index].bytes, NVML_NO_INSTANCE,
                                               NVML_NO_INSTANCE};
-    return answer;
+    return result;
 }
 
 static nvmlReturn_t list_v1(int kind, nvmlDevice_t device, int slice_index, unsigned int *count,
@@ -103,13 +103,13 @@ static nvmlReturn_t list_v1(int kind, nvmlDevice_t device, int slice_index, unsi
 {
     struct nvml_process own[NVML_MOST];
     const int number = own_of_kind(kind, device, slice_index, own);
-    nvmlReturn_t answer = fits(number, count, infos);
-    for (int index = 0; !answer && index < number; index++)
+    nvmlReturn_t result = fits(number, count, infos);
+    for (int index = 0; !result && index < number; index++)
         infos[index] = (nvmlProcessInfo_v1_t){own[index].pid, own[index].bytes};
-    return answer;
+    return result;
 }
 
-/* Where the session has no part of the GPU, the driver checks the arguments. */
+/* If the session has no part of the GPU, the driver checks the arguments. */
 #define LIST(name, kind, info, form)                                                                \
     WRAP(name, nvmlDevice_t device, unsigned int *count, info *infos)                               \
     {                                                                                               \
@@ -136,16 +136,16 @@ WRAP(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device, nvmlProcessDeta
     if (slice_index < 0)
         return real_nvmlDeviceGetRunningProcessDetailList(device, list);
     nvmlProcessDetailList_v1_t asked = {.version = list->version, .mode = list->mode};
-    nvmlReturn_t answer = real_nvmlDeviceGetRunningProcessDetailList(device, &asked);
-    if (answer && answer != NVML_ERROR_INSUFFICIENT_SIZE)
-        return answer;
+    nvmlReturn_t result = real_nvmlDeviceGetRunningProcessDetailList(device, &asked);
+    if (result && result != NVML_ERROR_INSUFFICIENT_SIZE)
+        return result;
     const int number =
         list->mode < KINDS ? own_of_kind((int)list->mode, device, slice_index, own) : 0;
-    answer = fits(number, &list->numProcArrayEntries, list->procArray);
-    for (int index = 0; !answer && index < number; index++)
+    result = fits(number, &list->numProcArrayEntries, list->procArray);
+    for (int index = 0; !result && index < number; index++)
         list->procArray[index] = (nvmlProcessDetail_v1_t){
             own[index].pid, own[index].bytes, NVML_NO_INSTANCE, NVML_NO_INSTANCE, 0};
-    return answer;
+    return result;
 }
 
 HOOKS(

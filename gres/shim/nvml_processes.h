@@ -1,4 +1,4 @@
-/* Who uses a GPU. */
+/* Processes that use a GPU. */
 #ifndef SLIPWAY_NVML_PROCESSES_H
 #define SLIPWAY_NVML_PROCESSES_H
 
@@ -13,7 +13,7 @@ struct nvml_process {
 };
 
 /* Fills in the session's processes on a GPU (NVML_MOST at most) and returns their number. Bytes are the
- * ledger's, or the driver's where those are more: only the driver knows what contexts and code take. */
+ * ledger's, or the driver's if those are more: only the driver knows the size of contexts and code. */
 int nvml_own_processes(nvmlDevice_t device, int slice_index, struct nvml_process *found);
 /* Whether the PID, as the driver reports it, is one of the session's. */
 int nvml_is_own(int slice_index, unsigned int pid);

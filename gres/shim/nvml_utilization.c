@@ -1,4 +1,4 @@
-/* Utilisation of a GPU. Where the session has a part of it, in percent of that part, at most 100: a session
+/* Utilisation of a GPU. If the session has a part of it, in percent of that part, at most 100: a session
  * that uses all of its share shows 100 %, as on a GPU of its own, and neighbours are not shown. Figures of
  * memory, encoder and decoder are unchanged, since those are not shared out. */
 #include "nvml_devices.h"
@@ -26,10 +26,10 @@ static nvmlReturn_t all_samples(nvmlDevice_t device, nvmlProcessUtilizationSampl
 {
     *count = 0;
     *samples = NULL;
-    nvmlReturn_t answer = real_samples(device, NULL, count, since);
-    if (answer != NVML_ERROR_INSUFFICIENT_SIZE)
-        return answer;
-    *count += 64; /* new ones may come in between */
+    nvmlReturn_t result = real_samples(device, NULL, count, since);
+    if (result != NVML_ERROR_INSUFFICIENT_SIZE)
+        return result;
+    *count += 64; /* new ones may appear in between */
     *samples = calloc(*count, sizeof **samples);
     return *samples ? real_samples(device, *samples, count, since) : NVML_ERROR_MEMORY;
 }
@@ -51,10 +51,10 @@ static nvmlReturn_t own_samples(nvmlDevice_t device, int slice_index,
                                 nvmlProcessUtilizationSample_t **samples, unsigned int *count,
                                 unsigned long long since)
 {
-    nvmlReturn_t answer = all_samples(device, samples, count, since);
-    if (!answer)
+    nvmlReturn_t result = all_samples(device, samples, count, since);
+    if (!result)
         *count = keep_own(*samples, *count, slice_index);
-    return !answer && !*count ? NVML_ERROR_NOT_FOUND : answer;
+    return !result && !*count ? NVML_ERROR_NOT_FOUND : result;
 }
 
 WRAP(nvmlDeviceGetProcessUtilization, nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
@@ -65,15 +65,15 @@ WRAP(nvmlDeviceGetProcessUtilization, nvmlDevice_t device, nvmlProcessUtilizatio
     const int slice_index = count ? nvml_slice_index(device) : -1;
     if (slice_index < 0)
         return real_nvmlDeviceGetProcessUtilization(device, samples, count, since);
-    nvmlReturn_t answer = own_samples(device, slice_index, &own, &number, since);
-    if (!answer && (!samples || *count < number))
-        answer = NVML_ERROR_INSUFFICIENT_SIZE;
-    for (unsigned int index = 0; !answer && index < number; index++)
+    nvmlReturn_t result = own_samples(device, slice_index, &own, &number, since);
+    if (!result && (!samples || *count < number))
+        result = NVML_ERROR_INSUFFICIENT_SIZE;
+    for (unsigned int index = 0; !result && index < number; index++)
         samples[index] = own[index];
-    if (!answer || answer == NVML_ERROR_INSUFFICIENT_SIZE)
+    if (!result || result == NVML_ERROR_INSUFFICIENT_SIZE)
         *count = number;
     free(own);
-    return answer;
+    return result;
 }
 
 /* The same samples in a newer structure; its two further engines are reported as 0. */
@@ -87,20 +87,20 @@ WRAP(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t device,
         return real_nvmlDeviceGetProcessesUtilizationInfo(device, list);
     nvmlProcessesUtilizationInfo_v1_t asked = {.version = list->version,
                                                .lastSeenTimeStamp = list->lastSeenTimeStamp};
-    nvmlReturn_t answer = real_nvmlDeviceGetProcessesUtilizationInfo(device, &asked);
-    if (answer && answer != NVML_ERROR_INSUFFICIENT_SIZE)
-        return answer; /* a version that this driver does not know, or nothing since then */
-    answer = own_samples(device, slice_index, &own, &number, list->lastSeenTimeStamp);
-    if (!answer && (!list->procUtilArray || list->processSamplesCount < number))
-        answer = NVML_ERROR_INSUFFICIENT_SIZE;
-    for (unsigned int index = 0; !answer && index < number; index++)
+    nvmlReturn_t result = real_nvmlDeviceGetProcessesUtilizationInfo(device, &asked);
+    if (result && result != NVML_ERROR_INSUFFICIENT_SIZE)
+        return result; /* a version that this driver does not know, or nothing since then */
+    result = own_samples(device, slice_index, &own, &number, list->lastSeenTimeStamp);
+    if (!result && (!list->procUtilArray || list->processSamplesCount < number))
+        result = NVML_ERROR_INSUFFICIENT_SIZE;
+    for (unsigned int index = 0; !result && index < number; index++)
         list->procUtilArray[index] = (nvmlProcessUtilizationInfo_v1_t){
             own[index].timeStamp, own[index].pid,     own[index].smUtil, own[index].memUtil,
             own[index].encUtil,   own[index].decUtil, 0,                 0};
-    if (!answer || answer == NVML_ERROR_INSUFFICIENT_SIZE)
+    if (!result || result == NVML_ERROR_INSUFFICIENT_SIZE)
         list->processSamplesCount = number;
     free(own);
-    return answer;
+    return result;
 }
 
 /* --- the GPU as one -------------------------------------------------------------------------------- */
@@ -137,23 +137,23 @@ WRAP(nvmlDeviceGetUtilizationRates, nvmlDevice_t device, nvmlUtilization_t *rate
     nvmlProcessUtilizationSample_t *own;
     unsigned int count;
     nvmlUtilization_t whole;
-    nvmlReturn_t answer = real_nvmlDeviceGetUtilizationRates(device, rates ? &whole : NULL);
-    const int slice_index = answer ? -1 : nvml_slice_index(device);
-    if (answer || slice_index < 0) {
-        if (!answer)
+    nvmlReturn_t result = real_nvmlDeviceGetUtilizationRates(device, rates ? &whole : NULL);
+    const int slice_index = result ? -1 : nvml_slice_index(device);
+    if (result || slice_index < 0) {
+        if (!result)
             *rates = whole;
-        return answer;
+        return result;
     }
-    answer = own_samples(device, slice_index, &own, &count, 0);
-    if (!answer) {
+    result = own_samples(device, slice_index, &own, &count, 0);
+    if (!result) {
         const struct sums sums = newest(own, count);
         *rates = (nvmlUtilization_t){capped(sums.gpu), capped(sums.memory)};
-    } else if (answer == NVML_ERROR_NOT_FOUND) { /* the session does not use the GPU */
+    } else if (result == NVML_ERROR_NOT_FOUND) { /* the session does not use the GPU */
         *rates = (nvmlUtilization_t){0, 0};
-        answer = NVML_SUCCESS;
+        result = NVML_SUCCESS;
     }
     free(own);
-    return answer;
+    return result;
 }
 
 HOOKS(

@@ -10,7 +10,7 @@ static const char path[] = SLIPWAY_DRIVER "/" SLIPWAY_REAL; /* SLIPWAY_REAL: see
 
 static void *real_library(void)
 {
-    static void *library; /* the same handle whoever opens it, so a race does no harm */
+    static void *library; /* every dlopen() returns the same handle, so a race is harmless */
     void *found = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
     if (!found) {
         found = dlopen(path, RTLD_LAZY | RTLD_LOCAL);

@@ -11,9 +11,9 @@ struct hook {
     void **real;       /* filled in before the wrapper is ever called */
 };
 
-/* NULL where this driver has no function of the name. */
+/* NULL if this driver has no function of that name. */
 void *real_function(const char *name);
-/* Fills in the real functions of a table. What this driver does not have answers "not supported". */
+/* Fills in the real functions of a table. Those that this driver lacks return "not supported". */
 void real_fill(const struct hook *table);
 
 #endif

@@ -1,6 +1,6 @@
 /* A session's share of one GPU's time, kept by the generic cell rate algorithm (GCRA, ITU-T I.371) in its
  * virtual scheduling form: one number, the theoretical arrival time (TAT), that all processes of the
- * session have in common. A launch conforms once the clock has reached the TAT; what it used of the GPU,
+ * session share. A launch conforms once the clock has reached the TAT; the GPU time that it used,
  * divided by the share, is then added to it. The tolerance (SHARE_TOLERANCE) bounds how far the TAT may
  * lag behind the clock, which is the credit for time that was not used.
  *
@@ -9,8 +9,8 @@
  * of the multiprocessors all the time, so a single kernel is as quick as on the whole GPU, and steps
  * of work come in bursts. (A spatial share needs MPS or MIG.)
  *
- * Unlike in a network, the cost is known only afterwards, when the GPU has measured how long something
- * took: a kernel of one second at 25 % is followed by three seconds of waiting. Nothing is borrowed from
+ * Unlike in a network, the cost is known only afterwards, when the GPU has measured the duration of a
+ * launch: a kernel of one second at 25 % is followed by three seconds of waiting. Nothing is borrowed from
  * neighbours, so that a share is the same on an empty GPU as on a busy one.
  */
 #ifndef SLIPWAY_SHARE_H

@@ -99,15 +99,15 @@ static ssize_t read_all(char *text)
 static struct slice *read_slice(void)
 {
     char *rest, *text = malloc(MOST + 1);
-    struct slice *made = calloc(1, sizeof *made);
-    if (!text || !made)
+    struct slice *parsed = calloc(1, sizeof *parsed);
+    if (!text || !parsed)
         end("no memory");
     text[read_all(text)] = 0;
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        take_line(made, line);
-    last_device(made); /* a slice without a GPU is none */
+        take_line(parsed, line);
+    last_device(parsed); /* a slice without a GPU is invalid */
     free(text);
-    return made;
+    return parsed;
 }
 
 /* Lock-free, since a child that is forked while another thread holds a lock would deadlock. Concurrent
@@ -118,10 +118,10 @@ const struct slice *slice(void)
     struct slice *found = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
     if (found)
         return found;
-    struct slice *made = read_slice();
-    if (__atomic_compare_exchange_n(&known, &found, made, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-        return made;
-    free(made);
+    struct slice *parsed = read_slice();
+    if (__atomic_compare_exchange_n(&known, &found, parsed, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return parsed;
+    free(parsed);
     return found;
 }
 

@@ -27,8 +27,8 @@ struct slice {
     struct slice_device device[SLIPWAY_MAX_DEVICES];
 };
 
-/* Read once; a slice that cannot be read ends the process with a line that says so, since going on would
- * mean going on without limits. */
+/* Read once; a slice that cannot be read ends the process with a message, since continuing would mean to
+ * run without limits. */
 const struct slice *slice(void);
 /* Index into slice()->device, or -1 for a GPU that is not the job's. */
 int slice_find(const char *uuid);

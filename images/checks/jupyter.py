@@ -1,7 +1,7 @@
-"""Is this image's Jupyter fit for a session? Run inside the image by images/test.sh.
+"""Checks that this image's Jupyter works in a session. Run inside the image by images/test.sh.
 
 Starts apps/jupyterlab/start.sh as the runner does, runs a cell over the server's unix socket, and
-looks for TCP ports, which a session must not open on the node it shares.
+checks that no TCP port is open, since other users share the node.
 """
 
 import json
@@ -18,7 +18,7 @@ import websocket
 CELL = """
 import multiprocessing
 def child():
-    print("said by a child", flush=True)
+    print("printed by a child", flush=True)
 process = multiprocessing.get_context("fork").Process(target=child)
 process.start()
 process.join()
@@ -28,7 +28,7 @@ HOST = "app.example.org"
 
 
 def connect(path: str) -> socket.socket:
-    """A connection to the server's socket."""
+    """Connect to the server's socket."""
     stream = socket.socket(socket.AF_UNIX)
     stream.settimeout(30)
     stream.connect(path)
@@ -38,24 +38,24 @@ def connect(path: str) -> socket.socket:
 def request(
     path: str, method: str, address: str, body: bytes = b"", cookie: str = ""
 ) -> tuple[str, bytes]:
-    """One HTTP request as the proxy forwards it; returns head and body."""
+    """Send an HTTP request as the proxy forwards it; returns head and body."""
     token = cookie.partition("=")[2]
     head = (
         f"{method} {address} HTTP/1.1\r\nHost: {HOST}\r\nOrigin: https://{HOST}\r\n"
         f"X-Forwarded-Proto: https\r\nCookie: {cookie}\r\nX-XSRFToken: {token}\r\n"
         f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
     )
-    answer = b""
+    response = b""
     with connect(path) as stream:
         stream.sendall(head.encode() + body)
         while data := stream.recv(65536):
-            answer += data
-    head, _, body = answer.partition(b"\r\n\r\n")
+            response += data
+    head, _, body = response.partition(b"\r\n\r\n")
     return head.decode(), body
 
 
 def wait_for(path: str, process: subprocess.Popen[bytes], seconds: float = 60) -> float:
-    """Wait until the server answers; returns how long it took."""
+    """Wait until the server answers; returns the seconds that it took."""
     began = time.monotonic()
     while time.monotonic() - began < seconds:
         if process.poll() is not None:
@@ -69,7 +69,7 @@ def wait_for(path: str, process: subprocess.Popen[bytes], seconds: float = 60) -
 
 
 def run_cell(path: str, kernel: str, cookie: str, awaited: set[str]) -> None:
-    """Run CELL and read on until all awaited words are printed; 30 seconds of silence end it."""
+    """Run CELL and read until all of `awaited` is printed; fails after 30 seconds of silence."""
     channel = websocket.WebSocket()
     channel.connect(
         f"ws://{HOST}/api/kernels/{kernel}/channels",
@@ -82,12 +82,12 @@ def run_cell(path: str, kernel: str, cookie: str, awaited: set[str]) -> None:
     message = {"header": header, "parent_header": {}, "metadata": {}, "channel": "shell"}
     channel.send(json.dumps({**message, "content": {"code": CELL, "silent": False}}))
     printed = ""
-    while not all(words in printed for words in awaited):
-        answer = json.loads(channel.recv())
-        if answer["msg_type"] == "stream":
-            printed += answer["content"]["text"]
-        if answer["msg_type"] == "error":
-            sys.exit("\n".join(answer["content"]["traceback"]))
+    while not all(text in printed for text in awaited):
+        message = json.loads(channel.recv())
+        if message["msg_type"] == "stream":
+            printed += message["content"]["text"]
+        if message["msg_type"] == "error":
+            sys.exit("\n".join(message["content"]["traceback"]))
     channel.close()
 
 
@@ -111,7 +111,7 @@ def listening_ports() -> set[str]:
 
 
 def main() -> None:
-    """Start, try, end; anything wrong ends with a message."""
+    """Start Jupyter, check it and end it; a failure exits with a message."""
     directory = tempfile.mkdtemp(prefix="slipway-")
     path = f"{directory}/jupyterlab.sock"
     environment = {**os.environ, "SLIPWAY_SOCKET": path, "SLIPWAY_RUN": directory}
@@ -129,12 +129,12 @@ def main() -> None:
             if line.lower().startswith("set-cookie: _xsrf=")
         )
         body = json.dumps({"name": "python3"}).encode()
-        _, answer = request(path, "POST", "/api/kernels", body, cookie)
-        run_cell(path, json.loads(answer)["id"], cookie, {"42", "said by a child"})
+        _, response = request(path, "POST", "/api/kernels", body, cookie)
+        run_cell(path, json.loads(response)["id"], cookie, {"42", "printed by a child"})
         print("  a kernel ran a cell")
         ports = listening_ports()
         if ports:
-            sys.exit(f"TCP ports that neighbours on the node could reach: {ports}")
+            sys.exit(f"TCP ports that other users on the node could reach: {ports}")
         print("  no TCP port is open")
     finally:
         process.terminate()

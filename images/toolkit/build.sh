@@ -1,11 +1,11 @@
 #!/bin/bash
 # Build the toolkit that is bound read-only into every session at /opt/slipway:
 #   images/toolkit/build.sh OUT.sqsh
-# It holds the runner with a Python of its own, the gateway (HAProxy), ttyd, tmux, openssl, sshd with
-# what belongs to it, and rsync, each with its libraries and C library, so an image needs none of
-# them; and in gpu/ what stands before a GPU's driver (gres/shim). Run as root on Debian trixie with
-# sid as an extra suite (ttyd is only there), best in a container, since missing packages are
-# installed. The same packages give the same bytes:
+# It contains the runner with its own Python, the gateway (HAProxy), ttyd, tmux, openssl, sshd with
+# its helpers, and rsync, with all libraries including the C library, so that an image needs none of
+# them; and in gpu/ the shim of the GPU driver (gres/shim). Run as root on Debian trixie with sid as
+# an extra suite (only sid has ttyd), preferably in a container, since missing packages are
+# installed. Builds are reproducible:
 #   images/toolkit/same.sh   builds it twice and compares
 set -euo pipefail
 export LC_ALL=C TZ=UTC PYTHONHASHSEED=0
@@ -48,10 +48,10 @@ copy_libraries_of() {
     done
 }
 
-# An absolute loader and run path, since the place of the toolkit in a container never varies: the
-# programs then start directly, show their own names in ps, and no LD_LIBRARY_PATH of an image or of
-# theirs leaks either way (DT_RPATH goes before the environment).
-settle() {
+# Absolute paths of loader and libraries, since the toolkit's path in a container is fixed: programs
+# then start directly, show their own names in ps, and LD_LIBRARY_PATH leaks in neither direction
+# (DT_RPATH takes precedence over the environment).
+set_library_path() {
     patchelf --set-interpreter "$prefix/lib/ld.so" --force-rpath --set-rpath "$prefix/lib" "$1"
 }
 
@@ -61,11 +61,11 @@ copy_program() {
     program=$(readlink -f "${2:-$(command -v "$1")}")
     install -m 755 "$program" "$tree/bin/$1"
     copy_libraries_of "$program"
-    settle "$tree/bin/$1"
+    set_library_path "$tree/bin/$1"
 }
 
-# sshd starts one program for each connection and that another; apps/ssh says where they are. Users'
-# names come from a list of the app's own (nss_wrapper), as an image may know none of them.
+# sshd starts a program for each connection, and that another one; apps/ssh configures their paths.
+# User names come from the app's own passwd file (nss_wrapper), since an image may not know them.
 copy_ssh() {
     local wrapper
     copy_program sshd /usr/sbin/sshd
@@ -85,8 +85,8 @@ copy_loader() {
     cp -L "$loader" "$tree/lib/ld.so"
 }
 
-# ttyd (its libwebsockets) loads its event loop by name from a folder known at build time, or from
-# LD_LIBRARY_PATH, which the user's shell would inherit: so the folder's name in it is changed.
+# ttyd (its libwebsockets) loads its event loop by name from a folder fixed at build time, or from
+# LD_LIBRARY_PATH, which the user's shell would inherit. So the folder's name in the binary is replaced.
 copy_event_loop() {
     local plugin
     plugin=$(compgen -G '/usr/lib/*/libwebsockets-evlib_uv.so')
@@ -101,7 +101,7 @@ if data.count(old) != 1 or len(new) != len(old):
     sys.exit(1)
 open(program, "wb").write(data.replace(old, new))
 PYTHON
-        die "this ttyd looks for its event loop in a way that is not known here"
+        die "this ttyd finds its event loop in an unknown way"
 }
 
 copy_python() {
@@ -119,7 +119,7 @@ copy_python() {
     copy_libraries_of "$tree/lib/$version"/lib-dynload/*.so
 }
 
-# The node's GPU driver names these parts of older C libraries, and the runner's check loads it.
+# The node's GPU driver, which the runner's check loads, depends on these parts of older C libraries.
 copy_parts_of_c_library() {
     local name
     for name in libdl.so.2 libpthread.so.0 librt.so.1; do
@@ -130,7 +130,7 @@ copy_parts_of_c_library() {
 copy_runner() {
     cp -r "$source_dir/portal/runner" "$tree/runner"
     find "$tree/runner" -name __pycache__ -prune -exec rm -rf {} +
-    # No -m and no site: every module that is not imported is a millisecond of the user's time.
+    # Without -m and site: every module that is not imported saves the user a millisecond.
     printf '%s\n' "#!$prefix/bin/python -IS" 'import sys' "sys.path.append(\"$prefix\")" \
         'from runner.__main__ import main' 'sys.exit(main())' > "$tree/bin/runner"
     chmod 755 "$tree/bin/runner"
@@ -144,14 +144,14 @@ copy_gpu_shim() {
     local library
     mkdir "$tree/gpu"
     make --silent -C "$source_dir/gres/shim" OUT="$work/shim" > "$work/shim.log" ||
-        die "the GPU driver's stand-in could not be built"
+        die "the GPU shim could not be built"
     for library in libcuda.so.1 libnvidia-ml.so.1; do
         install -m 755 "$work/shim/$library" "$tree/gpu/$library"
         strip --strip-unneeded "$tree/gpu/$library"
     done
 }
 
-# What users may call by name in an image that lacks it; the rest of bin/ stays out of their PATH.
+# Programs for users of images that lack them; the rest of bin/ is not in their PATH.
 offer_to_users() {
     mkdir -p "$tree/user/bin"
     local program
@@ -164,8 +164,8 @@ make_terminal_page() {
     python3 "$source_dir/images/toolkit/terminal/make_page.py" "$(command -v ttyd)" "$tree/share/terminal.html"
 }
 
-# tmux wants a UTF-8 locale, and an image may have none, or one of another C library's form. So our
-# C library looks for the toolkit's own; as with the event loop, no variable can leak to users.
+# tmux needs a UTF-8 locale, and an image may have none, or one in another C library's format. So our
+# C library uses the toolkit's own; as with the event loop, no variable can leak to users.
 copy_locale() {
     mkdir "$tree/lo"
     cp -rL /usr/lib/locale/C.utf8 "$tree/lo/"
@@ -177,7 +177,7 @@ if old.encode() not in data or len(new) != len(old):
     sys.exit(1)
 open(library, "wb").write(data.replace(old.encode(), new.encode()))
 PYTHON
-        die "this C library looks for its locales in a way that is not known here"
+        die "this C library finds its locales in an unknown way"
 }
 
 copy_terminfo() {
@@ -208,14 +208,14 @@ copy_locale
 copy_terminfo
 make_terminal_page
 offer_to_users
-# The places of the modules must not depend on this machine: compiled under their final names, and
-# never compared with their sources again (the squashfs is read-only).
+# Module paths must not depend on this machine: compiled with their final paths, and never compared
+# with their sources again (the squashfs is read-only).
 python3 -m compileall -q --invalidation-mode unchecked-hash -s "$tree" -p "$prefix" \
     "$tree/lib" "$tree/runner" || true
 chown -R 0:0 "$tree"
 chmod -R a+rX,go-w "$tree"
-# No times of today, so that the same content gives the same bytes. Not compressed: a few megabytes
-# more to read, but nothing to unpack while a user waits (measured: 20 ms of the runner's start).
+# Fixed timestamps, so that builds are reproducible. Not compressed: a few megabytes more to read, but
+# nothing to unpack while a user waits (measured: 20 ms of the runner's start).
 # shellcheck disable=SC2086  # several options
 mksquashfs "$tree" "$work/toolkit.sqsh" -noappend -no-progress -quiet \
     -all-root -no-xattrs -all-time 0 -mkfs-time 0 \

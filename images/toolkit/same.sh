@@ -1,6 +1,6 @@
 #!/bin/bash
-# Build the toolkit twice and compare: the same packages must give the same bytes.
-# Needs what build.sh needs.
+# Build the toolkit twice and compare: builds must be reproducible.
+# Has the same requirements as build.sh.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d /var/tmp/slipway-same.XXXXXX)

@@ -1,4 +1,4 @@
-"""The web: pages, REST API, call-backs of runners and the gate in front of apps. No decisions."""
+"""The web application: pages, REST API, runner call-backs and the gate. No decisions."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from portal.web.pages.sessions import warnings
 
 STATIC = Path(__file__).parent / "static"
 MAX_BODY = 1 << 20
-"""Bytes: the largest honest request is a launch or the tail of a log."""
+"""Bytes; the largest legitimate request is a launch or the tail of a log."""
 
 
 def build(services: Services) -> Flask:
-    """Make the portal's application, with the gate for the apps' own origins behind it."""
+    """Create the portal's application, and the gate that serves the apps' origins."""
     portal = _portal(services)
     origins = gate.build(services, _templates(services), STATIC, MAX_BODY)
     portal.extensions["slipway_gate"] = origins
     by_host = security.HostDispatcher(services.settings.web, portal.wsgi_app, origins.wsgi_app)
-    # Exactly one proxy is in front of us, HAProxy, and it has removed what clients claim.
+    # HAProxy is the only proxy in front of us, and it removes these headers from client requests.
     proxied = ProxyFix(by_host, x_for=1, x_proto=1, x_host=0)
     portal.wsgi_app = BodyTimeout(proxied)  # type: ignore[method-assign]
     return portal
@@ -55,7 +55,7 @@ def _portal(services: Services) -> Flask:
         MAX_CONTENT_LENGTH=MAX_BODY,
         MAX_FORM_MEMORY_SIZE=MAX_BODY,
         MAX_FORM_PARTS=MAX_FIELDS,
-        # A page may stay open as long as its login; the token dies with the session cookie.
+        # A page may stay open as long as its login; the token expires with the session cookie.
         WTF_CSRF_TIME_LIMIT=None,
         SEND_FILE_MAX_AGE_DEFAULT=timedelta(days=365),
     )

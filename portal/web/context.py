@@ -1,4 +1,4 @@
-"""What every view needs: the services it was built on and the person who asks."""
+"""Request context of every view: the application's services and the current user."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ def services() -> Services:
 
 
 def install(app: Flask) -> None:
-    """Tell the journal where each request comes from."""
+    """Record the client address of each request for the audit log."""
 
     @app.before_request
     def note_address() -> None:
-        # Threads are used again: every request sets it, so none inherits another's.
+        # Threads are reused: every request sets it, so that none inherits another's address.
         caller_address.set(request.remote_addr or "")
 
 
 def set_person(person: Person) -> None:
-    """Remember who asks; only the front doors (login cookie, API token) call this."""
+    """Set the current user; called only by the authentication (login cookie, API token)."""
     g.person = person
 
 
 def person() -> Person:
-    """Who asks; raises Unauthorized when no front door let anybody in."""
+    """The current user; raises Unauthorized if the request is not authenticated."""
     if "person" not in g:
         raise Unauthorized("Please log in.")
     return cast(Person, g.person)

@@ -1,4 +1,4 @@
-"""Every error becomes one answer here: a page for people, a problem document for programs."""
+"""Turns every error into a response: a page for browsers, a problem document for programs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ PROGRAMS = ("/api/", "/runner/")
 
 _TEXTS = {
     404: ("Not found", "There is nothing here, or it is not yours."),
-    405: ("Not possible", "This address does not take that kind of request."),
-    413: ("Too large", "The request is larger than anything the portal takes."),
+    405: ("Not possible", "This address does not accept that kind of request."),
+    413: ("Too large", "The request is larger than the portal accepts."),
     421: ("Wrong address", "The portal does not answer under this name."),
     429: ("Too many attempts", "Wait a minute, then try again."),
 }
@@ -45,33 +45,33 @@ class Problem(BaseModel):
     detail: str
     errors: list[ProblemField] = []
     more_errors: int = 0
-    """How many wrong fields there are beyond those listed."""
+    """The number of wrong fields beyond those listed."""
 
 
 def install(app: Flask) -> None:
-    """Catch everything that views raise, and what no view could look for."""
+    """Register the error handlers, and reject paths that no view could look up."""
 
     @app.before_request
-    def refuse_unwritable_paths() -> None:
-        # Databases store no NUL, so nothing has it in its name; some fail when they are asked.
+    def reject_nul_in_path() -> None:
+        # Databases cannot store NUL, so no name contains it, and some fail on such a query.
         if "\0" in request.path:
             raise NotFound
 
     app.register_error_handler(PortalError, on_portal_error)
     app.register_error_handler(CSRFError, _on_stale_form)
     app.register_error_handler(HTTPException, _on_http_error)
-    app.register_error_handler(Exception, _on_surprise)
+    app.register_error_handler(Exception, _on_unexpected_error)
 
 
 def on_portal_error(error: PortalError) -> Response:
-    """Answer with the error's own status and words."""
+    """Respond with the error's own status and text."""
     errors, more = (error.errors, error.more) if isinstance(error, InvalidRequest) else ((), 0)
-    return answer(error.status, error.title, error.text, errors, more)
+    return error_response(error.status, error.title, error.text, errors, more)
 
 
 def _on_stale_form(_error: CSRFError) -> Response:
     text = "This page was open too long or was loaded before you logged in. Load it again."
-    return answer(400, "Please try again", text)
+    return error_response(400, "Please try again", text)
 
 
 def _on_http_error(error: HTTPException) -> Response:
@@ -79,24 +79,24 @@ def _on_http_error(error: HTTPException) -> Response:
     if error.response is not None and status < 400:  # a redirect that a router raised
         return make_response(error.get_response())
     title, text = _TEXTS.get(status, (error.name, error.description or error.name))
-    response = answer(status, title, text)
+    response = error_response(status, title, text)
     for name, value in error.get_headers():
         if name.lower() in ("allow", "retry-after"):
             response.headers[name] = value
     return response
 
 
-def _on_surprise(error: Exception) -> Response:
-    # The address without its query: tickets travel there.
+def _on_unexpected_error(error: Exception) -> Response:
+    # Without the query, which may contain a ticket.
     log.error("%s %s failed", request.method, request.path, exc_info=error)
     text = "It has been written to the portal's log. Trying again may help."
-    return answer(500, "Something went wrong on our side", text)
+    return error_response(500, "Something went wrong on our side", text)
 
 
-def answer(
+def error_response(
     status: int, title: str, text: str, errors: Sequence[FieldError] = (), more: int = 0
 ) -> Response:
-    """Build the answer in the form that the caller understands."""
+    """Build the response in the format that the client expects."""
     if request.path.startswith(PROGRAMS):
         response = problem(status, title, text, errors, more)
     else:
@@ -110,7 +110,7 @@ def answer(
 def problem(
     status: int, title: str, text: str, errors: Sequence[FieldError] = (), more: int = 0
 ) -> Response:
-    """Build a problem document (RFC 9457); `more` wrong fields are not among `errors`."""
+    """Build a problem document (RFC 9457); `more` counts the wrong fields not in `errors`."""
     wrong = [ProblemField(field=e.field, message=e.message) for e in errors]
     body = Problem(
         type="about:blank",

@@ -1,4 +1,4 @@
-"""Jinja filters and globals: times, icons, sizes and the addresses of static files."""
+"""Jinja filters and globals: times, icons, sizes and URLs of static files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from portal.core.units import (
 
 
 def moment(value: datetime | None, form: str = "clock") -> Markup:
-    """A time that the browser converts to its own time zone."""
+    """A `<time>` element, which the browser converts to its own time zone."""
     if value is None:
         return Markup("")
     return Markup('<time datetime="{}" data-form="{}">{} UTC</time>').format(
@@ -52,19 +52,19 @@ def install_filters(app: Flask) -> None:
 
 
 class _Assets:
-    """Addresses of static files that change with their content, so that browsers may cache them."""
+    """URLs of static files with a hash of their content, so that browsers may cache them."""
 
     def __init__(self, app: Flask) -> None:
         self._app = app
-        self._marks: dict[str, str] = {}
+        self._hashes: dict[str, str] = {}
 
     def url(self, name: str) -> str:
-        """The address of one file, whether or not it has been built."""
-        if name not in self._marks:
-            self._marks[name] = self._mark(name)
-        return url_for("static", filename=name, v=self._marks[name])
+        """The URL of a file, which need not have been built yet."""
+        if name not in self._hashes:
+            self._hashes[name] = self._hash(name)
+        return url_for("static", filename=name, v=self._hashes[name])
 
-    def _mark(self, name: str) -> str:
+    def _hash(self, name: str) -> str:
         try:
             content = Path(str(self._app.static_folder), name).read_bytes()
         except OSError:

@@ -1,7 +1,6 @@
-"""Reads what people write into fields: numbers become numbers, and what is none stays text.
+"""Reads numbers from form fields; invalid ones stay text.
 
-Text stays so that the one place that checks requests says what is wrong, in the words that the API
-has for the same thing.
+They stay text so that the request's validation reports them, in the API's words.
 """
 
 from __future__ import annotations
@@ -12,19 +11,19 @@ from portal.web.http.body import whole_number
 
 
 def trim(text: str) -> str:
-    """A field without the blanks around it, which people paste and do not see.
+    """A field without surrounding blanks, which get pasted unnoticed.
 
-    Only blanks: what else is there, such as line breaks, was sent on purpose and is looked at.
+    Only blanks and tabs: anything else, such as line breaks, was sent on purpose and is validated.
     """
     return text.strip(" \t")
 
 
 def whole(text: str) -> int | str:
-    """A whole number of either sign and any length."""
+    """An integer of either sign and any length."""
     return whole_number(text) if re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII) else text
 
 
 def decimal(text: str) -> float | str:
-    """An amount that may have a fraction, and either sign."""
+    """A decimal number of either sign."""
     found = re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?", text, re.ASCII) and len(text) <= 300
     return float(text) if found else text

@@ -1,4 +1,4 @@
-"""The calls of runners from inside their jobs, authenticated by their sessions' tokens."""
+"""Call-backs of the runners in the jobs, authenticated by their sessions' tokens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ blueprint = Blueprint("runner", __name__, url_prefix="/runner/v1/sessions/<sessi
 csrf.exempt(blueprint)
 
 NEWS = Rate(per_second=1.0, at_once=3)
-"""A runner reports every ten seconds, and repeats what it could not deliver."""
+"""A runner reports every ten seconds, and retries undelivered reports."""
 APP_NEWS = Rate(per_second=2.0, at_once=40)
 """For all apps of a session together, which may become ready at the same moment."""
 pace = RateLimiter()
@@ -28,24 +28,24 @@ pace = RateLimiter()
 
 @blueprint.before_request
 def only_from_the_cluster() -> None:
-    """Refuse calls that did not come through HAProxy's frontend for runners."""
+    """Reject calls that did not come through HAProxy's frontend for runners."""
     if FROM_RUNNERS not in request.environ:
         raise NotFound("There is nothing here.")
 
 
 def _session(session_id: str, rate: Rate = NEWS) -> Session:
     token = bearer()
-    # Counted by the token as well: others cannot use up what its holder may send.
+    # Counted per token as well, so that others cannot exhaust its holder's limit.
     pace.take(f"{request.endpoint} {session_id} {hash_secret(token)}", rate)
     return services().runner_calls.authenticate(session_id, token)
 
 
 @blueprint.post("/ready")
 def ready(session_id: str) -> ResponseReturnValue:
-    """The gateway listens: certify it, and answer with the apps to start."""
+    """The gateway is listening: issue its certificate, and return the apps to start."""
     session = _session(session_id)
-    answer = services().runner_calls.mark_ready(session, read_model(ReadyMessage))
-    return {"certificate": answer.certificate, "start": answer.start}
+    ready_reply = services().runner_calls.mark_ready(session, read_model(ReadyMessage))
+    return {"certificate": ready_reply.certificate, "start": ready_reply.start}
 
 
 @blueprint.post("/usage")
@@ -58,7 +58,7 @@ def usage(session_id: str) -> ResponseReturnValue:
 
 @blueprint.post("/apps/<app>")
 def app_report(session_id: str, app: str) -> ResponseReturnValue:
-    """Record what became of an app."""
+    """Record the state of an app."""
     session = _session(session_id, APP_NEWS)
     body = read_model(AppReport)
     state = AppState(body.state)

@@ -1,4 +1,4 @@
-"""What browsers are told to refuse, and which host name leads where."""
+"""Security headers, protection of forms, and dispatch by host name."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from portal.web.http.wsgi_types import Environ, StartResponse, Wsgi
 csrf = CSRFProtect()
 
 FOR_STRANGERS = frozenset({"auth.login"})
-"""Forms that may be sent by people who are not logged in."""
+"""Forms that may be sent without a log-in."""
 
 FROM_RUNNERS = "HTTP_X_SLIPWAY_FRONTEND"
-"""Set by HAProxy on its call-back side only, and removed on the side of browsers."""
+"""Set by HAProxy's call-back frontend only, and removed from requests of browsers."""
 
 
 class HostDispatcher:
-    """Sends each request to the portal or, at an app's own origin, to the gate."""
+    """Dispatches each request to the portal or, at an app's origin, to the gate."""
 
     def __init__(self, web: WebSettings, portal: Wsgi, apps: Wsgi) -> None:
         self._web = web
@@ -35,9 +35,9 @@ class HostDispatcher:
         self._apps = apps
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request."""
-        # We speak no WebSocket; without this the router refuses such a request before any view
-        # can say "come back in a moment".
+        """Handle one request."""
+        # There are no WebSocket routes; with this header the router would reject the request
+        # before a view can respond "not ready yet".
         environ.pop("HTTP_UPGRADE", None)
         return self._choose(environ)(environ, start_response)
 
@@ -54,37 +54,37 @@ class HostDispatcher:
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of an address, as browsers write an Origin."""
+    """Scheme, host and port of a URL, as in browsers' Origin header."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
 
 
 def install(app: Flask, web: WebSettings) -> None:
-    """Add the portal's rules for browsers to every answer."""
+    """Install the checks of forms, and the security headers of every response."""
     own = origin_of(web.public_url)
     apps = " ".join(web.origins.patterns())  # any subdomain, any port of the pool
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; "
         "img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; "
-        # Opening an app is a form whose answer leads to the app's origin.
+        # Opening an app is a form whose response redirects to the app's origin.
         f"form-action 'self' {apps}"
     )
 
     @app.before_request
     def refuse_foreign_forms() -> None:
-        # Apps are "same-site" with the portal, so SameSite cookies alone do not keep them out.
+        # Apps are same-site with the portal, so SameSite cookies alone do not stop their forms.
         unsafe = request.method not in ("GET", "HEAD", "OPTIONS")
         if unsafe and request.headers.get("Origin", own) != own:
             raise Forbidden("This request came from another site.")
 
     @app.before_request
-    def read_wanted_forms_only() -> ResponseReturnValue | None:
-        # Before the check of the form's token, which reads the form, whoever sends it.
+    def check_before_reading_forms() -> ResponseReturnValue | None:
+        # Runs before the CSRF check, which would read the form of an anonymous client.
         if not unsafe_page():
             return None
         if request.endpoint not in FOR_STRANGERS and not current_user.is_authenticated:
             return require_login()
-        # No browser sends one, and the check of the form's token stumbles over it.
+        # No browser sends one, and the CSRF check fails on it.
         if None in request.form:
             raise BadRequest("A field of this form has no name.")
         return None
@@ -92,20 +92,20 @@ def install(app: Flask, web: WebSettings) -> None:
     @app.after_request
     def headers(response: Response) -> Response:
         harden(response, policy)
-        # Not for this machine's own name: it would be remembered for whatever else runs here.
+        # Not for localhost: browsers would apply it to everything else that runs there.
         if web.secure and not web.host.endswith("localhost"):
             response.headers["Strict-Transport-Security"] = "max-age=31536000"
         return response
 
 
 def unsafe_page() -> bool:
-    """Whether a form of a page of ours is being sent."""
+    """Whether the request submits a form of one of our pages."""
     known = request.endpoint is not None and not request.path.startswith(PROGRAMS)
     return known and request.method not in ("GET", "HEAD", "OPTIONS")
 
 
 def harden(response: Response, policy: str) -> None:
-    """Set the headers that every answer of ours carries."""
+    """Set the security headers of a response."""
     response.headers.setdefault("Content-Security-Policy", policy)
     response.headers.setdefault("Referrer-Policy", "same-origin")
     response.headers.setdefault("Cross-Origin-Opener-Policy", "same-origin")

@@ -193,7 +193,7 @@ def plant_old_key(cluster: Cluster, session: str) -> str:
 
 def test_the_page_tells_who_has_a_new_key(cluster: Cluster, alice: Api) -> None:
     """H2: the user is told, until the new key has been fetched."""
-    words = "Copies of the one before lay in your sessions"
+    words = "Copies of the previous key were in your sessions"
     session = alice.running(**BARE)
     plant_old_key(cluster, session["id"])
     # The next launch renews it.

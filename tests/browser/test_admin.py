@@ -52,7 +52,7 @@ def test_templates(log_in: LogIn, admin: Api, picture: Picture) -> None:
     page.get_by_role("link", name="Administration").click()
     expect(page.get_by_text("No templates yet")).to_be_visible()
     looked_at(page, picture, "templates-none")
-    page.get_by_role("link", name="Make the first one").click()
+    page.get_by_role("link", name="Create the first one").click()
     page.get_by_label("Title").fill("Teaching")
     page.get_by_label("Name").fill("two words")
     page.get_by_label("CPU cores").fill("2")

@@ -175,7 +175,7 @@ def test_amounts_between_two_steps_are_rounded_up_and_that_is_said(
     page = log_in(WHO)
     page.goto(page.url.replace("/sessions", "/sessions/new?preset=tenth#resources"))
     expect(page.get_by_label("GPU", exact=True)).to_have_value(re.compile("0.5$"))
-    expect(page.locator(".field-note")).to_contain_text("0.3 fGPU was asked for")
+    expect(page.locator(".field-note")).to_contain_text("0.3 fGPU was requested")
     template = {
         "title": "Half",
         "resources": {"cpus": 1, "memory": "600m", "fgpu": 9},

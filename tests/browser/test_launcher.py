@@ -67,7 +67,7 @@ def test_the_dialog_for_variables(page: Page, api: Api, picture: Picture) -> Non
     dialog.get_by_role("button", name="Add a line").click()
     write(dialog, 3, "EMPTY", "")
     dialog.get_by_role("button", name="How this works").click()
-    expect(dialog.get_by_text("do not count")).to_be_visible()
+    expect(dialog.get_by_text("are ignored")).to_be_visible()
     picture(page, "variables")
     dialog.get_by_role("button", name="Save").click()
     expect(dialog).to_be_hidden()
@@ -118,12 +118,12 @@ def test_names_are_checked_before_they_are_saved(page: Page) -> None:
     dialog = config(page)
     write(dialog, 1, "1ST", "x")
     dialog.get_by_role("button", name="Save").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("1ST is no name")
+    expect(dialog.get_by_role("alert")).to_contain_text("1ST is not a valid name")
     write(dialog, 1, "TWICE", "x")
     dialog.get_by_role("button", name="Add a line").click()
     write(dialog, 2, "TWICE", "y")
     dialog.get_by_role("button", name="Save").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("TWICE is there twice")
+    expect(dialog.get_by_role("alert")).to_contain_text("TWICE occurs twice")
     assert saved(page) == ""
 
 

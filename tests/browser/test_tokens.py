@@ -31,7 +31,7 @@ def make(page: Page, name: str, days: str = "7") -> None:
     """Fill in the form and send it."""
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_label("Days until it expires").fill(days)
-    page.get_by_role("button", name="Make a token").click()
+    page.get_by_role("button", name="Create a token").click()
 
 
 def test_m5_a_token_from_the_page_and_back(
@@ -66,7 +66,7 @@ def test_m5_a_token_from_the_page_and_back(
     page.emulate_media(color_scheme="light")
     page.set_viewport_size(SIZE)  # type: ignore[arg-type]
     row.get_by_role("button", name="Revoke nightly runs").click()
-    expect(page.get_by_role("status").filter(has_text="Done.")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="Revoked")).to_be_visible()
     expect(page.get_by_text("nightly runs")).to_have_count(0)
     assert program("GET", "/me").status_code == 401
 

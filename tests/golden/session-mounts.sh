@@ -8,24 +8,24 @@
 #SBATCH --ntasks=1
 #SBATCH --cpus-per-task=1
 #SBATCH --mem=600M
-# A Slipway session. It starts in the user's home directory, next to the folder that the portal has
-# prepared, and takes that folder away when it ends.
+# A Slipway session. It starts in the user's home directory, which contains the folder that the portal
+# has prepared, and deletes that folder at its end.
 export PATH=/usr/local/bin:/usr/bin:/bin
 session=$PWD/.slipway/sessions/0123456789abcdef0123456789abcdef
-# Should anything ever be mounted below it out here, deleting it would reach into what is mounted.
+# Not if anything is mounted below it outside the container: deleting would reach into the mount.
 trap 'grep -qE "^([^ ]+ ){4}[^ ]*/0123456789abcdef0123456789abcdef/" /proc/self/mountinfo || rm -rf -- "$session"' EXIT
-# The portal looks for this line at the end of the log and shows it.
+# The portal finds this line at the end of the log and shows it.
 fail() { printf 'Slipway: %s\n' "$1"; exit 70; }
 
 [[ -r $session/spec.json ]] || fail "its instructions are gone. Launch it again."
-# From here on the secret is only in the open file.
+# From here on, the secret is only in the open file.
 exec 3< "$session/spec.json"
 rm -f -- "$session/spec.json"
-# In "ssh" the portal keeps the public key of who may come in by SSH; a private one is in no session.
+# The portal keeps the user's public SSH key in "ssh"; no session contains the private key.
 keys=$PWD/.slipway/ssh
 mkdir -p -m 700 -- "$session/home" "$session/tmp" "$keys" ||
-    fail "its folder could not be made; your home directory may be full."
-# Where Apptainer is a site's own module, the login environment finds it.
+    fail "its folder could not be created; your home directory may be full."
+# If Apptainer is a site module, the login environment finds it.
 hash apptainer 2>/dev/null || . /etc/profile
 hash apptainer 2>/dev/null ||
     fail "Apptainer was not found on $SLURMD_NODENAME. Tell the administrators."
@@ -34,13 +34,13 @@ hash apptainer 2>/dev/null ||
 [[ -r /srv/slipway/images/python/3.13/image.sif ]] ||
     fail "its image cannot be read on $SLURMD_NODENAME (/srv/slipway/images/python/3.13/image.sif). Tell the administrators."
 
-# --- the job's own cgroup, shown in the container under /sys/fs/cgroup -------------------------------
+# --- the job's own cgroup, mounted in the container under /sys/fs/cgroup -----------------------------
 binds=()
 declare -A own_path mount_point mount_root
 
 bind_cgroup() { binds+=(--mount "type=bind,\"src=$1\",\"dst=$2\",ro"); }
 
-# v2 has one nameless line; v1 names the controllers of each.
+# v2 has one line without a name; v1 names the controllers of each line.
 read_cgroups() {
     local names path root point rest name
     while IFS=: read -r _ names path; do
@@ -65,15 +65,15 @@ find_folder() {
     [[ $folder != "${mount_point[$1]}" && -d $folder ]]
 }
 
-# Sets `folder` to the nearest level upwards that carries a memory limit: which one does differs
-# between Slurm's versions and between cgroup v1 and v2.
+# Sets `folder` to the nearest ancestor with a memory limit: its level differs between Slurm's versions
+# and between cgroup v1 and v2.
 find_limit() {
     local value
     find_folder "$1" || return 1
     while [[ $folder == "${mount_point[$1]}"/* ]]; do
         value=
         read -r value 2>/dev/null < "$folder/$2"
-        # v1 writes "unlimited" as nearly 2^63.
+        # In v1, "unlimited" is nearly 2^63.
         [[ $value =~ ^[0-9]+$ && $value -lt 4611686018427387904 ]] && return 0
         folder=${folder%/*}
     done
@@ -96,26 +96,27 @@ elif find_limit v2 memory.max || find_folder v2; then
     bind_cgroup "$folder" "${mount_point[v2]}"
 fi
 
-# --- the folders that outlive the session -------------------------------------------------------------
-# Each is mounted on an empty folder in the session's own home, and in the container's mount namespace
-# alone: out here that folder stays empty, so deleting the session's home never touches what is mounted.
+# --- the mounted folders ------------------------------------------------------------------------------
+# Each is mounted on an empty folder in the session's own home, and only in the container's mount
+# namespace: outside, that folder stays empty, so deleting the session's home never touches the mount.
 mount_folder() {
     local name=$1 source=$2 mode=$3 base=$PWD real
     if [[ $source == /* ]]; then base=${source%/*}; else source=$PWD/$source; fi
-    [[ -d $source ]] || fail "the folder \"$name\" is not there any more. Launch without it, or make it again."
+    [[ -d $source ]] || fail "the folder \"$name\" no longer exists. Launch without it, or create it again."
     [[ -r $source && -x $source ]] || fail "you may not read the folder \"$name\". Launch without it."
     real=$(cd -P -- "$source" && pwd -P)
     [[ $real -ef $source ]] || fail "the folder \"$name\" cannot be found. Launch without it."
     is_storage "$real" "$base" ||
         fail "the folder \"$name\" leads to ${real//[^[:print:]]/?}, which is neither yours nor storage. Launch without it."
-    mkdir -p -- "$session/home/$name" || fail "its home could not be made; your home directory may be full."
+    mkdir -p -- "$session/home/$name" || fail "its home could not be created; your home directory may be full."
     bind_folder "$real" "$name" "$mode"
     [[ -z $mode ]] || freeze_below "$real" "$name"
     hide_own "$real" "$name"
 }
 
-# A folder may be a link: to what its user owns or may write to, such as a project's folder, or to
-# another file system, such as shared data. The node's own system and Slipway's folder are no storage.
+# A folder may be a link: to a target that the user owns or may write to, such as a project's folder, or
+# to another file system, such as shared data. The node's system folders and Slipway's folder are not
+# storage.
 is_storage() {
     local real=$1 base
     [[ $real/ != "$own"/* && ! $real -ef $own ]] || return 1
@@ -125,11 +126,11 @@ is_storage() {
         / | /bin/* | /boot/* | /dev/* | /etc/* | /lib/* | /lib32/* | /lib64/* | /proc/* | /root/* | /run/* | \
             /sbin/* | /sys/* | /usr/* | /var/*) return 1 ;;
     esac
-    # Where everybody may write, as in /tmp, it takes more than that.
+    # A folder that everybody may write to, such as /tmp, does not count as writable.
     [[ -O $real || -w $real && ! -k $real || $(stat -c %d -- "$real") != $(stat -c %d /) ]]
 }
 
-# Slipway's own folder, with what is secret in it, is not shown with the folder around it.
+# Hides Slipway's own folder, which contains secrets, inside a mounted folder.
 hide_own() {
     local place
     if [[ $own == "$1"/* ]]; then
@@ -148,7 +149,7 @@ bind_folder() {
     binds+=(--mount "type=bind,\"src=$source\",\"dst=/home/alice/$place\"$3")
 }
 
-# Read-only does not reach what else is mounted below a folder: each of those is made so by itself.
+# "Read-only" does not apply to other mounts below a folder: each of them is made read-only as well.
 freeze_below() {
     local real point
     real=$(cd -P -- "$1" && pwd -P)
@@ -174,7 +175,7 @@ apptainer --silent exec --containall \
 container=$!
 exec 3<&-
 
-# Slurm asks every process of the job to end; whoever asks only this script gets the same.
+# Slurm signals every process of the job; a signal to this script alone has the same effect.
 asked=
 trap 'asked=yes; kill -TERM "$container" 2>/dev/null' TERM INT HUP
 while wait "$container"; code=$?; [[ -n $asked ]] && kill -0 "$container" 2>/dev/null; do :; done

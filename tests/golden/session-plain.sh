@@ -8,24 +8,24 @@
 #SBATCH --ntasks=1
 #SBATCH --cpus-per-task=1
 #SBATCH --mem=600M
-# A Slipway session. It starts in the user's home directory, next to the folder that the portal has
-# prepared, and takes that folder away when it ends.
+# A Slipway session. It starts in the user's home directory, which contains the folder that the portal
+# has prepared, and deletes that folder at its end.
 export PATH=/usr/local/bin:/usr/bin:/bin
 session=$PWD/.slipway/sessions/0123456789abcdef0123456789abcdef
-# Should anything ever be mounted below it out here, deleting it would reach into what is mounted.
+# Not if anything is mounted below it outside the container: deleting would reach into the mount.
 trap 'grep -qE "^([^ ]+ ){4}[^ ]*/0123456789abcdef0123456789abcdef/" /proc/self/mountinfo || rm -rf -- "$session"' EXIT
-# The portal looks for this line at the end of the log and shows it.
+# The portal finds this line at the end of the log and shows it.
 fail() { printf 'Slipway: %s\n' "$1"; exit 70; }
 
 [[ -r $session/spec.json ]] || fail "its instructions are gone. Launch it again."
-# From here on the secret is only in the open file.
+# From here on, the secret is only in the open file.
 exec 3< "$session/spec.json"
 rm -f -- "$session/spec.json"
-# In "ssh" the portal keeps the public key of who may come in by SSH; a private one is in no session.
+# The portal keeps the user's public SSH key in "ssh"; no session contains the private key.
 keys=$PWD/.slipway/ssh
 mkdir -p -m 700 -- "$session/home" "$session/tmp" "$keys" ||
-    fail "its folder could not be made; your home directory may be full."
-# Where Apptainer is a site's own module, the login environment finds it.
+    fail "its folder could not be created; your home directory may be full."
+# If Apptainer is a site module, the login environment finds it.
 hash apptainer 2>/dev/null || . /etc/profile
 hash apptainer 2>/dev/null ||
     fail "Apptainer was not found on $SLURMD_NODENAME. Tell the administrators."
@@ -34,13 +34,13 @@ hash apptainer 2>/dev/null ||
 [[ -r /srv/slipway/images/python/3.13/image.sif ]] ||
     fail "its image cannot be read on $SLURMD_NODENAME (/srv/slipway/images/python/3.13/image.sif). Tell the administrators."
 
-# --- the job's own cgroup, shown in the container under /sys/fs/cgroup -------------------------------
+# --- the job's own cgroup, mounted in the container under /sys/fs/cgroup -----------------------------
 binds=()
 declare -A own_path mount_point mount_root
 
 bind_cgroup() { binds+=(--mount "type=bind,\"src=$1\",\"dst=$2\",ro"); }
 
-# v2 has one nameless line; v1 names the controllers of each.
+# v2 has one line without a name; v1 names the controllers of each line.
 read_cgroups() {
     local names path root point rest name
     while IFS=: read -r _ names path; do
@@ -65,15 +65,15 @@ find_folder() {
     [[ $folder != "${mount_point[$1]}" && -d $folder ]]
 }
 
-# Sets `folder` to the nearest level upwards that carries a memory limit: which one does differs
-# between Slurm's versions and between cgroup v1 and v2.
+# Sets `folder` to the nearest ancestor with a memory limit: its level differs between Slurm's versions
+# and between cgroup v1 and v2.
 find_limit() {
     local value
     find_folder "$1" || return 1
     while [[ $folder == "${mount_point[$1]}"/* ]]; do
         value=
         read -r value 2>/dev/null < "$folder/$2"
-        # v1 writes "unlimited" as nearly 2^63.
+        # In v1, "unlimited" is nearly 2^63.
         [[ $value =~ ^[0-9]+$ && $value -lt 4611686018427387904 ]] && return 0
         folder=${folder%/*}
     done
@@ -107,7 +107,7 @@ apptainer --silent exec --containall \
 container=$!
 exec 3<&-
 
-# Slurm asks every process of the job to end; whoever asks only this script gets the same.
+# Slurm signals every process of the job; a signal to this script alone has the same effect.
 asked=
 trap 'asked=yes; kill -TERM "$container" 2>/dev/null' TERM INT HUP
 while wait "$container"; code=$?; [[ -n $asked ]] && kill -0 "$container" 2>/dev/null; do :; done

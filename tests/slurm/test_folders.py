@@ -241,7 +241,7 @@ def test_a_folder_that_is_gone_at_the_start_is_named(
     assert ended["end"]["exit_code"] == 70
     log = alice.ask("GET", f"/sessions/{session['id']}/log")["log"]
     assert log.splitlines()[-1] == (
-        'Slipway: the folder "maps" is not there any more. Launch without it, or make it again.'
+        'Slipway: the folder "maps" no longer exists. Launch without it, or create it again.'
     )
     assert not cluster.shell("login", f"ls -d {_folder(session)}", check=False)
 

@@ -1,11 +1,11 @@
-"""Starts a Python kernel that listens on no TCP port, or not at all.
+"""Starts a Python kernel without TCP ports, or not at all.
 
-`python kernel.py ARGUMENT…` takes the place of `python -m ipykernel_launcher ARGUMENT…`: server.py.
-It runs in whatever Python the kernel has, so it is plain Python 3.7 and imports little.
+server.py replaces `python -m ipykernel_launcher ARGUMENT…` by `python kernel.py ARGUMENT…`. It runs
+in the kernel's own Python, so it is plain Python 3.7 and imports little.
 
-Every TCP port on 127.0.0.1 is open to all neighbours on the node. The channels of a kernel are unix
-sockets already; what is left is ipykernel's pipe for forked children, which becomes one as well,
-and its debugger, which knows TCP only, without any password, and is off.
+All users on the node can connect to a TCP port on 127.0.0.1. The channels of a kernel already are
+unix sockets. What is left is ipykernel's pipe for forked children, which becomes one as well, and
+its debugger, which supports only TCP, without a password, and is disabled.
 """
 
 import atexit
@@ -24,7 +24,7 @@ REASON = (
 
 
 def tcp_ports():
-    """The TCP ports on which this process listens."""
+    """The TCP ports that this process listens on."""
     found = []
     for name in os.listdir("/proc/self/fd"):
         try:
@@ -41,7 +41,7 @@ def tcp_ports():
 
 
 def no_debugger():
-    """As if debugpy were not there."""
+    """Make debugpy appear not to be installed."""
     sys.modules.setdefault("debugpy", None)
     for name in ("ipykernel.debugger", "ipykernel.ipkernel"):
         module = sys.modules.get(name)
@@ -50,20 +50,20 @@ def no_debugger():
 
 
 def folder_for_sockets():
-    """A folder that nobody else can enter."""
+    """A folder that other users cannot access."""
     folder = os.environ.get("JUPYTER_RUNTIME_DIR", "")
     if folder and len(folder) < 80 and os.path.isdir(folder):
         return folder
     folder = tempfile.mkdtemp(prefix="kernel-")
     parent = os.getpid()
-    # Not by a forked child of the kernel, which leaves by the same door.
+    # Not by a forked child of the kernel, which runs the same exit handlers.
     atexit.register(lambda: os.getpid() == parent and shutil.rmtree(folder, ignore_errors=True))
     return folder
 
 
 def pipe_by_unix_socket():
-    """What forked children print comes over a unix socket."""
-    import zmq  # noqa: PLC0415 - the check below must stand without it
+    """Transport the output of forked children over a unix socket."""
+    import zmq  # noqa: PLC0415 - the check below must work without it
     from ipykernel.iostream import IOPubThread  # noqa: PLC0415
     from zmq.eventloop.zmqstream import ZMQStream  # noqa: PLC0415
 
@@ -89,25 +89,25 @@ def pipe_by_unix_socket():
 
 
 def check_before_it_serves():
-    """Whatever is set somewhere else: who listens on TCP when all is set up does not go on."""
+    """End the kernel if, whatever other settings say, it listens on TCP when it is set up."""
     from ipykernel.kernelapp import IPKernelApp  # noqa: PLC0415
 
     start = IPKernelApp.start
-    words = os.dup(2)  # ipykernel puts something of its own in its place
+    stderr = os.dup(2)  # ipykernel replaces descriptor 2
 
     def checked(self, *arguments, **options):
         ports = tcp_ports() if self.subapp is None else []
         if ports:
-            os.write(words, (REASON % ", ".join(map(str, ports))).encode())
+            os.write(stderr, (REASON % ", ".join(map(str, ports))).encode())
             os._exit(1)
-        os.close(words)
+        os.close(stderr)
         return start(self, *arguments, **options)
 
     IPKernelApp.start = checked
 
 
 def guard():
-    """Do all of it, once."""
+    """Apply all of the above, once."""
     import ipykernel.kernelapp  # noqa: PLC0415
 
     if not hasattr(ipykernel.kernelapp, "_slipway"):

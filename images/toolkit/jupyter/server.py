@@ -1,8 +1,8 @@
-"""Jupyter's side of kernels that no neighbour on the node can reach; config/ makes it known.
+"""Jupyter's side of kernels that other users on the node cannot reach; config/ registers it.
 
-Whatever other settings say, kernels of this server talk over unix sockets. A Python kernel is
-started through kernel.py, which sees to the rest. Of any other kernel the server looks itself,
-until it first answers, whether it listens on TCP, and ends it then.
+Whatever other settings say, kernels of this server communicate over unix sockets. A Python kernel
+is started through kernel.py, which does the rest. Any other kernel is watched by the server until
+it first answers, and ended if it listens on TCP.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from jupyter_server.services.kernels.kernelmanager import ServerKernelManager
 START = str(Path(__file__).with_name("kernel.py"))
 LAUNCHERS = ("ipykernel_launcher", "ipykernel")
 LISTEN = "0A"
-LOOK_SECONDS = 20.0
+WATCH_SECONDS = 20.0
 PAUSE = 0.1
 REASON = "it listens on TCP port %s, where everybody on this node could reach it"
 
 
 class KernelManager(ServerKernelManager):
-    """A kernel that is started without a TCP port, or not at all."""
+    """Starts a kernel without TCP ports, or not at all."""
 
     _guarded = False
     _watch: asyncio.Task[None] | None = None
 
     def format_kernel_cmd(self, extra_arguments=None):
-        """The kernel's command, with ours in the place of ipykernel's own start."""
+        """The kernel's command, with kernel.py in place of ipykernel's launcher."""
         if self.transport != "ipc":
-            raise RuntimeError("Slipway: a kernel here talks over unix sockets only")
+            raise RuntimeError("Slipway: kernels communicate over unix sockets only")
         command = super().format_kernel_cmd(extra_arguments)
-        guarded = through_our_start(command)
+        guarded = through_kernel_py(command)
         self._guarded = guarded != command
         return guarded
 
     def write_connection_file(self, **options):
-        """Where the kernel finds its sockets: in the server's own closed folder, come what may."""
+        """Place the kernel's sockets in the server's own private folder, whatever is configured."""
         self.transport = "ipc"
         self.ip = os.path.splitext(self.connection_file)[0] + "-ipc"
         super().write_connection_file(**options)
@@ -48,16 +48,16 @@ class KernelManager(ServerKernelManager):
     async def _async_post_start_kernel(self, **options):
         await super()._async_post_start_kernel(**options)
         if not self._guarded:
-            self._watch = asyncio.ensure_future(self._look_until_it_answers())
+            self._watch = asyncio.ensure_future(self._watch_until_it_answers())
 
-    async def _look_until_it_answers(self):
-        deadline = time.monotonic() + LOOK_SECONDS
+    async def _watch_until_it_answers(self):
+        deadline = time.monotonic() + WATCH_SECONDS
         while time.monotonic() < deadline and self.provisioner is not None:
             ports = tcp_ports(getattr(self.provisioner, "pid", None))
             if ports:
                 await self._refuse(ports)
                 return
-            # Its first word; from then on what it does is its user's wish.
+            # It has answered; from now on, its user decides what it does.
             if self.execution_state not in (None, "starting"):
                 return
             await asyncio.sleep(PAUSE)
@@ -70,8 +70,8 @@ class KernelManager(ServerKernelManager):
         self.execution_state = "dead"
 
 
-def through_our_start(command: list[str]) -> list[str]:
-    """The same command with kernel.py instead of `-m ipykernel_launcher`; others as they are."""
+def through_kernel_py(command: list[str]) -> list[str]:
+    """The command with kernel.py in place of `-m ipykernel_launcher`; others unchanged."""
     if os.path.basename(command[0]).startswith("python"):
         for place, (word, module) in enumerate(pairwise(command)):
             if word == "-m" and module in LAUNCHERS:
@@ -80,7 +80,7 @@ def through_our_start(command: list[str]) -> list[str]:
 
 
 def tcp_ports(leader: int | None) -> list[int]:
-    """The TCP ports on which processes of a kernel listen; `leader` is the first of them."""
+    """The TCP ports that a kernel's processes listen on; `leader` is the first process."""
     mine = {inode for pid in _session_of(leader) for inode in _sockets_of(pid)}
     return sorted(port for inode, port in _listening().items() if inode in mine) if mine else []
 
@@ -89,7 +89,7 @@ def _session_of(leader: int | None) -> list[int]:
     found = []
     for name in filter(str.isdecimal, os.listdir("/proc")):
         with contextlib.suppress(OSError, ValueError, IndexError):
-            # Behind the name, which may have any character in it; the fourth is the session.
+            # After the name, which may contain any character; the fourth field is the session.
             fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
             if int(fields[3]) == leader:
                 found.append(int(name))

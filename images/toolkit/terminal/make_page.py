@@ -1,4 +1,4 @@
-"""Make the terminal's page: ttyd's own, with our looks, our hints and our script in it.
+"""Create the terminal's page: ttyd's own, with our styles, hints and script.
 
 Usage: make_page.py TTYD OUT.html
 """
@@ -30,7 +30,7 @@ class OverSocket(http.client.HTTPConnection):
 
 
 def built_in_page(ttyd: str) -> str:
-    """Ask a ttyd for the page that is compiled into it."""
+    """The page that is compiled into ttyd."""
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/ttyd.sock"
         server = subprocess.Popen([ttyd, "-i", path, "-d", "1", "true"])
@@ -42,7 +42,7 @@ def built_in_page(ttyd: str) -> str:
 
 
 def fetch(path: str) -> str:
-    """Load the page, as soon as there is a server."""
+    """Load the page, as soon as the server is up."""
     for _ in range(100):
         connection = OverSocket(path)
         try:
@@ -56,19 +56,19 @@ def fetch(path: str) -> str:
 
 
 def ours(page: str) -> str:
-    """Put in what is ours; our script comes first, so that it sees the terminal being made."""
+    """Insert our parts; our script comes first, so that it sees the terminal's creation."""
     css, html, script = (
         (HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "html", "js")
     )
     icon = base64.b64encode(ICON.read_bytes()).decode()
-    for mark, put in (
+    for mark, inserted in (
         ('href="favicon.png"', f'href="data:image/svg+xml;base64,{icon}"'),
         ("</head>", f"<style>\n{css}</style></head>"),
         ("<body>", f"<body>\n{html}<script>\n{script}</script>"),
     ):
         if mark not in page:
             sys.exit(f"make_page.py: the page of this ttyd has no {mark}")
-        page = page.replace(mark, put, 1)
+        page = page.replace(mark, inserted, 1)
     return page
 
 

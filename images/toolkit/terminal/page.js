@@ -1,4 +1,4 @@
-// What ttyd's page lacks: the clipboard, the computer's colours, help, and words when the line is cut.
+// What ttyd's page lacks: clipboard, colour schemes, help, and messages when the connection is lost.
 (() => {
   "use strict";
   const MAC = /^(Mac|iP)/.test(navigator.platform);
@@ -18,8 +18,8 @@
       brightBlue: "#b3dbf8", brightMagenta: "#e6c8f6", brightCyan: "#9adfe9", brightWhite: "#ffffff",
     },
   };
-  // Most monospaced letters are 0.6 em wide: at 15 pixels that is a whole number of pixels. With a
-  // fraction, drawing rounds down after columns were counted, and the right edge stays empty.
+  // Most monospaced characters are 0.6 em wide, a whole number of pixels at 15. A fraction would be
+  // rounded down after the columns were counted, and leave the right edge empty.
   const OPTIONS = {
     fontSize: 15,
     fontFamily: 'ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", "DejaVu Sans Mono", monospace',
@@ -30,7 +30,7 @@
   const NOTE_MS = 4000;
   const at = (id) => document.getElementById(`slip-${id}`);
 
-  // --- what somebody has chosen, for all terminals: a cookie, as each session has an origin of its own ---
+  // --- the user's settings, for all terminals: a cookie, since each session has its own origin ---------
   const chosen = { seen: false, theme: "auto", reader: false };
   try {
     const found = JSON.parse(decodeURIComponent(/(?:^|; )slipway_terminal=([^;]*)/.exec(document.cookie)[1]));
@@ -38,14 +38,14 @@
     chosen.theme = found.theme in THEMES ? found.theme : "auto";
     chosen.reader = found.reader === true;
   } catch {
-    // nothing chosen yet
+    // no settings yet
   }
 
   function remember() {
     const parent = location.hostname.replace(/^[a-z0-9]+\./, "");
     const text = `slipway_terminal=${encodeURIComponent(JSON.stringify(chosen))}`;
     const rest = `; Path=/; Max-Age=31536000; SameSite=Lax${location.protocol === "https:" ? "; Secure" : ""}`;
-    // Where the name is an address, or the parent no domain, browsers take the second alone.
+    // If the host is an IP address, or the parent not a domain, browsers accept only the second one.
     if (/[a-z]/.test(parent)) document.cookie = `${text}; Domain=${parent}${rest}`;
     if (!document.cookie.includes(text)) document.cookie = text + rest;
   }
@@ -81,7 +81,7 @@
 
   // --- copying ---------------------------------------------------------------------------------------
   async function copy(text) {
-    if (!text || !document.hasFocus()) return; // every window of this tmux is told, one is looked at
+    if (!text || !document.hasFocus()) return; // tmux tells every window, only one has the focus
     try {
       await navigator.clipboard.writeText(text);
     } catch {
@@ -108,7 +108,7 @@
     dismissHint();
   }
 
-  // tmux sends what was selected as OSC 52, in base64; "?" would ask what the clipboard holds.
+  // tmux sends the selection as OSC 52, in base64; "?" would query the clipboard.
   function fromTmux(data) {
     const payload = data.slice(data.indexOf(";") + 1);
     if (payload !== "?") {
@@ -119,7 +119,7 @@
   }
 
   // --- keys ------------------------------------------------------------------------------------------
-  // Returns false for what the terminal is not to have.
+  // Returns false for keys that the terminal must not get.
   function onKey(event) {
     if (event.type !== "keydown" || event.altKey || event.metaKey) return true;
     const key = event.key.toLowerCase();
@@ -129,7 +129,7 @@
     if (event.shiftKey && key === "c") return instead(event, copySelection);
     if (key === "v" && (event.shiftKey || !MAC)) return false; // the browser pastes
     if (key === "c" && !MAC && (terminal.hasSelection() || !at("note").hidden)) {
-      // Whoever has just dragged presses it to copy, not to end what runs.
+      // Right after a selection it means "copy", not "interrupt".
       return instead(event, copySelection);
     }
     return true;
@@ -152,7 +152,7 @@
     copy(text);
   }
 
-  // Control characters could end the bracket around the text, and what follows would run at once.
+  // Control characters could end the bracketed paste, and the rest of the text would run at once.
   function paste(event) {
     if (event.target.closest?.(".slip")) return;
     event.preventDefault();
@@ -196,14 +196,14 @@
     at("reader").addEventListener("change", choose);
     at("panel").addEventListener("close", () => terminal.focus());
     addEventListener("paste", paste, true);
-    // Once more than ttyd does: it does not notice when the same text is selected again.
+    // In addition to ttyd, which does not notice when the same text is selected again.
     addEventListener("mouseup", () => setTimeout(() => copy(terminal.getSelection())));
   }
 
-  // --- the line to the session -----------------------------------------------------------------------
+  // --- the connection to the session -----------------------------------------------------------------
   let leaving = false;
   let ended = false;
-  let line = null;
+  let connection = null;
   addEventListener("pagehide", () => { leaving = true; });
 
   window.WebSocket = class extends WebSocket {
@@ -213,33 +213,33 @@
       this.addEventListener("open", () => { opened = true; at("away").hidden = true; });
       this.addEventListener("message", nameWindow);
       this.addEventListener("close", () => { if (!leaving) onClose(opened); });
-      line = this;
+      connection = this;
     }
 
     send(data) {
-      // ttyd 1.7.7 does nothing on "pause" and may lose output on "resume"; tmux holds back by itself.
+      // ttyd 1.7.7 ignores "pause" and may lose output on "resume"; tmux has its own flow control.
       if (data instanceof Uint8Array && (data[0] === 50 || data[0] === 51)) return;
       super.send(data);
     }
   };
 
-  // ttyd 1.7.7 closes alike whether a shell has ended or something broke, and may forget the last words
-  // of a program. So start.sh says that tmux has ended, and waits until we hang up.
+  // ttyd 1.7.7 closes the connection in the same way for an ended shell and for an error, and may drop a
+  // program's last output. So start.sh reports that tmux has ended, and waits until we close it.
   function hangUp() {
     ended = true;
-    line.close();
+    connection.close();
     return true;
   }
 
   function onClose(opened) {
     if (ended) {
-      return away("This shell has ended", "Everything else in the session goes on.", "Open a new shell");
+      return away("This shell has ended", "Everything else in the session keeps running.", "Open a new shell");
     }
     if (!opened) {
       return away("The terminal does not open",
         "Perhaps too many of its windows are open. Close some, then try again.", "Try again");
     }
-    away("The connection is lost", "What runs here goes on. The terminal comes back by itself as soon as it can.",
+    away("The connection is lost", "What runs here keeps running. The terminal reconnects by itself as soon as it can.",
       "Try now");
     comeBack(1000);
   }
@@ -254,15 +254,15 @@
     act.focus();
   }
 
-  // tmux has kept everything, so loading the page again shows all of it; and where the session is over or
-  // the app has stopped, the page that is there instead says so.
+  // tmux has kept everything, so reloading the page shows all of it; if the session is over or the app
+  // has stopped, the page at that address then says so.
   async function comeBack(pause) {
     await new Promise((done) => { setTimeout(done, pause); });
-    if (await somebodyAnswers()) return location.reload();
+    if (await canReload()) return location.reload();
     return comeBack(Math.min(pause * 1.5, 10000));
   }
 
-  async function somebodyAnswers() {
+  async function canReload() {
     try {
       const token = await fetch("/token", { cache: "no-store" });
       if (token.ok) return true;
@@ -273,21 +273,21 @@
     }
   }
 
-  // The first output comes after ttyd's own title.
+  // At the first output, which comes after ttyd's own title.
   function nameWindow(event) {
     if (new Uint8Array(event.data)[0] !== 48) return;
     this.removeEventListener("message", nameWindow);
-    fetch("/.slipway/status").then((answer) => answer.json()).then(({ session }) => {
+    fetch("/.slipway/status").then((response) => response.json()).then(({ session }) => {
       if (session) document.title = `${session} · Terminal`;
-    }).catch(() => {}); // then it is just a terminal
+    }).catch(() => {}); // keep the title
   }
 
-  // --- as soon as ttyd has made its terminal ---------------------------------------------------------
+  // --- as soon as ttyd has created its terminal ------------------------------------------------------
   let terminal = null;
   Object.defineProperty(window, "term", {
     get: () => terminal,
-    set: (made) => {
-      terminal = made;
+    set: (created) => {
+      terminal = created;
       document.getElementById("terminal-container").setAttribute("role", "main");
       Object.assign(terminal.options, OPTIONS, { screenReaderMode: chosen.reader });
       terminal.attachCustomKeyEventHandler(onKey);

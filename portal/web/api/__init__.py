@@ -11,7 +11,7 @@ PREFIX = "/api/v1"
 
 
 def guarded(name: str) -> Blueprint:
-    """A part of the API that requires a token; cookies are ignored."""
+    """A blueprint of the API that requires a token; cookies are ignored."""
     blueprint = open_to_all(name)
 
     @blueprint.before_request
@@ -22,7 +22,7 @@ def guarded(name: str) -> Blueprint:
 
 
 def open_to_all(name: str) -> Blueprint:
-    """A part of the API that callers may use without a token."""
+    """A blueprint of the API that needs no token."""
     blueprint = Blueprint(f"api_{name}", __name__, url_prefix=PREFIX)
     csrf.exempt(blueprint)
     return blueprint

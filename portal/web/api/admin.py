@@ -1,7 +1,7 @@
-"""What administrators decide, and the audit log; for everybody else there is nothing here.
+"""Administrators' settings and the audit log; 404 for other users.
 
-A GET answers with an ETag; a change that sends it back as If-Match is refused (409) when somebody
-else has changed it since. Without If-Match the last change wins.
+A GET returns an ETag; a change that sends it as If-Match is rejected (409) if the resource was
+modified in the meantime. Without If-Match the last change wins.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ blueprint = guarded("admin")
 
 @blueprint.before_request
 def guard() -> None:
-    """Before anything is read or checked, so that no answer tells others what is here."""
+    """Runs before anything is read or checked, so that no response reveals what exists here."""
     services().administration.admit(person())
 
 
 def _tagged(body: Model, value: BaseModel) -> Reply[Model]:
-    """An answer with the ETag of the value that it shows."""
+    """A response with the ETag of the value in it."""
     return Reply(body, headers={"ETag": f'"{etag(value)}"'})
 
 
-def _seen() -> str | None:
-    """The ETag of what the caller has seen; None when they do not say."""
+def _expected() -> str | None:
+    """The ETag in If-Match; None without one, or for "*"."""
     sent = request.headers.get("If-Match")
     return None if sent in (None, "*") else sent.strip().strip('"')
 
@@ -69,7 +69,7 @@ def template(name: str) -> Reply[TemplateOut]:
 def save_template(name: str) -> Reply[TemplateOut]:
     """Create or replace a template."""
     asked = read_model(TemplateRequest)
-    return _template(services().administration.save_template(person(), name, asked, _seen()))
+    return _template(services().administration.save_template(person(), name, asked, _expected()))
 
 
 @blueprint.delete("/admin/templates/<name>")
@@ -77,7 +77,7 @@ def save_template(name: str) -> Reply[TemplateOut]:
 def drop_template(name: str) -> NoContent:
     """Delete a template."""
     read_nothing()
-    services().administration.drop_template(person(), name, _seen())
+    services().administration.drop_template(person(), name, _expected())
     return NoContent()
 
 
@@ -89,29 +89,31 @@ def _template(template: Template) -> Reply[TemplateOut]:
 
 
 @blueprint.get("/admin/images")
-@operation("All images, and who sees each", ImageRuleListOut)
+@operation("All images, and who can see each", ImageRuleListOut)
 def images() -> ImageRuleListOut:
-    """All images, and who sees each."""
+    """All images, and who can see each."""
     found = services().administration.rules_of(person(), services().catalog())
     return ImageRuleListOut(images=[ImageRuleOut.of(image, rule) for image, rule in found])
 
 
 @blueprint.get("/admin/images/<environment>/<version>")
-@operation("Who sees an image", ImageRuleOut)
+@operation("Who can see an image", ImageRuleOut)
 def image(environment: str, version: str) -> Reply[ImageRuleOut]:
-    """Who sees one image."""
+    """Who can see one image."""
     catalog = services().catalog()
     found, rule = services().administration.image_rule(person(), catalog, environment, version)
     return _tagged(ImageRuleOut.of(found, rule), rule)
 
 
 @blueprint.put("/admin/images/<environment>/<version>")
-@operation("Decide who sees an image", ImageRuleOut, body=ImageRequest, header=IF_MATCH)
+@operation("Set who can see an image", ImageRuleOut, body=ImageRequest, header=IF_MATCH)
 def show_image(environment: str, version: str) -> Reply[ImageRuleOut]:
-    """Decide who sees an image."""
+    """Set who can see an image."""
     asked = read_model(ImageRequest)
     administration, catalog = services().administration, services().catalog()
-    rule = administration.save_image_rule(person(), catalog, environment, version, asked, _seen())
+    rule = administration.save_image_rule(
+        person(), catalog, environment, version, asked, _expected()
+    )
     found, _ = administration.image_rule(person(), catalog, environment, version)
     return _tagged(ImageRuleOut.of(found, rule), rule)
 
@@ -122,15 +124,17 @@ def show_image(environment: str, version: str) -> Reply[ImageRuleOut]:
 @blueprint.get("/admin/caps")
 @operation("The caps", CapsOut)
 def caps() -> Reply[CapsOut]:
-    """The administrators' caps, for which Slurm has no limit of its own."""
+    """The administrators' caps on what Slurm has no limit for."""
     return _caps(services().administration.site_rules())
 
 
 @blueprint.put("/admin/caps")
 @operation("Replace the caps", CapsOut, body=CapsRequest, header=IF_MATCH)
 def save_caps() -> Reply[CapsOut]:
-    """Replace the caps; one that is null or left out is removed."""
-    return _caps(services().administration.save_rules(person(), read_model(CapsRequest), _seen()))
+    """Replace the caps; those that are null or omitted are removed."""
+    return _caps(
+        services().administration.save_rules(person(), read_model(CapsRequest), _expected())
+    )
 
 
 def _caps(rules: SiteRules) -> Reply[CapsOut]:
@@ -138,7 +142,7 @@ def _caps(rules: SiteRules) -> Reply[CapsOut]:
 
 
 @blueprint.get("/admin/limits")
-@operation("Slurm's limits, in words", LimitsOut)
+@operation("Slurm's limits, in plain words", LimitsOut)
 def limits() -> LimitsOut:
     """Slurm's limits in plain words, each with the command that changes it."""
     found = services().administration.limits(person())

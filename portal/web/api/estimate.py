@@ -1,4 +1,4 @@
-"""When a session would start, over the REST API."""
+"""Start estimates over the REST API."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ blueprint = guarded("estimate")
 
 @blueprint.post("/sessions/estimate")
 @operation(
-    "When such a session would start, by Slurm's own estimate; nothing is launched",
+    "Slurm's estimate of when such a session would start; nothing is launched",
     EstimateOut,
     body=LaunchRequest,
 )
 def estimate() -> EstimateOut:
-    """Slurm's estimate for a launch that is not made, and what is free for it right now."""
+    """Slurm's estimate for a launch request, and the free resources; nothing is launched."""
     wanted = services().launcher.parse(read_json())
     found = services().estimates.estimate(person(), wanted)
     usage = services().cluster.usage_for(person().name, wanted.resource_group)

@@ -1,4 +1,4 @@
-"""The OpenAPI document: built from the routes, their operations and the models of these."""
+"""The OpenAPI document, built from the routes, their operations and the models."""
 
 from __future__ import annotations
 
@@ -58,21 +58,21 @@ class Document(RootModel[dict[str, Any]]):
 @blueprint.get("/openapi.json")
 @operation("This document", Document, security=[])
 def openapi() -> Document:
-    """The description of this API, for everybody."""
+    """The OpenAPI document; needs no token."""
     return _document(services().settings.web.public_url)
 
 
 @cache
 def _document(public_url: str) -> Document:
-    # Everybody may ask for it, and building it takes tens of milliseconds.
+    # Cached because it is public and building it takes tens of milliseconds.
     return Document(document(public_url))
 
 
 class _Schemas(GenerateJsonSchema):
-    """Names components without "Out", and gives no titles that only repeat a field's name."""
+    """Names components without "Out", and omits titles, which would only repeat field names."""
 
     def normalize_name(self, name: str) -> str:
-        """A model's name as a component."""
+        """The component name of a model."""
         return super().normalize_name(name).removesuffix("Out")
 
     def field_title_should_be_set(self, schema: Any) -> bool:
@@ -104,7 +104,7 @@ def document(public_url: str) -> dict[str, Any]:
 
 
 def _operations() -> Iterator[tuple[str, str, Operation]]:
-    """Path, method and operation of every route; raises KeyError for a view that declares none."""
+    """Path, method and operation of every route; raises KeyError for an undeclared view."""
     app = Flask("api", static_folder=None)
     for part in BLUEPRINTS:
         app.register_blueprint(part)
@@ -119,14 +119,14 @@ Schemas = dict[tuple[Any, Mode], dict[str, Any]]
 
 
 def _schemas(operations: list[Operation]) -> tuple[Schemas, dict[str, Any]]:
-    """References to the schemas of all models, and the schemas themselves by their names.
+    """References to the schemas of all models, and the schemas by name.
 
-    Those of queries are returned as they are: their fields become parameters.
+    Query schemas are returned inline, since their fields become parameters.
     """
     wanted: dict[tuple[type[BaseModel], Mode], None] = {(Problem, "serialization"): None}
     for one in operations:
-        if not issubclass(one.answer, NoContent):
-            wanted[one.answer, "serialization"] = None
+        if not issubclass(one.response, NoContent):
+            wanted[one.response, "serialization"] = None
         wanted |= {(model, "validation"): None for model in (one.body, one.query) if model}
     references, found = models_json_schema(
         list(wanted), ref_template=_COMPONENTS + "{model}", schema_generator=_Schemas
@@ -140,7 +140,7 @@ def _schemas(operations: list[Operation]) -> tuple[Schemas, dict[str, Any]]:
 
 
 def _allow_template(schema: dict[str, Any]) -> None:
-    """A launch names its resources, or a template that stands for them."""
+    """Allow a launch request to name a template in place of its resources."""
     text = "one of /templates, in place of resources"
     schema["properties"]["template"] = {"type": ["string", "null"], "description": text}
     schema["required"].remove("resources")
@@ -149,8 +149,8 @@ def _allow_template(schema: dict[str, Any]) -> None:
 
 def _described(one: Operation, schemas: Schemas) -> dict[str, Any]:
     done: dict[str, Any] = {"description": "Done"}
-    if not issubclass(one.answer, NoContent):
-        done = _json(schemas[one.answer, "serialization"], "Done")
+    if not issubclass(one.response, NoContent):
+        done = _json(schemas[one.response, "serialization"], "Done")
     responses = {str(status): done for status in one.statuses}
     operation: dict[str, Any] = {
         "summary": one.summary,

@@ -1,4 +1,4 @@
-"""Declares what a view of the API takes and answers: for the OpenAPI document, and for mypy."""
+"""Declares the request and response of an API view, for the OpenAPI document and for mypy."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ Model = TypeVar("Model", bound=BaseModel)
 IF_MATCH = {
     "name": "If-Match",
     "in": "header",
-    "description": "The ETag of what was read: refused with 409 when it has changed since.",
+    "description": "The ETag that was read; rejected with 409 if the resource has changed since.",
     "schema": {"type": "string"},
 }
 IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
-    "description": "The same key with the same body launches once, however often it is sent.",
+    "description": "A repeated request with the same key and body launches only once.",
     "schema": {"type": "string", "maxLength": 255},
 }
 
 
 @dataclass(frozen=True)
 class Reply(Generic[Model]):
-    """An answer with a status or headers of its own."""
+    """A response with its own status or headers."""
 
     body: Model
     status: int | None = None
-    """None is the operation's usual one."""
+    """None means the operation's default."""
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -44,25 +44,25 @@ class Operation:
     """One operation as the OpenAPI document describes it."""
 
     summary: str
-    answer: type[BaseModel]
+    response: type[BaseModel]
     statuses: tuple[int, ...]
-    """The usual one first."""
+    """The default first."""
     body: type[BaseModel] | None = None
     body_required: bool = True
     query: type[BaseModel] | None = None
     header: Mapping[str, Any] | None = None
-    """A header that it knows."""
+    """A request header that it accepts."""
     security: list[dict[str, list[str]]] | None = None
-    """None is the API's usual one, a token."""
+    """None means the API's default, a token."""
 
 
 OPERATIONS: dict[object, Operation] = {}
-"""By their views."""
+"""By view function."""
 
 
 def operation(
     summary: str,
-    answer: type[Model],
+    response: type[Model],
     *,
     status: int | None = None,
     other_statuses: tuple[int, ...] = (),
@@ -72,14 +72,14 @@ def operation(
     header: Mapping[str, Any] | None = None,
     security: list[dict[str, list[str]]] | None = None,
 ) -> Callable[[Callable[P, Model | Reply[Model]]], Callable[P, ResponseReturnValue]]:
-    """Describe a view, and turn the model that it returns into JSON.
+    """Describe a view, and serialise the model that it returns to JSON.
 
-    Status is 200 unless said otherwise, and 204 with the answer NoContent.
+    The default status is 200, or 204 for `NoContent`.
     """
-    usual = status or (204 if issubclass(answer, NoContent) else 200)
+    usual = status or (204 if issubclass(response, NoContent) else 200)
     described = Operation(
         summary=summary,
-        answer=answer,
+        response=response,
         statuses=(usual, *other_statuses),
         body=body,
         body_required=body_required,

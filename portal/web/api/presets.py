@@ -1,4 +1,4 @@
-"""Presets over the REST API, and launching a session again."""
+"""Presets and relaunching over the REST API."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def list_presets() -> PresetListOut:
 
 
 @blueprint.put("/presets/<name>")
-@operation("Save a launch under a name", PresetOut, other_statuses=(201,), body=LaunchRequest)
+@operation("Create or replace a preset", PresetOut, other_statuses=(201,), body=LaunchRequest)
 def save_preset(name: str) -> Reply[PresetOut]:
-    """Save a launch under a name; a preset of the same name is replaced."""
+    """Save a launch request under a name; a preset of the same name is replaced."""
     request = services().launcher.parse(read_json())
     try:
         preset, new = services().presets.save(person(), name, request)
@@ -57,9 +57,9 @@ def launch_preset(name: str) -> SessionListOut:
 
 
 @blueprint.post("/sessions/<session_id>/relaunch")
-@operation("Launch one like it", SessionListOut, status=201, header=IDEMPOTENCY_KEY)
+@operation("Launch a copy of a session", SessionListOut, status=201, header=IDEMPOTENCY_KEY)
 def relaunch(session_id: str) -> SessionListOut:
-    """Launch a session like one of the caller's own."""
+    """Launch a copy of one of the caller's sessions."""
     read_nothing()
     return _launch(services().sessions.clone_body(person(), session_id))
 

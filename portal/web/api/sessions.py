@@ -18,7 +18,7 @@ from portal.web.api.models.apps import OpenAppOut
 from portal.web.api.models.base import REQUEST, NoContent
 from portal.web.api.models.sessions import LogOut, SessionListOut, SessionOut, SessionPageOut
 from portal.web.api.operation import IDEMPOTENCY_KEY, operation
-from portal.web.api.session_answers import session_answer, session_answers
+from portal.web.api.session_responses import session_response, session_responses
 from portal.web.context import person, services
 from portal.web.gate.links import enter_url, open_url
 from portal.web.http.body import read_json, read_model, read_nothing, read_query
@@ -32,55 +32,55 @@ _QUERY = ConfigDict(extra="forbid", frozen=True)
 
 
 class LogQuery(BaseModel):
-    """Which part of the log: from this byte on."""
+    """The part of the log to read: from the byte `offset` on."""
 
     model_config = _QUERY
 
     offset: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
 
-def _some(ids: Any) -> Any:
-    # Checked before any of the ids is.
+def _check_count(ids: Any) -> Any:
+    # Runs before the ids themselves are checked.
     if isinstance(ids, list) and not 0 < len(ids) <= MAX_AT_ONCE:
         raise wrong(f"name 1 to {MAX_AT_ONCE} sessions")
     return ids
 
 
 class EndRequest(BaseModel):
-    """Which sessions to end."""
+    """The sessions to end."""
 
     model_config = REQUEST
 
     ids: Annotated[
         list[SessionId],
         Field(min_length=1, max_length=MAX_AT_ONCE),
-        BeforeValidator(_some),
+        BeforeValidator(_check_count),
     ]
 
 
 class AppRequest(BaseModel):
-    """How to open an app; what is left out stays as it is."""
+    """Options for opening an app; those that are omitted stay as they are."""
 
     model_config = REQUEST
 
     public: bool | None = None
-    """Whether everybody who knows the address may use it."""
+    """Whether anyone who knows the address may use it."""
     preferred_port: Annotated[int, Field(ge=1, le=65535)] | None = None
     """The port to try first."""
     asked: Annotated[str, Field(max_length=MAX_ANSWER)] | None = None
-    """The answer to the app's prompt; an answer that differs from the last one restarts the app."""
+    """The answer to the app's prompt; a new answer restarts the app."""
 
     def options(self) -> AppOptions:
-        """The same for the services."""
+        """The options as the services take them."""
         return AppOptions(self.public, self.preferred_port, self.asked)
 
 
 @blueprint.get("/sessions")
 @operation("List sessions, a page at a time", SessionPageOut, query=ListQuery)
 def list_sessions() -> SessionPageOut:
-    """Sessions, newest first unless sorted; an administrator sees everybody's."""
+    """Sessions, by default newest first; administrators see those of all users."""
     page = services().sessions.query(person(), read_query(ListQuery))
-    found = [session.for_list() for session in session_answers(page.sessions)]
+    found = [session.for_list() for session in session_responses(page.sessions)]
     return SessionPageOut(sessions=found, next_cursor=page.following)
 
 
@@ -93,43 +93,43 @@ def list_sessions() -> SessionPageOut:
     header=IDEMPOTENCY_KEY,
 )
 def launch() -> SessionListOut:
-    """Launch sessions, all or none; the same Idempotency-Key again answers with the same ones."""
+    """Launch sessions, all or none; a repeated Idempotency-Key returns the same sessions."""
     wanted = services().launcher.parse(read_json())
     return launched(services().launcher.launch(person(), wanted, key_of_request()))
 
 
-def launched(made: list[Session]) -> SessionListOut:
-    """The answer to every kind of launch."""
-    return SessionListOut(sessions=session_answers(made))
+def launched(created: list[Session]) -> SessionListOut:
+    """The response to every kind of launch."""
+    return SessionListOut(sessions=session_responses(created))
 
 
 @blueprint.get("/sessions/<session_id>")
 @operation("Show one session", SessionOut)
 def show(session_id: str) -> SessionOut:
     """One session."""
-    return session_answer(services().sessions.get(person(), session_id))
+    return session_response(services().sessions.get(person(), session_id))
 
 
 @blueprint.delete("/sessions/<session_id>")
 @operation("End a session; idempotent", SessionOut, status=202)
 def stop(session_id: str) -> SessionOut:
-    """End a session; one that is over stays as it is."""
+    """End a session; no effect on one that is over."""
     read_nothing()
-    return session_answer(services().sessions.stop(person(), session_id))
+    return session_response(services().sessions.stop(person(), session_id))
 
 
 @blueprint.post("/sessions/end")
 @operation("End many sessions, all or none", SessionListOut, status=202, body=EndRequest)
 def stop_all() -> SessionListOut:
-    """End many sessions; none of them when one does not exist or belongs to somebody else."""
+    """End many sessions; none of them if one does not exist or belongs to another user."""
     ended = services().sessions.stop_all(person(), read_model(EndRequest).ids)
-    return SessionListOut(sessions=session_answers(ended))
+    return SessionListOut(sessions=session_responses(ended))
 
 
 @blueprint.get("/sessions/<session_id>/log")
 @operation("Read a session's log", LogOut, query=LogQuery)
 def log(session_id: str) -> LogOut:
-    """Part of the log; `next_offset` is where to read on."""
+    """Part of the log; `next_offset` is the offset of the next part."""
     offset = read_query(LogQuery).offset
     text, following = decode(services().session_logs.read(person(), session_id, offset), offset)
     return LogOut(log=text, offset=offset, next_offset=following)

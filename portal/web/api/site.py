@@ -1,4 +1,4 @@
-"""What the site offers, and who is asking."""
+"""What the site offers, and who the caller is."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def environments() -> EnvironmentListOut:
 
 
 def _seen_by(catalog: Catalog) -> dict[str, str]:
-    """Who sees each image, by its path: administrators are shown all images."""
+    """Who can see each image, by the image's path; for administrators, who see all images."""
     rules = services().administration.rules_of(person(), catalog)
     return {image.path: rule.seen_by for image, rule in rules}
 
@@ -54,9 +54,9 @@ def _version(catalog: Catalog, image: Image, seen_by: Mapping[str, str]) -> Vers
 
 
 @blueprint.get("/resource-groups")
-@operation("Where it can run", ResourceGroupListOut)
+@operation("The resource groups open to you", ResourceGroupListOut)
 def resource_groups() -> ResourceGroupListOut:
-    """The partitions that are open to the caller, and how large their sessions may be."""
+    """The partitions that are open to the caller, with the caller's limits in each."""
     gpus = services().gpus
     cap = services().administration.site_rules().max_shared_memory_mb
     found = services().cluster.partitions_for(person().name) or []
@@ -65,7 +65,7 @@ def resource_groups() -> ResourceGroupListOut:
 
 
 @blueprint.get("/templates")
-@operation("Resources with a name", OfferedTemplateListOut)
+@operation("List resource templates", OfferedTemplateListOut)
 def templates() -> OfferedTemplateListOut:
     """The resource templates, and whether the caller may launch with them."""
     groups = services().cluster.partitions_for(person().name)
@@ -79,7 +79,7 @@ def templates() -> OfferedTemplateListOut:
 
 
 class UseQuery(BaseModel):
-    """Which resource group; the default one when none is named."""
+    """The resource group; the default one if omitted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -87,9 +87,9 @@ class UseQuery(BaseModel):
 
 
 @blueprint.get("/usage")
-@operation("What you hold", UsageOut, query=UseQuery)
+@operation("Your usage and limits in a resource group", UsageOut, query=UseQuery)
 def usage() -> UsageOut:
-    """What the caller holds in a resource group, may hold there, and could have at once."""
+    """What the caller holds in a resource group, may hold there, and could get right now."""
     wanted = read_query(UseQuery).resource_group
     found = services().cluster.usage_for(person().name, wanted)
     if found is None:
@@ -99,7 +99,7 @@ def usage() -> UsageOut:
 
 
 @blueprint.get("/me")
-@operation("Whom the token stands for", MeOut)
+@operation("The user that the token belongs to", MeOut)
 def me() -> MeOut:
-    """Whom the token stands for."""
+    """The user that the token belongs to."""
     return MeOut.of(person())

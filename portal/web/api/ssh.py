@@ -1,4 +1,4 @@
-"""SSH into sessions over the REST API, and the caller's own key for it."""
+"""SSH into sessions over the REST API, and the caller's private key."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ blueprint = guarded("ssh")
 
 
 class KeyRequest(BaseModel):
-    """Which key."""
+    """Options for fetching the key."""
 
     model_config = REQUEST
 
     new: bool = False
-    """Whether to replace the key; the old one then no longer works in any session."""
+    """Whether to replace the key first; the old one then no longer works in any session."""
 
 
 @blueprint.get("/sessions/<session_id>/ssh")
-@operation("How to reach it by SSH", SshDoorOut)
+@operation("How to connect to a session by SSH", SshDoorOut)
 def show(session_id: str) -> SshDoorOut:
-    """Where to connect to, as whom, and the server's host key; SSH is opened like any app."""
+    """Address, user and host key of the SSH server; SSH is opened like any app."""
     return SshDoorOut.of(services().ssh.endpoint(person(), session_id))
 
 
-# Not a GET: a token that may only read must not turn into a shell.
+# Not a GET: a read-only token must not become shell access.
 @blueprint.post("/me/id_container")
 @operation("Your private SSH key", SshKeyOut, body=KeyRequest, body_required=False)
 def fetch_key() -> Reply[SshKeyOut]:

@@ -1,4 +1,4 @@
-"""Folders that outlive sessions, over the REST API."""
+"""Persistent folders over the REST API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FolderRequest(BaseModel):
 @blueprint.get("/folders")
 @operation("What can be mounted", FolderListOut)
 def list_folders() -> FolderListOut:
-    """What can be mounted into a session: the home directory and the storage folders."""
+    """The folders that can be mounted: the home directory and the storage folders."""
     found = services().storage.list(person())
     return FolderListOut(folders=[FolderOut.of(folder) for folder in found])
 

@@ -1,4 +1,4 @@
-"""Tokens for programs: created with the cluster's password or with another token."""
+"""API tokens: created with the user's cluster password or with another token."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNNAMED = "API token"
 
 
 class TokenRequest(BaseModel):
-    """A new token; with user name and password where no token is sent with the request."""
+    """A new token; user name and password are needed if the request carries no token."""
 
     model_config = REQUEST
 
@@ -33,14 +33,14 @@ class TokenRequest(BaseModel):
     password: Annotated[str | None, Field(max_length=1024, repr=False)] = None
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] = UNNAMED
     scopes: Annotated[list[Literal["read", "write", "admin"]] | None, Field(min_length=1)] = None
-    """What it may do; by default, all that its owner may."""
+    """By default, all scopes that its owner may have."""
     days: Annotated[int | None, Field(ge=1)] = None
     """Its lifetime in days; by default, the longest that the site allows."""
 
 
 @blueprint.before_request
 def guard() -> None:
-    """Require a token, except where a password is exchanged for one."""
+    """Require a token, except for creating one with a password."""
     if request.method != "POST" or "Authorization" in request.headers:
         require_token()
 
@@ -51,7 +51,7 @@ def list_tokens() -> TokenListOut:
     """The caller's tokens, without their secrets."""
     who = person()
     found = services().logins.logins_of(who.name, TOKEN)
-    return TokenListOut(tokens=[token_answer(login, who) for login in found])
+    return TokenListOut(tokens=[token_response(login, who) for login in found])
 
 
 @blueprint.post("/tokens")
@@ -63,16 +63,16 @@ def list_tokens() -> TokenListOut:
     security=[{}, {"token": []}],
 )
 def make_token() -> Reply[NewTokenOut]:
-    """Create a token; its secret is in this answer and nowhere else."""
+    """Create a token; only this response contains its secret."""
     body = read_model(TokenRequest)
-    who = _maker(body)
+    who = _creator(body)
     secret, login = services().logins.make_token(who, body.name, body.scopes, body.days)
-    made = NewTokenOut(token=secret, **dict(token_answer(login, who)))
-    return Reply(made, headers={"Cache-Control": "no-store"})
+    created = NewTokenOut(token=secret, **dict(token_response(login, who)))
+    return Reply(created, headers={"Cache-Control": "no-store"})
 
 
-def _maker(body: TokenRequest) -> Person:
-    """The caller: the owner of the token, or of the password in the body."""
+def _creator(body: TokenRequest) -> Person:
+    """The caller: the owner of the token that was sent, or of the password in the body."""
     sent = [name for name in ("username", "password") if getattr(body, name) is not None]
     if "Authorization" in request.headers:
         if sent:
@@ -102,7 +102,7 @@ def revoke_token(token_id: str) -> NoContent:
     return NoContent()
 
 
-def token_answer(login: Login, who: Person) -> TokenOut:
-    """The answer about a token as `who` sees it."""
+def token_response(login: Login, who: Person) -> TokenOut:
+    """The response model of a token; `who` is the caller."""
     admin = login.user in services().settings.slurm.admins
     return TokenOut.of(login, current=login.hash == who.login, admin=admin)

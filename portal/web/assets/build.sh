@@ -1,6 +1,6 @@
 #!/bin/sh
-# Puts the style sheets, scripts and fonts of others beside our own: portal/web/static/vendor.
-# Needs npm; the registry is the one that npm on this machine is set up for.
+# Copies third-party style sheets, scripts and fonts to portal/web/static/vendor.
+# Needs npm, and uses the registry that it is configured for.
 set -eu
 cd "$(dirname "$0")"
 out=../static/vendor
@@ -17,9 +17,9 @@ cp "$modules/bootstrap-icons/font/fonts/bootstrap-icons.woff2" "$out.new/fonts/"
 cp "$modules/htmx.org/dist/htmx.min.js" "$out.new/"
 cp "$modules/idiomorph/dist/idiomorph-ext.min.js" "$out.new/"
 cp "$modules/@fontsource-variable/inter/files/inter-latin-wght-normal.woff2" "$out.new/fonts/inter.woff2"
-# Only the browser tests want this one: `build.sh tests`.
+# Only for the browser tests: `build.sh tests`.
 [ "${1:-}" != tests ] || cp "$modules/axe-core/axe.min.js" "$out.new/"
-# Maps name files that are not shipped; browsers would ask for them in vain.
+# Source maps are not shipped, so browsers would request them in vain.
 sed -i '/^\/\*# sourceMappingURL=/d' "$out.new"/*.css
 rm -rf "$out"
 mv "$out.new" "$out"

@@ -1,1 +1,1 @@
-"""Who is asking: logins of browsers and tokens of programs, both kept on the server."""
+"""Authentication: browser log-ins and API tokens, both stored on the server."""

@@ -1,4 +1,4 @@
-"""Programs: `Authorization: Bearer …`, never cookies, so there is nothing to forge."""
+"""API authentication: `Authorization: Bearer …`, never cookies, so CSRF is impossible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MAX_TOKEN = 512
 
 
 class Forbidden(PortalError):
-    """The token is good, but not for this."""
+    """The token is valid, but lacks the scope for this request."""
 
     status = 403
     title = "Not permitted"
@@ -28,14 +28,17 @@ def bearer() -> str:
 
 
 def require_token() -> Login:
-    """Let only good tokens pass, each only as far as its scopes go."""
+    """Authenticate the request by its token.
+
+    Raises Unauthorized for an invalid token, and Forbidden for one without the scope.
+    """
     logins = services().logins
     login = logins.find(bearer(), TOKEN)
     if login is None:
         raise Unauthorized("This token is unknown, has expired or was revoked.")
     needed = "read" if request.method in ("GET", "HEAD") else "write"
     if not login.allows(needed):
-        raise Forbidden(f"This token was made without the scope “{needed}”.")
+        raise Forbidden(f"This token was created without the scope “{needed}”.")
     logins.keep_alive(login)
     set_person(logins.person(login))
     return login

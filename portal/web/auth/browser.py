@@ -17,11 +17,11 @@ blueprint = Blueprint("auth", __name__)
 manager = LoginManager()
 
 UNATTENDED = frozenset({"pages.rows", "pages.log_text", "pages.outcome", "pages.apps_now"})
-"""What a forgotten tab asks for all by itself: it must not keep a login alive."""
+"""Endpoints that an unattended tab polls, which must not keep a login alive."""
 
 
 class BrowserUser(UserMixin):  # type: ignore[misc]
-    """Flask-Login's user: the secret that the cookie holds, and whom it stands for."""
+    """Flask-Login's user: the secret in the cookie, and the login that it belongs to."""
 
     def __init__(self, secret: str, login: Login) -> None:
         self._secret = secret
@@ -29,13 +29,13 @@ class BrowserUser(UserMixin):  # type: ignore[misc]
         self.person: Person = services().logins.person(login)
 
     def get_id(self) -> str:
-        """What Flask-Login keeps in the cookie."""
+        """The secret, which Flask-Login stores in the cookie."""
         return self._secret
 
 
 def install(app: Flask) -> None:
     """Add logins to the application."""
-    # Addresses and browsers change in a day's work; the secret is what counts.
+    # Client addresses and user agents change during the day; only the secret counts.
     manager.session_protection = None
     manager.init_app(app)
     app.register_blueprint(blueprint)
@@ -48,13 +48,16 @@ def _load(secret: str) -> BrowserUser | None:
 
 
 def require_login() -> ResponseReturnValue | None:
-    """Let only people who are logged in pass; a guard for blueprints of pages."""
+    """Require a log-in; a guard for the blueprints of pages.
+
+    Returns None for a user who is logged in, else the response that leads to the login page.
+    """
     if current_user.is_authenticated:
         set_person(current_user.person)
         if request.endpoint not in UNATTENDED:
             services().logins.keep_alive(current_user.login)
         return None
-    if "HX-Request" in request.headers:  # a fragment must not be filled with a login page
+    if "HX-Request" in request.headers:  # the login page must not be swapped into a fragment
         return "", 401, {"HX-Redirect": "/login"}
     if request.method != "GET":
         return redirect("/login", 303)
@@ -78,32 +81,32 @@ def _form(status: int, name: str = "", problem: str = "") -> ResponseReturnValue
 
 @blueprint.post("/login")
 def login() -> ResponseReturnValue:
-    """Check a password; every login gets a new secret."""
+    """Check the password; every login gets a new secret."""
     name = request.form.get("username", "").strip()
     try:
         user = check_password(name, request.form.get("password", ""))
     except (Unauthorized, Unavailable) as error:
         return _form(error.status, name, error.text)
-    _forget_earlier()
-    session.clear()  # nothing that was planted before the login may survive it
+    _log_out_previous()
+    session.clear()  # nothing planted before the login may survive it
     secret, entry = services().logins.open_browser(user)
     login_user(BrowserUser(secret, entry))
     return redirect(local_path(request.form.get("next")) or "/sessions", 303)
 
 
-def _forget_earlier() -> None:
+def _log_out_previous() -> None:
     if current_user.is_authenticated:
         services().logins.log_out(current_user.person)
 
 
 @blueprint.post("/logout")
 def logout() -> ResponseReturnValue:
-    """End the login on the server; its apps shut with it."""
+    """End the login on the server, and revoke its access to apps."""
     refusal = require_login()
     if refusal is not None:
         return refusal
     who = person()
-    # First, so that this browser is out even if apps cannot be shut right now.
+    # First, so that this browser is logged out even if app access cannot be revoked right now.
     logout_user()
     session.clear()
     services().logins.log_out(who)

@@ -1,4 +1,4 @@
-"""Passwords are exchanged for a random secret; the store knows only its hash."""
+"""Checks passwords, with limited attempts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _MAX_PASSWORD = 1024
 def check_password(name: str, password: str) -> str:
     """Return the account's name.
 
-    Raises Unauthorized, in the same words whatever was wrong, TooManyRequests when passwords were
-    tried too often, and Unavailable when the login node does not answer.
+    Raises Unauthorized, with the same text for every cause; TooManyRequests after too many
+    attempts; and Unavailable when the login node does not answer.
     """
     attempts = services().login_attempts
-    # What cannot be an account's name may be a password in the wrong field: not kept.
+    # An impossible account name may be a password typed into the wrong field: not recorded.
     tried = name if _NAME.fullmatch(name) else ""
     if wait := attempts.take(tried):
         raise TooManyRequests(retry_after=wait)

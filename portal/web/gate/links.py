@@ -1,4 +1,4 @@
-"""Addresses of apps: for entering with a ticket, and for everybody."""
+"""URLs of apps: with a ticket, and public ones."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ ENTER = "/.slipway/enter"
 
 
 def enter_url(link: AppLink, target: str | None = None) -> str:
-    """Where a browser exchanges its ticket; then it goes on to the path `target` of the app."""
+    """The URL that exchanges a ticket for a cookie and redirects to the app's path `target`."""
     query = {"ticket": link.ticket} | ({"next": target} if target else {})
     origin = services().settings.web.app_url(link.label)
     return f"{origin}{ENTER}?{urlencode(query)}"
 
 
 def open_url(link: AppLink) -> str:
-    """The address of an app that is public, without a ticket."""
+    """The URL of a public app, without a ticket."""
     return services().settings.web.app_url(link.label) + link.path

@@ -1,7 +1,7 @@
-"""The gate at apps' origins: exchanges tickets for cookies, and serves the waiting page.
+"""The gate at the apps' origins: exchanges tickets for cookies, and serves the waiting page.
 
-HAProxy sends here the requests that it has no route for. This application has no login, no session
-cookie and no forms: nothing at an app's origin can act on the portal.
+HAProxy forwards requests without a route to it. This application has no login, no session cookie
+and no forms, so that nothing at an app's origin can act on the portal.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ POLICY = (
     "data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
 )
 MAX_COOKIES = 8
-"""Cookies of one name that are considered."""
+"""Cookies of the same name that are checked."""
 MARK_SECONDS = 400 * 24 * 3600
-"""Lifetime of the cookie with the origin's mark; browsers keep none for longer."""
+"""Lifetime of the cookie with the origin's mark; the longest that browsers accept."""
 ANY = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 def build(services: Services, templates: str, static: Path, max_body: int) -> Flask:
-    """Build the application that answers at all apps' origins; `max_body` in bytes."""
+    """Build the application that serves all apps' origins; `max_body` in bytes."""
     app = Flask(
         "portal.gate",
         template_folder=templates,
@@ -76,18 +76,18 @@ def build(services: Services, templates: str, static: Path, max_body: int) -> Fl
 
 @dataclass(frozen=True)
 class Progress:
-    """What the waiting page shows; `step` is queued, starting, opening, ready, failed or over."""
+    """Content of the waiting page; `step` is queued, starting, opening, ready, failed or over."""
 
     step: str
     message: str
     advice: str = ""
     log: str = ""
     since: datetime | None = None
-    """When this step began, where that is known."""
+    """When this step began, if known."""
 
 
 def progress(gate: GateStatus, status: SlurmStatus, now: datetime) -> Progress:
-    """How far a session and its app have come, in words."""
+    """The progress of a session and its app, in words."""
     session = gate.session
     if not gate.inside:
         return _for_everybody(gate)
@@ -111,15 +111,15 @@ def progress(gate: GateStatus, status: SlurmStatus, now: datetime) -> Progress:
 
 
 def _for_everybody(gate: GateStatus) -> Progress:
-    """For visitors of a public app, who learn nothing about the session and its owner."""
+    """Progress for visitors of a public app, without details of the session and its owner."""
     if gate.session.state in OVER or gate.session.state is State.ENDING:
-        return Progress("over", "It is not there any more.")
+        return Progress("over", "It is no longer available.")
     if gate.session.state is State.RUNNING and gate.state is AppState.READY:
         return Progress("ready", "Here it comes.")
     if gate.state in (AppState.FAILED, AppState.STOPPED):
         text = "It comes back here when its owner starts it again."
         return Progress("failed", "It is not running at the moment.", text)
-    return Progress("opening", "It is not there yet.", "It opens here by itself.")
+    return Progress("opening", "It is not available yet.", "It opens here by itself.")
 
 
 def _progress(gate: GateStatus) -> Progress:
@@ -127,7 +127,7 @@ def _progress(gate: GateStatus) -> Progress:
 
 
 def _label() -> str:
-    # HAProxy lets no other name through than an app's own; without it the label is nobody's.
+    # HAProxy forwards only app host names; any other name gives a label that no app has.
     return services().settings.web.origins.label_at(request.host) or ""
 
 
@@ -140,7 +140,7 @@ def _cookies() -> list[str]:
 
 
 def _find() -> GateStatus | None:
-    """What this browser may know of the app here; None for a stranger at a private app."""
+    """The status that this browser may see; None for a private app without a valid cookie."""
     with suppress(NotFound):
         return services().gate.status(_label(), _cookies())
     return None
@@ -148,9 +148,9 @@ def _find() -> GateStatus | None:
 
 @blueprint.get(ENTER)
 def enter() -> ResponseReturnValue:
-    """Exchange the ticket for a cookie, and go on to the app."""
+    """Exchange the ticket for a cookie, and redirect to the app."""
     if request.method == "HEAD":
-        # A preview of the link, as chat programs make them, must not spend its ticket.
+        # A link preview, such as a chat program's, must not use up the ticket.
         raise MethodNotAllowed(["GET"])
     target = local_path(request.args.get("next"))
     try:
@@ -159,7 +159,7 @@ def enter() -> ResponseReturnValue:
         gate = _find()
         if gate is None or not gate.inside:
             raise
-        # The same link again, in a browser that has entered already.
+        # A repeated link, in a browser that already has a cookie.
         services().gate.restore_route(gate)
         return redirect(target or gate.app.path, 303)
     response = make_response(redirect(target or entered.path, 303))
@@ -170,10 +170,10 @@ def enter() -> ResponseReturnValue:
 
 
 def _clear(response: Response, mark: str) -> None:
-    """Have the browser clear what an earlier use of this origin has stored in it.
+    """Make the browser clear what an earlier app at this origin has stored.
 
-    Once for each use: a cookie holds the origin's mark, which nobody else knows. Cookies are not
-    cleared, since those of this host's other ports would be, too.
+    Once per assignment of the origin: a cookie holds its mark, which is secret. Cookies are not
+    cleared, since that would include those of the host's other ports.
     """
     name = services().settings.web.seen_cookie(_label())
     if mark and mark not in request.cookies.getlist(name):
@@ -192,7 +192,7 @@ def _set_cookie(
 
 @blueprint.get("/.slipway/status")
 def status() -> ResponseReturnValue:
-    """How far the app has come, for the waiting page's script."""
+    """The progress of the app, polled by the waiting page's script."""
     gate = _find()
     if gate is None:
         raise Unauthorized("Open the app again from the portal.")
@@ -209,7 +209,7 @@ def status() -> ResponseReturnValue:
 
 
 def _waited(now: Progress) -> int | None:
-    """For how many seconds this step has lasted; None where that is not known."""
+    """Seconds since this step began; None if unknown."""
     if now.since is None:
         return None
     return max(int((services().clock() - now.since).total_seconds()), 0)
@@ -218,7 +218,7 @@ def _waited(now: Progress) -> int | None:
 @blueprint.route("/", defaults={"path": ""}, methods=ANY)
 @blueprint.route("/<path:path>", methods=ANY)
 def wait(path: str) -> ResponseReturnValue:
-    """Answer while the app cannot, and send browsers without a valid cookie to the portal."""
+    """Respond while the app cannot, and redirect browsers without a valid cookie to the portal."""
     if path.startswith(".slipway/"):
         raise NotFound("There is nothing here.")
     gate = _find()
@@ -257,7 +257,7 @@ def _again() -> str:
 
 
 def _not_yet(now: Progress) -> Response:
-    # Nothing is broken, so this is no 5xx: only the app's state does not permit the request yet.
+    # Not a 5xx, since nothing is broken: the app's state just does not permit the request yet.
     response = errors.problem(409, "Not ready yet", now.message)
     response.headers["Retry-After"] = "1"
     return response

@@ -1,4 +1,4 @@
-"""Reads what programs send: JSON and nothing else, every key known; and bounds what forms send."""
+"""Reads request bodies: strict JSON without unknown keys for the API; limits the size of forms."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from portal.errors import FieldError, InvalidRequest, clip
 Model = TypeVar("Model", bound=BaseModel)
 
 MAX_FIELDS = 600
-"""Fields of one form: the largest honest one ends 500 sessions at once."""
+"""Fields of one form; the largest legitimate one ends 500 sessions at once."""
 _FARTHEST: int = 10**30
-"""Out of every bound; so is what has more digits."""
+"""Outside every bound; stands for any number with more digits."""
 _DEEP = "The body is nested too deeply."
 
 
 class NotJson(ValueError):
-    """What was sent is not JSON as we read it; the text says why."""
+    """The body is not acceptable JSON; the text says why."""
 
 
 class Nothing(BaseModel):
@@ -36,7 +36,7 @@ class Nothing(BaseModel):
 
 
 def read_json(optional: bool = False) -> object:
-    """Decode the body; nothing at all counts as {} where the body is optional."""
+    """Decode the body; an empty one counts as {} if `optional`."""
     raw = request.get_data()
     if optional and not raw:
         return {}
@@ -53,17 +53,17 @@ def read_json(optional: bool = False) -> object:
 
 
 def decode_json(raw: bytes | str) -> object:
-    """Decode JSON in UTF-8; raises NotJson for what is not, and for a key that occurs twice."""
+    """Decode JSON in UTF-8; raises NotJson for invalid input and for duplicate keys."""
     try:
         text = raw.decode() if isinstance(raw, bytes) else raw
         data = json.loads(
             text,
-            object_pairs_hook=_no_twins,
+            object_pairs_hook=_no_duplicates,
             parse_constant=_no_constant,
             parse_int=whole_number,
         )
         if re.search(r"\\u[dD]", text):
-            # JSON can write halves of characters; no page or file could repeat them.
+            # JSON can express lone surrogates, which cannot be written as UTF-8.
             json.dumps(data, ensure_ascii=False).encode()
     except NotJson:
         raise
@@ -77,14 +77,14 @@ def decode_json(raw: bytes | str) -> object:
 
 
 def whole_number(digits: str) -> int:
-    """A number of any length; reading one of a million digits would take minutes."""
+    """Parse an integer of any length; int() would take minutes for a million digits."""
     if len(digits) > len(str(_FARTHEST)):
         return -_FARTHEST if digits.startswith("-") else _FARTHEST
     return int(digits)
 
 
-def _no_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    # Two readers of the same body could pick different ones of two equal keys.
+def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    # Two parsers of the same body could pick different values of a duplicate key.
     found = dict(pairs)
     if len(found) != len(pairs):
         keys = [key for key, _ in pairs]
@@ -94,23 +94,23 @@ def _no_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _no_constant(name: str) -> float:
-    raise NotJson(f"is not valid JSON: {name} is no number of it")
+    raise NotJson(f"is not valid JSON: {name} is not a JSON number")
 
 
 def read_model(model: type[Model], optional: bool = False) -> Model:
-    """Decode and check the body; raises InvalidRequest that names the wrong fields."""
+    """Decode and validate the body; raises InvalidRequest, which names the wrong fields."""
     data = read_json(optional)
-    # As JSON again: in strict mode only that lets a text be one of an enumeration's words.
+    # Encoded again: in strict mode, pydantic accepts a string for an enum only from JSON.
     return validated(lambda: model.model_validate_json(json.dumps(data)))
 
 
 def read_nothing() -> None:
-    """Refuse a body that has fields, where none is wanted; raises InvalidRequest."""
+    """Check that the body has no fields; raises InvalidRequest."""
     read_model(Nothing, optional=True)
 
 
 def read_query(model: type[Model]) -> Model:
-    """Check the query's parameters; each may be given once."""
+    """Validate the query parameters; each may be given only once."""
     twice = [key for key, values in request.args.lists() if len(values) > 1]
     if twice:
         raise InvalidRequest([FieldError(clip(key), "give this only once") for key in twice])
@@ -119,7 +119,7 @@ def read_query(model: type[Model]) -> Model:
 
 
 class _FormParser(FormDataParser):
-    """Reads forms with so many fields and no more; a library's bound is for multipart alone."""
+    """Limits the number of fields; werkzeug's own limit covers only multipart forms."""
 
     def parse(
         self,
@@ -139,6 +139,6 @@ class _FormParser(FormDataParser):
 
 
 class BoundedRequest(Request):
-    """A request whose form is refused (413) when it has more fields than any form of ours."""
+    """A request whose form is rejected (413) if it has more than MAX_FIELDS fields."""
 
     form_data_parser_class = _FormParser

@@ -1,4 +1,4 @@
-"""How long a thread waits for a body: HAProxy hands over whole requests, except for long ones."""
+"""Limits how long a thread waits for a body: HAProxy buffers requests, except for long ones."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from collections.abc import Iterable
 from portal.web.http.wsgi_types import Environ, StartResponse, Wsgi
 
 WHOLE = 49152
-"""Bytes: a body up to here is complete when HAProxy hands it over (`held` in portal.cfg.j2)."""
+"""Bytes; a body up to this size is complete when HAProxy forwards it (`held` in portal.cfg.j2)."""
 SECONDS = 30.0
-"""For all of a longer one. However slowly it drips, the thread is free again after that."""
+"""For the whole of a longer body. However slowly it arrives, the thread is free after that."""
 
 
 class BodyTimeout:
-    """Gives up a body that takes too long, by ending the reading side of its connection."""
+    """Aborts a body that takes too long, by shutting down the read side of the connection."""
 
     def __init__(self, app: Wsgi, seconds: float = SECONDS) -> None:
         self._app = app
         self._seconds = seconds
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request."""
+        """Handle one request."""
         connection = environ.get("gunicorn.socket")
         length = str(environ.get("CONTENT_LENGTH") or "0")
         whole = length.isdecimal() and int(length) <= WHOLE
         if whole or not isinstance(connection, socket.socket):
             return self._app(environ, start_response)
-        # The answer can still be written: only reading ends.
+        # The response can still be written: only the read side is shut down.
         timer = threading.Timer(self._seconds, _end_reading, [connection])
         timer.daemon = True
         timer.start()
@@ -40,5 +40,5 @@ class BodyTimeout:
 
 
 def _end_reading(connection: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # it is over already
+    with contextlib.suppress(OSError):  # already closed
         connection.shutdown(socket.SHUT_RD)

@@ -1,4 +1,4 @@
-"""Keys that make a launch count once, however often it is sent."""
+"""Idempotency keys of launches."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _MAX_KEY = 255
 
 
 def key_of_request() -> str | None:
-    """The key that a program sends; raises InvalidRequest."""
+    """The key in the header of an API request; raises InvalidRequest."""
     return _checked(request.headers.get(HEADER), HEADER)
 
 
 def key_of_form() -> str | None:
-    """The key of the page that a form is on; raises InvalidRequest."""
+    """The key in a page's form; raises InvalidRequest."""
     return _checked(request.form.get("key") or None, "key")
 
 

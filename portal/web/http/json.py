@@ -1,4 +1,4 @@
-"""JSON that every reader takes: never a number that is none, whoever reported it."""
+"""JSON that every parser accepts, even where a reported number is not finite."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ log = logging.getLogger(__name__)
 
 
 class StrictJson(DefaultJSONProvider):
-    """Flask's JSON, with null in the place of NaN and infinities, which JSON does not know."""
+    """Flask's JSON provider, with null in place of NaN and infinities, which JSON lacks."""
 
     def dumps(self, obj: Any, **kwargs: Any) -> str:
-        """Write JSON."""
+        """Serialise to JSON."""
         kwargs["allow_nan"] = False
         try:
             return super().dumps(obj, **kwargs)
         except ValueError:
-            log.exception("an answer held a number that is none")
-            return super().dumps(_sound(obj), **kwargs)
+            log.exception("a response contained a number that is not finite")
+            return super().dumps(_finite(obj), **kwargs)
 
 
-def _sound(value: Any) -> Any:
+def _finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _sound(each) for key, each in value.items()}
+        return {key: _finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_sound(each) for each in value]
+        return [_finite(each) for each in value]
     return value

@@ -1,4 +1,4 @@
-"""How often the same caller may come: so many at once, then so many a second."""
+"""Rate limits per caller (token bucket)."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from dataclasses import dataclass
 from werkzeug.exceptions import TooManyRequests
 
 MOST_KEYS = 20_000
-"""Callers that are remembered; those that have not come for longest are forgotten first."""
+"""Callers that are tracked; the least recently seen are dropped first."""
 
 
 @dataclass(frozen=True)
 class Rate:
-    """Requests a second, and how many may come at once after a rest."""
+    """Requests per second, and the size of a burst."""
 
     per_second: float
     at_once: int
 
 
 class RateLimiter:
-    """Counts callers in this process; shared by its threads."""
+    """Counts requests in this process; shared by its threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._known: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        """How many more may come, and when that was so."""
+        """Tokens left, and when they were counted."""
 
     def take(self, key: str, rate: Rate) -> None:
-        """Count a request; raises TooManyRequests, which says when to come again."""
+        """Count a request; raises TooManyRequests with the seconds to wait."""
         with self._lock:
             now = self._clock()
             left, since = self._known.pop(key, (float(rate.at_once), now))
@@ -44,4 +44,4 @@ class RateLimiter:
                 self._known.popitem(last=False)
         if not allowed:
             wait = math.ceil((1 - left) / rate.per_second)
-            raise TooManyRequests("This comes too often.", retry_after=max(wait, 1))
+            raise TooManyRequests("Too many requests.", retry_after=max(wait, 1))

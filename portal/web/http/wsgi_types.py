@@ -1,4 +1,4 @@
-"""Names for the shapes of WSGI."""
+"""Type aliases for WSGI."""
 
 from __future__ import annotations
 

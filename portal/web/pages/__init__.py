@@ -1,4 +1,4 @@
-"""The pages, one folder for each; all are on one blueprint."""
+"""The pages, one package each, all on one blueprint."""
 
 from __future__ import annotations
 

@@ -33,5 +33,5 @@ def start() -> ResponseReturnValue:
 
 
 def by_htmx() -> bool:
-    """Whether the request comes from htmx, which wants only a part of the page."""
+    """Whether the request comes from htmx, which expects only a part of the page."""
     return request.headers.get("HX-Request") == "true"

@@ -1,6 +1,6 @@
-// The page works without this; it copies a new token, and closes what was opened by mistake.
+// The page works without this; it adds a copy button for a new token, and Escape for open menus.
 (() => {
-  // Browsers let pages write to the clipboard over https and on this very computer only.
+  // Browsers offer the clipboard only to pages from https or localhost.
   for (const button of document.querySelectorAll("[data-copy]")) {
     button.hidden = !navigator.clipboard;
     button.addEventListener("click", async () => {

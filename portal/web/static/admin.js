@@ -1,4 +1,4 @@
-// The administrators' pages work without this; it adds a dialog before deleting, and copy buttons.
+// The administrators' pages work without this; it adds a dialog before deletion, and copy buttons.
 (() => {
   const ask = document.getElementById("ask");
   document.addEventListener("click", (event) => {
@@ -13,7 +13,7 @@
     }
   });
 
-  // Browsers let pages write to the clipboard over https and on this very computer only.
+  // Browsers offer the clipboard only to pages from https or localhost.
   for (const button of document.querySelectorAll("[data-copy]")) {
     button.hidden = !navigator.clipboard;
     button.addEventListener("click", async () => {

@@ -1,16 +1,16 @@
-// The app launcher: in a dialog of the Sessions page, or on its own page. It renews itself while it
-// is open; what stands in its fields stays.
+// The app launcher: in a dialog of the Sessions page, or on its own page. It polls while it is open;
+// entered values stay.
 (() => {
-  const EVERY = 2000; // milliseconds between two looks
+  const EVERY = 2000; // milliseconds between two polls
   const SOON = 400; // after a click has started something
   const dialog = document.getElementById("apps");
-  const shown = new Map(); // what the server last said of each part
+  const shown = new Map(); // the server's last HTML of each part
   let timer;
 
   const pad = () => document.querySelector("[data-pad]");
   const parts = (root) => [...root.querySelectorAll("[data-live]")];
 
-  function say(text) {
+  function announce(text) {
     const place = pad()?.querySelector("[data-announce]");
     if (place) place.textContent = text;
   }
@@ -21,14 +21,14 @@
   }
 
   async function load(address, options = {}) {
-    const answer = await fetch(address, { ...options, headers: { "HX-Request": "true" } });
-    const elsewhere = answer.headers.get("HX-Redirect"); // the login is over
-    if (elsewhere) location.href = elsewhere;
-    if (!answer.ok) throw new Error(answer.status);
-    return new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("[data-pad]");
+    const response = await fetch(address, { ...options, headers: { "HX-Request": "true" } });
+    const redirect = response.headers.get("HX-Redirect"); // the login has expired
+    if (redirect) location.href = redirect;
+    if (!response.ok) throw new Error(response.status);
+    return new DOMParser().parseFromString(await response.text(), "text/html").querySelector("[data-pad]");
   }
 
-  // Only what has changed is replaced, and the keyboard stays where it was.
+  // Replaces only what has changed, and keeps the keyboard focus.
   function renew(fresh) {
     const now = parts(fresh);
     if (now.length !== shown.size || now.some((part) => !shown.has(part.id))) {
@@ -43,13 +43,13 @@
       shown.set(part.id, part.innerHTML);
       place.replaceChildren(...part.cloneNode(true).childNodes);
       for (const id of open) document.getElementById(id)?.setAttribute("open", "");
-      tell(part);
+      announceState(part);
       if (held) (document.getElementById(held.id) ?? place.closest("[data-app]")?.querySelector("[data-open] .btn"))?.focus();
     }
     slipwayTimes.refresh();
   }
 
-  // An app was added or removed: everything is replaced except what was entered and unfolded.
+  // An app was added or removed: replaces everything, but keeps entered values and open details.
   function replace(old, fresh) {
     const focused = old.contains(document.activeElement) ? document.activeElement.id : "";
     const entered = [...old.querySelectorAll("[data-open] input[id]")].filter(
@@ -67,14 +67,14 @@
     if (focused) document.getElementById(focused)?.focus();
   }
 
-  // A card's state in a sentence, for those who do not see it change.
-  function tell(part) {
+  // A card's state for screen readers.
+  function announceState(part) {
     const word = part.id.startsWith("chip-") && part.textContent.trim();
     const title = document.getElementById(part.id)?.closest("h3")?.firstChild.textContent.trim();
-    if (word && title) say(`${title}: ${word}`);
+    if (word && title) announce(`${title}: ${word}`);
   }
 
-  async function look() {
+  async function poll() {
     clearTimeout(timer);
     const now = pad();
     if (!now || (dialog && !dialog.open)) return;
@@ -84,15 +84,15 @@
         if (pad() === now) renew(fresh);
       }
     } catch {
-      // The portal is away for a moment; what is shown stays.
+      // The portal is temporarily unavailable; keep what is shown.
     }
     clearTimeout(timer);
-    timer = setTimeout(look, EVERY);
+    timer = setTimeout(poll, EVERY);
   }
 
-  function lookSoon() {
+  function pollSoon() {
     clearTimeout(timer);
-    timer = setTimeout(look, SOON);
+    timer = setTimeout(poll, SOON);
   }
 
   async function show(address) {
@@ -100,7 +100,7 @@
     try {
       fresh = await load(address);
     } catch {
-      location.href = address; // the page says what is wrong
+      location.href = address; // the page shows the error
       return;
     }
     remember(fresh);
@@ -108,19 +108,19 @@
     slipwayTimes.refresh();
     if (!dialog.open) dialog.showModal();
     dialog.querySelector("[data-open] .btn")?.focus();
-    lookSoon();
+    pollSoon();
   }
 
   async function act(form, button) {
     const body = new FormData(form);
-    button.disabled = true; // once is enough
+    button.disabled = true; // against double clicks
     try {
       const fresh = await load(button.formAction, { method: "POST", body });
       renew(fresh);
-      say(button.dataset.said);
+      announce(button.dataset.said);
     } catch {
       button.disabled = false;
-      say("That did not work. Try again.");
+      announce("That did not work. Try again.");
     }
   }
 
@@ -129,18 +129,18 @@
     field.select();
     try {
       await navigator.clipboard.writeText(field.value);
-      say("Copied.");
+      announce("Copied.");
       button.classList.add("done");
       setTimeout(() => button.classList.remove("done"), EVERY);
     } catch {
-      say("It is selected: copy it with your keyboard."); // plain http, or no permission
+      announce("It is selected: copy it with the keyboard."); // plain http, or no permission
     }
   }
 
   document.addEventListener("click", (event) => {
     const target = event.target.closest?.("a[data-apps], [data-apps-close], [data-copy]");
     if (!target) {
-      if (event.target === dialog) dialog.close(); // beside it
+      if (event.target === dialog) dialog.close(); // a click on the backdrop
       return;
     }
     if (target.dataset.copy) return void copy(target);
@@ -156,17 +156,17 @@
       act(event.target, event.submitter);
     } else if ("open" in event.target.dataset && event.target.closest("[data-pad]")) {
       const publish = event.target.elements.public?.checked;
-      // The new window is what is wanted now; only who opens it to everybody needs the address.
+      // The app's window comes to the front; the dialog is needed only to see a public address.
       if (dialog?.open && !publish) dialog.close();
-      // A port is tried once; the answer stays, as another one would start the app anew.
+      // A port is tried once; the prompt's answer stays, since a different one restarts the app.
       const port = event.target.elements.preferred_port;
       if (port) setTimeout(() => { port.value = ""; }, 0);
-      lookSoon();
+      pollSoon();
     }
   });
 
   if (!dialog && pad()) {
     remember(pad());
-    lookSoon();
+    pollSoon();
   }
 })();

@@ -1,5 +1,5 @@
-// The dialog for environment variables. What is saved lives in a hidden field of the launch panel,
-// so it is sent with the launch and comes back with the panel when something was wrong.
+// The dialog for environment variables. Saved values are in a hidden field of the launch panel, so
+// they are submitted with it and come back with it after an error.
 (() => {
   const dialog = document.getElementById("env");
   const ask = document.getElementById("env-ask");
@@ -77,12 +77,12 @@
     else ask.showModal();
   }
 
-  // Which names are refused is the server's to say; here is only what can be seen while typing.
+  // The server decides which names are refused; this only catches errors of form.
   function wrong(pairs) {
     const seen = new Set();
     for (const [name] of pairs) {
-      if (!NAME.test(name)) return [name, "is no name: use letters, digits and _, no digit first."];
-      if (seen.has(name)) return [name, "is there twice."];
+      if (!NAME.test(name)) return [name, "is not a valid name: use letters, digits and _, no digit first."];
+      if (seen.has(name)) return [name, "occurs twice."];
       seen.add(name);
     }
     return null;
@@ -129,7 +129,7 @@
     else if (pressed("help")) showHelp(help.getAttribute("aria-expanded") !== "true");
     else if (pressed("close")) close();
   });
-  // A press that began in a field and ended outside is no wish to close.
+  // Not "click": a drag that starts in a field and ends outside must not close the dialog.
   dialog.addEventListener("pointerdown", (event) => {
     if (event.target === dialog) close();
   });

@@ -1,14 +1,14 @@
-// The waiting page: asks how far the app has come, and loads it the moment it is there.
+// The waiting page: polls the app's progress, and loads the app as soon as it is ready.
 (() => {
   const wait = document.getElementById("wait");
   const STEPS = ["queued", "starting", "opening", "ready"];
   const COUNT = "slipway-reloads";
-  const MOST = 5;
-  const FAST = 400; // milliseconds between questions, for the first half minute
+  const MOST = 5; // reloads
+  const FAST = 400; // milliseconds between two polls, for the first half minute
   const SLOW = 2000;
   const since = Date.now();
 
-  let began = Date.now(); // when the step that is shown began, by this computer's clock
+  let began = Date.now(); // when the current step began, by the browser's clock
   let shown = null;
 
   function show({ step, message, advice, log, waited }) {
@@ -16,7 +16,7 @@
     if (step !== shown) began = Date.now() - (waited ?? 0) * 1000;
     shown = step;
     if (!stuck) wait.dataset.step = step;
-    // An app fails while it starts or later; a session may be over at any step.
+    // An app fails while it starts or later; a session may end at any step.
     const reached = step === "failed" ? STEPS.indexOf("opening") : Math.max(0, STEPS.indexOf(wait.dataset.step));
     for (const item of wait.querySelectorAll("li[data-for]")) {
       const place = STEPS.indexOf(item.dataset.for);
@@ -33,13 +33,13 @@
     tick();
   }
 
-  // Only what has changed is written: a screen reader says it again each time.
+  // Writes only changes: screen readers announce every write.
   function put(place, text) {
     const element = wait.querySelector(place);
     if (element && element.textContent !== text) element.textContent = text;
   }
 
-  // How long the present step has lasted, beside its name.
+  // Shows how long the current step has lasted.
   function tick() {
     for (const old of wait.querySelectorAll(".waited")) old.remove();
     const step = wait.querySelector("li.now");
@@ -47,7 +47,7 @@
     const seconds = Math.max(0, Math.floor((Date.now() - began) / 1000));
     const mark = document.createElement("span");
     mark.className = "waited";
-    mark.setAttribute("aria-hidden", "true"); // nobody wants to hear every second
+    mark.setAttribute("aria-hidden", "true"); // must not be announced every second
     mark.textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
     step.append(mark);
   }
@@ -57,31 +57,31 @@
     const count = Number(sessionStorage.getItem(COUNT) ?? 0) + 1;
     if (count > MOST) {
       sessionStorage.removeItem(COUNT);
-      show({ step: "failed", message: "The app is ready, but your browser keeps arriving here.",
+      show({ step: "failed", message: "The app is ready, but your browser keeps being sent back to this page.",
         advice: "Open it again; if that does not help, tell the administrators.", log: "" });
       return;
     }
     sessionStorage.setItem(COUNT, String(count));
-    // The proxy learns the way a moment after the portal; later reloads give it more time.
+    // The proxy gets the route a moment after the portal; later reloads give it more time.
     setTimeout(() => location.reload(), (count - 1) * 500);
   }
 
-  async function ask() {
+  async function poll() {
     let now = null;
     try {
-      const answer = await fetch("/.slipway/status", { redirect: "error" });
-      if (answer.status === 401 || answer.status === 404) {
-        location.reload(); // the portal decides whether this browser may come in again
+      const response = await fetch("/.slipway/status", { redirect: "error" });
+      if (response.status === 401 || response.status === 404) {
+        location.reload(); // redirects to the portal, which may grant access again
         return;
       }
-      if (answer.ok) now = await answer.json();
+      if (response.ok) now = await response.json();
     } catch {
-      // The portal is away for a moment; what is shown stays.
+      // The portal is temporarily unavailable; keep what is shown.
     }
     if (now) show(now);
     if (now?.step === "ready") return enter();
     if (now?.step === "over") return undefined;
-    setTimeout(ask, Date.now() - since < 30_000 ? FAST : SLOW);
+    setTimeout(poll, Date.now() - since < 30_000 ? FAST : SLOW);
     return undefined;
   }
 
@@ -95,5 +95,5 @@
     waited: Number(wait.dataset.waited),
   });
   if (wait.dataset.step === "ready") enter();
-  else ask();
+  else poll();
 })();

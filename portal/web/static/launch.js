@@ -1,11 +1,11 @@
-// The launch wizard: one step at a time, bounds that follow the resource group, and the question
-// before a session without a folder. Without this script all steps stand below one another.
+// The launch wizard: shows one step at a time, updates bounds with the resource group, and asks
+// before a launch without a folder. Without this script all steps are shown, one below the other.
 (() => {
   const STEPS = ["environment", "folders", "resources", "review"];
   const NEVER_ASK = "slipway-no-folder-is-fine";
   const ask = document.getElementById("no-folder");
   let agreed = false;
-  let left = null; // what was ticked when the list of folders was replaced
+  let ticked = null; // the checkboxes' states before the list of folders is replaced
 
   const wizard = () => document.getElementById("wizard");
   const at = () => wizard().dataset.at;
@@ -49,11 +49,11 @@
   const next = () => go(STEPS[Math.min(STEPS.indexOf(at()) + 1, STEPS.length - 1)]);
   const back = () => go(STEPS[Math.max(STEPS.indexOf(at()) - 1, 0)]);
 
-  // What depends on other fields
+  // Fields that depend on others
 
   function bounds() {
     const group = chosen("resource_group");
-    if (!group) return; // there is one only, whose bounds the server wrote
+    if (!group) return; // a single group, whose bounds the server has written
     for (const element of wizard().querySelectorAll("[data-bound]")) {
       element.textContent = group.dataset[element.dataset.bound] ?? "";
     }
@@ -65,7 +65,7 @@
     gpusOf(group);
   }
 
-  // The GPUs of the chosen resource group; the same amount stays chosen where there is one.
+  // Shows the GPUs of the chosen resource group; keeps the chosen amount if it is offered there.
   function gpusOf(group) {
     const menu = named("gpu");
     if (!menu) return;
@@ -119,7 +119,7 @@
     wizard().querySelector("[data-so-far]").textContent = parts.filter(Boolean).join(" · ");
   }
 
-  // More and less: whole numbers by one, sizes by a quarter of a GB, half a GB or a GB.
+  // The + and − buttons: numbers change by one, sizes by 256 MB, 512 MB or 1 GB.
   function megabytes(text) {
     const size = /^\s*([0-9.]+)\s*([mgt])/i.exec(text ?? "");
     return size ? Number(size[1]) * { m: 1, g: 1024, t: 1048576 }[size[2].toLowerCase()] : 0;
@@ -161,7 +161,7 @@
     try {
       return localStorage.getItem(NEVER_ASK) === "yes";
     } catch {
-      return false; // storage may be forbidden
+      return false; // storage may be blocked
     }
   }
 
@@ -171,7 +171,7 @@
       try {
         localStorage.setItem(NEVER_ASK, "yes");
       } catch {
-        // then it holds for this page only
+        // Storage is blocked: it applies to this page only.
       }
     }
     ask.close();
@@ -182,7 +182,7 @@
     go("folders");
   });
 
-  // Events, all on the document: answers replace the form
+  // Events, all on the document, since responses replace the form
 
   document.addEventListener("click", (event) => {
     const hit = (name) => event.target.closest?.(`[data-${name}]`);
@@ -239,20 +239,20 @@
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr, target } = event.detail;
     if (target.id === "folder-list") {
-      left = new Map([...target.querySelectorAll("[type=checkbox]")].map(
+      ticked = new Map([...target.querySelectorAll("[type=checkbox]")].map(
         (box) => [`${box.name} ${box.value}`, box.checked]));
     }
-    // Refused launches come back as a form that says why: they belong on the page as well.
+    // A rejected launch returns the form with its errors, which must be shown despite the status.
     if (xhr.getResponseHeader("X-Slipway-Panel") !== "launch") return;
     event.detail.shouldSwap = true;
     event.detail.isError = false;
   });
   document.addEventListener("htmx:afterSwap", () => {
-    if (!left || !wizard()) return;
+    if (!ticked || !wizard()) return;
     for (const box of wizard().querySelectorAll("#folder-list [type=checkbox]:not(:disabled)")) {
-      box.checked = left.get(`${box.name} ${box.value}`) ?? box.checked;
+      box.checked = ticked.get(`${box.name} ${box.value}`) ?? box.checked;
     }
-    left = null;
+    ticked = null;
     summary();
   });
   document.addEventListener("htmx:afterSettle", () => slipwayTimes.refresh());
@@ -269,7 +269,7 @@
   document.addEventListener("htmx:sendError", launching(() => trouble(true, false)));
   document.addEventListener("htmx:timeout", launching(() => trouble(true, false)));
   document.addEventListener("htmx:responseError", launching(({ xhr }) => {
-    const away = xhr.status > 500; // HAProxy says that the portal is away
+    const away = xhr.status > 500; // from HAProxy: the portal is unavailable
     trouble(away, !away);
   }));
 

@@ -1,4 +1,4 @@
-// A session's log: its end first, earlier parts when asked for; follows while the session lives.
+// A session's log: its end first, earlier parts on request; follows while the session is live.
 (() => {
   const box = document.getElementById("log");
   const state = document.getElementById("log-state");
@@ -8,19 +8,19 @@
   const find = document.getElementById("find");
   const text = new SlipwayLogText(box);
   const EVERY = 2000;
-  let start = null; // the part that is here, in bytes of the log
+  let start = null; // the loaded part, in bytes of the log
   let next = null;
 
   async function ask(query) {
-    const answer = await fetch(`${box.dataset.url}${query}`, { redirect: "error" });
-    const body = await answer.text();
-    if (!answer.ok) throw new Error(answer.status === 503 ? body : "The log cannot be read.");
-    const number = (name) => Number(answer.headers.get(name));
+    const response = await fetch(`${box.dataset.url}${query}`, { redirect: "error" });
+    const body = await response.text();
+    if (!response.ok) throw new Error(response.status === 503 ? body : "The log cannot be read.");
+    const number = (name) => Number(response.headers.get(name));
     return {
       text: body,
       offset: number("X-Offset"),
       next: number("X-Next-Offset"),
-      over: answer.headers.get("X-Session-Over") === "yes",
+      over: response.headers.get("X-Session-Over") === "yes",
     };
   }
 
@@ -41,7 +41,7 @@
       next = piece.next;
       state.textContent = says(piece.over && wait === null);
     } catch (error) {
-      const lost = error instanceof TypeError; // the browser's own words mean little to people
+      const lost = error instanceof TypeError; // the browser's own message says little to users
       state.textContent = `${lost ? "Connection lost." : error.message} Trying again…`;
       wait = 2 * EVERY;
     }
@@ -49,13 +49,13 @@
   }
 
   function says(over) {
-    if (over) return next ? "This is all; the session is over." : "The session is over and left no log.";
-    return next ? "Goes on while the session runs." : "Nothing has been written yet.";
+    if (over) return next ? "This is the end; the session is over." : "The session is over and left no log.";
+    return next ? "Continues while the session runs." : "Nothing has been written yet.";
   }
 
   function toEnd() {
     box.scrollTop = box.scrollHeight;
-    requestAnimationFrame(() => { box.scrollTop = box.scrollHeight; }); // its lines are laid out by now
+    requestAnimationFrame(() => { box.scrollTop = box.scrollHeight; }); // again, once its lines are laid out
   }
 
   // Earlier parts
@@ -81,7 +81,7 @@
     button.disabled = false;
   });
 
-  // Whoever scrolls away wants to read, whoever scrolls to the end wants to follow.
+  // Scrolling away from the end turns following off, scrolling to the end turns it on.
   let touched = -Infinity;
   for (const kind of ["wheel", "touchmove", "pointerdown", "keydown"]) {
     box.addEventListener(kind, () => { touched = performance.now(); }, { passive: true });

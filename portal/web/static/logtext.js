@@ -1,9 +1,9 @@
-// The text of a log on the page: in pieces, of which only those in sight are laid out, so that
-// megabytes scroll well; and the search in it.
+// The text of a log and the search in it. The text is split into pieces, of which only the visible
+// ones are laid out, so that megabytes scroll smoothly.
 (() => {
-  const PIECE = 20_000; // letters, about
-  const LINE = 21; // pixels; a guess for pieces that were never in sight
-  const MANY = 5000; // matches that are marked at once, around those in sight
+  const PIECE = 20_000; // characters, approximately
+  const LINE = 21; // pixels; an estimate for pieces that were never visible
+  const MANY = 5000; // matches that are highlighted at once, around the visible ones
 
   class LogText {
     constructor(box) {
@@ -18,7 +18,7 @@
     }
 
     append(text) {
-      // A line that was not finished goes on in its own piece.
+      // An incomplete line is continued in its piece.
       const last = [...this.pieces].at(-1);
       if (last && (!last.textContent.endsWith("\n") || last.textContent.length < PIECE)) {
         const [head, rest] = cut(text, Math.max(PIECE - last.textContent.length, 0));
@@ -33,7 +33,7 @@
       const before = this.box.scrollHeight - this.box.scrollTop;
       const first = this.pieces[0] ?? null;
       for (const piece of split(text)) this.box.insertBefore(this.#make(piece), first);
-      this.box.scrollTop = this.box.scrollHeight - before; // what was in sight stays there
+      this.box.scrollTop = this.box.scrollHeight - before; // what was visible stays in place
     }
 
     #make(text) {
@@ -74,7 +74,7 @@
       return sum;
     }
 
-    // All matches from the top down; pieces may have been put in front since they were found.
+    // All matches in order; pieces may have been prepended since they were found.
     #all() {
       const all = [];
       for (const piece of this.pieces) {
@@ -99,7 +99,7 @@
     }
 
     #bring(match) {
-      // A piece out of sight has no lines yet: it must be there before its match has a place.
+      // An invisible piece is not laid out: it must be scrolled to before its match has a position.
       const place = () => range(match).getBoundingClientRect();
       match.piece.scrollIntoView({ block: "nearest" });
       requestAnimationFrame(() => {
@@ -111,7 +111,7 @@
     }
 
     mark(all = this.#all()) {
-      if (!("highlights" in CSS)) return; // an older browser goes to matches and marks none
+      if (!("highlights" in CSS)) return; // older browsers scroll to matches without highlighting them
       const middle = this.current < 0 ? this.#firstInSight(all) : this.current;
       const from = Math.max(0, middle - MANY / 2);
       const ranges = all.slice(from, from + MANY).map(range);
@@ -130,7 +130,7 @@
     return found;
   }
 
-  // After the first line end behind so many letters.
+  // Cuts after the first line end that follows that many characters.
   function cut(text, letters) {
     const end = text.indexOf("\n", letters);
     return end < 0 ? [text, ""] : [text.slice(0, end + 1), text.slice(end + 1)];

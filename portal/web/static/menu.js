@@ -1,6 +1,6 @@
-// Menus of a row stay beside their button, on whichever side there is room.
+// Keeps a row's menu beside its button, above or below, where there is room.
 (() => {
-  // A rule in a sheet of our own: an attribute of the menu would be lost at the next update.
+  // A rule in a separate style sheet: a style attribute would be lost at the next update.
   const place = new CSSStyleSheet();
   document.adoptedStyleSheets.push(place);
 

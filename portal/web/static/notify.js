@@ -1,5 +1,5 @@
-// Browser notifications: a waiting session runs, one ends soon, for its time limit or since nobody uses
-// it, one ended without its owner's doing.
+// Browser notifications: a waiting session starts, one ends soon (time limit or idle), one ended
+// unexpectedly.
 (() => {
   const rows = document.getElementById("rows");
   const button = document.getElementById("notify");
@@ -7,12 +7,12 @@
   if (!rows || !button || !("Notification" in window)) return;
 
   const ON = "slipway-notify";
-  const TOLD = "slipway-told";
-  const KEPT = 2 * 86400e3; // milliseconds after which it is forgotten what was told
+  const NOTIFIED = "slipway-told";
+  const KEPT = 2 * 86400e3; // milliseconds for which notifications are remembered
   const WARNINGS = [15, 5]; // minutes before the end
-  const UNUSED = [Infinity, 5]; // the same for one that nobody uses: as soon as the list warns, and late
-  const WHAT = "You are told when a waiting session runs, 15 and 5 minutes before one ends, when one is "
-    + "about to be ended unused, and when one ends unexpectedly, as long as this page is open in some tab.";
+  const UNUSED = [Infinity, 5]; // the same for an unused one: as soon as the list warns, and late
+  const WHAT = "You are notified when a waiting session starts, 15 and 5 minutes before one ends, when one "
+    + "is about to be ended unused, and when one ends unexpectedly, as long as this page is open in a tab.";
   const FORBIDDEN = "Your browser blocks notifications of this site. Allow them in its settings "
     + "(beside the address), then press again.";
 
@@ -41,22 +41,22 @@
   });
   addEventListener("storage", ({ key }) => { if (key === ON) show(); });
 
-  function told() {
+  function notified() {
     try {
-      return JSON.parse(localStorage.getItem(TOLD)) ?? {};
+      return JSON.parse(localStorage.getItem(NOTIFIED)) ?? {};
     } catch {
       return {};
     }
   }
 
-  // Once each: other tabs read the same list, and the tag joins two that came at the same moment.
-  function tell(id, what, title, body) {
+  // Once each: other tabs share the stored list, and the tag merges simultaneous notifications.
+  function notify(id, what, title, body) {
     const key = `${id} ${what}`;
-    const list = told();
+    const list = notified();
     if (list[key]) return;
     const now = Date.now();
     const kept = Object.entries(list).filter(([, when]) => now - when < KEPT);
-    localStorage.setItem(TOLD, JSON.stringify({ ...Object.fromEntries(kept), [key]: now }));
+    localStorage.setItem(NOTIFIED, JSON.stringify({ ...Object.fromEntries(kept), [key]: now }));
     if (!active()) return;
     const shown = new Notification(title, { body, tag: key });
     shown.addEventListener("click", () => {
@@ -82,37 +82,37 @@
     near(id, name, deadline, WARNINGS, "before", "ends in",
       "Save what you need into a mounted folder; everything else is deleted with the session.");
     near(id, name, idle, UNUSED, "unused before", "is not used and ends in",
-      "Use it, or press “Keep it” on this page, and it goes on.");
+      "Use it, or press “Keep it” on this page, to keep it running.");
   }
 
   function near(id, name, end, warnings, what, title, body) {
     if (Number.isNaN(end)) return;
     const left = (end - slipwayTimes.now()) / 60e3;
-    // Only the nearest of the warnings that are due; one that got more time is warned about again.
+    // Only the nearest of the due warnings; an extended session is warned about again.
     const due = warnings.filter((minutes) => left <= minutes).pop();
     if (due === undefined || left <= 0) return;
-    tell(id, `${due} ${what} ${end}`, `${name} ${title} ${Math.max(1, Math.round(left))} min`, body);
+    notify(id, `${due} ${what} ${end}`, `${name} ${title} ${Math.max(1, Math.round(left))} min`, body);
   }
 
   async function ask(id, times = 10) {
     try {
       const answer = await fetch(`/sessions/${id}/outcome`);
       const end = answer.ok ? await answer.json() : {};
-      // Why a session did not start stands in its log, which is read a moment later.
+      // Why a session did not start is in its log, which is read a moment later.
       if (end.tell && !end.explained && times > 0) setTimeout(ask, 2000, id, times - 1);
-      else if (end.tell) tell(id, "ended", `${end.name} has ended`, end.text);
+      else if (end.tell) notify(id, "ended", `${end.name} has ended`, end.text);
     } catch {
-      // The portal is away; the list says so.
+      // The portal is unavailable; the list shows that.
     }
   }
 
   let before = sessions();
-  function look() {
+  function check() {
     const now = sessions();
     for (const [id, one] of now) {
       const was = before.get(id)?.state;
       if (was === "PENDING" || was === "STARTING") {
-        if (one.state === "RUNNING") tell(id, `runs ${one.restarts}`, `${one.name} is running`, "Its apps can be opened.");
+        if (one.state === "RUNNING") notify(id, `runs ${one.restarts}`, `${one.name} is running`, "Its apps can be opened.");
       }
       warn(id, one);
     }
@@ -120,8 +120,8 @@
     before = now;
   }
 
-  document.addEventListener("htmx:afterSwap", ({ detail }) => { if (detail.target === rows) look(); });
+  document.addEventListener("htmx:afterSwap", ({ detail }) => { if (detail.target === rows) check(); });
   setInterval(() => { for (const [id, one] of sessions()) warn(id, one); }, 15e3);
   show();
-  look();
+  check();
 })();

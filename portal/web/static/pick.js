@@ -1,4 +1,4 @@
-// Picking sessions, and ending one or many: it asks first, with one dialog for all of them.
+// Selecting sessions, and ending one or many after a confirmation dialog.
 (() => {
   const rows = document.getElementById("rows");
   const bar = document.getElementById("picked");
@@ -10,7 +10,7 @@
   const boxes = () => [...rows.querySelectorAll("input[name=ids]")];
   const many = (number) => (number === 1 ? "session" : `${number} sessions`);
 
-  // Updates of the rows know nothing of what is picked; what has left the list is picked no more.
+  // Restores the selection after an update of the rows; sessions that left the list are deselected.
   function draw() {
     const there = boxes();
     const values = new Set(there.map((box) => box.value));
@@ -105,7 +105,7 @@
   function failed(event) {
     if (event.detail.elt !== dialog.querySelector("form")) return;
     trouble.textContent = event.detail.xhr.status === 404
-      ? "Nothing was ended: not all of these sessions exist any more. Look at the list again."
+      ? "Nothing was ended: some of these sessions no longer exist. Look at the list again."
       : "The portal did not answer. Nothing may have been ended: look at the list again.";
     trouble.hidden = false;
   }

@@ -1,13 +1,13 @@
-// The list of sessions: keeps itself up to date, follows the filters, says what changed.
-// The address is the one truth of what is shown: polls, filters and the back button go by it.
+// The list of sessions: polls for updates, applies the filters, announces changes.
+// The URL alone determines what is shown: polls, filters and the back button use it.
 (() => {
   const rows = document.getElementById("rows");
   const link = document.getElementById("link");
   const announce = document.getElementById("announce");
   const filters = document.getElementById("filters");
-  const HIDDEN_EVERY = 5; // a page that nobody looks at asks less often
-  const TYPING = 300; // milliseconds that a search waits for the next letter
-  const FRESH = 6000; // milliseconds that new rows stand out
+  const HIDDEN_EVERY = 5; // a hidden page polls less often
+  const TYPING = 300; // milliseconds that a search waits for the next key
+  const FRESH = 6000; // milliseconds for which new rows are highlighted
   let skipped = 0;
   let failures = 0;
 
@@ -23,7 +23,7 @@
     skipped = (skipped + 1) % HIDDEN_EVERY;
     if (skipped) event.preventDefault();
   });
-  // The filters may have changed while the answer was under way: the next one is the right one.
+  // The filters may have changed while the response was in flight: wait for the next one.
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (!isPoll(event)) return;
     if (new URL(event.detail.xhr.responseURL).search !== location.search) event.detail.shouldSwap = false;
@@ -31,7 +31,7 @@
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) refresh();
   });
-  // A page that comes back from the browser's memory is old, and so is its key for launching.
+  // A page from the back/forward cache is outdated, and so is its idempotency key.
   addEventListener("pageshow", (event) => {
     if (event.persisted) location.reload();
   });
@@ -40,7 +40,7 @@
     htmx.trigger(rows, "refresh");
   }
 
-  // A lost connection shows after the second failure in a row, and heals by itself.
+  // A lost connection is shown after the second failure in a row, until a poll succeeds.
   function lost(event) {
     if (!isPoll(event)) return;
     failures += 1;
@@ -54,12 +54,12 @@
     if (!isPoll(event) || xhr.status >= 400) return;
     failures = 0;
     link.hidden = true;
-    slipwayTimes.serverSaid(xhr.getResponseHeader("Date"));
+    slipwayTimes.setServerTime(xhr.getResponseHeader("Date"));
     const mark = xhr.getResponseHeader("ETag");
     if (mark) rows.dataset.mark = mark.replaceAll('"', "");
   });
 
-  // Filters, tabs, heads of columns and pages: another address, and the rows that belong to it.
+  // Filters, tabs, column headers and pages change the URL, and load its rows.
   function show() {
     rows.dataset.mark = "";
     refresh();
@@ -68,8 +68,8 @@
   function asked() {
     const query = new URLSearchParams();
     for (const [name, value] of new FormData(filters)) {
-      const usual = name === "sort" && value === "-created";
-      if (value.trim() && !usual) query.set(name, value.trim());
+      const byDefault = name === "sort" && value === "-created";
+      if (value.trim() && !byDefault) query.set(name, value.trim());
     }
     return `?${query}`;
   }
@@ -101,7 +101,7 @@
   });
   addEventListener("popstate", follow);
 
-  // The form shows what the address says.
+  // Sets the form from the URL.
   function follow() {
     const query = new URLSearchParams(location.search);
     for (const field of filters.elements) {
@@ -126,17 +126,17 @@
     return found;
   }
 
-  // Whether a session that is no longer shown has ended: on other tabs, and where there are more
-  // pages than this one, it may just have moved on.
+  // Whether a session that is no longer shown has ended; on other tabs, and if the list has several
+  // pages, it may just have moved.
   function lives() {
     const tab = new URLSearchParams(location.search).get("state") ?? "running";
     return tab === "running" && !rows.querySelector(".pages");
   }
 
-  // What changed is said; what merely came into view by another filter is not news.
+  // Announces changes, but not sessions that merely match another filter.
   let before = states();
   let shown = location.search;
-  function tell() {
+  function announceChanges() {
     const now = states();
     const news = [];
     if (shown === location.search) {
@@ -157,17 +157,17 @@
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target !== rows) return;
     slipwayTimes.refresh();
-    light();
-    tell();
+    highlight();
+    announceChanges();
   });
 
-  // What was launched just now stands out for a moment. The address forgets it at once: a page
-  // that is loaded again has nothing new.
+  // Sessions that were just launched are highlighted for a moment. They are removed from the URL at
+  // once, so that a reload does not highlight them again.
   let fresh = rows.dataset.fresh.split(" ").filter(Boolean);
-  function light() {
+  function highlight() {
     for (const id of fresh) document.getElementById(`s-${id}`)?.classList.add("fresh");
   }
-  function dim() {
+  function unhighlight() {
     for (const id of fresh) document.getElementById(`s-${id}`)?.classList.remove("fresh");
     fresh = [];
   }
@@ -178,7 +178,7 @@
     shown = location.search;
     const names = fresh.map((id) => before.get(id)?.name).filter(Boolean);
     if (names.length) setTimeout(() => { announce.textContent = `Launched: ${names.join(", ")}.`; }, 300);
-    light();
-    setTimeout(dim, FRESH);
+    highlight();
+    setTimeout(unhighlight, FRESH);
   }
 })();

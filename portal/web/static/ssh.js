@@ -1,9 +1,9 @@
-// The SSH page works without this; it adds copy buttons, and says when the door is open.
+// The SSH page works without this; it adds copy buttons, and announces when SSH is open.
 (() => {
   const announce = document.getElementById("announce");
   const SECONDS = 2;
 
-  // Browsers let pages write to the clipboard over https and on this very computer only.
+  // Browsers offer the clipboard only to pages from https or localhost.
   function show() {
     for (const button of document.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard;
   }

@@ -1,4 +1,4 @@
-// The list's small buttons (more time, release), and lines of a log that stay open while the list renews.
+// The list's small buttons (extend, keep, release); keeps the last lines of logs open across updates.
 (() => {
   const form = document.getElementById("tend");
   const problem = document.getElementById("tend-problem");
@@ -8,13 +8,13 @@
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const button = event.submitter;
-    button.disabled = true; // twice would be twice as much
+    button.disabled = true; // a second click would extend twice
     problem.hidden = true;
     try {
-      const answer = await fetch(button.formAction, {
+      const response = await fetch(button.formAction, {
         method: "POST", body: new FormData(form), headers: { "HX-Request": "true" },
       });
-      if (!answer.ok) throw new Error(await answer.text());
+      if (!response.ok) throw new Error(await response.text());
     } catch (error) {
       problem.textContent = error instanceof TypeError ? "The portal does not answer. Try again." : error.message;
       problem.hidden = false;
@@ -29,7 +29,7 @@
     if (target.open) open.add(target.id);
     else open.delete(target.id);
   }, true);
-  // The server does not know what is open here: its new rows would close it.
+  // The server does not know which details are open: its new rows would close them.
   document.addEventListener("htmx:beforeSwap", () => {
     for (const one of rows.querySelectorAll(".last-lines[open]")) open.add(one.id);
   });

@@ -1,4 +1,4 @@
-// Colours: as the computer says, or as the button says. Loaded before the page is painted.
+// Colour scheme: the system's, or the one chosen with the button. Loaded before the first paint.
 (() => {
   const KEY = "slipway-theme";
   const ORDER = ["auto", "light", "dark"];
@@ -11,7 +11,7 @@
       const value = localStorage.getItem(KEY);
       return ORDER.includes(value) ? value : "auto";
     } catch {
-      return "auto"; // storage may be forbidden
+      return "auto"; // storage may be blocked
     }
   }
 
@@ -34,7 +34,7 @@
     try {
       localStorage.setItem(KEY, next);
     } catch {
-      // then it holds for this page only
+      // Storage is blocked: it applies to this page only.
     }
     paint(next);
   });

@@ -1,6 +1,6 @@
-// Times in the reader's own zone, and durations that tick without asking the server.
+// Times in the user's time zone, and durations that tick without requests to the server.
 (() => {
-  let ahead = 0; // milliseconds by which this computer's clock is ahead of the server's
+  let ahead = 0; // milliseconds by which the browser's clock is ahead of the server's
 
   const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit" });
   const seconds = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
@@ -48,9 +48,9 @@
       tick();
     },
     now: () => Date.now() - ahead, // by the server's clock
-    serverSaid(date) {
+    setServerTime(date) {
       const offset = Date.now() - Date.parse(date);
-      // The header counts whole seconds and travels a while: small differences mean nothing.
+      // The header has whole seconds and takes a while to arrive: ignore small differences.
       if (Number.isFinite(offset)) ahead = Math.abs(offset) > 3000 ? offset : 0;
     },
   };

@@ -66,7 +66,7 @@ def test_a_session_that_starts_says_nothing(node: Node) -> None:
     ("missing", "words"),
     [
         ("spec", "The session did not start: its instructions are gone. Launch it again."),
-        ("home", "The session did not start: its folder could not be made; your home directory"),
+        ("home", "The session did not start: its folder could not be created; your home directory"),
         ("apptainer", "The session did not start: Apptainer was not found on n1."),
         ("toolkit", "The session did not start: Slipway's own programs cannot be read on n1 ("),
         ("image", "The session did not start: its image cannot be read on n1 ("),

@@ -1,4 +1,4 @@
-"""Makes server.py known to Jupyter under a name, which apps/jupyterlab/start.sh asks for."""
+"""Makes server.py importable as `slipway_jupyter`, which apps/jupyterlab/start.sh configures."""
 
 import sys
 from importlib.util import module_from_spec, spec_from_file_location

@@ -1,5 +1,5 @@
-"""The answers of the REST API as pydantic models, by subject.
+"""Response models of the REST API (pydantic), by subject.
 
-An answer is built from core values by its classmethod `of`; it is the JSON, its schema is a part
-of the OpenAPI document, and the pages read its attributes.
+A response model is built from core values by its classmethod `of`. It is serialised to the JSON
+body, its schema is part of the OpenAPI document, and the pages read its attributes.
 """

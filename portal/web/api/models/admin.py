@@ -1,4 +1,4 @@
-"""Answers for administrators: images, caps, limits and the audit log."""
+"""Response models for administrators: images, caps, limits and the audit log."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from portal.core.admin.images import ImageRule, SeenBy
 from portal.core.apps.catalog import Image
 from portal.core.cluster.limit_report import Limited, LimitReport
 from portal.core.site_rules import SiteRules
-from portal.web.api.models.base import Answer, optional_size
+from portal.web.api.models.base import ResponseModel, optional_size
 
 
-class ImageRuleOut(Answer):
-    """Who sees an image."""
+class ImageRuleOut(ResponseModel):
+    """Who can see an image."""
 
     environment: str
     version: str
     title: str
     seen_by: SeenBy
     accounts: list[str]
-    """Slurm accounts that see it; so do the accounts below them."""
+    """Slurm accounts that can see it, including their child accounts."""
     users: list[str]
 
     @classmethod
@@ -38,26 +38,26 @@ class ImageRuleOut(Answer):
         )
 
 
-class ImageRuleListOut(Answer):
-    """All images, and who sees each."""
+class ImageRuleListOut(ResponseModel):
+    """All images, and who can see each."""
 
     images: list[ImageRuleOut]
 
 
-class CapsOut(Answer):
-    """The administrators' caps, for which Slurm has no limit of its own; null is no cap."""
+class CapsOut(ResponseModel):
+    """The administrators' caps on what Slurm has no limit for; null means no cap."""
 
     max_shared_memory: str | None
     idle_minutes: int | None
-    """A session that is unused for this long is ended."""
+    """Minutes after which an unused session is ended."""
     idle_warning: int | None
-    """Minutes before that at which its owner is warned."""
+    """Minutes before that end at which its owner is warned."""
     idle_cpu_percent: int
-    """A job that uses this much of one core is busy."""
+    """CPU use from which a job counts as busy, in percent of one core."""
     public_apps: bool
     """Whether owners may open apps to everybody."""
     preferred_ports: bool
-    """Whether people may ask for a port."""
+    """Whether users may request a port."""
 
     @classmethod
     def of(cls, rules: SiteRules) -> CapsOut:
@@ -72,8 +72,8 @@ class CapsOut(Answer):
         )
 
 
-class LimitOut(Answer):
-    """A limit of Slurm's, and the command that changes it."""
+class LimitOut(ResponseModel):
+    """One of Slurm's limits, and the command that changes it."""
 
     what: str
     value: str
@@ -81,19 +81,19 @@ class LimitOut(Answer):
     set: bool
 
 
-class LimitedOut(Answer):
-    """A QOS, an account, a user or a partition with its limits."""
+class LimitedOut(ResponseModel):
+    """A QOS, account, user or partition with its limits."""
 
     name: str
     about: str
     limits: list[LimitOut]
 
 
-class LimitsOut(Answer):
-    """Slurm's limits, in words."""
+class LimitsOut(ResponseModel):
+    """Slurm's limits, in plain words."""
 
     applied: bool
-    """False where Slurm keeps limits but does not enforce them."""
+    """False if Slurm stores limits but does not enforce them."""
     resource_groups: list[LimitedOut]
     qos: list[LimitedOut]
     accounts: list[LimitedOut]
@@ -122,7 +122,7 @@ def _limited(found: Iterable[Limited]) -> list[LimitedOut]:
     ]
 
 
-class JournalEntryOut(Answer):
+class JournalEntryOut(ResponseModel):
     """An event of the audit log: who did what, when, to what, and from where."""
 
     id: int
@@ -139,9 +139,9 @@ class JournalEntryOut(Answer):
         return cls.model_validate(event)
 
 
-class JournalPageOut(Answer):
+class JournalPageOut(ResponseModel):
     """A page of the audit log, newest first."""
 
     entries: list[JournalEntryOut]
     next_cursor: str | None
-    """Where the next page begins; null on the last one."""
+    """Cursor of the next page; null on the last page."""

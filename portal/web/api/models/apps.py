@@ -1,4 +1,4 @@
-"""Answers about the apps of a session."""
+"""Response models for the apps of a session."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from portal.core.apps.access import AppState, OpenApp
 from portal.core.apps.catalog import AppSpec
 from portal.core.apps.origins import Origins
 from portal.core.session.end_reasons import app_trouble
-from portal.web.api.models.base import Answer, Time
+from portal.web.api.models.base import ResponseModel, Time
 
 
-class AppOut(Answer):
+class AppOut(ResponseModel):
     """An app that a session offers."""
 
     name: str
     title: str
     state: AppState | None
-    """Null before anybody has opened it."""
+    """Null until it has been opened."""
     message: str
     """Why it failed."""
     log: str
@@ -23,7 +23,7 @@ class AppOut(Answer):
     url: str | None
     """Its address once it has been opened; the address alone grants no access."""
     public: bool
-    """Whether everybody who knows the address may use it."""
+    """Whether anyone who knows the address may use it."""
     public_since: Time | None
     still_open: bool
     """Access was revoked, but the proxy has not confirmed it yet."""
@@ -36,7 +36,7 @@ class AppOut(Answer):
         server: OpenApp | None,
         origins: Origins | None = None,
     ) -> AppOut:
-        """Build it; `server` is the entry of the app whose process answers for this one."""
+        """Build it; `server` is the entry of the app whose process serves this one."""
         failed = server is not None and server.state is AppState.FAILED
         since = opened.public_since if opened else None
         return cls(
@@ -53,21 +53,21 @@ class AppOut(Answer):
 
 
 def app_address(app: AppSpec, opened: OpenApp | None, origins: Origins | None) -> str | None:
-    """Address of an app, without a ticket; None before it has been opened."""
+    """The address of an app, without a ticket; None until it has been opened."""
     if opened is None or origins is None or app.kind != "web":
         return None
     return origins.url(opened.label) + app.path
 
 
-class OpenAppOut(Answer):
-    """An app that was opened, and where to find it."""
+class OpenAppOut(ResponseModel):
+    """An opened app and its address."""
 
     url: str
     """Admits one browser, once, within a minute."""
     port: int
     public: bool
     public_url: str | None
-    """The address for everybody, while the app is public."""
+    """The public address, while the app is public."""
     state: AppState
     notice: str
-    """What its owner should know, such as that a port was taken."""
+    """A notice for its owner, for example that the preferred port was taken."""

@@ -1,4 +1,4 @@
-"""What all answers have in common."""
+"""Base classes and types of the response models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.core.units import format_size
 from portal.core.validation import STRICT
 
 REQUEST = STRICT | ConfigDict(use_attribute_docstrings=True)
-"""Configuration of the models of requests."""
+"""Configuration of the request models."""
 
 
 def _title(model: type[Any]) -> str:
@@ -19,15 +19,15 @@ def _title(model: type[Any]) -> str:
 
 
 def _stay_open(schema: dict[str, Any]) -> None:
-    # Later versions may add fields, so clients are not told that there will be no others.
+    # Later versions may add fields, so the schema must not exclude additional properties.
     schema.pop("additionalProperties", None)
 
 
-class Answer(BaseModel):
-    """An answer of the API, or a part of one.
+class ResponseModel(BaseModel):
+    """A response body of the API, or a part of one.
 
     The docstrings of the fields are their descriptions in the OpenAPI document. A field with a
-    default is optional there, and left out of the JSON where it was not given.
+    default is optional there, and omitted from the JSON unless it was set.
     """
 
     model_config = ConfigDict(
@@ -40,8 +40,8 @@ class Answer(BaseModel):
     )
 
 
-class NoContent(Answer):
-    """No body at all: status 204."""
+class NoContent(ResponseModel):
+    """An empty body, sent with status 204."""
 
 
 Time = Annotated[
@@ -49,9 +49,9 @@ Time = Annotated[
     PlainSerializer(datetime.isoformat, return_type=str, when_used="json"),
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
-"""In UTC, written with its offset: 2026-11-21T12:00:00+00:00."""
+"""UTC, serialised with its offset: 2026-11-21T12:00:00+00:00."""
 
 
 def optional_size(mb: int | None) -> str | None:
-    """Write MiB as `format_size` does; None stays None."""
+    """`mb` (MiB) as formatted by `format_size`; None stays None."""
     return None if mb is None else format_size(mb)

@@ -1,4 +1,4 @@
-"""The answer to when a session would start."""
+"""Response models for start estimates."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.jobs import Estimate
 from portal.core.cluster.usage import PartitionUsage
 from portal.core.session.session import Session
-from portal.web.api.models.base import Answer, Time, optional_size
+from portal.web.api.models.base import ResponseModel, Time, optional_size
 from portal.web.api.models.sessions import GpuOut
 
 NO_ESTIMATE = "Slurm gives no estimate right now."
 
 
-class FreeOut(Answer):
-    """What the caller could have at this moment."""
+class FreeOut(ResponseModel):
+    """Resources that the caller could get right now."""
 
     cpus: int | None
     memory: str | None
@@ -21,7 +21,7 @@ class FreeOut(Answer):
 
     @classmethod
     def of(cls, usage: PartitionUsage | None) -> FreeOut:
-        """Build it; all null while nothing is known."""
+        """Build it; all fields are null while the usage is unknown."""
         if usage is None:
             return cls(cpus=None, memory=None, fgpu=None)
         return cls(
@@ -37,19 +37,19 @@ class GpuGrantOut(GpuOut):
     asked: float
     fgpu: float
     rounded: bool
-    """Whether it is more than was asked for."""
+    """Whether more was granted than requested."""
 
     @classmethod
     def for_draft(cls, draft: Session, asked: float | None, gpus: Gpus) -> GpuGrantOut | None:
-        """Build it from a session that is not launched; None where no GPU was asked for."""
+        """Build it from a draft of the session; None if no GPU was requested."""
         share = GpuOut.of(draft, gpus)
         if share is None or draft.fgpu is None or asked is None:
             return None
         return cls(asked=asked, fgpu=draft.fgpu, rounded=draft.fgpu != asked, **dict(share))
 
 
-class EstimateOut(Answer):
-    """When a session would start."""
+class EstimateOut(ResponseModel):
+    """An estimate of when a session would start."""
 
     estimated_start: Time | None
     reason: str
@@ -61,7 +61,7 @@ class EstimateOut(Answer):
     def of(
         cls, estimate: Estimate | None, usage: PartitionUsage | None, gpu: GpuGrantOut | None
     ) -> EstimateOut:
-        """Build it; without an `estimate` Slurm did not answer."""
+        """Build it; `estimate` is None if Slurm did not answer."""
         return cls(
             estimated_start=estimate.start if estimate else None,
             reason=estimate.reason if estimate else NO_ESTIMATE,

@@ -1,14 +1,14 @@
-"""Answers about API tokens and log-ins."""
+"""Response models for API tokens and log-ins."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from portal.core.auth.logins import PLAIN_SCOPES, SCOPES, Login, UserLogins
-from portal.web.api.models.base import Answer, Time
+from portal.web.api.models.base import ResponseModel, Time
 
 
-class TokenOut(Answer):
+class TokenOut(ResponseModel):
     """An API token, without its secret."""
 
     id: str
@@ -19,13 +19,13 @@ class TokenOut(Answer):
     """To the minute."""
     expires: Time
     address: str
-    """The address that it was created from."""
+    """The client address that it was created from."""
     current: bool
     """Whether this request was sent with it."""
 
     @classmethod
     def of(cls, login: Login, *, current: bool, admin: bool) -> TokenOut:
-        """Build it; `admin`: whether its owner is an administrator, and its scope "admin" valid."""
+        """Build it; `admin`: whether its owner is an administrator, which the scope needs."""
         valid = SCOPES if admin else PLAIN_SCOPES
         return cls.model_validate(
             {
@@ -41,7 +41,7 @@ class TokenOut(Answer):
         )
 
 
-class TokenListOut(Answer):
+class TokenListOut(ResponseModel):
     """The caller's tokens."""
 
     tokens: list[TokenOut]
@@ -51,23 +51,23 @@ class NewTokenOut(TokenOut):
     """A new API token with its secret."""
 
     token: str
-    """The secret, shown this once."""
+    """The secret; returned only once."""
 
 
 class LoginOut(TokenOut):
-    """A log-in of a browser, or an API token."""
+    """A browser's log-in, or an API token."""
 
     kind: Literal["browser", "token"]
 
 
-class LoginListOut(Answer):
-    """Somebody's log-ins and tokens."""
+class LoginListOut(ResponseModel):
+    """A user's log-ins and tokens."""
 
     logins: list[LoginOut]
 
 
-class PresenceOut(Answer):
-    """How many log-ins and tokens somebody has."""
+class PresenceOut(ResponseModel):
+    """The number of a user's log-ins and tokens."""
 
     name: str
     browsers: int
@@ -85,7 +85,7 @@ class PresenceOut(Answer):
         )
 
 
-class PresenceListOut(Answer):
-    """Everybody who has a log-in or a token."""
+class PresenceListOut(ResponseModel):
+    """All users who have a log-in or a token."""
 
     people: list[PresenceOut]

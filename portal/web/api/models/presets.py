@@ -1,4 +1,4 @@
-"""Answers about presets."""
+"""Response models for presets."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Annotated, Any
 from pydantic import WithJsonSchema
 
 from portal.core.launch.presets import Preset
-from portal.web.api.models.base import Answer, Time
+from portal.web.api.models.base import ResponseModel, Time
 
 
-class PresetOut(Answer):
-    """A launch that was saved under a name."""
+class PresetOut(ResponseModel):
+    """A launch request saved under a name."""
 
     name: str
     saved: Time
     launch: Annotated[dict[str, Any], WithJsonSchema({"type": "object"})]
-    """A LaunchRequest, with only the names of its variables."""
+    """A LaunchRequest, with the names of its environment variables only."""
 
     @classmethod
     def of(cls, preset: Preset) -> PresetOut:
-        """Build it without the values of the variables: they are as secret as a session's."""
+        """Build it without the values of environment variables, which may be secret."""
         launch = dict(preset.body)
         if "env" in launch:
             launch["env"] = list(launch["env"])
         return cls(name=preset.name, saved=preset.saved, launch=launch)
 
 
-class PresetListOut(Answer):
+class PresetListOut(ResponseModel):
     """The caller's presets, by name."""
 
     presets: list[PresetOut]

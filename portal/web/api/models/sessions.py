@@ -1,4 +1,4 @@
-"""Answers about sessions."""
+"""Response models for sessions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from portal.core.session.status import shown_limit, shown_reason, shown_state, u
 from portal.core.site_rules import SiteRules
 from portal.core.units import format_size
 from portal.web.api.models.apps import AppOut
-from portal.web.api.models.base import Answer, Time
+from portal.web.api.models.base import ResponseModel, Time
 
 NO_RULES = SiteRules()
 
 
 class SessionState(StrEnum):
-    """The state of a session as people see it."""
+    """The state of a session as shown to users."""
 
     PENDING = "PENDING"
     STARTING = "STARTING"
@@ -37,11 +37,11 @@ class SessionState(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
-class GpuOut(Answer):
+class GpuOut(ResponseModel):
     """A share of a GPU."""
 
     kind: str
-    """Its type as Slurm names it; empty where GPUs have none."""
+    """Its type in Slurm; empty if GPUs have no types."""
     title: str
     memory: str
     sm_percent: int
@@ -49,7 +49,7 @@ class GpuOut(Answer):
 
     @classmethod
     def of(cls, session: Session, gpus: Gpus) -> GpuOut | None:
-        """The share that a session was granted; None where it has none."""
+        """Build it; None for a session without a GPU."""
         if session.fgpu is None:
             return None
         return cls(
@@ -60,28 +60,28 @@ class GpuOut(Answer):
         )
 
 
-class SessionResourcesOut(Answer):
-    """What a session was granted."""
+class SessionResourcesOut(ResponseModel):
+    """The resources that a session was granted."""
 
     cpus: int
     memory: str
     shared_memory: str
     fgpu: float | None
-    """What was granted, in fGPU."""
+    """The granted amount, in fGPU."""
     gpu: GpuOut | None
 
 
-class MountOut(Answer):
+class MountOut(ResponseModel):
     """A folder that is mounted into a session."""
 
     folder: str
     read_only: bool
     path: str
-    """Where the session sees it."""
+    """Mount point in the session."""
 
 
-class ReasonOut(Answer):
-    """Why a session is not running yet, or why its state is not known."""
+class ReasonOut(ResponseModel):
+    """Why a session is not running yet, or why its state is unknown."""
 
     code: str
     """Slurm's reason, or one of Slipway's own."""
@@ -93,7 +93,7 @@ class ReasonOut(Answer):
 
     @classmethod
     def of(cls, session: Session, reason: Reason | None) -> ReasonOut | None:
-        """Build it; None where there is no reason to give."""
+        """Build it; None if there is no reason."""
         if reason is None:
             return None
         return cls(
@@ -105,14 +105,14 @@ class ReasonOut(Answer):
         )
 
 
-class EndOut(Answer):
+class EndOut(ResponseModel):
     """How a session ended."""
 
     cause: Cause
     text: str
     exit_code: int | None
     log: str = ""
-    """The last lines of its log, where something went wrong; not in lists."""
+    """The last lines of its log, if it failed; omitted in lists."""
 
     @classmethod
     def of(cls, session: Session) -> EndOut | None:
@@ -127,25 +127,25 @@ class EndOut(Answer):
         )
 
     def without_log(self) -> EndOut:
-        """The same without the log, whose field is then left out."""
+        """A copy without the log; the field is then omitted from the JSON."""
         return EndOut(cause=self.cause, text=self.text, exit_code=self.exit_code)
 
 
-class SessionUsageOut(Answer):
-    """What a session used when its runner last reported."""
+class SessionUsageOut(ResponseModel):
+    """A session's usage, as last reported by its runner."""
 
     cpu_percent: float | None
     """Percent of one core."""
     memory: int | None
     """Bytes."""
     oom_kills: int
-    """Processes that were killed for exceeding the memory."""
+    """Processes killed for exceeding the memory."""
     gpu_memory: int | None
     """Bytes."""
     gpu_percent: float | None
     """Percent of the whole GPU."""
     gpu_kills: int
-    """Processes that were killed for exceeding the GPU memory."""
+    """Processes killed for exceeding the GPU memory."""
 
     @classmethod
     def of(cls, session: Session) -> SessionUsageOut | None:
@@ -162,15 +162,15 @@ class SessionUsageOut(Answer):
         )
 
 
-class LogReadOut(Answer):
-    """When an administrator last read a session's log, and who it was."""
+class LogReadOut(ResponseModel):
+    """When an administrator last read a session's log, and which one."""
 
     at: Time
     by: str
 
     @classmethod
     def of(cls, session: Session) -> LogReadOut | None:
-        """Build it; None where no administrator has read the log."""
+        """Build it; None if no administrator has read the log."""
         if session.log_read is None:
             return None
         return cls(at=session.log_read, by=session.log_read_by or "")
@@ -178,19 +178,19 @@ class LogReadOut(Answer):
 
 @dataclass(frozen=True)
 class SessionContext:
-    """What the answer about a session depends on besides the session itself."""
+    """What a session's response depends on besides the session itself."""
 
     status: SlurmStatus
     now: datetime
     origins: Origins | None = None
-    """Without them apps have no addresses."""
+    """If None, apps have no addresses."""
     rules: SiteRules = NO_RULES
     gpus: Gpus = NO_GPUS
     closed: dict[str, AppOut] = field(default_factory=dict)
-    """Apps that nobody has opened, by name: they look the same in all sessions of a list."""
+    """Apps that have not been opened, by name; they are the same for all sessions of a list."""
 
     def app(self, app: AppSpec, entries: Mapping[str, OpenApp]) -> AppOut:
-        """One app of a session whose opened apps are `entries`."""
+        """One app of a session; `entries` are the session's opened apps by name."""
         opened, server = entries.get(app.name), entries.get(app.server)
         if opened or server:
             return AppOut.of(app, opened, server, self.origins)
@@ -199,7 +199,7 @@ class SessionContext:
         return self.closed[app.name]
 
 
-class SessionOut(Answer):
+class SessionOut(ResponseModel):
     """A session."""
 
     id: str
@@ -210,7 +210,7 @@ class SessionOut(Answer):
     resources: SessionResourcesOut
     mounts: list[MountOut]
     env: list[str]
-    """Names of the environment variables; their values may be secret."""
+    """Names of the environment variables; the values may be secret."""
     resource_group: str | None
     time_limit: int | None
     """Minutes."""
@@ -229,10 +229,10 @@ class SessionOut(Answer):
     """Last use by a person or a computation."""
     log_read: LogReadOut | None
     idle_deadline: Time | None
-    """When it is ended unless it is used."""
+    """When it will be ended unless it is used."""
     ended: Time | None
     restarts: int
-    """How often Slurm has requeued it after it had started."""
+    """How often Slurm has requeued it after a start."""
     requeued: Time | None
     apps: list[AppOut]
 
@@ -244,7 +244,7 @@ class SessionOut(Answer):
         opened: Sequence[OpenApp],
         context: SessionContext,
     ) -> SessionOut:
-        """Build it from a session, the apps that it offers and those of them that were opened."""
+        """Build it from a session, the apps that it offers and those that were opened."""
         status, now = context.status, context.now
         entries = {app.app: app for app in opened}
         return cls(
@@ -278,7 +278,7 @@ class SessionOut(Answer):
         )
 
     def for_list(self) -> SessionOut:
-        """The same without the log of its end: kilobytes that few callers of a list want."""
+        """A copy without the log of its end: kilobytes that few list clients need."""
         return self if self.end is None else self.model_copy(update={"end": self.end.without_log()})
 
 
@@ -296,24 +296,24 @@ def _mount(mount: Mount) -> MountOut:
     return MountOut(folder=mount.folder, read_only=mount.read_only, path=mount.path)
 
 
-class SessionListOut(Answer):
-    """The sessions that a request made or changed."""
+class SessionListOut(ResponseModel):
+    """The sessions that a request created or changed."""
 
     sessions: list[SessionOut]
 
 
-class SessionPageOut(Answer):
+class SessionPageOut(ResponseModel):
     """A page of the list of sessions."""
 
     sessions: list[SessionOut]
     next_cursor: str | None
-    """Where the next page begins; null on the last one."""
+    """Cursor of the next page; null on the last page."""
 
 
-class LogOut(Answer):
-    """A part of a session's log."""
+class LogOut(ResponseModel):
+    """Part of a session's log."""
 
     log: str
     offset: int
     next_offset: int
-    """Where to read on, in bytes."""
+    """Offset of the next part, in bytes."""

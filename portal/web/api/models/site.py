@@ -1,4 +1,4 @@
-"""Answers about what the site offers, and about the caller."""
+"""Response models for what the site offers, and for the caller."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from portal.core.cluster.gpu_offers import GpuOffer
 from portal.core.cluster.usage import Meter, PartitionUsage
 from portal.core.launch.mounts import Folder
 from portal.core.units import format_size
-from portal.web.api.models.base import Answer, optional_size
+from portal.web.api.models.base import ResponseModel, optional_size
 
 
-class AppTitleOut(Answer):
+class AppTitleOut(ResponseModel):
     """An app that an image can run."""
 
     name: str
     title: str
 
 
-class VersionOut(Answer):
+class VersionOut(ResponseModel):
     """One version of an environment."""
 
     version: str
@@ -30,43 +30,43 @@ class VersionOut(Answer):
     description: str
     default_app: str | None
     seen_by: str = ""
-    """Who sees it; for administrators only."""
+    """Who can see it; for administrators only."""
     apps: list[AppTitleOut]
 
     @classmethod
     def of(cls, image: Image, apps: Iterable[AppSpec], seen_by: str | None = None) -> VersionOut:
-        """Build it; `seen_by` is left out where it is None."""
-        mark = {} if seen_by is None else {"seen_by": seen_by}
+        """Build it; `seen_by` is omitted if None."""
+        optional = {} if seen_by is None else {"seen_by": seen_by}
         return cls(
             version=image.version,
             title=image.title,
             description=image.description,
             default_app=image.default_app,
             apps=[AppTitleOut(name=app.name, title=app.title) for app in apps],
-            **mark,
+            **optional,
         )
 
 
-class EnvironmentOut(Answer):
+class EnvironmentOut(ResponseModel):
     """An environment with its versions, newest first."""
 
     name: str
     versions: list[VersionOut]
 
 
-class EnvironmentListOut(Answer):
+class EnvironmentListOut(ResponseModel):
     """The environments that the caller may launch."""
 
     environments: list[EnvironmentOut]
 
 
-class BoundsOut(Answer):
-    """For each resource, whose limit bounds it, in words."""
+class BoundsOut(ResponseModel):
+    """For each resource, whose limit applies, in plain words."""
 
     cpus: str
     memory: str
     time: str = ""
-    """Left out where the time is not limited."""
+    """Omitted if the time is not limited."""
 
     @classmethod
     def of(cls, partition: UserPartition) -> BoundsOut:
@@ -76,8 +76,8 @@ class BoundsOut(Answer):
         return cls(cpus=why.get("cpus", ""), memory=why.get("memory", ""), **time)
 
 
-class GpuAmountOut(Answer):
-    """An amount of a GPU that may be asked for."""
+class GpuAmountOut(ResponseModel):
+    """An amount of a GPU that can be requested."""
 
     fgpu: float
     memory: str
@@ -94,16 +94,16 @@ class GpuAmountOut(Answer):
         )
 
 
-class GpuOfferOut(Answer):
-    """One type of GPU in a resource group, and how much of it may be asked for."""
+class GpuOfferOut(ResponseModel):
+    """One type of GPU in a resource group, and the amounts that can be requested."""
 
     kind: str
-    """The value of gpu_kind; empty where GPUs have no types."""
+    """The value of gpu_kind; empty if GPUs have no types."""
     title: str
     max_fgpu: float
     bounded_by: str
     amounts: list[GpuAmountOut]
-    """Smallest first."""
+    """In ascending order."""
 
     @classmethod
     def of(cls, offer: GpuOffer) -> GpuOfferOut:
@@ -117,19 +117,19 @@ class GpuOfferOut(Answer):
         )
 
 
-class ResourceGroupOut(Answer):
-    """A partition with the caller's own bounds."""
+class ResourceGroupOut(ResponseModel):
+    """A partition with the caller's limits."""
 
     name: str
     default: bool
     open: bool
-    """Whether it takes jobs at present."""
+    """Whether it currently accepts jobs."""
     max_cpus: int
     max_memory: str
     max_time_limit: int | None
     """Minutes."""
     max_running: int | None
-    """Sessions that the caller may run at once."""
+    """Sessions that the caller may run at the same time."""
     max_shared_memory: str | None
     """The administrators' cap."""
     bounded_by: BoundsOut
@@ -154,30 +154,30 @@ class ResourceGroupOut(Answer):
         )
 
 
-class ResourceGroupListOut(Answer):
+class ResourceGroupListOut(ResponseModel):
     """The partitions that are open to the caller."""
 
     resource_groups: list[ResourceGroupOut]
 
 
-class CoreMeterOut(Answer):
+class CoreMeterOut(ResponseModel):
     """Cores."""
 
     mine: int
     allowed: int | None
-    """The most that the caller may hold; null while it is not known."""
+    """The most that the caller may hold; null while unknown."""
     available: int | None
-    """How many more the caller could have at this moment."""
+    """How many more the caller could get right now."""
 
 
-class MemoryMeterOut(Answer):
+class MemoryMeterOut(ResponseModel):
     """Memory."""
 
     mine: str
     allowed: str | None
-    """The most that the caller may hold; null while it is not known."""
+    """The most that the caller may hold; null while unknown."""
     available: str | None
-    """How much more the caller could have at this moment."""
+    """How much more the caller could get right now."""
 
     @classmethod
     def of(cls, meter: Meter[int]) -> MemoryMeterOut:
@@ -189,18 +189,18 @@ class MemoryMeterOut(Answer):
         )
 
 
-class GpuMeterOut(Answer):
+class GpuMeterOut(ResponseModel):
     """GPUs, in fGPU."""
 
     mine: float
     allowed: float | None
-    """The most that the caller may hold; null while it is not known."""
+    """The most that the caller may hold; null while unknown."""
     available: float | None
-    """How much more the caller could have at this moment."""
+    """How much more the caller could get right now."""
 
 
-class UsageOut(Answer):
-    """What the caller holds in a resource group, may hold there, and could have at once."""
+class UsageOut(ResponseModel):
+    """What the caller holds in a resource group, may hold there, and could get right now."""
 
     resource_group: str
     cpus: CoreMeterOut
@@ -218,8 +218,8 @@ class UsageOut(Answer):
         )
 
 
-class MeOut(Answer):
-    """Whom the token stands for."""
+class MeOut(ResponseModel):
+    """The user that the token belongs to."""
 
     name: str
     admin: bool
@@ -230,13 +230,13 @@ class MeOut(Answer):
         return cls(name=person.name, admin=person.admin)
 
 
-class FolderOut(Answer):
-    """A folder that outlives sessions."""
+class FolderOut(ResponseModel):
+    """A persistent folder."""
 
     name: str
     """"home", or the name of a storage folder."""
     path: str
-    """Where it is on the cluster's file system."""
+    """Its path on the cluster's file system."""
     mountable: bool
 
     @classmethod
@@ -245,7 +245,7 @@ class FolderOut(Answer):
         return cls.model_validate(folder)
 
 
-class FolderListOut(Answer):
-    """What can be mounted."""
+class FolderListOut(ResponseModel):
+    """The folders that can be mounted."""
 
     folders: list[FolderOut]

@@ -1,4 +1,4 @@
-"""Answers about SSH into sessions."""
+"""Response models for SSH into sessions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Literal
 
 from portal.core.apps.access import AppState
 from portal.core.apps.ssh import SshEndpoint
-from portal.web.api.models.base import Answer
+from portal.web.api.models.base import ResponseModel
 
 
-class SshDoorOut(Answer):
-    """Where to connect to, as whom, and how the server proves its identity."""
+class SshDoorOut(ResponseModel):
+    """Address, user and host key of a session's SSH server."""
 
     state: AppState | Literal["closed"]
     host: str
@@ -37,7 +37,7 @@ class SshDoorOut(Answer):
         )
 
 
-class SshKeyOut(Answer):
+class SshKeyOut(ResponseModel):
     """A private SSH key."""
 
     name: str

@@ -1,14 +1,14 @@
-"""Answers about resource templates."""
+"""Response models for resource templates."""
 
 from __future__ import annotations
 
 from portal.core.launch.templates import Template
 from portal.core.units import format_size
-from portal.web.api.models.base import Answer, optional_size
+from portal.web.api.models.base import ResponseModel, optional_size
 
 
-class TemplateResourcesOut(Answer):
-    """The resources that a template stands for."""
+class TemplateResourcesOut(ResponseModel):
+    """The resources of a template."""
 
     cpus: int
     memory: str
@@ -17,7 +17,7 @@ class TemplateResourcesOut(Answer):
     gpu_kind: str | None
 
 
-class TemplateOut(Answer):
+class TemplateOut(ResponseModel):
     """A resource template."""
 
     name: str
@@ -28,7 +28,7 @@ class TemplateOut(Answer):
     """Minutes."""
     resource_group: str | None
     place: int
-    """Templates are listed in this order."""
+    """Position in the list of templates."""
 
     @classmethod
     def of(cls, template: Template) -> TemplateOut:
@@ -60,11 +60,11 @@ class OfferedTemplateOut(TemplateOut):
 
     @classmethod
     def offer(cls, template: Template, why: str) -> OfferedTemplateOut:
-        """Build it; `why` is "" where it fits."""
+        """Build it; `why` is "" if it fits."""
         return cls(fits=not why, why=why, **dict(TemplateOut.of(template)))
 
 
-class OfferedTemplateListOut(Answer):
-    """The resource templates in their order."""
+class OfferedTemplateListOut(ResponseModel):
+    """The resource templates, in order."""
 
     templates: list[OfferedTemplateOut]

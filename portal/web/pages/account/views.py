@@ -1,4 +1,4 @@
-"""The account page: one's own log-ins and API tokens, and revoking them."""
+"""The account page: the user's log-ins and API tokens, and their revocation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _page(
     values: dict[str, str],
     chosen: tuple[str, ...],
     problems: tuple[FieldError, ...] = (),
-    made: tuple[str, Login] | None = None,
+    created: tuple[str, Login] | None = None,
 ) -> Response:
     logins, who = services().logins, person()
     page = render_template(
@@ -44,28 +44,28 @@ def _page(
         values=values,
         chosen=chosen,
         errors={problem.field: problem.message for problem in problems},
-        made=made,
+        created=created,
     )
-    # Right after a token was created, its secret is on the page.
+    # The page contains the secret of a token that was just created.
     return make_response(page, 422 if problems else 200, {"Cache-Control": "no-store"})
 
 
 @blueprint.post("/account/tokens")
 def make_token() -> ResponseReturnValue:
-    """Create a token; only the page in this answer shows its secret."""
+    """Create a token; only the page in this response shows its secret."""
     values = {name: request.form.get(name, "").strip() for name in _DEFAULT}
     chosen = tuple(scope for scope in SCOPES if scope in request.form.getlist("scopes"))
     try:
-        made = services().logins.make_token(
+        created = services().logins.make_token(
             person(), values["name"], chosen, _number(values["days"])
         )
     except InvalidRequest as error:
         return _page(values, chosen, error.errors)
-    return _page(_DEFAULT, ("read",), made=made)
+    return _page(_DEFAULT, ("read",), created=created)
 
 
 def _number(text: str) -> int:
-    # 0 is outside the bounds, so the error names them.
+    # 0 is out of bounds, so that the error names the bounds.
     return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
 
 
@@ -73,7 +73,7 @@ def _number(text: str) -> int:
 def revoke(login_id: str) -> ResponseReturnValue:
     """Revoke one token, or log one browser out."""
     services().logins.revoke_login(person().name, login_id, person().name)
-    flash("Done. Whatever was opened with it is shut.")
+    flash("Revoked, together with its access to apps.")
     return redirect("/account", 303)
 
 

@@ -1,4 +1,4 @@
-"""The administrators' forms: from fields to requests, and back with what was refused."""
+"""The administrators' forms: fields to requests, and back with the errors."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from portal.web.numbers import decimal, trim, whole
 from portal.web.pages.launch.form import FGPU, flat_values
 
 _SHOWN = 16_000
-"""Characters: as long as the longest list of people may be."""
+"""Characters; the longest list of users that is accepted."""
 _NUMBERS = ("resources.cpus", "time_limit")
 
 
 @dataclass(frozen=True)
 class AdminForm:
-    """What a form shows: the values of its fields, and their errors."""
+    """The values of a form's fields, and their errors."""
 
     values: Mapping[str, str]
     seen: str = ""
-    """The ETag of what is edited; "" for something new."""
+    """The ETag of the edited resource; "" for a new one."""
     errors: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
 
 
 def refused(values: Mapping[str, str], seen: str, error: PortalError) -> AdminForm:
-    """The form as it was sent, with errors beside its fields."""
+    """The form as it was sent, with the errors beside its fields."""
     beside: dict[str, str] = {}
     rest: list[str] = []
     for found in error.errors if isinstance(error, InvalidRequest) else ():
-        # The error of a list's item is at "accounts.0"; the form has one field for the list.
+        # The error of a list item is at "accounts.0"; the form has one field for the list.
         name = found.field.partition(".")[0] if found.field not in values else found.field
         if name in values:
             beside.setdefault(name, found.message)
         else:
             rest.append(f"{found.field}: {found.message}")
     problem = "; ".join(rest) or ("" if beside else error.text)
-    # Longer values can only be refused, so they are not sent back.
+    # Longer values are always rejected, so they are not sent back.
     shown = {name: value if len(value) <= _SHOWN else "" for name, value in values.items()}
     return AdminForm(shown, seen, beside, problem)
 
@@ -59,7 +59,7 @@ TEMPLATE_FIELDS = (
 
 
 def template_values(template: Template | None) -> dict[str, str]:
-    """The fields of a template; a new one proposes something small."""
+    """The fields of a template; a new one proposes one core."""
     empty = dict.fromkeys(TEMPLATE_FIELDS, "")
     if template is None:
         return empty | {"resources.cpus": "1"}
@@ -68,7 +68,7 @@ def template_values(template: Template | None) -> dict[str, str]:
 
 
 def template_request(values: Mapping[str, str]) -> dict[str, Any]:
-    """The request in a template's fields; empty fields are left out."""
+    """The request body from a template's fields; empty fields are omitted."""
     data: dict[str, Any] = {"resources": {}}
     for name in TEMPLATE_FIELDS[1:]:
         value = trim(values.get(name, ""))
@@ -96,7 +96,7 @@ def image_values(rule: ImageRule) -> dict[str, str]:
 
 
 def image_request(values: Mapping[str, str]) -> dict[str, Any]:
-    """The request in the fields of an image's rule."""
+    """The request body from the fields of an image's rule."""
     return {
         "seen_by": values.get("seen_by", ""),
         "accounts": _names(values.get("accounts", "")),
@@ -129,10 +129,10 @@ def caps_values(rules: SiteRules) -> dict[str, str]:
 
 
 def caps_request(values: Mapping[str, str]) -> dict[str, Any]:
-    """The request in the fields of the caps."""
+    """The request body from the fields of the caps."""
     entered = {name: trim(values.get(name, "")) for name in CAPS_FIELDS}
     numbers = {name: whole(entered[name]) for name in _CAPS_NUMBERS if entered[name]}
-    # Browsers leave out boxes that are not ticked.
+    # Browsers omit unchecked boxes.
     ticked: dict[str, object] = {"": False, "on": True}
     boxes = {
         name: ticked.get(entered[name], entered[name])

@@ -1,4 +1,4 @@
-"""Who is logged in, for administrators."""
+"""The administrators' page of log-ins and tokens."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from portal.web.pages.admin.views import blueprint
 
 @blueprint.get("/people")
 def people() -> ResponseReturnValue:
-    """Everybody who has a log-in or a token."""
+    """All users who have a log-in or a token."""
     found = services().logins.active_users()
     return render_template("admin_people.html", part="people", person=person(), people=found)
 
 
 @blueprint.get("/people/<name>")
 def one(name: str) -> ResponseReturnValue:
-    """Somebody's log-ins and tokens."""
+    """A user's log-ins and tokens."""
     logins = services().logins
     return render_template(
         "admin_person.html",
@@ -36,15 +36,15 @@ def one(name: str) -> ResponseReturnValue:
 
 @blueprint.post("/people/<name>/revoke/<login_id>")
 def revoke(name: str, login_id: str) -> ResponseReturnValue:
-    """Revoke one of them."""
+    """Revoke one log-in or token."""
     services().logins.revoke_login(name, login_id, person().name)
-    flash("Done. Whatever was opened with it is shut.")
+    flash("Revoked, together with its access to apps.")
     return redirect(f"/admin/people/{name}", 303)
 
 
 @blueprint.post("/people/<name>/revoke")
 def revoke_all(name: str) -> ResponseReturnValue:
-    """Log somebody out everywhere, tokens included."""
+    """Revoke all log-ins and tokens of a user."""
     services().logins.revoke_all(name, person().name)
     flash(f"{name} is logged out everywhere, and all tokens are revoked.")
     return redirect("/admin/people", 303)

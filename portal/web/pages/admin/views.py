@@ -1,4 +1,4 @@
-"""The administrators' pages: templates, images, limits and the audit log; 404 for others."""
+"""The administrators' pages: templates, images, limits and audit log; 404 for other users."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _saved(text: str, path: str) -> ResponseReturnValue:
 
 @blueprint.get("")
 def start() -> ResponseReturnValue:
-    """Redirect to the first of the pages."""
+    """Redirect to the first page."""
     return redirect("/admin/templates", 303)
 
 
@@ -61,7 +61,7 @@ def start() -> ResponseReturnValue:
 
 @blueprint.get("/templates")
 def templates() -> ResponseReturnValue:
-    """The resource templates in their order."""
+    """The resource templates, in order."""
     found = services().administration.templates()
     return _page(
         "admin_templates.html",
@@ -102,7 +102,7 @@ def make_template() -> ResponseReturnValue:
 
 @blueprint.post("/templates/<name>")
 def change_template(name: str) -> ResponseReturnValue:
-    """Change a template, unless somebody else has changed it since."""
+    """Change a template, unless another administrator has changed it since."""
     return _save_template(name, request.form.get("seen", ""))
 
 
@@ -119,7 +119,7 @@ def _save_template(name: str | None, seen: str) -> ResponseReturnValue:
 
 @blueprint.get("/templates/<name>/delete")
 def ask_drop_template(name: str) -> ResponseReturnValue:
-    """Ask before deleting; scripts ask in a dialog instead."""
+    """The confirmation page without JavaScript; scripts show a dialog instead."""
     found = services().administration.template(person(), name)
     return _page("admin_delete.html", "templates", template=found, seen=etag(found))
 
@@ -147,14 +147,14 @@ def move_template(name: str) -> ResponseReturnValue:
 
 @blueprint.get("/images")
 def images() -> ResponseReturnValue:
-    """All images, and who sees each."""
+    """All images, and who can see each."""
     found = services().administration.rules_of(person(), services().catalog())
     return _page("admin_images.html", "images", images=found)
 
 
 @blueprint.get("/images/<environment>/<version>")
 def image(environment: str, version: str) -> ResponseReturnValue:
-    """Who sees one image, in a form."""
+    """The form that sets who can see an image."""
     catalog = services().catalog()
     _, rule = services().administration.image_rule(person(), catalog, environment, version)
     form = AdminForm(forms.image_values(rule), etag(rule))
@@ -178,7 +178,7 @@ def _image_page(form: AdminForm, environment: str, version: str, status: int = 2
 
 @blueprint.post("/images/<environment>/<version>")
 def show_image(environment: str, version: str) -> ResponseReturnValue:
-    """Decide who sees an image."""
+    """Set who can see an image."""
     values, seen = _entered(("seen_by", "accounts", "users")), request.form.get("seen", "")
     administration, catalog = services().administration, services().catalog()
     administration.image_rule(person(), catalog, environment, version)

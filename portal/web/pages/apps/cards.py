@@ -30,19 +30,19 @@ class AppCard:
 
     spec: AppSpec
     data: AppOut
-    """The API's answer about it."""
+    """The API's response model."""
     let_in: bool
-    """Whether some browser may use it at present."""
+    """Whether some browser currently has access."""
     choices: Choices
     answer: str = ""
     """The owner's last answer to the app's prompt."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """What was just entered, where it was refused."""
+    """The values that were entered, if they were rejected."""
     errors: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def chip(self) -> Chip | None:
-        """How its state is shown; None for an app that nobody has opened."""
+        """How its state is shown; None for an app that has not been opened."""
         return _CHIPS[self.data.state] if self.data.state else None
 
     @property
@@ -70,7 +70,7 @@ class AppLauncher:
 
     @property
     def runs(self) -> bool:
-        """Whether apps open at once."""
+        """Whether apps open immediately."""
         return self.session.state is State.RUNNING
 
 
@@ -81,7 +81,7 @@ def app_launcher(
     values: Mapping[str, str] | None = None,
     error: InvalidRequest | None = None,
 ) -> AppLauncher:
-    """The launcher of a person's own session; `wrong` names the app whose form was refused."""
+    """The launcher of the user's own session; `wrong` names the app whose form was rejected."""
     access, origins = services().apps, services().settings.web.origins
     session = access.get_own(person, session_id)
     opened = {app.app: app for app in access.opened(session.id)}
@@ -105,7 +105,7 @@ def app_launcher(
 def to_options(form: Mapping[str, str]) -> AppOptions:
     """The options in a form; raises InvalidRequest for a port that is not a number."""
     port = form.get("preferred_port", "").strip()
-    # No port has more than five digits, and reading a very long number takes a while.
+    # No port has more than five digits, and parsing a very long number is slow.
     if port and not (port.isascii() and port.isdigit() and len(port) <= 5):
         raise InvalidRequest([FieldError("preferred_port", "write the number of a port")])
     return AppOptions(

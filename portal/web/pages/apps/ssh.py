@@ -1,4 +1,4 @@
-"""The SSH page of a session: commands, the host key to check, and one's own private key."""
+"""The SSH page of a session: commands, the host key to verify, and the user's private key."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _FAILED = Chip("Failed", "exclamation-triangle-fill", "bad")
 
 @dataclass(frozen=True)
 class Step:
-    """How far an endpoint has come, in a word and a sentence."""
+    """The progress of an endpoint, as a word and a sentence."""
 
     chip: Chip
     message: str
     moves: bool = False
-    """Whether it changes by itself, so that the page polls."""
+    """Whether it will change by itself, so that the page polls."""
     log: str = ""
 
 
 def step_of(endpoint: SshEndpoint) -> Step:
-    """Put into words how far a session and its SSH server have come."""
+    """The progress of a session and its SSH server, in words."""
     session, opened = endpoint.session, endpoint.opened
     if session.state in OVER or session.state is State.ENDING:
         return Step(_OVER, "This session is over. Launch it again to connect to it.")
@@ -62,14 +62,14 @@ def ssh(session_id: str) -> ResponseReturnValue:
 
 @blueprint.get("/sessions/<session_id>/ssh/now")
 def ssh_now(session_id: str) -> ResponseReturnValue:
-    """The part of the page that changes while the endpoint opens."""
+    """The part of the page that is polled while the endpoint opens."""
     endpoint = services().ssh.endpoint(person(), session_id)
     return render_template("_ssh.html", endpoint=endpoint, step=step_of(endpoint))
 
 
 @blueprint.post("/sessions/<session_id>/ssh")
 def open_ssh(session_id: str) -> ResponseReturnValue:
-    """Open the endpoint, at the preferred port if that is free."""
+    """Open the endpoint, on the preferred port if it is free."""
     wanted = request.form.get("preferred_port", "").strip()
     try:
         services().ssh.open(person(), session_id, AppOptions(port=_port(wanted)))
@@ -89,7 +89,7 @@ def close_ssh(session_id: str) -> ResponseReturnValue:
 
 @blueprint.post("/sessions/<session_id>/ssh/key")
 def ssh_key(session_id: str) -> ResponseReturnValue:
-    """One's own private key as a file; a POST, since it is generated if there is none."""
+    """The user's private key as a file; a POST, since the key is generated if there is none."""
     services().ssh.endpoint(person(), session_id)
     response = Response(services().ssh.key(person()), content_type="application/octet-stream")
     response.headers["Content-Disposition"] = f'attachment; filename="{KEY_FILE}"'
@@ -99,14 +99,14 @@ def ssh_key(session_id: str) -> ResponseReturnValue:
 
 @blueprint.post("/sessions/<session_id>/ssh/new-key")
 def new_ssh_key(session_id: str) -> ResponseReturnValue:
-    """Replace one's private key."""
+    """Replace the user's private key."""
     services().ssh.endpoint(person(), session_id)
     services().ssh.new_key(person())
     return redirect(f"/sessions/{session_id}/ssh?renewed=yes", 303)
 
 
 def _port(text: str) -> int | None:
-    # More digits than a port has are no port, and Python would read them for a while.
+    # No port has more than five digits, and parsing a very long number is slow.
     if text and not (text.isascii() and text.isdigit() and len(text) <= 5):
         raise InvalidRequest([FieldError("preferred_port", "write the number of a port")])
     return int(text) if text else None

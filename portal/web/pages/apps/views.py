@@ -15,7 +15,7 @@ from portal.web.pages.blueprint import blueprint, by_htmx
 
 @blueprint.get("/sessions/<session_id>/apps")
 def apps(session_id: str) -> ResponseReturnValue:
-    """The launcher: a page, or its content alone for the dialog of the Sessions page."""
+    """The launcher: a page, or only its content for the dialog of the Sessions page."""
     return _launcher(app_launcher(person(), session_id))
 
 
@@ -32,14 +32,14 @@ def _launcher(pad: AppLauncher, status: int = 200) -> Response:
 
 @blueprint.post("/sessions/<session_id>/apps/<app>/open")
 def open_app(session_id: str, app: str) -> ResponseReturnValue:
-    """Start an app if need be, and redirect to its origin with a ticket."""
+    """Start an app if necessary, and redirect to its origin with a ticket."""
     try:
         link = services().apps.open_app(person(), session_id, app, to_options(request.form))
     except InvalidRequest as error:
         values = request.form.to_dict()
         return _launcher(app_launcher(person(), session_id, app, values, error), error.status)
     if link.notice:
-        # The ticket would expire while the notice is read: the page asks for another one.
+        # The ticket would expire while the notice is read, so the page requests another one.
         return render_template("app_notice.html", link=link, session_id=session_id, app=app)
     return redirect(enter_url(link), 303)
 
@@ -64,8 +64,8 @@ def _done(session_id: str) -> ResponseReturnValue:
 
 @blueprint.get("/open/<label>")
 def open_label(label: str) -> ResponseReturnValue:
-    """Send the owner back, with a ticket, to an app's origin that had no valid cookie."""
-    # Only as a top-level navigation: an app's script must not fetch or frame this.
+    """Redirect the owner back, with a ticket, to an app's origin where the cookie was invalid."""
+    # Top-level navigation only: an app's script must not fetch or frame this.
     if request.headers.get("Sec-Fetch-Mode", "navigate") != "navigate":
         raise NotFound("There is nothing here.")
     if request.headers.get("Sec-Fetch-Dest", "document") != "document":

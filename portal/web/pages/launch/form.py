@@ -1,4 +1,4 @@
-"""The launch form: its fields as the body of a launch in the REST API, and back again."""
+"""The launch form: converts its fields to the body of a launch request, and back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from portal.web.numbers import decimal, trim, whole
 IMAGE = "image"
 """One field for environment and version: "environment/version"."""
 GPU = "gpu"
-"""One field for type and amount of a GPU: "type/amount", or the amount where GPUs have no types."""
+"""One field for type and amount of a GPU: "type/amount", or the amount if GPUs have no types."""
 ENV = "env"
 """A JSON object, written by the dialog for environment variables."""
 MOUNT, READ_ONLY = "mount", "read_only"
@@ -30,10 +30,10 @@ SIZES = ("resources.memory", "resources.shared_memory")
 NUMBERS = frozenset({"resources.cpus", "time_limit", "count"})
 FGPU, GPU_KIND = "resources.fgpu", "resources.gpu_kind"
 OURS = frozenset({"csrf_token", "key", "confirmed", "folder", "preset", "replace"})
-"""Fields of the form that are no part of the request."""
+"""Fields of the form that are not part of the request."""
 
 MAX_SHOWN = 1000
-"""The longest value, in characters, that a refused form shows again."""
+"""The longest value, in characters, that a rejected form shows again."""
 _SHOWN = {ENV: 6 * MAX_TOTAL}
 _MAX_TICKED = 3 * MAX_MOUNTS
 
@@ -52,7 +52,7 @@ STEPS: dict[str, tuple[str, ...]] = {
     ),
     "review": ("preset",),
 }
-"""The wizard's steps, each with the fields whose errors it shows."""
+"""The wizard's steps, and the fields whose errors each one shows."""
 FIELDS = frozenset(name for names in STEPS.values() for name in names)
 STEP_OF = {name: step for step, names in STEPS.items() for name in names}
 
@@ -67,7 +67,7 @@ class Entered:
 
 
 def first_values(catalog: Catalog) -> dict[str, str]:
-    """What a new form proposes: little, so that it starts at once."""
+    """Defaults of a new form: small, so that the session starts at once."""
     image = catalog.proposed
     return {
         "environment": image.environment if image else "",
@@ -78,7 +78,7 @@ def first_values(catalog: Catalog) -> dict[str, str]:
 
 
 def entered(form: MultiDict[str, str]) -> Entered:
-    """The values of a form that was sent, to be shown again."""
+    """The values of a submitted form, to be shown again."""
     values = {name: _shown(name, form.get(name, "")) for name in FIELDS}
     if IMAGE in form:
         values["environment"], _, values["version"] = form[IMAGE].partition("/")
@@ -89,7 +89,7 @@ def entered(form: MultiDict[str, str]) -> Entered:
 
 
 def _shown(name: str, text: str) -> str:
-    # Longer values can only be refused, so they are not sent back.
+    # Longer values are always rejected, so they are not sent back.
     return text if len(text) <= _SHOWN.get(name, MAX_SHOWN) else ""
 
 
@@ -99,9 +99,9 @@ def _mounts(form: MultiDict[str, str]) -> dict[str, bool]:
 
 
 def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
-    """The body of a launch that the fields make.
+    """The body of a launch request from the form's fields.
 
-    Empty fields are left out; unknown ones are kept, so that they are refused by name.
+    Empty fields are omitted; unknown ones are kept, so that validation rejects them by name.
     """
     body: dict[str, Any] = {}
     resources: dict[str, Any] = {}
@@ -120,19 +120,19 @@ def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
             resources[last] = _value(name, value)
         else:
             body[name] = _value(name, value)
-    made: dict[str, Any] = {}
-    # With a template, the values in the folded fields do not count.
+    assembled: dict[str, Any] = {}
+    # With a template, the hidden resource fields are ignored.
     if TEMPLATE not in body:
-        made["resources"] = resources
+        assembled["resources"] = resources
     mounts = _mounts(form)
     if mounts:
-        made["mounts"] = [{"folder": name, "read_only": ro} for name, ro in mounts.items()]
-    # A field named "resources" or "mounts" must not be taken for the assembled value.
-    return made | body
+        assembled["mounts"] = [{"folder": name, "read_only": ro} for name, ro in mounts.items()]
+    # A field named "resources" or "mounts" must not pass for the assembled value.
+    return assembled | body
 
 
 def again(form: MultiDict[str, str]) -> list[tuple[str, str]]:
-    """The fields of a valid form, to be sent once more; values are written as short as possible."""
+    """The fields of a valid form, to be sent once more; values as short as possible."""
     written = {ENV: lambda text: json.dumps(_object(text), ensure_ascii=False)}
     sent = [
         (name, written.get(name, trim)(value) if value else "")
@@ -158,7 +158,7 @@ def _object(text: str) -> object:
 
 
 def from_body(body: Mapping[str, Any]) -> Entered:
-    """Fill the form with the body of a launch; to_body returns the same body again."""
+    """Fill the form from the body of a launch request; the inverse of `to_body`."""
     plain = {name: value for name, value in body.items() if name != "mounts"}
     values = dict.fromkeys(FIELDS, "") | flat_values(plain)
     mounts = body.get("mounts", [])
@@ -166,7 +166,7 @@ def from_body(body: Mapping[str, Any]) -> Entered:
 
 
 def flat_values(body: Mapping[str, Any]) -> dict[str, str]:
-    """The fields of a body as a form shows them; its resources' as "resources.<name>"."""
+    """The fields of a body as the form shows them; those of resources as "resources.<name>"."""
     flat = {name: value for name, value in body.items() if name != "resources"}
     flat |= {f"resources.{name}": value for name, value in body.get("resources", {}).items()}
     return {name: _written(name, value) for name, value in flat.items()}
@@ -176,7 +176,7 @@ def _written(name: str, value: object) -> str:
     if value is None:
         return ""
     if name == ENV:
-        # Not escaped, which would make a letter six times as long.
+        # Not escaped: that would make a character six times as long.
         return json.dumps(value, ensure_ascii=False)
     if name in SIZES and isinstance(value, str):
         return exact_size(parse_size(value))
@@ -192,7 +192,7 @@ def variables(values: Mapping[str, str]) -> list[str]:
 
 
 def sort_errors(error: PortalError, found: tuple[FieldError, ...]) -> tuple[dict[str, str], str]:
-    """The errors beside each field, and the text of those that belong to no field."""
+    """The errors by field, and the text of those that belong to no field."""
     beside: dict[str, str] = {}
     rest = []
     for e in found:
@@ -200,10 +200,10 @@ def sort_errors(error: PortalError, found: tuple[FieldError, ...]) -> tuple[dict
         if e.field in FIELDS and e.field not in beside:
             beside[e.field] = e.message
         elif name == ENV:
-            # Pages capitalise messages, and the name of a variable must stay as it was sent.
-            told = e.message if e.message.startswith(f"{below} ") else f"{below}: {e.message}"
-            said = f"variable {told}" if below else e.message
-            beside[ENV] = "; ".join(filter(None, [beside.get(ENV), said]))
+            # Pages capitalise messages, but a variable's name must stay as it was sent.
+            named = e.message if e.message.startswith(f"{below} ") else f"{below}: {e.message}"
+            message = f"variable {named}" if below else e.message
+            beside[ENV] = "; ".join(filter(None, [beside.get(ENV), message]))
         elif name == "mounts":
             beside[name] = "; ".join(filter(None, [beside.get(name), e.message]))
         else:

@@ -17,11 +17,11 @@ class Option:
     """One option of the menu."""
 
     value: str
-    """"type/amount", or the amount where GPUs have no types."""
+    """"type/amount", or the amount if GPUs have no types."""
     text: str
     about: str
     groups: tuple[str, ...]
-    """The resource groups that offer it; () for a request that none of them offers."""
+    """The resource groups that offer it; () for an amount that none of them offers."""
     chosen: bool = False
 
 
@@ -30,33 +30,33 @@ class Menu:
     """The GPUs on offer in all resource groups together."""
 
     kinds: Mapping[str, GpuKind]
-    """By the headings of their options."""
+    """By heading."""
     options: Mapping[str, Sequence[Option]]
     strange: Option | None = None
-    """The request, where it is not offered: kept as an option that its error refers to."""
+    """The requested amount if it is not offered: kept as an option for its error to refer to."""
     note: str = ""
-    """Says that the request was rounded up."""
+    """A note that the requested amount was rounded up."""
 
     @property
     def chosen(self) -> Option | None:
         """The chosen option, if any."""
-        all_of_them = (option for options in self.options.values() for option in options)
-        return next((option for option in all_of_them if option.chosen), self.strange)
+        options = (option for options in self.options.values() for option in options)
+        return next((option for option in options if option.chosen), self.strange)
 
 
 def menu(
     offers: Mapping[str, Sequence[GpuOffer]], group: str, asked: str, kind_name: str
 ) -> Menu | None:
-    """The menu with the request selected; None where there are no GPUs."""
-    homes = _homes(offers)
+    """The menu with the requested amount selected; None if there are no GPUs."""
+    groups_of = _groups_of(offers)
     wanted = _amount(asked)
-    if not homes and wanted is None:
+    if not groups_of and wanted is None:
         return None
     granted = _granted(offers.get(group, ()), wanted, kind_name)
     kinds: dict[str, GpuKind] = {}
     options: dict[str, list[Option]] = {}
-    for (kind, part), names in homes.items():
-        heading = _heading(kind, _having(offers, kind), len(offers))
+    for (kind, part), names in groups_of.items():
+        heading = _heading(kind, _groups_with(offers, kind), len(offers))
         kinds[heading] = kind
         options.setdefault(heading, []).append(
             Option(
@@ -74,7 +74,7 @@ def menu(
     return Menu(kinds, options, strange=Option(value, text, "", (), chosen=True))
 
 
-def _homes(
+def _groups_of(
     offers: Mapping[str, Sequence[GpuOffer]],
 ) -> dict[tuple[GpuKind, Slice], tuple[str, ...]]:
     """All amounts, each with the resource groups that offer it."""
@@ -87,7 +87,7 @@ def _homes(
     return dict(sorted(found.items(), key=lambda item: (item[0][0].title, item[0][1].fgpu)))
 
 
-def _having(offers: Mapping[str, Sequence[GpuOffer]], kind: GpuKind) -> list[str]:
+def _groups_with(offers: Mapping[str, Sequence[GpuOffer]], kind: GpuKind) -> list[str]:
     return [name for name, its in offers.items() if any(kind == offer.kind for offer in its)]
 
 
@@ -135,6 +135,6 @@ def _note(wanted: float | None, granted: tuple[GpuKind, Slice] | None) -> str:
     if wanted is None or granted is None or fgpu_number(wanted) == fgpu_number(granted[1].fgpu):
         return ""
     return (
-        f"{fgpu_number(wanted)} fGPU was asked for, and is rounded up to "
+        f"{fgpu_number(wanted)} fGPU was requested, and is rounded up to "
         f"{fgpu_number(granted[1].fgpu)}: GPUs here are shared out in such steps."
     )

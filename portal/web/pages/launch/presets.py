@@ -1,4 +1,4 @@
-"""Presets: saving what the wizard holds, and launching it again."""
+"""Presets: saving the wizard's settings, and launching them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from portal.web.pages.launch.wizard import LaunchForm, with_error
 
 
 @blueprint.app_context_processor
-def words() -> dict[str, object]:
-    """What the presets menu needs; looked up only where the menu is."""
+def presets_context() -> dict[str, object]:
+    """The presets menu's data; looked up only by templates with that menu."""
     return {"my_presets": _mine, "new_key": lambda: uuid.uuid4().hex}
 
 
@@ -29,13 +29,13 @@ def _mine() -> list[Preset]:
 
 @blueprint.get("/presets")
 def presets() -> ResponseReturnValue:
-    """The page where they are launched, renamed and deleted."""
+    """The page to launch, rename and delete presets."""
     return render_template("presets.html", presets=_mine(), person=person())
 
 
 @blueprint.post("/presets")
 def keep() -> ResponseReturnValue:
-    """Save what the wizard holds; a preset of that name is replaced only on request."""
+    """Save the wizard's settings; a preset of that name is replaced only on request."""
     name = trim(request.form.get("preset", ""))
     form = entered_form()
     try:
@@ -60,13 +60,13 @@ def _not_saved(form: LaunchForm) -> LaunchForm:
 
 @blueprint.post("/presets/<name>/launch")
 def launch_preset(name: str) -> ResponseReturnValue:
-    """Launch one; where that is refused, the wizard says why."""
+    """Launch a preset; if that is rejected, show the wizard with the errors."""
     return launch_body(services().presets.get(person(), name).body, name)
 
 
 @blueprint.post("/presets/<name>/rename")
 def rename_preset(name: str) -> ResponseReturnValue:
-    """Rename one."""
+    """Rename a preset."""
     try:
         services().presets.rename(person(), name, trim(request.form.get("to", "")))
     except (InvalidRequest, Conflict) as error:
@@ -76,13 +76,13 @@ def rename_preset(name: str) -> ResponseReturnValue:
 
 def _page_with(error: PortalError) -> ResponseReturnValue:
     text = error.errors[0].message if isinstance(error, InvalidRequest) else error.text
-    said = text[0].upper() + text[1:]
-    page = render_template("presets.html", presets=_mine(), person=person(), problem=said)
+    problem = text[0].upper() + text[1:]
+    page = render_template("presets.html", presets=_mine(), person=person(), problem=problem)
     return page, error.status
 
 
 @blueprint.post("/presets/<name>/delete")
 def delete_preset(name: str) -> ResponseReturnValue:
-    """Delete one."""
+    """Delete a preset."""
     services().presets.remove(person(), name)
     return redirect("/presets", 303)

@@ -1,4 +1,4 @@
-"""Launching from the wizard; errors are shown beside their fields."""
+"""Launching from the wizard; errors are shown beside the fields."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from portal.web.pages.launch.wizard import LaunchForm, folder_list, new_form, wi
 
 _SENT = "This page has launched something else already. To launch this as well, press Launch again."
 PANEL = "X-Slipway-Panel"
-"""Tells the page's script to show this answer in the page, whatever its status."""
+"""Response header: the page's script shows this response whatever its status."""
 
 
 @blueprint.get("/sessions/new")
 def new_session() -> ResponseReturnValue:
-    """The wizard: empty, or filled from one's own session or preset."""
+    """The wizard: empty, or filled from one of the user's sessions or presets."""
     if "from" in request.args:
         form = filled(services().sessions.clone_body(person(), request.args["from"]))
     elif "preset" in request.args:
@@ -35,7 +35,7 @@ def new_session() -> ResponseReturnValue:
 
 
 def filled(body: dict[str, object]) -> LaunchForm:
-    """The wizard filled with a launch, and errors where that is no longer possible."""
+    """The wizard filled with a launch request, with errors if that is no longer possible."""
     form = new_form(person(), fields.from_body(body))
     try:
         launcher = services().launcher
@@ -46,7 +46,7 @@ def filled(body: dict[str, object]) -> LaunchForm:
 
 
 def wizard(form: LaunchForm, status: int = 200, review: str = "") -> Response:
-    """The whole page; for htmx only the form."""
+    """The whole page, or only the form for htmx."""
     template = "_launch.html" if by_htmx() else "launch.html"
     html = render_template(template, form=form, person=person(), review=review)
     response = make_response(html, status)
@@ -55,7 +55,7 @@ def wizard(form: LaunchForm, status: int = 200, review: str = "") -> Response:
 
 
 def entered_form(folders: bool = False) -> LaunchForm:
-    """The wizard with what was just sent."""
+    """The wizard with the submitted values."""
     return new_form(person(), fields.entered(request.form), folders)
 
 
@@ -64,9 +64,9 @@ def asked_for() -> LaunchRequest:
     return services().launcher.parse(fields.to_body(request.form))
 
 
-def go_to(made: list[Session]) -> ResponseReturnValue:
+def go_to(created: list[Session]) -> ResponseReturnValue:
     """Redirect to the list, where the new sessions are highlighted."""
-    address = "/sessions?new=" + ",".join(session.id for session in made)
+    address = "/sessions?new=" + ",".join(session.id for session in created)
     if by_htmx():
         return "", 204, {"HX-Redirect": address}
     return redirect(address, 303)
@@ -74,34 +74,34 @@ def go_to(made: list[Session]) -> ResponseReturnValue:
 
 @blueprint.post("/sessions")
 def launch() -> ResponseReturnValue:
-    """Launch what the form asks for; on errors, show the form as it was sent."""
+    """Launch the form's request; on errors, show the form as it was sent."""
     try:
         wanted = asked_for()
         if not wanted.mounts and "confirmed" not in request.form:
             return ask_for_folders()
-        made = services().launcher.launch(person(), wanted, key_of_form())
+        created = services().launcher.launch(person(), wanted, key_of_form())
     except KeyReused:
         return wizard(with_error(entered_form(), Conflict(_SENT)), Conflict.status)
     except PortalError as error:
         return wizard(with_error(entered_form(), error), error.status)
-    return go_to(made)
+    return go_to(created)
 
 
 def ask_for_folders() -> ResponseReturnValue:
-    """Ask whether to launch without a folder; scripts ask in a dialog instead."""
+    """Ask whether to launch without a folder; scripts show a dialog instead."""
     sent = fields.again(request.form)
     return render_template("launch_ask.html", sent=sent, person=person())
 
 
 @blueprint.post("/sessions/new")
 def choose_again() -> ResponseReturnValue:
-    """Back to the folders step, with what was sent."""
+    """Back to the folders step, with the submitted values."""
     return wizard(replace(entered_form(folders=True), step="folders"))
 
 
 @blueprint.get("/sessions/new/folders")
 def folders() -> ResponseReturnValue:
-    """Only the list of folders: it waits for the login node, so that the page need not."""
+    """Only the list of folders, which waits for the login node so that the page need not."""
     mounts = fields.entered(request.args).mounts
     return render_template("_folders.html", folders=folder_list(person(), mounts), errors={})
 
@@ -130,13 +130,13 @@ def make_folder() -> ResponseReturnValue:
 
 @blueprint.post("/sessions/new/templates")
 def templates() -> ResponseReturnValue:
-    """The resource templates, and whether they fit the chosen resource group."""
+    """The resource templates, and whether each fits the chosen resource group."""
     return render_template("_templates.html", form=entered_form())
 
 
 @blueprint.post("/sessions/new/review")
 def review() -> ResponseReturnValue:
-    """Everything as it would be submitted, or its errors."""
+    """The settings as they would be submitted, or their errors."""
     form = entered_form()
     try:
         wanted = asked_for()
@@ -159,7 +159,7 @@ def review() -> ResponseReturnValue:
 
 @blueprint.post("/sessions/new/estimate")
 def estimate() -> ResponseReturnValue:
-    """Slurm's estimate of the start; its failure never prevents a launch."""
+    """Slurm's estimate of the start; a failure never prevents a launch."""
     try:
         found = services().estimates.estimate(person(), asked_for())
     except (InvalidRequest, Unavailable):
@@ -169,20 +169,20 @@ def estimate() -> ResponseReturnValue:
 
 @blueprint.post("/sessions/<session_id>/relaunch")
 def relaunch(session_id: str) -> ResponseReturnValue:
-    """Launch a session like this one; where that is refused, the wizard says why."""
+    """Launch a copy of this session; if that is rejected, show the wizard with the errors."""
     return launch_body(services().sessions.clone_body(person(), session_id), session_id)
 
 
 def launch_body(body: dict[str, object], about: str) -> ResponseReturnValue:
-    """Launch a session or preset again; `about` makes the page's key differ for each of them."""
+    """Launch a session or preset again; `about` makes the page's key unique for each of them."""
     try:
         key = key_of_form()
         wanted = services().launcher.parse(body)
-        made = services().launcher.launch(person(), wanted, key and f"{key}-{about}")
+        created = services().launcher.launch(person(), wanted, key and f"{key}-{about}")
     except KeyReused:
         form = new_form(person(), fields.from_body(body))
         return wizard(with_error(form, Conflict(_SENT)), Conflict.status)
     except PortalError as error:
         form = new_form(person(), fields.from_body(body))
         return wizard(with_error(form, error), error.status)
-    return go_to(made)
+    return go_to(created)

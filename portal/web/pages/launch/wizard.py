@@ -36,7 +36,7 @@ from portal.web.pages.launch.gpu_menu import Menu, menu
 
 @dataclass(frozen=True)
 class Choice:
-    """A folder that may be mounted."""
+    """A folder that can be mounted."""
 
     folder: Folder
     picked: bool
@@ -55,15 +55,15 @@ class FolderList:
 
 @dataclass(frozen=True)
 class LaunchForm:
-    """The wizard: what may be chosen, what was entered, and its errors."""
+    """The wizard: the choices, the entered values and their errors."""
 
     catalog: Catalog
     open_to_me: Sequence[UserPartition] | None
-    """The resource groups that the person may use; None while none are known."""
+    """The resource groups that the user may use; None while unknown."""
     uses: Mapping[str, PartitionUsage]
-    """The person's usage of each of them."""
+    """The user's usage of each group."""
     gpus: Mapping[str, Sequence[GpuOffer]]
-    """The GPUs on offer in each group that has some."""
+    """The GPUs on offer, by resource group."""
     templates: Sequence[Template]
     rules: SiteRules
     given: Entered
@@ -72,12 +72,12 @@ class LaunchForm:
     problem: str = ""
     notice: str = ""
     taken: str = ""
-    """Why a preset was not saved, where replacing another one would help."""
+    """Why a preset was not saved, if replacing another one would help."""
     step: str = "environment"
-    """The step that is shown."""
+    """The current step."""
     max_count: int = MAX_COUNT
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Idempotency key: a double click sends it twice and launches once."""
+    """Idempotency key: a double click sends it twice but launches once."""
 
     @property
     def values(self) -> Mapping[str, str]:
@@ -94,7 +94,7 @@ class LaunchForm:
 
     @property
     def image(self) -> Image | None:
-        """The image that is chosen."""
+        """The chosen image."""
         version = self.values.get("version") or None
         return self.catalog.image(self.values.get("environment", ""), version)
 
@@ -106,13 +106,13 @@ class LaunchForm:
     @property
     def group(self) -> UserPartition | None:
         """The group whose bounds are shown: the chosen one if it is open, else the default."""
-        usual = group_for(None, self.groups)
-        names = [self.values.get("resource_group"), usual and usual.name]
+        default = group_for(None, self.groups)
+        names = [self.values.get("resource_group"), default and default.name]
         return next((g for name in names for g in self.groups if g.name == name), None)
 
     @cached_property
     def gpu_menu(self) -> Menu | None:
-        """The GPUs to choose from; None where there are none."""
+        """The GPUs to choose from; None if there are none."""
         group = self.group.name if self.group else ""
         return menu(self.gpus, group, self.values.get(FGPU, ""), self.values.get(GPU_KIND, ""))
 
@@ -137,7 +137,7 @@ class LaunchForm:
 
     @property
     def cards(self) -> list[OfferedTemplateOut]:
-        """The templates, with why some cannot be chosen."""
+        """The templates, with the reasons why some cannot be chosen."""
         wanted = self.values.get("resource_group") or None
         rules, gpus = self.rules, services().gpus
         whys = (misfit(t, self.open_to_me, rules, gpus, wanted) for t in self.templates)
@@ -151,7 +151,7 @@ class LaunchForm:
 
     @property
     def step_of(self) -> Mapping[str, str]:
-        """The step that each field is on."""
+        """The step of each field."""
         return STEP_OF
 
     @property
@@ -161,7 +161,7 @@ class LaunchForm:
 
 
 def new_form(person: Person, given: Entered | None = None, folders: bool = False) -> LaunchForm:
-    """The wizard for a person; their folders are listed only on demand, as that is slow."""
+    """The wizard for a user; their folders are listed only on demand, since that is slow."""
     catalog = services().administration.visible_catalog(person, services().catalog())
     cluster, kinds = services().cluster, services().gpus
     groups = cluster.partitions_for(person.name)
@@ -180,7 +180,7 @@ def new_form(person: Person, given: Entered | None = None, folders: bool = False
 
 
 def with_error(form: LaunchForm, error: PortalError) -> LaunchForm:
-    """The form with the errors beside its fields, at the first step that has some."""
+    """The form with the errors beside its fields, at the first step with an error."""
     found = error.errors if isinstance(error, InvalidRequest) else ()
     beside, problem = sort_errors(error, found)
     wrong = replace(form, errors=beside, problem=problem)
@@ -189,13 +189,13 @@ def with_error(form: LaunchForm, error: PortalError) -> LaunchForm:
 
 
 def known_folders(mounts: Mapping[str, bool]) -> FolderList:
-    """The folders that are known without asking the login node: home and the selected ones."""
+    """The folders known without a request to the login node: home and the selected ones."""
     names = dict.fromkeys([HOME, *mounts])
     return FolderList([_choice(Folder(name, ""), mounts) for name in names], loaded=False)
 
 
 def folder_list(person: Person, mounts: Mapping[str, bool]) -> FolderList:
-    """All folders of a person; where they cannot be listed, the known ones."""
+    """All folders of a user; if they cannot be listed, the known ones."""
     try:
         found = services().storage.list(person)
     except Unavailable:

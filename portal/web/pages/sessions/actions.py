@@ -1,4 +1,4 @@
-"""Extending, keeping and releasing sessions, and how they ended: for the list and its scripts."""
+"""Endpoints of the list and its scripts: extend, keep and release sessions; how they ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 
 @blueprint.post("/sessions/<session_id>/extend")
 def extend(session_id: str) -> ResponseReturnValue:
-    """Extend a running session by the usual time."""
+    """Extend a running session by the default time."""
     try:
         services().lifecycle.extend(person(), session_id)
     except PortalError as error:
@@ -26,7 +26,7 @@ def extend(session_id: str) -> ResponseReturnValue:
 
 @blueprint.post("/sessions/<session_id>/keep")
 def keep_unused(session_id: str) -> ResponseReturnValue:
-    """Keep a session that nobody uses from being ended."""
+    """Reset the idle timer of an unused session."""
     try:
         services().lifecycle.keep_alive(person(), session_id)
     except PortalError as error:
@@ -36,7 +36,7 @@ def keep_unused(session_id: str) -> ResponseReturnValue:
 
 @blueprint.post("/sessions/<session_id>/release")
 def release(session_id: str) -> ResponseReturnValue:
-    """Release one's own hold. Idempotent."""
+    """Release the owner's own hold. Idempotent."""
     try:
         services().lifecycle.release(person(), session_id)
     except PortalError as error:
@@ -56,7 +56,7 @@ def _refused(error: PortalError) -> ResponseReturnValue:
 
 @blueprint.get("/sessions/<session_id>/outcome")
 def outcome(session_id: str) -> ResponseReturnValue:
-    """Whether a session is over, and whether its owner should be told."""
+    """Whether a session is over, and whether to notify its owner."""
     session = services().sessions.get(person(), session_id)
     over = session.state in OVER
     return {

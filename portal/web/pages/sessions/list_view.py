@@ -36,7 +36,7 @@ SORTS = {
     Sort.LEAST_MEMORY: "Least memory",
 }
 
-# The order of the first click on a column's head.
+# The sort order after the first click on a column header.
 _FIRST = {sort.key: sort for sort in (
     Sort.NAME, Sort.STATE, Sort.OWNER, Sort.STARTED_LAST, Sort.MOST_CPUS, Sort.MOST_MEMORY
 )}  # fmt: skip
@@ -44,7 +44,7 @@ _FIRST = {sort.key: sort for sort in (
 
 @dataclass(frozen=True)
 class SessionListView:
-    """The list that a request asks for."""
+    """The list of one request."""
 
     query: ListQuery
     group: str | None
@@ -57,7 +57,7 @@ class SessionListView:
 
     @property
     def tab(self) -> str:
-        """The open tab."""
+        """The current tab."""
         return self.query.state or "running"
 
     @cached_property
@@ -66,31 +66,31 @@ class SessionListView:
         return session_views(self.person, self.page.sessions, self.status)
 
     def link(self, **changes: str | None) -> str:
-        """The address of this list with changes; from its start, unless they include a cursor."""
+        """The URL of this list with changes; from its start, unless they include a cursor."""
         values = self.query.parameters(**changes)
         if group := changes.get("group", self.group):
             values["group"] = group
         return f"/sessions?{urlencode(values)}"
 
     def by(self, key: str) -> str:
-        """The address behind a column's head: sorted by it, or reversed where it is already."""
+        """The URL of a column header: sorted by it, or in reverse order if it is already."""
         sort = self.query.sort
         return self.link(sort=sort.turned if sort.key == key else _FIRST[key])
 
     def aria_sort(self, *keys: str) -> str | None:
-        """The value of aria-sort, where the list is sorted by one of these keys."""
+        """The value of aria-sort if the list is sorted by one of these keys, else None."""
         if self.query.sort.key not in keys:
             return None
         return "descending" if self.query.sort.falling else "ascending"
 
     @property
     def tabs(self) -> dict[str, str]:
-        """The tabs and their titles."""
+        """The tabs with their titles."""
         return TABS
 
     @property
     def sorts(self) -> dict[Sort, str]:
-        """The orders to choose from and their titles."""
+        """The sort orders to choose from, with their titles."""
         return {s: text for s, text in SORTS.items() if self.person.admin or s.key != "owner"}
 
     @property
@@ -104,13 +104,13 @@ class SessionListView:
 
     @property
     def environments(self) -> list[str]:
-        """The environments to filter by, including the one that is."""
+        """The environments to filter by, including the current one."""
         images = services().catalog().images
         return _with(self.query.environment, [image.environment for image in images])
 
     @property
     def groups(self) -> list[str]:
-        """The resource groups to filter by, including the one that is."""
+        """The resource groups to filter by, including the current one."""
         if self.person.admin:
             known = [group.name for group in services().cluster.partitions()]
         else:
@@ -130,7 +130,7 @@ def _with(chosen: str | None, known: list[str]) -> list[str]:
 
 
 def asked_for() -> SessionListView:
-    """The list that the current request asks for."""
+    """The list for the current request."""
     who, sessions, cluster = person(), services().sessions, services().cluster
     values = {"state": "running", **request.args.to_dict()}
     query = read_leniently(values, limit=PAGE)

@@ -25,9 +25,9 @@ def log(session_id: str) -> ResponseReturnValue:
 
 @blueprint.get("/sessions/<session_id>/log/text")
 def log_text(session_id: str) -> ResponseReturnValue:
-    """A piece of the log, its offset, and where to read on; offsets in bytes.
+    """A piece of the log, its offset and that of the next piece, both in bytes.
 
-    It begins at `offset`, or ends at `before`; without either it is the end of the log.
+    It begins at `offset` or ends at `before`; without either, it is the end of the log.
     """
     session = services().sessions.get(person(), session_id)
     try:
@@ -66,7 +66,7 @@ def log_download(session_id: str) -> ResponseReturnValue:
     response.content_length = size
     name = f"{session.name}-{session.id[:8]}.log"
     disposition = f'attachment; filename="{name}"'
-    if not name.isascii():  # RFC 6266: an ASCII name for clients that read no other
+    if not name.isascii():  # RFC 6266: an ASCII name for clients that support no other
         plain = f"{session.id[:8]}.log"
         disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name)}"
     response.headers["Content-Disposition"] = disposition

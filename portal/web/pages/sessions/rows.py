@@ -1,4 +1,4 @@
-"""View models of sessions: words, icons and figures for the templates."""
+"""View models of sessions: labels, icons and figures for the templates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.core.cluster.usage import SlurmStatus
 from portal.core.session.session import HELD, LIVE, SUSPENDED, Session, State
 from portal.web.api.models.apps import AppOut
 from portal.web.api.models.sessions import SessionOut, SessionState
-from portal.web.api.session_answers import session_answers
+from portal.web.api.session_responses import session_responses
 from portal.web.context import services
 
 TERMINAL = "terminal"
@@ -19,7 +19,7 @@ TERMINAL = "terminal"
 
 @dataclass(frozen=True)
 class Chip:
-    """A state as a word, an icon and a colour, as not everybody can perceive all three."""
+    """A state as a word, an icon and a colour, since not every user can perceive all three."""
 
     word: str
     icon: str
@@ -35,7 +35,7 @@ CHIPS: dict[str, Chip] = {
     SessionState.FAILED: Chip("Failed", "exclamation-triangle-fill", "bad"),
     SessionState.UNKNOWN: Chip("Unknown", "question-lg", "wait"),
 }
-# Reasons that say more than the state.
+# Reasons that are more specific than the state.
 REASON_CHIPS = dict.fromkeys(HELD, Chip("Held", "pause-fill", "wait")) | {
     SUSPENDED: Chip("Paused", "pause-fill", "wait")
 }
@@ -47,7 +47,7 @@ class SessionView:
 
     session: Session
     data: SessionOut
-    """The API's answer about it, so that pages and programs never disagree."""
+    """The API's response model, so that pages and API never disagree."""
     image: Image | None
     offered: list[AppSpec]
     own: bool
@@ -65,12 +65,12 @@ class SessionView:
 
     @property
     def apps(self) -> list[AppSpec]:
-        """The apps that this person may open: only those of their own live sessions."""
+        """The apps that this user may open: only those of their own live sessions."""
         return self.offered if self.own and self.live else []
 
     @property
     def first_app(self) -> AppSpec | None:
-        """The app with the large button: the image's default one, else the first."""
+        """The app with the large button: the image's default app, else the first."""
         wanted = self.image.default_app if self.image else None
         pages = [app for app in self.apps if app.kind == "web"]
         named = [app for app in pages if app.name == wanted]
@@ -90,37 +90,37 @@ class SessionView:
 
     @property
     def public_apps(self) -> list[AppOut]:
-        """The apps that are open to everybody."""
+        """The public apps."""
         return [app for app in self.data.apps if app.public and self.live]
 
     @property
     def cpu_share(self) -> float | None:
-        """Percent of the granted cores in use."""
+        """Use of the granted cores, in percent."""
         percent = self.session.cpu_percent
         return None if percent is None else min(percent / self.session.cpus, 100.0)
 
     @property
     def memory_share(self) -> float | None:
-        """Percent of the granted memory in use."""
+        """Use of the granted memory, in percent."""
         used = self.session.memory_used
         return None if used is None else min(used / 2**20 / self.session.memory_mb * 100, 100.0)
 
     @property
     def gpu_title(self) -> str:
-        """The type of its GPU, where there are several types."""
+        """The type of its GPU if the site has several types, else ""."""
         gpus = services().gpus
         several = self.session.fgpu and len(gpus.kinds) > 1
         return gpus.title(self.session.gpu_kind) if several else ""
 
     @property
     def gpu_share(self) -> float | None:
-        """Percent of its share of the GPU's multiprocessors in use."""
+        """Use of its share of the GPU's multiprocessors, in percent."""
         percent, share = self.session.gpu_percent, self.session.gpu_sm_percent
         return None if percent is None or not share else min(percent / share * 100, 100.0)
 
     @property
     def gpu_memory_share(self) -> float | None:
-        """Percent of its slice of the GPU's memory in use."""
+        """Use of its slice of the GPU's memory, in percent."""
         used, memory_mb = self.session.gpu_memory_used, self.session.gpu_memory_mb
         return None if used is None or not memory_mb else min(used / 2**20 / memory_mb * 100, 100.0)
 
@@ -138,5 +138,5 @@ def session_views(
             services().apps.offered(session),
             session.owner == person.name,
         )
-        for session, data in zip(sessions, session_answers(sessions, status), strict=True)
+        for session, data in zip(sessions, session_responses(sessions, status), strict=True)
     ]

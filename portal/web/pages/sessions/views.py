@@ -1,4 +1,4 @@
-"""The Sessions page: the list, and ending what is in it."""
+"""The Sessions page: the list, and ending its sessions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.pages.sessions.list_view import SessionListView, asked_for
 
 PARTS = ("_bars.html", "_tabs.html", "_rows.html")
-"""The parts that refresh by themselves; each is one element of the page."""
+"""The parts that the page polls; each is one element of the page."""
 
 
 def _parts(board: SessionListView) -> tuple[dict[str, Markup], str]:
-    """The parts that refresh by themselves, and an ETag for all of them."""
+    """The parts that the page polls, and an ETag for all of them."""
     parts = {
-        name[1:-5]: Markup(  # noqa: S704 - rendered by our own template just now
+        name[1:-5]: Markup(  # noqa: S704 - just rendered by our own template
             render_template(
                 name,
                 board=board,
@@ -58,7 +58,7 @@ def sessions() -> ResponseReturnValue:
 
 @blueprint.get("/sessions/rows")
 def rows() -> ResponseReturnValue:
-    """The parts that refresh by themselves; nothing when the browser has them already."""
+    """The parts that the page polls; 204 if the browser already has them."""
     parts, mark = _parts(asked_for())
     if request.headers.get("If-None-Match", "").strip('"') == mark:
         return "", 204
@@ -69,13 +69,13 @@ def rows() -> ResponseReturnValue:
 
 @blueprint.get("/sessions/end")
 def ask_end_all() -> ResponseReturnValue:
-    """Ask before ending the selected sessions."""
+    """Ask for confirmation before ending the selected sessions."""
     return _ask(request.args.getlist("ids"))
 
 
 @blueprint.get("/sessions/<session_id>/end")
 def ask_end(session_id: str) -> ResponseReturnValue:
-    """Ask before ending a session; scripts ask in a dialog instead."""
+    """Ask for confirmation before ending a session; scripts show a dialog instead."""
     return _ask([session_id])
 
 

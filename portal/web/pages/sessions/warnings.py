@@ -1,4 +1,4 @@
-"""The warnings above the list: sessions that end soon, and sessions that nobody uses."""
+"""The warnings above the list: sessions that end soon, and unused sessions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.web.context import person, services
 
 @dataclass(frozen=True)
 class EndingSession:
-    """A session that ends soon; `more`: minutes by which it could be extended, 0 for none."""
+    """A session that ends soon; it could be extended by `more` minutes, 0 for not at all."""
 
     session: Session
     more: int
@@ -35,19 +35,19 @@ def is_ending(session: Session) -> bool:
 
 
 def unused_sessions() -> list[tuple[Session, IdleNotice]]:
-    """The current user's unused sessions that are ended soon, soonest first."""
+    """The current user's unused sessions that will be ended soon, soonest first."""
     rules = _rules()
     if rules.idle_minutes is None:
         return []
     span = timedelta(minutes=rules.idle_minutes) - warning_span(rules)
     found = services().sessions.unused(person(), services().clock() - span)
-    said = [(session, unused_of(session)) for session in found]
-    warned = [(session, idle) for session, idle in said if idle is not None and idle.warned]
+    notices = [(session, unused_of(session)) for session in found]
+    warned = [(session, idle) for session, idle in notices if idle is not None and idle.warned]
     return sorted(warned, key=lambda one: (one[1].ends, one[0].id))
 
 
 def unused_of(session: Session) -> IdleNotice | None:
-    """The notice of a session that nobody uses; None for others."""
+    """The notice of an unused session; None for others."""
     return idle_notice(session, _rules(), services().clock())
 
 

@@ -26,7 +26,7 @@ def home(tmp_path: Path) -> Path:
 def copy(home: Path) -> Path:
     """Run that part of the script, and return the session's home."""
     part = render_script(JOB, TEMPLATE).partition("# The session's home is new")[2]
-    part = part.partition("# Where Apptainer")[0]
+    part = part.partition("# If Apptainer")[0]
     done = subprocess.run(
         ["bash", "-c", f"#{part}"],
         cwd=home,

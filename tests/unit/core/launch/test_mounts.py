@@ -258,7 +258,7 @@ def test_a_folder_that_is_gone_is_named_and_nothing_starts(node: Node, what: str
     code, log = node.run((MountPoint("maps", "storage/maps", False),))
     assert code == 70
     assert log.splitlines()[-1] == (
-        'Slipway: the folder "maps" is not there any more. Launch without it, or make it again.'
+        'Slipway: the folder "maps" no longer exists. Launch without it, or create it again.'
     )
     assert not node.seen.exists()
     assert not node.session.exists()

@@ -129,4 +129,4 @@ def test_any_web_app_is_what_was_asked_for(start: Start) -> None:
 def test_any_web_app_says_that_it_needs_a_command(start: Start) -> None:
     report = start("webapp")
     assert report["state"] == "failed"
-    assert "Say which command starts it" in str(report["log"])
+    assert "Enter the command that starts it" in str(report["log"])

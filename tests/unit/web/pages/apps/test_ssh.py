@@ -106,7 +106,7 @@ def test_a_session_that_waits_opens_with_ssh(
 
 def test_who_has_a_new_key_is_told(alice: Browser, runner: Runner) -> None:
     page = page_of(runner)
-    words = "Copies of the one before lay in your sessions"
+    words = "Copies of the previous key were in your sessions"
     alice.post(page)
     answered(runner)
     assert words not in alice.get(page).text
@@ -121,7 +121,7 @@ def test_who_has_a_new_key_is_told(alice: Browser, runner: Runner) -> None:
 
 def test_the_page_says_where_the_private_key_is(alice: Browser, runner: Runner) -> None:
     text = alice.get(page_of(runner)).text
-    assert "No session has it" in text
+    assert "Sessions contain only the matching public key" in text
     assert "<code>~/.slipway/key</code>" in text
 
 

@@ -89,7 +89,7 @@ def test_no_gpus_no_field() -> None:
         ("0.5", "", "0.5", ""),
         ("0.500", "", "0.5", ""),
         ("0.3", "", "0.5", "rounded up to 0.5"),
-        ("1.51", "", "2", "1.51 fGPU was asked for, and is rounded up to 2"),
+        ("1.51", "", "2", "1.51 fGPU was requested, and is rounded up to 2"),
         ("nan", "", None, ""),
         ("-1", "", None, ""),
         ("inf", "", None, ""),
@@ -197,7 +197,7 @@ def test_typed_amounts_are_rounded_up_and_that_is_said(site: MakeWorld) -> None:
     fields = FORM | {"resources.fgpu": "0.3"}
     review = text_of(alice.post("/sessions/new/review", fields, headers=HTMX).text)
     assert "rounded up from 0.3" in review
-    assert "0.3 fGPU was asked for" in alice.post("/sessions/new", fields).text
+    assert "0.3 fGPU was requested" in alice.post("/sessions/new", fields).text
 
 
 @pytest.mark.parametrize("amount", ["2.5", "lots", "h100/1"])

@@ -166,7 +166,7 @@ def test_the_list_keeps_what_is_ticked_and_says_what_is_gone(
     assert ticked(text, "mount") == ["data"]
     assert ticked(text, "read_only") == ["data"]
     assert "appears as <code>~/results</code>" in text
-    assert "is not there any more" in text
+    assert "no longer exists" in text
     assert "cannot be mounted" in text
     assert "hx-trigger" not in text
 
@@ -219,7 +219,7 @@ def test_what_is_wrong_comes_before_the_question(alice: Browser) -> None:
 def test_a_template_stands_for_its_resources(world: World, alice: Browser) -> None:
     learn(world)
     page = alice.get("/sessions/new").text
-    assert "Not for you: you may use 3 cores at once" in page
+    assert "Not available to you: you may use 3 cores at once" in page
     fields = FORM | {"template": "small", "resources.cpus": "99", "resources.memory": "junk"}
     assert alice.post("/sessions", fields).status_code == 303
     made = world.store.live()[0]

@@ -10,18 +10,18 @@ import pytest
 from pydantic import BaseModel
 
 from portal.web.api.models.apps import AppOut
-from portal.web.api.models.base import Answer
+from portal.web.api.models.base import ResponseModel
 from portal.web.api.models.sessions import SessionOut
 from portal.web.api.models.templates import OfferedTemplateOut
 from tests.paths import TEMPLATES
 
-ROOTS: dict[str, type[Answer]] = {
+ROOTS: dict[str, type[ResponseModel]] = {
     r"\brow\.data\.": SessionOut,
     r"\bcard\.data\.": AppOut,
 }
 
 
-def _read() -> Iterator[tuple[type[Answer], str]]:
+def _read() -> Iterator[tuple[type[ResponseModel], str]]:
     """The model and the path of attributes, of everything that the templates read of answers."""
     for page in sorted((TEMPLATES / "html").glob("*.html")):
         text = page.read_text(encoding="utf-8")

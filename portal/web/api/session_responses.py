@@ -1,4 +1,4 @@
-"""Builds the answers about sessions, for the API and for the pages."""
+"""Builds the response models of sessions, for the API and for the pages."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from portal.web.api.models.sessions import SessionContext, SessionOut
 from portal.web.context import services
 
 
-def session_answer(session: Session) -> SessionOut:
-    """The answer about one session."""
-    return session_answers([session])[0]
+def session_response(session: Session) -> SessionOut:
+    """The response model of one session."""
+    return session_responses([session])[0]
 
 
-def session_answers(
+def session_responses(
     sessions: Sequence[Session], status: SlurmStatus | None = None
 ) -> list[SessionOut]:
-    """The answers about sessions; the database is asked once for the apps of all of them."""
+    """The response models of sessions; the apps of all of them take a single query."""
     context = SessionContext(
         status=status or services().cluster.slurm_status(),
         now=services().clock(),
@@ -36,7 +36,7 @@ def session_answers(
 
 
 def _opened(live: Sequence[str]) -> defaultdict[str, list[OpenApp]]:
-    """The open apps of these sessions, by session; sessions that are over have none."""
+    """The opened apps of these sessions, by session id; only live sessions have any."""
     opened: defaultdict[str, list[OpenApp]] = defaultdict(list)
     for app in services().apps.opened_in(live) if live else ():
         opened[app.session].append(app)
