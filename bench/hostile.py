@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 from tests.apps import Kernel
 from tests.client import OVER, Api, Json, login
 from tests.cluster import Cluster
-from tests.hostile import DRIP, Storm, asks, hostile_shell, stopped_runner
+from tests.hostile import DRIP, Storm, sender, hostile_shell, stopped_runner
 
 CONNECTIONS = 24
 SLOW_FORM = (
@@ -102,9 +102,9 @@ def slow_forms(cluster: Cluster) -> Iterator[None]:
 @contextmanager
 def under_fire(cluster: Cluster, bob: Api, his: Json, forms: bool) -> Iterator[list[Storm]]:
     """All attacks at once; on request without the slow forms, which are the front door's matter."""
-    opening = asks(bob, "POST", f"/sessions/{his['id']}/apps/terminal")
+    opening = sender(bob, "POST", f"/sessions/{his['id']}/apps/terminal")
     storms = [
-        Storm(asks(bob, "GET", "/folders"), pause=PAUSE),
+        Storm(sender(bob, "GET", "/folders"), pause=PAUSE),
         Storm(opening, many=8, pause=PAUSE),
     ]
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""A user's shell is hostile: it floods, drips, hangs, leaves. Only its owner waits."""
+"""A user's shell is hostile: it floods, drips, hangs or exits. Only its owner waits."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tests.hostile import (
     FLOOD,
     SHELLS,
     Storm,
-    asks,
     hostile_shell,
     memory_peak,
     reset_memory_peak,
+    sender,
     stopped_runner,
     took,
     until_served,
@@ -27,20 +27,21 @@ from tests.hostile import (
 from tests.slurm.conftest import MakeApi
 
 USUAL = 8.0
-"""Seconds that nothing of alice's may take on a busy machine of two cores; bench/hostile.py
-measures ratios. The attacks took 24 s to minutes."""
+"""Maximum seconds for alice's actions on a busy machine with two cores; bench/hostile.py measures
+ratios. The attacks took 24 s to minutes.
+"""
 WORDS = re.compile("start-up files|do not end in time|ended before it began|hung up before")
 
 
 @dataclass
 class Alice:
-    """Somebody with an open notebook."""
+    """A user with an open notebook."""
 
     api: Api
     kernel: Kernel
 
     def works(self, cluster: Cluster) -> dict[str, float]:
-        """Look at the list, compute, launch, end: seconds for each."""
+        """Load the list, compute, launch, end: seconds for each."""
         seconds = {
             "anonymous": took(lambda: http_session().get(f"{cluster.url}/login", timeout=90)),
             "list": took(self.api.list),
@@ -71,10 +72,10 @@ def working(make_api: MakeApi) -> Iterator[Alice]:
 def test_only_its_owner_waits_for_a_shell(
     kind: str, working: Alice, bob: Api, cluster: Cluster
 ) -> None:
-    """H3 a and b: 24 requests at once whose commands never end; alice works as usual."""
+    """H3 a and b: 24 parallel requests whose commands never end; alice works as usual."""
     with (
         hostile_shell(cluster, "bob", SHELLS[kind]),
-        Storm(asks(bob, "GET", "/folders")) as storm,
+        Storm(sender(bob, "GET", "/folders")) as storm,
     ):
         seconds = [working.works(cluster) for _ in range(2)]
     until_served(bob)
@@ -87,7 +88,7 @@ def test_only_its_owner_waits_for_a_shell(
 
 @pytest.mark.timeout(200)
 def test_a_shell_that_floods_fills_no_memory(bob: Api, cluster: Cluster) -> None:
-    """H3 a: one look at the log took a gunicorn worker from 103 MB to 1,278 MB."""
+    """H3 a: reading the log once took a gunicorn worker from 103 MB to 1,278 MB."""
     session = bob.launch()
     bob.wait_state(session["id"], "RUNNING", "STARTING")
     before = bob("GET", f"/sessions/{session['id']}/log")
@@ -103,14 +104,14 @@ def test_a_shell_that_floods_fills_no_memory(bob: Api, cluster: Cluster) -> None
 
 
 @pytest.mark.timeout(300)
-def test_the_worker_waits_for_nobody(alice: Api, bob: Api, cluster: Cluster) -> None:
-    """H3 c: bob stops his runner, lets every command drip and ends his session; hers ends."""
+def test_the_worker_waits_for_no_user(alice: Api, bob: Api, cluster: Cluster) -> None:
+    """H3 c: bob stops his runner, lets every command drip and ends his session; hers still ends."""
     his = bob.running(resources={"cpus": 1, "memory": "300m"})
     hers = alice.running(resources={"cpus": 1, "memory": "300m"})
     try:
         with stopped_runner(cluster, his), hostile_shell(cluster, "bob", DRIP):
             bob.ask("DELETE", f"/sessions/{his['id']}", 202, timeout=90)
-            # After these many seconds the wish is repeated.
+            # After this many seconds the request to end is repeated.
             _ = took(lambda: bob.ask("GET", f"/sessions/{his['id']}"))
             wait_long_enough(cluster)
             alice.stop(hers["id"])
@@ -123,12 +124,12 @@ def test_the_worker_waits_for_nobody(alice: Api, bob: Api, cluster: Cluster) -> 
 
 
 def wait_long_enough(cluster: Cluster) -> None:
-    """Until the worker repeats the wish to end a session."""
+    """Wait until the worker repeats the request to end a session."""
     cluster.run("login", "sleep", "8")
 
 
-def test_a_shell_that_greets_does_no_harm(bob: Api, cluster: Cluster) -> None:
-    """What is printed before a command's own output is told apart from it, on both streams."""
+def test_a_shell_that_prints_a_greeting_does_no_harm(bob: Api, cluster: Cluster) -> None:
+    """Output before a command's own is separated from it, on both streams."""
     greeting = "echo '2;x'; printf '\\0/etc\\0'; echo 12345 >&2; cat; read -r x; "
     greeting = greeting.replace("cat; read -r x; ", "")
     with hostile_shell(cluster, "bob", greeting):

@@ -1,4 +1,4 @@
-"""Attacks on the pool of ports: what somebody leaves is nobody else's, and nobody takes it all."""
+"""Attacks on the port pool: nobody takes over another user's port, or the whole pool."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.client import OVER, Api
 
 
 def test_bob_does_not_get_alices_port(alice: Api, bob: Api) -> None:
-    """H1: her session is over, her tab stays open and goes on sending; he names her port."""
+    """H1: her session has ended, her tab keeps sending requests; he requests her port."""
     hers, his = alice.running()["id"], bob.running()["id"]
     ports = free_ports(alice, hers, "jupyterlab")
     port = next(p for p in reversed(ports) if port_of(move(alice, hers, "jupyterlab", p)) == p)
@@ -23,13 +23,13 @@ def test_bob_does_not_get_alices_port(alice: Api, bob: Api) -> None:
         answer = link(bob, his, app, preferred_port=port, **wish)
         assert port_of(answer) != port, f"bob's {app} is where alice's tab sends to"
         assert f"Port {port} was somebody else's" in answer["notice"]
-    # She herself gets it back.
+    # She gets it back herself.
     again = link(alice, alice.running()["id"], "jupyterlab", preferred_port=port)
     assert port_of(again) == port
 
 
-def test_nobody_walks_over_the_pool(bob: Api) -> None:
-    """C1, H1: each port that he touches would be his for a month."""
+def test_nobody_can_occupy_the_pool(bob: Api) -> None:
+    """C1, H1: each port that he uses would be his for a month."""
     his = bob.running()["id"]
     ports = free_ports(bob, his, "terminal")
     begun = time.monotonic()
@@ -37,7 +37,7 @@ def test_nobody_walks_over_the_pool(bob: Api) -> None:
     assert len(seen) <= 2 + (time.monotonic() - begun) / 3, seen
 
 
-def test_of_many_wishes_at_once_one_wins_and_every_link_is_good(bob: Api) -> None:
+def test_one_of_many_parallel_port_requests_wins_and_every_link_works(bob: Api) -> None:
     """B17: four preferred ports for one app."""
     his = bob.running()["id"]
     link(bob, his, "terminal")
@@ -52,8 +52,8 @@ def test_of_many_wishes_at_once_one_wins_and_every_link_is_good(bob: Api) -> Non
         assert is_in(visitor)
 
 
-def test_opening_publishing_closing_at_once_ends_as_the_portal_says(bob: Api) -> None:
-    """B17: whatever the order was, the address and the portal agree."""
+def test_parallel_open_publish_close_end_as_the_portal_says(bob: Api) -> None:
+    """B17: whatever the order was, the address and the portal's page agree."""
     his = bob.running()["id"]
     opened = link(bob, his, "webapp", asked="exec python3 -m http.server $PORT", public=True)
     path = f"/sessions/{his}/apps/webapp"
@@ -74,6 +74,6 @@ def test_opening_publishing_closing_at_once_ends_as_the_portal_says(bob: Api) ->
 
 
 def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
-    """Make these calls at the same moment."""
+    """Run these calls in parallel."""
     with ThreadPoolExecutor(len(calls)) as pool:
         return list(pool.map(lambda call: call(), calls))

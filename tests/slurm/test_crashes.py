@@ -180,13 +180,13 @@ def test_haproxy_and_portal_start_again(alice: Api, cluster: Cluster) -> None:
         wait_for("the portal back", lambda: healthy(cluster), 60)
         back = time.monotonic()
         wait_for(
-            "the way into the app back",
+            "access to the app",
             lambda: unanswered(lambda: desk.lab.get("/api/status", timeout=5)) is None,
             20,
         )
         assert time.monotonic() - back < 6
         wait_for(
-            "the way into the terminal back",
+            "access to the terminal",
             lambda: unanswered(lambda: desk.shell.get("/token", timeout=5)) is None,
         )
         desk.reload()

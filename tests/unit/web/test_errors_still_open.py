@@ -27,7 +27,7 @@ def test_page_and_api_say_still_open(
     place = f"/sessions/{runner.session.id}"
     alice.post(f"{place}/apps/board/open", {"public": "yes"})
     runner("apps/board", {"state": "ready"})
-    world.routes.deaf = True
+    world.routes.unreachable = True
     program = api("alice")
     for _ in range(2):
         answer = program("DELETE", f"{place}/apps/board")
@@ -38,7 +38,7 @@ def test_page_and_api_say_still_open(
     board = next(a for a in (program("GET", place).json or {})["apps"] if a["name"] == "board")
     assert (board["public"], board["still_open"]) == (False, True)
     assert "Still open." in _said(alice.get(f"{place}/apps").text)
-    world.routes.deaf = False
+    world.routes.unreachable = False
     world.proxy.retry_revocations()
     assert "Still open." not in _said(alice.get(f"{place}/apps").text)
 

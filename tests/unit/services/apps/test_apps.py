@@ -169,9 +169,9 @@ def test_a_failed_app_is_started_as_soon_as_its_runner_answers(world: World) -> 
     session = ready(world, world.launch(ALICE, REQUEST))
     enter(world, ALICE, session.id, "terminal")
     world.reports.note_app(session, "terminal", AppState.FAILED, "did not answer", "last line")
-    world.runners.deaf = True
+    world.runners.unreachable = True
     assert world.apps.open_app(ALICE, session.id, "terminal").state is AppState.WANTED
-    world.runners.deaf = False
+    world.runners.unreachable = False
     world.clock.pass_(seconds=6)
     world.worker.retry_app_starts()
     assert len(world.runners.requests) == 2

@@ -46,7 +46,7 @@ def board(world: World, session: Session) -> tuple[bool, bool]:
 def test_still_open_is_said_until_it_is_not(world: World, session: Session, how: str) -> None:
     """M1: again and again, and the worker shuts it as soon as HAProxy answers."""
     key = publish(world, session)
-    world.routes.deaf = True
+    world.routes.unreachable = True
     for _ in range(2):
         with pytest.raises(StillOpen, match="still open"):
             getattr(world.apps, how)(ALICE, session.id, "board")
@@ -54,7 +54,7 @@ def test_still_open_is_said_until_it_is_not(world: World, session: Session, how:
     assert key in world.routes.map
     with pytest.raises(StillOpen):
         world.proxy.retry_revocations()
-    world.routes.deaf = False
+    world.routes.unreachable = False
     world.proxy.retry_revocations()
     assert key not in world.routes.map
     assert board(world, session) == (False, False)
@@ -72,10 +72,10 @@ def test_the_way_is_shut_whatever_the_store_says(world: World, session: Session)
 def test_public_again_before_it_was_shut(world: World, session: Session) -> None:
     """M1: what is wanted last counts, in the store and for the worker."""
     key = publish(world, session)
-    world.routes.deaf = True
+    world.routes.unreachable = True
     with pytest.raises(StillOpen):
         world.apps.make_private(ALICE, session.id, "board")
-    world.routes.deaf = False
+    world.routes.unreachable = False
     world.apps.open_app(ALICE, session.id, "board", PUBLIC)
     world.proxy.retry_revocations()
     assert key in world.routes.map
@@ -111,10 +111,10 @@ def test_a_session_that_is_over_leaves_nothing(world: World, session: Session) -
 def test_ending_does_not_wait_for_haproxy(world: World, session: Session) -> None:
     """M1: the job is cancelled in any case, and the way is shut later."""
     publish(world, session)
-    world.routes.deaf = True
+    world.routes.unreachable = True
     world.sessions.stop(ALICE, session.id)
     assert world.apps.opened(session.id) == []
-    world.routes.deaf = False
+    world.routes.unreachable = False
     world.proxy.retry_revocations()
     assert world.routes.map == {}
 
@@ -122,11 +122,11 @@ def test_ending_does_not_wait_for_haproxy(world: World, session: Session) -> Non
 def test_a_label_is_nobodys_while_a_way_to_it_is_open(world: World, session: Session) -> None:
     """M1, C1: whoever came next would meet the last one's visitors."""
     label = publish(world, session).partition(".")[0]
-    world.routes.deaf = True
+    world.routes.unreachable = True
     with pytest.raises(StillOpen):
         world.apps.close_app(ALICE, session.id, "board")
     world.sessions.stop(ALICE, session.id)
-    world.routes.deaf = False
+    world.routes.unreachable = False
     other = ready(world, world.launch(ALICE, REQUEST))
     options = AppOptions(port=int(label))
     assert world.apps.open_app(ALICE, other.id, "terminal", options).label != label
@@ -222,9 +222,9 @@ def test_an_app_started_with_an_earlier_answer_starts_again(
     world: World, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The owner answers anew while the worker's request with the first answer is on its way."""
-    world.runners.deaf = True
+    world.runners.unreachable = True
     world.apps.open_app(ALICE, session.id, "any", AppOptions(asked="first"))
-    world.runners.deaf = False
+    world.runners.unreachable = False
     start_app = world.runners.start_app
 
     def answered_meanwhile(session: Session, request: StartRequest) -> None:

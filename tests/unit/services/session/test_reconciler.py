@@ -224,9 +224,9 @@ def test_files_are_deleted_after_the_end(world: World) -> None:
 
 def test_orders_that_did_not_arrive_are_repeated(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
-    world.runners.deaf = True
+    world.runners.unreachable = True
     world.apps.open_app(ALICE, session.id, "terminal")
-    world.runners.deaf = False
+    world.runners.unreachable = False
     world.clock.pass_(seconds=10)
     world.worker.retry_app_starts()
     assert [order["name"] for _, order in world.runners.requests] == ["terminal"]

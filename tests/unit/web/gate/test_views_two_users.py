@@ -227,7 +227,7 @@ class TwoUsers(RuleBasedStateMachine):
     # What must always be true
 
     @invariant()
-    def nobody_is_inside_of_what_is_not_theirs(self) -> None:
+    def nobody_has_access_to_anothers_private_app(self) -> None:
         """Every cookie ever given is tried at its origin, and every origin without one."""
         if not hasattr(self, "world"):
             return
@@ -295,7 +295,7 @@ def house(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[House]:
         yield running
 
 
-def test_nobody_is_inside_of_what_is_not_theirs(house: House) -> None:
+def test_nobody_has_access_to_anothers_private_app(house: House) -> None:
     """C1, H1, L10, M1: the invariant, checked through the real HAProxy after every step."""
     TwoUsers.house = house
     run_state_machine_as_test(

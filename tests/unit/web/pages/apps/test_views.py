@@ -276,10 +276,10 @@ def test_another_answer_starts_it_anew(
 ) -> None:
     alice.post(f"{place}/any/open", {"asked": "serve"})
     runner("apps/any", {"state": "ready"})
-    world.runners.deaf = True
+    world.runners.unreachable = True
     assert alice.post(f"{place}/any/open", {"asked": ""}).status_code == 503
     assert world.apps.opened(runner.session.id)[0].asked == "serve"
-    world.runners.deaf = False
+    world.runners.unreachable = False
     link = urlsplit(alice.post(f"{place}/any/open", {"asked": ""}).headers["Location"])
     world.gate.enter(str(link.port), link.query.removeprefix("ticket="))
     assert world.runners.stopped == ["any"]
