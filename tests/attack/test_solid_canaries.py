@@ -25,9 +25,7 @@ Found = tuple[Secrets, Json]
 
 @pytest.fixture(scope="module")
 def secrets(make_api: MakeApi, cluster: Cluster, logged_in: LoggedIn) -> Iterator[Found]:
-    """In use at the same time: a variable, a ticket, an app's cookie, a login, a token and a
-    password.
-    """
+    """In use at once: a variable, a ticket, an app's cookie, a login, a token and a password."""
     api: Api = make_api("alice")
     variable = f"canary-{uuid.uuid4().hex}"
     session = api.running(env={"SECRET": variable})

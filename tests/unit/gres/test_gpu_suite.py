@@ -58,7 +58,7 @@ def busy(standin: Standin, sessions: list[Shim], us: int) -> float:
             for session in sessions
         ]
         for program in programs:
-            assert program.heard()["ready"]
+            assert program.next_message()["ready"]
         before = standin.show()
         for program in programs:
             program.go_on()
