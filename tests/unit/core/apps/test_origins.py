@@ -1,4 +1,4 @@
-"""Which port an app gets, and which addresses are an app's."""
+"""The assignment of ports to apps, and the addresses of apps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_ports_that_browsers_refuse_are_left_out() -> None:
     assert not SITE.fits("10080", "web")
 
 
-def test_ssh_is_no_browser() -> None:
+def test_ssh_may_use_ports_that_browsers_refuse() -> None:
     site = replace(SITE, ports=(10083, 10085), ssh_ports=(10078, 10082))
     assert site.usable("ssh") == [10078, 10079, 10080, 10081, 10082]
     assert site.fits("10080", "ssh")
@@ -53,14 +53,14 @@ def test_names_and_ports_side_by_side() -> None:
     assert SITE.label_at(f"{name}.apps.localhost:8080") is None
 
 
-def test_a_number_in_other_digits_is_no_port() -> None:
+def test_a_number_in_other_digits_is_not_a_port() -> None:
     for odd in ("010079", "\u0661\u0660\u0660\u0667\u0669", "+10079", "10079 "):
         assert SITE.label_at(f"127.0.0.1:{odd}") is None
         assert not SITE.fits(odd, "web")
 
 
-def test_the_list_is_the_standards() -> None:
-    # Those that a site would choose by chance: X11, SIP, IRC, Amanda.
+def test_the_list_is_from_the_standard() -> None:
+    # Those that a site might well choose: X11, SIP, IRC, Amanda.
     assert {6000, 5060, 5061, 6667, 6697, 10080} < BAD_PORTS
     assert len(BAD_PORTS) == 19
     assert min(BAD_PORTS) >= 1024
@@ -77,14 +77,14 @@ PUBLIC = OriginRequest(replace(LAB, app="webapp"), "web", keep=False, may_be_pub
 def had(
     port: int, use: OriginUse, days: int = 1, *, kept: bool = False, shared: bool = False
 ) -> Origin:
-    """A port that was left so many days ago."""
+    """A port that was released this many days ago."""
     return Origin(str(port), use, kept, shared, "m", NOW - timedelta(days=days))
 
 
 def chooser(
     *known: Origin, taken: tuple[int, ...] = (), wanted: OriginRequest = ALICE
 ) -> PortChooser:
-    """Of the ports 1 to 3."""
+    """Choose among the ports 1 to 3."""
     origins = KnownOrigins(
         {str(port) for port in taken}, {origin.label: origin for origin in known}
     )
@@ -113,10 +113,10 @@ OTHER = replace(LAB, app="terminal")
         ([had(1, LAB, 31), had(2, OTHER, 31)], (), 1),
     ],
 )  # fmt: skip
-def test_ones_own_port_then_a_new_one_then_one_that_was_long_left(
+def test_ports_are_chosen_own_first_then_unused_then_long_released(
     known: list[Origin], taken: tuple[int, ...], port: int | None
 ) -> None:
-    """H1, C1: a port that was left stays its owner's, and nobody holds more than so many."""
+    """H1, C1: a released port stays its owner's, and users hold a limited number of ports."""
     assert chooser(*known, taken=taken).choose(min) == port
 
 
@@ -135,10 +135,10 @@ def test_ones_own_port_then_a_new_one_then_one_that_was_long_left(
         ([had(1, LAB), had(2, LAB)], (), ALICE, ""),
     ],
 )
-def test_a_wish_gets_no_further(
+def test_a_preferred_port_gives_no_further_access(
     known: list[Origin], taken: tuple[int, ...], wanted: OriginRequest, words: str
 ) -> None:
-    """H1: naming a port gives nobody what they would not get otherwise."""
+    """H1: requesting a port gives access to no other ports."""
     assert chooser(*known, taken=taken, wanted=wanted).refusal(2).startswith(words)
     assert bool(chooser(*known, taken=taken, wanted=wanted).refusal(2)) == bool(words)
 
@@ -148,7 +148,7 @@ def test_ssh_needs_no_quarantine() -> None:
     assert not chooser(had(2, BOBS), wanted=wanted).refusal(2)
 
 
-def test_an_origin_is_marked_when_its_use_changes() -> None:
+def test_an_origin_is_marked_if_its_use_changes() -> None:
     first = claim_origin(None, "2", ALICE, NOW, "new")
     assert (first.mark, first.shared) == ("", False)
     assert claim_origin(first, "2", ALICE, NOW, "new").mark == ""
@@ -160,7 +160,7 @@ def test_an_origin_is_marked_when_its_use_changes() -> None:
     assert claim_origin(third, "2", ALICE, NOW, "newest").shared
 
 
-def test_the_same_name_for_the_same_use_unless_somebody_is_there() -> None:
+def test_the_same_name_for_the_same_use_unless_it_is_taken() -> None:
     name = Origin("ab" * 10, LAB, kept=True, shared=False, mark="", used=NOW)
     known = {name.label: name}
     assert choose_name(KnownOrigins(set(), known), ALICE) == name.label
