@@ -76,12 +76,12 @@ class Shell:
             self._process.stdin.write(asked.encode())
             self._process.stdin.flush()
             started = self._line(deadline) == b"started"
-            code, said, wrong = self._line(deadline).split(b",")
+            code, output, errors = self._line(deadline).split(b",")
         except TimeoutError:
             raise subprocess.TimeoutExpired(list(argv), seconds) from None
         except (OSError, ValueError):
             raise Gone(started) from None
-        return subprocess.CompletedProcess(list(argv), int(code), _text(said), _text(wrong))
+        return subprocess.CompletedProcess(list(argv), int(code), _text(output), _text(errors))
 
     def _line(self, deadline: float) -> bytes:
         assert self._process.stdout

@@ -18,9 +18,9 @@ PUBLIC_APP = (
 )
 
 
-def link(api: Api, session: str, app: str, **wish: Any) -> Json:
+def link(api: Api, session: str, app: str, **options: Any) -> Json:
     """Open an app; the portal's response."""
-    return api.ask("POST", f"/sessions/{session}/apps/{app}", json=wish)
+    return api.ask("POST", f"/sessions/{session}/apps/{app}", json=options)
 
 
 def port_of(answer: Json) -> int:

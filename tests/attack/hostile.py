@@ -87,10 +87,10 @@ def tls(address: str, port: int, name: str, certificate: str) -> str:
 
 def knock(address: str, port: int, name: str, certificate: str) -> list[Any]:
     """Probe a port in one way (no name: without TLS); the arguments and the response."""
-    said = ""
+    output = ""
     with contextlib.suppress(OSError):
-        said = tls(address, port, name, certificate) if name else plain(address, port)
-    return [port, name, certificate, said]
+        output = tls(address, port, name, certificate) if name else plain(address, port)
+    return [port, name, certificate, output]
 
 
 def knock_at(ports: list[int], names: list[str], certificates: list[str]) -> list[list[Any]]:
@@ -122,15 +122,15 @@ def stand_in(port: int) -> list[str]:
 
 def asked(job: str) -> dict[str, str]:
     """The output of every command that reports about other users."""
-    said = {}
+    output = {}
     for question in QUESTIONS:
         words = question.format(job=job).split()
         with contextlib.suppress(OSError):
             done = subprocess.run(
                 words, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False
             )
-            said[question] = (done.stdout + done.stderr).decode(errors="replace")
-    return said
+            output[question] = (done.stdout + done.stderr).decode(errors="replace")
+    return output
 
 
 def lying_about(canaries: list[str]) -> list[str]:
@@ -205,7 +205,7 @@ def report(
     theirs = {port for port, owner in known if owner == user} | {gateway}
     count, readable, lines = peek(user)
     secrets = ["".join(halves) for halves in canaries]
-    said = asked(job)
+    output = asked(job)
     found = {
         "listening": [port for port, _ in known],
         "theirs": sorted(theirs),
@@ -216,8 +216,8 @@ def report(
         "opened": opened(paths) + readable,
         "processes": count,
         "lines": lines,
-        "asked": [question for question, text in said.items() if job in text],
-        "told": [q for q, text in said.items() for secret in secrets if secret in text],
+        "asked": [question for question, text in output.items() if job in text],
+        "told": [q for q, text in output.items() for secret in secrets if secret in text],
         "found": lying_about(secrets),
     }
     return json.dumps(found)

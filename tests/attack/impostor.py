@@ -37,11 +37,11 @@ def converse(stream: socket.socket, certificate: str, notes: str) -> None:
     """Serve a client and record the outcome."""
     with stream:
         try:
-            said, problem = received(stream, certificate), ""
+            message, problem = received(stream, certificate), ""
         except OSError as error:
-            said, problem = "", str(error)
+            message, problem = "", str(error)
     with open(notes, "a", encoding="utf-8") as file:
-        file.write(json.dumps({"said": said, "problem": problem}) + "\n")
+        file.write(json.dumps({"said": message, "problem": problem}) + "\n")
 
 
 def take(port: int) -> socket.socket:

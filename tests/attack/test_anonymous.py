@@ -115,9 +115,9 @@ def test_one_address_has_a_share_of_the_connections(cluster: Cluster) -> None:
         # itself.
         line = "curl -sk -o /dev/null -w '%{http_code} %{time_total}' -m 5 "
         where = cluster.url.replace("localhost:" + str(cluster.port), "127.0.0.1:8080")
-        told = cluster.shell("portal", f"{line} {where}/healthz").split()
-        assert told[0] == "200"
-        assert float(told[1]) < USUAL
+        result = cluster.shell("portal", f"{line} {where}/healthz").split()
+        assert result[0] == "200"
+        assert float(result[1]) < USUAL
 
 
 def _launched_since(alice: Api, before: list[str]) -> list[str]:
@@ -170,15 +170,15 @@ def test_bodies_without_a_login_are_not_read(cluster: Cluster) -> None:
 def test_long_callbacks_are_refused_immediately(cluster: Cluster) -> None:
     """68: 10 MB to the runners' port, by length and in chunks: refused without a hang."""
     for option in ("", "-H 'Transfer-Encoding: chunked'"):
-        told = cluster.shell(
+        result = cluster.shell(
             "login",
             "head -c 10000000 /dev/zero | curl -sk -m 20 -o /dev/null -w '%{http_code} "
             f"%{{time_total}}' -X POST {option} -H 'Authorization: Bearer x' --data-binary @- "
             f"https://portal:8443/runner/v1/sessions/{'0' * 32}/usage",
             user="bob",
         ).split()
-        assert told[0] == "413", (option, told)
-        assert float(told[1]) < 5
+        assert result[0] == "413", (option, result)
+        assert float(result[1]) < 5
 
 
 @pytest.mark.parametrize(

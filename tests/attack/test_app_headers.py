@@ -54,8 +54,8 @@ COOKIES = [
 def ask(request: pytest.FixtureRequest, researcher: Api, session: Json) -> Ask:
     """Request headers from alice's hostile app, with her cookie or anonymously."""
     public = request.param == "public"
-    wish = {"asked": COMMAND, "public": public}
-    link = researcher.ask("POST", f"/sessions/{session['id']}/apps/webapp", json=wish)
+    options = {"asked": COMMAND, "public": public}
+    link = researcher.ask("POST", f"/sessions/{session['id']}/apps/webapp", json=options)
     visitor = Visitor(link["public_url"] if public else link["url"])
     if public:
         wait_for("the app", lambda: visitor.get("/").text == "here", 60)

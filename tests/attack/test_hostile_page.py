@@ -393,7 +393,7 @@ def test_browser_data_of_his_app_ends_with_it(
     bob.stop(hostile["id"])
     bob.wait_state(hostile["id"], *OVER)
     port = urlsplit(origin).port
-    wish = {"preferred_port": port}
-    answer = alice.ask("POST", f"/sessions/{session['id']}/apps/jupyterlab", json=wish)
+    request_body = {"preferred_port": port}
+    answer = alice.ask("POST", f"/sessions/{session['id']}/apps/jupyterlab", json=request_body)
     assert _origin(answer["url"]) != origin, "she has his port"
     assert f"Port {port} was somebody else's until lately" in answer["notice"]

@@ -70,8 +70,10 @@ def test_one_user_does_not_decide_which_apps_others_see(
     assert "jupyterlab" in before
     token, session = _token(cluster, bob)
     assert _report(cluster, session, token, 1) == "200"
-    told = wait_for("his own session", lambda: {a["name"] for a in bob.get(session["id"])["apps"]})
-    assert told == {"webapp"}
+    offered = wait_for(
+        "his own session", lambda: {a["name"] for a in bob.get(session["id"])["apps"]}
+    )
+    assert offered == {"webapp"}
     for _ in range(5):  # each of the portal's processes rereads them after ten seconds
         time.sleep(3)
         assert _offered(alice) == before

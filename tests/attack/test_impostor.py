@@ -55,13 +55,16 @@ def impostor(cluster: Cluster, node: str, port: int, certificate: str) -> Iterat
     cluster.shell(node, f"setsid python3 {words} >/dev/null 2>/tmp/impostor.err &", user="bob")
     notes = wait_for("bob at the port", lambda: _notes(cluster, node) or None, 90)
     try:
-        assert _gullible(cluster.ctl("address", node).strip(), port, bool(certificate)) == "evil"
+        assert (
+            _connect_trusting(cluster.ctl("address", node).strip(), port, bool(certificate))
+            == "evil"
+        )
         yield
     finally:
         cluster.run(node, "kill", str(notes[0]["pid"]))
 
 
-def _gullible(address: str, port: int, secure: bool) -> str:
+def _connect_trusting(address: str, port: int, secure: bool) -> str:
     """Connect to him as a client that accepts every certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
@@ -123,8 +126,8 @@ def test_her_address_never_leads_to_bob(
                 connections = _notes(cluster, node)[1:]
             # He was connected to (one of these was our own check), and received nothing.
             assert len(connections) > 1, certificate
-            said = [one["said"] for one in connections if "/gullible" not in one["said"]]
-            assert not [words for words in said if "HTTP/" in words or visitor.cookie in words]
+            messages = [one["said"] for one in connections if "/gullible" not in one["said"]]
+            assert not [words for words in messages if "HTTP/" in words or visitor.cookie in words]
     finally:
         for daemon in ("web", "worker"):
             cluster.daemon("start", "portal", daemon)

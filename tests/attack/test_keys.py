@@ -70,7 +70,7 @@ def test_no_file_readable_in_a_session_has_the_private_key(
     look += f"{files} 2>/dev/null | xargs -0 grep -lsF \"$a$b\" | sed 's/^/found:/'; echo looked; "
     look += "find / -name id_container 2>/dev/null | sed 's/^/named:/'; "
     look += "cat /opt/slipway-ssh/* | head -c 11"
-    said = window.run(look, 60)
+    output = window.run(look, 60)
     if mounts:
         name = "home" if "home" in str(mounts) else "around"
         hidden = window.run(
@@ -79,10 +79,10 @@ def test_no_file_readable_in_a_session_has_the_private_key(
         assert hidden.split()[0] == "0", hidden
         assert f"/{name}/storage" in hidden
     window.close()
-    assert "looked" in said
-    assert "found:" not in said
-    assert "named:" not in said
-    assert "ssh-ed25519" in said, "the public key must be there"
+    assert "looked" in output
+    assert "found:" not in output
+    assert "named:" not in output
+    assert "ssh-ed25519" in output, "the public key must be there"
     # It is still in its place, and complete.
     assert alice.ask("POST", "/me/id_container")["private_key"] == key
 

@@ -23,7 +23,7 @@ PER_ACCOUNT = 20
 def guess(cluster: Cluster, machine: str, user: str, password: str, times: int) -> list[int]:
     """Try a password from one machine of the cluster; the status of each response."""
     body = json.dumps({"username": user, "password": password})
-    said = cluster.run(
+    output = cluster.run(
         machine, "curl", "--insecure", "--silent", "--output", "/dev/null", "--noproxy", "*",
         "--connect-to", f"::portal:{INSIDE}", "--max-time", "60",
         "--header", "Content-Type: application/json", "--data", body,
@@ -31,7 +31,7 @@ def guess(cluster: Cluster, machine: str, user: str, password: str, times: int) 
         seconds=300,
     )  # fmt: skip
     # --output applies to the first URL only; the other responses are in between.
-    return [int(line[-3:]) for line in said.splitlines() if line[-3:].isdigit()]
+    return [int(line[-3:]) for line in output.splitlines() if line[-3:].isdigit()]
 
 
 def spread(cluster: Cluster, user: str, each: int) -> list[int]:

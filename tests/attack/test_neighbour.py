@@ -86,8 +86,8 @@ def _judge(found: Json, gateway: int) -> None:
     assert found["theirs"] == [gateway]
     # Root's daemons may answer (slurmd speaks HTTP from 26.05 on); they are not alice's.
     others = [answer for answer in found["others"] if "slurmd HTTP server" not in answer[3]]
-    said = [answer for answer in found["answers"] + others if "HTTP/" in answer[3]]
-    assert not said, said
+    http_answers = [answer for answer in found["answers"] + others if "HTTP/" in answer[3]]
+    assert not http_answers, http_answers
     # Over TLS not even a refusal in words; without it, at most TLS's own alert.
     assert not [answer for answer in found["answers"] if answer[1]], found["answers"]
     assert not found["stood_in"]

@@ -19,8 +19,8 @@ def test_bob_does_not_get_alices_port(alice: Api, bob: Api) -> None:
     port = next(p for p in reversed(ports) if port_of(move(alice, hers, "jupyterlab", p)) == p)
     alice.stop(hers)
     alice.wait_state(hers, *OVER)
-    for app, wish in (("terminal", {}), ("webapp", {"public": True, "asked": "sleep 100"})):
-        answer = link(bob, his, app, preferred_port=port, **wish)
+    for app, options in (("terminal", {}), ("webapp", {"public": True, "asked": "sleep 100"})):
+        answer = link(bob, his, app, preferred_port=port, **options)
         assert port_of(answer) != port, f"bob's {app} is where alice's tab sends to"
         assert f"Port {port} was somebody else's" in answer["notice"]
     # She gets it back herself.
@@ -44,15 +44,15 @@ def test_one_of_many_parallel_port_requests_wins_and_every_link_works(bob: Api) 
     ports = free_ports(bob, his, "terminal")[:4]
     answers = at_once([partial(link, bob, his, "terminal", preferred_port=port) for port in ports])
     assert len({port_of(answer) for answer in answers}) == 1, [port_of(a) for a in answers]
-    for wished, answer in zip(ports, answers, strict=True):
-        assert bool(answer["notice"]) is (port_of(answer) != wished), answer
+    for preferred, answer in zip(ports, answers, strict=True):
+        assert bool(answer["notice"]) is (port_of(answer) != preferred), answer
         assert "is taken" not in answer["notice"], "it was free"
         status, visitor = redeem(answer["url"])
         assert status == 303, answer
         assert is_in(visitor)
 
 
-def test_parallel_open_publish_close_end_as_the_portal_says(bob: Api) -> None:
+def test_parallel_open_publish_close_agree_with_the_portal(bob: Api) -> None:
     """B17: whatever the order was, the address and the portal's page agree."""
     his = bob.running()["id"]
     opened = link(bob, his, "webapp", asked="exec python3 -m http.server $PORT", public=True)
@@ -69,8 +69,8 @@ def test_parallel_open_publish_close_end_as_the_portal_says(bob: Api) -> None:
         assert not shown.get("still_open")
         status, visitor = redeem(opened["url"])
         assert status == 401
-        told = visitor.get("/.slipway/status").status_code
-        assert (told == 200) is shown["public"], shown
+        code = visitor.get("/.slipway/status").status_code
+        assert (code == 200) is shown["public"], shown
 
 
 def at_once(calls: list[Callable[[], Any]]) -> list[Any]:

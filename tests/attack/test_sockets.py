@@ -39,5 +39,5 @@ def test_other_accounts_of_the_host_cannot_reach_gunicorn(cluster: Cluster) -> N
     """L2: a client of that socket would be trusted like HAProxy, with any forged address."""
     command = ["setpriv", "--reuid", "nobody", "--clear-groups", "python3", "-c", NEIGHBOUR]
     for path in _sockets(cluster):
-        said = cluster.run("portal", *command, path, check=False).strip()
-        assert said == "refused", (path, said)
+        output = cluster.run("portal", *command, path, check=False).strip()
+        assert output == "refused", (path, output)

@@ -42,8 +42,8 @@ class Runner:
         """A callback's status and response."""
         header = f"Authorization: Bearer {self.token if token is None else token}\n"
         command = f"{CURL} 'https://portal:8443/runner/v1/sessions/{path}'"
-        said = self.cluster.run("login", "sh", "-c", command, user="bob", stdin=header + body)
-        text, _, status = said.rpartition("\n")
+        output = self.cluster.run("login", "sh", "-c", command, user="bob", stdin=header + body)
+        text, _, status = output.rpartition("\n")
         return int(status), text
 
     def report(self, what: str, body: Any) -> tuple[int, str]:

@@ -71,27 +71,27 @@ def test_bob_sees_no_secret(cluster: Cluster, secrets: Found, place: str, machin
     where = session["node"] if machine == "node" else "login"
     command = SEEN_BY_BOB[place].format(job=session["job_id"])
     argv = ["exec", "--user", "bob", where, "--", "sh", "-c", f"({command}) 2>&1 | tr -d '\\000'"]
-    said = cluster.attempt(*argv).stdout
-    assert [name for name in NAMES if known[name] in said] == []
+    output = cluster.attempt(*argv).stdout
+    assert [name for name in NAMES if known[name] in output] == []
     if place == "jobs":
-        assert session["job_id"] in said, "nothing was asked"
+        assert session["job_id"] in output, "nothing was asked"
 
 
 def test_no_process_has_a_secret_in_its_arguments(cluster: Cluster, secrets: Found) -> None:
     """Arguments are public on every machine; even root finds no secret there."""
     known, session = secrets
     for machine in ("login", "ctl", "portal", session["node"]):
-        said = cluster.shell(machine, "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\000' ' '")
-        assert "supervisord" in said
-        assert [name for name in NAMES if known[name] in said] == [], machine
+        output = cluster.shell(machine, "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\000' ' '")
+        assert "supervisord" in output
+        assert [name for name in NAMES if known[name] in output] == [], machine
 
 
 @pytest.mark.parametrize("service", ["ctl", "login", "n1", "n2", "portal"])
 def test_no_daemon_logs_a_secret(cluster: Cluster, secrets: Found, service: str) -> None:
-    said = cluster.ctl("logs", service) + cluster.shell(
+    output = cluster.ctl("logs", service) + cluster.shell(
         service, "cat /var/log/slurm/* /var/log/*.log 2>/dev/null; true"
     )
-    assert [name for name in NAMES if secrets[0][name] in said] == []
+    assert [name for name in NAMES if secrets[0][name] in output] == []
 
 
 def test_the_accounting_database_has_no_secret(cluster: Cluster, secrets: Found) -> None:
@@ -104,9 +104,9 @@ def test_the_portals_database_has_no_credentials(cluster: Cluster, secrets: Foun
     """Except the values of variables, which are needed to repeat lost submissions."""
     known = secrets[0]
     read = "cat /var/lib/slipway/slipway.db* | tr -cd '[:print:]\\n'"
-    said = cluster.shell("portal", read)
-    assert secrets[1]["id"] in said
-    assert [name for name in NAMES if name != "variable" and known[name] in said] == []
+    output = cluster.shell("portal", read)
+    assert secrets[1]["id"] in output
+    assert [name for name in NAMES if name != "variable" and known[name] in output] == []
 
 
 def test_the_sessions_own_log_has_no_secret(make_api: MakeApi, secrets: Found) -> None:

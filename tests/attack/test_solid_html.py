@@ -187,6 +187,6 @@ def test_the_gate_shows_nothing_without_a_login(hostile: tuple[Api, Json], path:
         visitor.origin + path, headers={"Accept": "text/html"}, timeout=10, allow_redirects=False
     )
     assert answer.status_code in (303, 400, 401, 404)
-    for told in (*RAW, session["name"], session["id"], "bob"):
-        assert told not in answer.text
-        assert told not in answer.headers.get("Location", "")
+    for secret in (*RAW, session["name"], session["id"], "bob"):
+        assert secret not in answer.text
+        assert secret not in answer.headers.get("Location", "")

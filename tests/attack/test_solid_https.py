@@ -79,8 +79,10 @@ def test_old_tls_is_refused(cluster: Cluster, version: ssl.TLSVersion) -> None:
     ask = (
         f"openssl s_client {option} -cipher 'ALL:@SECLEVEL=0' -connect {LOOPBACK}:8080 < /dev/null"
     )
-    said = cluster.shell("portal", f"timeout 10 {ask} 2>&1", check=False)
-    assert not re.search(r"Cipher is [A-Z0-9-]{5,}(?<!NONE)\)?\n", said.replace("(NONE)", "")), said
+    output = cluster.shell("portal", f"timeout 10 {ask} 2>&1", check=False)
+    assert not re.search(r"Cipher is [A-Z0-9-]{5,}(?<!NONE)\)?\n", output.replace("(NONE)", "")), (
+        output
+    )
 
 
 def test_this_machines_name_is_not_pinned_to_https(cluster: Cluster) -> None:

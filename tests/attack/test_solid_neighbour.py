@@ -225,8 +225,8 @@ def _asked_by_tls(place: str, options: str) -> str:
     return f"printf '{request}' | {client} 2>/dev/null"
 
 
-def _asked_in_clear(place: str, said: str) -> str:
-    return f"printf '{said}' | timeout 5 nc -q 3 {place} | tr -d '\\000'"
+def _asked_in_clear(place: str, data: str) -> str:
+    return f"printf '{data}' | timeout 5 nc -q 3 {place} | tr -d '\\000'"
 
 
 def test_these_requests_are_answered_by_other_servers(cluster: Cluster, session: Json) -> None:
@@ -243,12 +243,12 @@ def test_her_gateway_answers_only_the_portal(
     name = f"jupyterlab.{session['id']}.slipway"
     words = options.format(own=own, name=name, id=session["id"])
     for machine in (session["node"], "login"):
-        said = _try(cluster, machine, _asked_by_tls(f"{session['node']}:{port}", words)).stdout
-        assert "HTTP/" not in said
+        output = _try(cluster, machine, _asked_by_tls(f"{session['node']}:{port}", words)).stdout
+        assert "HTTP/" not in output
 
 
 @pytest.mark.parametrize(
-    "said",
+    "data",
     [
         "GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n",
         "PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n",
@@ -257,10 +257,10 @@ def test_her_gateway_answers_only_the_portal(
     ],
 )
 def test_her_gateway_sends_nothing_in_clear(
-    cluster: Cluster, session: Json, port: str, said: str
+    cluster: Cluster, session: Json, port: str, data: str
 ) -> None:
     for machine in (session["node"], "login"):
-        answer = _try(cluster, machine, _asked_in_clear(f"{session['node']} {port}", said)).stdout
+        answer = _try(cluster, machine, _asked_in_clear(f"{session['node']} {port}", data)).stdout
         assert "HTTP/" not in answer
         assert "SSH-" not in answer
 

@@ -40,11 +40,11 @@ def test_a_link_into_the_nodes_system_is_refused_on_the_node(
     session = alice.launch(**BARE, mounts=["try"])["id"]
     alice.wait_state(session, "FAILED")
 
-    def told() -> bool:
+    def has_reason() -> bool:
         words = alice.get(session)["end"]["text"] or ""
         return 'the folder "try" leads to /' in words and "neither yours nor storage" in words
 
-    wait_for("the reason", told)
+    wait_for("the reason", has_reason)
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,14 @@ def test_bobs_ticket_never_opens_alices_app(alice: Api, bob: Api) -> None:
     """C1: he has a ticket for a port, gives the port up, and she opens JupyterLab there."""
     his, hers = bob.running()["id"], alice.running()["id"]
     ports = free_ports(bob, his, "terminal")
-    wished = next(port for port in ports if port_of(move(bob, his, "terminal", port)) == port)
+    preferred = next(port for port in ports if port_of(move(bob, his, "terminal", port)) == port)
     kept = link(bob, his, "terminal")
-    assert port_of(kept) == wished
+    assert port_of(kept) == preferred
     other = next(
-        port for port in ports if port_of(move(bob, his, "terminal", port)) not in (wished,)
+        port for port in ports if port_of(move(bob, his, "terminal", port)) not in (preferred,)
     )
-    assert other != wished
-    opened = move(alice, hers, "jupyterlab", wished)
+    assert other != preferred
+    opened = move(alice, hers, "jupyterlab", preferred)
     status, visitor = redeem(kept["url"])
     assert not is_in(visitor), f"bob is at {opened['url']}: {status}"
     assert not visitor.cookie

@@ -57,9 +57,9 @@ class TwoUsers(RuleBasedStateMachine):
     )
     def click(self, name: str, port: int | None, public: bool | None) -> None:
         """Open the app: with a preferred port, public, or neither."""
-        wish = {} if port is None else {"preferred_port": self.ports[port]}
+        options = {} if port is None else {"preferred_port": self.ports[port]}
         more = {} if public is None else {"public": public}
-        answer = link(self.people[name], self.session[name], APP, **wish, **more)
+        answer = link(self.people[name], self.session[name], APP, **options, **more)
         self.public[name] = answer["public"]
         self.links.append((name, answer["url"]))
 

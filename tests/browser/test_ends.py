@@ -52,11 +52,11 @@ def wrong(page: Page) -> list[str]:
 def expect_notification(page: Page, title: str, *others: Page) -> None:
     """Wait for a notification with this beginning, shown by any of the tabs."""
 
-    def told() -> bool:
+    def is_shown() -> bool:
         tabs = (page, *others)
         return any(one.startswith(title) for tab in tabs for one, *_ in tab.evaluate("told"))
 
-    wait_for(f"a notification: {title}", told, SOON / 1000)
+    wait_for(f"a notification: {title}", is_shown, SOON / 1000)
 
 
 def both(page: Page, picture: Picture, name: str) -> None:
@@ -151,9 +151,11 @@ def test_s11_warned_extended_and_notified(
     assert api.get(session)["time_limit"] == 70
     cluster.run("ctl", "scancel", f"--name={session}")
     expect_notification(page, "short1 has ended")
-    told = page.evaluate("told")
-    assert len({tag for _, _, tag in told}) == len(told), "each once"
-    assert "by root (an administrator)" in next(b for t, b, _ in told if t == "short1 has ended")
+    notified = page.evaluate("told")
+    assert len({tag for _, _, tag in notified}) == len(notified), "each once"
+    assert "by root (an administrator)" in next(
+        b for t, b, _ in notified if t == "short1 has ended"
+    )
 
 
 def test_s11_the_start_of_a_waiting_session_is_notified(

@@ -334,5 +334,5 @@ def column_of(terminal: Terminal, word: str) -> int:
 
 def test_an_idle_terminal_sends_nothing(untouched: Line) -> None:
     # Initially page and tmux query each other's features, and tmux renames its window.
-    said = untouched.between(20, 50)
-    assert not said, "\n".join(said)
+    frames = untouched.between(20, 50)
+    assert not frames, "\n".join(frames)

@@ -176,8 +176,8 @@ class Program:
         assert self._process.stdout
         for line in self._process.stdout:
             if line.startswith("{"):
-                said: dict[str, Any] = json.loads(line)
-                return said
+                output: dict[str, Any] = json.loads(line)
+                return output
         raise AssertionError(f"the program ended with {self._process.wait()}; see above for why")
 
     def go_on(self) -> None:
@@ -200,8 +200,8 @@ class Program:
         """Wait for the end; its last message."""
         self.go_on()
         assert self._process.stdout
-        said = [line for line in self._process.stdout if line.startswith("{")]
+        output = [line for line in self._process.stdout if line.startswith("{")]
         status = self._process.wait()
         assert status == 0, f"it ended with {status}; see above for why"
-        last: dict[str, Any] = json.loads(said[-1])
+        last: dict[str, Any] = json.loads(output[-1])
         return last

@@ -106,8 +106,8 @@ def test_the_journal_records_who_did_what(admin: Api, alice: Api, cluster: Clust
     assert Api(cluster, "")("POST", "/tokens", json=body).status_code == 401
     entries = admin.ask("GET", "/journal", params={"limit": 50})["entries"]
     about = [e for e in entries if e["target"] == session["id"]]
-    told = [(e["who"], e["action"]) for e in about]
-    assert told == [("admin", "session.end"), ("alice", "session.launch")]
+    actions = [(e["who"], e["action"]) for e in about]
+    assert actions == [("admin", "session.end"), ("alice", "session.launch")]
     refused = next(e for e in entries if e["action"] == "login.refused")
     assert refused["who"] == "bob"
     assert refused["address"]

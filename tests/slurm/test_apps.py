@@ -123,8 +123,8 @@ def test_an_invalid_app_is_reported_and_the_others_work(
     alice: Api, cluster: Cluster, bad_app: str
 ) -> None:
     words = f"{bad_app}/app.toml, line 3: listen: "
-    said = cluster.run("portal", "slipway", "check", check=False)
-    assert f"MISSING {words}" in said
+    output = cluster.run("portal", "slipway", "check", check=False)
+    assert f"MISSING {words}" in output
 
     def logged() -> bool:
         alice.ask("GET", "/environments")

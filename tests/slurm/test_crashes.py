@@ -49,8 +49,8 @@ class Killer:
 
     def strike(self) -> None:
         """Kill."""
-        said, _ = self._shell.communicate("\n", timeout=30)
-        assert said == "done\n"
+        output, _ = self._shell.communicate("\n", timeout=30)
+        assert output == "done\n"
 
 
 def _launch_despite(api: Api, killer: Killer, delay: float) -> Json:

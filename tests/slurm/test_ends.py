@@ -131,13 +131,13 @@ def test_who_ended_it(
     admin.stop(third)
     cluster.run("login", "scancel", f"--name={second}", user="alice")
     cluster.run("ctl", "scancel", f"--name={fourth}")
-    said = {
+    texts = {
         first: "Ended by alice.",
         second: "Cancelled by alice with Slurm's own commands.",
         third: "Ended by admin (an administrator).",
         fourth: "Cancelled by root (an administrator) with Slurm's own commands.",
     }
-    for session, text in said.items():
+    for session, text in texts.items():
         ended[session] = end_of(bob if session in (third, fourth) else alice, session)
         assert (ended[session]["cause"], ended[session]["text"]) == ("cancelled", text)
 

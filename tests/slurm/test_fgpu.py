@@ -183,7 +183,7 @@ def test_a_killed_process_gives_its_memory_back(computer: Computer) -> None:
         assert computer.probe("fill")["taken"] == held.first["taken"]
 
 
-def test_computing_keeps_to_the_share_and_shows(
+def test_computing_stays_within_the_share_and_is_shown(
     computer: Computer, neighbour: Computer, cluster: Cluster
 ) -> None:
     def used() -> Json | None:

@@ -248,11 +248,11 @@ def guess(api: Api) -> Json:
     """An estimate; retried, since the user may have requested another one just before."""
     found: list[Json] = []
 
-    def told() -> bool:
+    def has_estimate() -> bool:
         found.append(api.ask("POST", "/sessions/estimate", json=_body()))
         return "a moment ago" not in found[-1]["reason"]
 
-    wait_for("an estimate", told, 10, pause=1)
+    wait_for("an estimate", has_estimate, 10, pause=1)
     return found[-1]
 
 

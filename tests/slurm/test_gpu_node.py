@@ -183,7 +183,7 @@ def test_without_a_slice_nothing_starts_and_the_node_stays_up(
     assert set(node.splitlines()) <= {"mixed none", "idle none", "allocated none"}
 
 
-def test_no_environment_makes_a_step_start_without_a_slice(cluster: Cluster, quarter: str) -> None:
+def test_no_variable_lets_a_step_start_without_a_slice(cluster: Cluster, quarter: str) -> None:
     folder, aside = f"{JOBS}/{quarter}", "/run/slipway/gpu/aside"
     srun = ["srun", f"--jobid={quarter}", "--overlap", "--export=SLURM_SHARDS_ON_NODE=0"]
     cluster.run("n1", "mv", folder, aside)

@@ -77,7 +77,7 @@ def test_variables_are_visible_to_apps_only(alice: Api, cluster: Cluster) -> Non
 
     assert SECRET not in json.dumps(alice.list())
     job = session["job_id"]
-    told = [
+    outputs = [
         cluster.run("ctl", "scontrol", "show", "job", "--details", job),
         cluster.run("ctl", "scontrol", "write", "batch_script", job, "-"),
         cluster.run("login", "squeue", "--jobs", job, "--Format=ALL", check=False),
@@ -90,9 +90,9 @@ def test_variables_are_visible_to_apps_only(alice: Api, cluster: Cluster) -> Non
         cluster.shell("login", f"grep -rl {SECRET} /home/alice/.slipway || true"),
         cluster.log_tail("portal", 5000),
     ]
-    assert session["id"] in told[0]
-    assert "apptainer" in told[1]
-    assert [text for text in told if SECRET in text] == []
+    assert session["id"] in outputs[0]
+    assert "apptainer" in outputs[1]
+    assert [text for text in outputs if SECRET in text] == []
 
 
 def test_several_sessions_at_once(alice: Api, cluster: Cluster) -> None:

@@ -37,14 +37,14 @@ def _poll_with(tabs: int, cluster: Cluster, browser: Browser) -> tuple[int, Coun
     before = _queries(cluster)
 
     def tab(number: int) -> None:
-        http, mark = http_session(), ""
+        http, etag = http_session(), ""
         http.cookies.update(browser.http.cookies)
         time.sleep(POLL * number / tabs)
         while time.monotonic() < stop:
             begun = time.monotonic()
             address = f"{cluster.url}/sessions/rows"
-            answer = http.get(address, headers={"If-None-Match": mark}, timeout=30)
-            mark = answer.headers.get("ETag", mark)
+            answer = http.get(address, headers={"If-None-Match": etag}, timeout=30)
+            etag = answer.headers.get("ETag", etag)
             answers[answer.status_code] += 1
             time.sleep(max(POLL - (time.monotonic() - begun), 0))
 

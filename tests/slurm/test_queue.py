@@ -92,7 +92,7 @@ def test_waiting_session_is_terminated_at_once(alice: Api, cluster: Cluster) -> 
         cluster.run("login", "scontrol", "update", "PartitionName=main", "State=UP")
 
 
-def test_bad_input_names_the_field_and_leaves_nothing(alice: Api, cluster: Cluster) -> None:
+def test_invalid_input_names_the_field_and_leaves_nothing(alice: Api, cluster: Cluster) -> None:
     jobs, rows = set(cluster.queue()), alice.list()
     wrong = []
     for changes, field in BAD:

@@ -69,7 +69,7 @@ def answers(kernel: Kernel) -> bool:
         return False
 
 
-def test_kernel_that_takes_too_much_dies_alone(
+def test_only_the_kernel_over_its_memory_limit_is_killed(
     researcher: Api, bob: Api, session: Json, lab: Visitor, cluster: Cluster
 ) -> None:
     neighbour = bob.running()

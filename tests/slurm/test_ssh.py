@@ -219,16 +219,16 @@ def free_port() -> int:
 
 
 def test_ten_at_once(client: Client) -> None:
-    said: list[bytes] = []
+    output: list[bytes] = []
     threads = [
-        threading.Thread(target=lambda n=n: said.append(client.ssh(f"sleep 1; echo {n}").stdout))
+        threading.Thread(target=lambda n=n: output.append(client.ssh(f"sleep 1; echo {n}").stdout))
         for n in range(10)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(said) == sorted(f"{n}\n".encode() for n in range(10))
+    assert sorted(output) == sorted(f"{n}\n".encode() for n in range(10))
 
 
 def test_only_the_owners_key_is_accepted(
@@ -257,9 +257,11 @@ def test_the_server_is_not_reachable_on_the_node(
     assert sockets
     ports = set(cluster.shell(node, "ss -Htln | awk '{print $4}' | sed 's/.*://'").split())
     assert ports
-    for way in [f"-U {path}" for path in sockets.split()] + [f"127.0.0.1 {p}" for p in ports]:
-        said = cluster.shell(node, f"timeout 2 nc -w1 {way} 2>&1 </dev/null", "bob", check=False)
-        assert "SSH-" not in said, way
+    for address in [f"-U {path}" for path in sockets.split()] + [f"127.0.0.1 {p}" for p in ports]:
+        output = cluster.shell(
+            node, f"timeout 2 nc -w1 {address} 2>&1 </dev/null", "bob", check=False
+        )
+        assert "SSH-" not in output, address
     files = "/home/alice/.slipway/*/id_container /home/alice/.slipway/ssh/*"
     assert not cluster.shell("login", f"cat {files}", user="bob", check=False)
 

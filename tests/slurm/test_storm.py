@@ -88,7 +88,7 @@ def _names(cluster: Cluster) -> Counter[str]:
     return Counter(queue.split())
 
 
-def test_forty_launches_at_once_make_forty_sessions(
+def test_forty_parallel_launches_create_forty_sessions(
     launchers: list[Launcher], cluster: Cluster
 ) -> None:
     since = cluster.clock()

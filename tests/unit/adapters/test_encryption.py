@@ -185,7 +185,7 @@ def test_without_the_key_only_the_values_are_lost(keys: Path, url: str) -> None:
     store, sealer = SessionTables(engine, Sealer(keys)), Sealer(keys)
     with pytest.raises(Unreadable, match="put it back"):
         store.env(session(1).id)
-    assert seal_all(engine, sealer) == (1, 2)  # the hash for session 3's key, which was in clear
+    assert seal_all(engine, sealer) == (1, 2)  # the fingerprint of session 3's key, in clear
     for file in keys.with_name("away").iterdir():
         shutil.copy(file, keys)
     assert store.env(session(1).id) == ENV

@@ -79,7 +79,7 @@ def test_a_silent_slurm_is_reported() -> None:
     assert "does not answer" in found.text
 
 
-def test_without_gpus_or_keys_the_command_says_so(
+def test_missing_gpus_or_keys_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "slipway.toml"

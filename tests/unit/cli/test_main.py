@@ -65,9 +65,9 @@ def test_check_reports_what_is_missing(config: str, capsys: pytest.CaptureFixtur
     assert "run `slipway init`" in capsys.readouterr().out
     main(["--config", config, "init"])
     assert main(["--config", config, "check"]) == 1
-    said = capsys.readouterr().out
-    assert "MISSING 0 images" in said
-    assert "The login node does not answer" in said
+    output = capsys.readouterr().out
+    assert "MISSING 0 images" in output
+    assert "The login node does not answer" in output
 
 
 def test_invalid_settings_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,9 +88,9 @@ def test_an_invalid_app_is_shown_with_its_line_and_others_are_listed(
     (tmp_path / "images" / "plain" / "1" / "image.toml").write_text("title = 'Plain'")
     main(["--config", config, "init"])
     assert main(["--config", config, "check"]) == 1
-    said = capsys.readouterr().out
-    assert "ok      1 apps in" in said
-    assert "MISSING" in said
-    assert "bad/app.toml, line 2: x: there is no such field" in said
+    output = capsys.readouterr().out
+    assert "ok      1 apps in" in output
+    assert "MISSING" in output
+    assert "bad/app.toml, line 2: x: there is no such field" in output
     assert main(["--config", config, "apps"]) == 0
     assert capsys.readouterr().out.split() == ["good", "Good", "plain/1"]

@@ -66,8 +66,10 @@ def test_systemd_accepts_the_units(config: str, tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    said = [line for line in done.stderr.splitlines() if str(folder) in line or "slipway" in line]
-    assert said == []
+    complaints = [
+        line for line in done.stderr.splitlines() if str(folder) in line or "slipway" in line
+    ]
+    assert complaints == []
 
 
 def test_without_a_folder_units_are_printed_under_their_names(

@@ -18,7 +18,7 @@ def test_names_of_slow_files_exist() -> None:
     assert [file for file in SECONDS if not (ROOT / f"{file}.py").exists()] == []
 
 
-def test_every_file_has_one_share_and_shares_take_about_as_long() -> None:
+def test_every_file_has_one_share_and_shares_are_balanced() -> None:
     files = [*SECONDS, *(f"slurm/test_{number}" for number in range(9))]
     loads = [0.0, 0.0]
     shares = deal(files, loads)

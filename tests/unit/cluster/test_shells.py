@@ -57,7 +57,7 @@ def test_a_command_times_out_and_the_next_one_works(shells: Shells) -> None:
     assert run(shells, "echo here").stdout == "here\n"
 
 
-def test_a_machine_that_goes_away_in_between(shells: Shells) -> None:
+def test_a_machine_that_goes_down_in_between(shells: Shells) -> None:
     assert run(shells, "kill -9 $PPID; sleep 5").returncode == KILLED
     first = run(shells, "echo $PPID").stdout
     os.kill(int(first), 9)

@@ -1,4 +1,4 @@
-"""What all processes of a session hold together: races, forks, ends of every kind."""
+"""The total held by all processes of a session: races, forks, ends of every kind."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["plain", "async", "physical", "graph", "array"])
-def test_who_is_killed_in_the_middle_of_an_allocation_holds_nothing(
+def test_a_process_killed_during_an_allocation_holds_nothing(
     kind: str, client: Client, program: Path, session: Shim
 ) -> None:
     with Client(program, session.cuda) as other:
         client.ask("pause", 60_000)
         client.tell("take", kind, 1024 * MIB)
         wait_for(lambda: other.unused == CAP - 1024 * MIB)
-        assert other.take("plain", CAP) == OUT_OF_MEMORY  # it may still get it
+        assert other.take("plain", CAP) == OUT_OF_MEMORY  # it may still succeed
         client.kill()
         assert other.unused == CAP
         assert other.take("plain", CAP) == 0
@@ -71,7 +71,7 @@ def test_kills_at_any_moment_leave_nothing_behind(
     assert client.take("plain", CAP) == 0
 
 
-def test_who_is_stopped_keeps_what_it_holds(client: Client, program: Path, session: Shim) -> None:
+def test_a_stopped_process_keeps_its_memory(client: Client, program: Path, session: Shim) -> None:
     client.take("plain", 512 * MIB)
     client.process.send_signal(signal.SIGSTOP)
     with Client(program, session.cuda) as other:
@@ -79,7 +79,7 @@ def test_who_is_stopped_keeps_what_it_holds(client: Client, program: Path, sessi
         assert other.unused == CAP - 512 * MIB
 
 
-def test_a_child_counts_for_itself(client: Client, program: Path, session: Shim) -> None:
+def test_a_child_is_counted_separately(client: Client, program: Path, session: Shim) -> None:
     client.take("plain", 512 * MIB)
     with Client(program, session.cuda) as other:
         assert client.ask("fork") == ["child"]
@@ -94,7 +94,7 @@ def test_a_child_counts_for_itself(client: Client, program: Path, session: Shim)
         assert other.unused == CAP
 
 
-def test_a_child_that_lives_on_keeps_nothing_of_its_parent(
+def test_a_surviving_child_keeps_no_memory_of_its_parent(
     client: Client, program: Path, session: Shim
 ) -> None:
     client.take("plain", 512 * MIB)
@@ -119,7 +119,7 @@ def test_a_program_that_closes_all_descriptors_stays_counted(
         assert other.take("plain", CAP) == OUT_OF_MEMORY
 
 
-def test_a_process_of_another_pid_namespace_is_counted_and_swept(
+def test_a_process_of_another_pid_namespace_is_counted_and_cleaned_up(
     client: Client, program: Path, session: Shim
 ) -> None:
     apart = "unshare --user --map-current-user --pid --fork --kill-child".split()

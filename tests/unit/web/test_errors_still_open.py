@@ -1,4 +1,4 @@
-"""What the portal says while a way that was taken away is not shut yet."""
+"""The portal's responses while a revoked route is still open."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def runner(launched: Callable[..., Runner]) -> Runner:
     return found
 
 
-def test_page_and_api_say_still_open(
+def test_page_and_api_report_still_open(
     world: World, runner: Runner, alice: Browser, api: Callable[[str], Api]
 ) -> None:
-    """M1: 503 each time, in the app's state and on its card; until it is shut."""
+    """M1: 503 each time, in the app's state and on its card, until the route is closed."""
     place = f"/sessions/{runner.session.id}"
     alice.post(f"{place}/apps/board/open", {"public": "yes"})
     runner("apps/board", {"state": "ready"})

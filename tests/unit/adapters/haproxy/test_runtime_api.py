@@ -38,8 +38,8 @@ class Socket:
             for answer in answers:
                 caller, _ = self._socket.accept()
                 with caller, caller.makefile("rb") as file:
-                    said = file.read()
-                    caller.sendall(said if answer == ECHO else answer)
+                    command = file.read()
+                    caller.sendall(command if answer == ECHO else answer)
 
     def close(self) -> None:
         """Stop listening."""

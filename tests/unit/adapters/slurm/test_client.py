@@ -115,7 +115,7 @@ def test_an_unavailable_accounting_is_queried_once() -> None:
     assert picky.questions == 1
 
 
-def test_sessions_are_cancelled_by_the_operator_where_there_is_one() -> None:
+def test_sessions_are_cancelled_by_the_operator_if_configured() -> None:
     """H3: the end of a session does not wait for its owner's shell."""
     replay = Replay(0, "")
     Slurm(replay, "s", ".slipway", 20, "operator").cancel("alice", "1", "²", "2")

@@ -60,9 +60,11 @@ def test_the_resulting_limit(version: str) -> None:
 
 
 def test_other_clusters_are_ignored() -> None:
-    said = printed(VERSIONS[0])
+    outputs = printed(VERSIONS[0])
     foreign = "elsewhere|research|alice|||normal|normal|cpu=1||||\n"
-    assert limits(replace(said, associations=said.associations + foreign)) == read(VERSIONS[0])
+    assert limits(replace(outputs, associations=outputs.associations + foreign)) == read(
+        VERSIONS[0]
+    )
 
 
 def test_access_to_partitions() -> None:

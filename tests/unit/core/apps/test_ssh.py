@@ -64,9 +64,14 @@ def test_ssh_understands_the_block_and_the_line(host_key: Path, tmp_path: Path) 
     (tmp_path / "config").write_text(here.config)
     argv = ["ssh", "-G", "-F", str(tmp_path / "config"), "slipway-otter"]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    said = set(done.stdout.splitlines())
+    options = set(done.stdout.splitlines())
     alias = "slipway-0123456789abcdef"
-    assert {"hostname hpc.example.org", "port 10203", "user alice", f"hostkeyalias {alias}"} <= said
+    assert {
+        "hostname hpc.example.org",
+        "port 10203",
+        "user alice",
+        f"hostkeyalias {alias}",
+    } <= options
     (tmp_path / "known_hosts").write_text(here.known_host + "\n")
     argv = ["ssh-keygen", "-F", alias, "-f", str(tmp_path / "known_hosts")]
     assert subprocess.run(argv, capture_output=True, check=True).stdout

@@ -73,7 +73,7 @@ def test_whole_gpus_and_mig_devices_are_not_shared() -> None:
     assert mig.grant(0.1) == Slice("1g.18gb", Fraction(1, 8), 0, 1, 18_000, 100)
 
 
-def test_a_type_is_named_where_there_is_one() -> None:
+def test_a_type_is_named_if_present() -> None:
     typed = GpuKind("a100", "A100", 40_960, Fraction(1), Fraction(1, 4))
     assert [one.gres for one in typed.amounts(2)][2:] == [
         "shard:a100:3", "shard:a100:4", "gpu:a100:2",

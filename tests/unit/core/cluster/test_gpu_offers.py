@@ -135,13 +135,13 @@ def limits(user: Tres, account: Tres = NO_LIMIT) -> Limits:
 def test_the_limits_origin_is_named_in_fgpu() -> None:
     (group,) = partitions_for("alice", [GPU], limits(Tres(shards=2, gpus=1), Tres(shards=3)))
     assert (group.max_shards, group.max_gpus) == (2, 1)
-    said = "you may use 0.5 fGPU at once (QOS normal, MaxTRESPerUser)"
-    assert refusal(group, fgpu=0.6) == ("resources.fgpu", said)
-    said = "you may use 1 fGPU at once (QOS normal, MaxTRESPerUser)"
-    assert refusal(group, fgpu=1.5, gpu_kind="h200") == ("resources.fgpu", said)
+    expected = "you may use 0.5 fGPU at once (QOS normal, MaxTRESPerUser)"
+    assert refusal(group, fgpu=0.6) == ("resources.fgpu", expected)
+    expected = "you may use 1 fGPU at once (QOS normal, MaxTRESPerUser)"
+    assert refusal(group, fgpu=1.5, gpu_kind="h200") == ("resources.fgpu", expected)
     (group,) = partitions_for("alice", [GPU], limits(Tres(), Tres(shards=3)))
-    said = "account lab may use 0.75 fGPU at once (GrpTRES)"
-    assert refusal(group, fgpu=1) == ("resources.fgpu", said)
+    expected = "account lab may use 0.75 fGPU at once (GrpTRES)"
+    assert refusal(group, fgpu=1) == ("resources.fgpu", expected)
 
 
 def test_whole_gpus_have_a_limit_of_their_own() -> None:

@@ -131,8 +131,8 @@ def test_the_amount_requested_from_sbatch(gres: str, found: tuple[int, int]) -> 
 def test_a_waiting_user_is_told_the_limits_origin() -> None:
     use = measure_usage([job(shards=1)], [ONE], SITE)
     own = limits(Tres(shards=2), Tres(gpus=0))
-    said = limit_reached("alice", "main", Tres(1, 100, 2, 0), own, use, "h200")
-    assert said == "you may use 1 fGPU at once (QOS normal, MaxTRESPerUser)"
+    message = limit_reached("alice", "main", Tres(1, 100, 2, 0), own, use, "h200")
+    assert message == "you may use 1 fGPU at once (QOS normal, MaxTRESPerUser)"
     assert limit_reached("alice", "main", Tres(1, 100, 1, 0), own, use, "h200") == ""
     whole = limit_reached("alice", "main", Tres(1, 100, 0, 1), own, use, "h200")
     assert whole == "account lab may use 0 fGPU at once (GrpTRES)"

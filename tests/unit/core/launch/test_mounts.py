@@ -79,7 +79,7 @@ def test_each_wrong_mount_is_named(mounts: object, field: str) -> None:
     assert found[field]
 
 
-def test_the_words() -> None:
+def test_error_texts() -> None:
     assert errors(["data", "home", "data"]) == {"mounts": "the folder data is named twice"}
     assert errors(["a"] * 21) == {"mounts": "these are too many; there may be 20"}
     assert errors([{"folder": "a", "mode": 1}]) == {"mounts.0": "mode: there is no such field"}

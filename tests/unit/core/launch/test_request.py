@@ -138,8 +138,8 @@ def test_variables_are_accepted_unchanged_or_named(env: dict[str, str]) -> None:
         or len(value.encode()) > 4096
     }
     if wrong:
-        said = {name if re.fullmatch(NAME, name) else clip(name) for name in wrong}
-        assert wrong_fields({**GOOD, "env": env}) == {f"env.{name}" for name in said}
+        named = {name if re.fullmatch(NAME, name) else clip(name) for name in wrong}
+        assert wrong_fields({**GOOD, "env": env}) == {f"env.{name}" for name in named}
     else:
         assert parse_launch({**GOOD, "env": env}).env == env
 

@@ -54,7 +54,7 @@ def report(state: JobState, **more: Any) -> JobReport:
         (JobState.PREEMPTED, {}, Cause.PREEMPTED, "higher priority"),
     ],
 )
-def test_each_end_has_its_own_words(
+def test_each_end_has_its_own_text(
     state: JobState, more: dict[str, Any], cause: Cause, words: str
 ) -> None:
     found, text = explain_end(session(), report(state, **more))

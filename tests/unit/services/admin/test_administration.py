@@ -1,4 +1,4 @@
-"""The administration's story: what is stored, who may ask, and what the journal says of it."""
+"""Administration: stored values, permissions, and the journal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def world(tmp_path: Path) -> World:
 
 
 def save(world: World, name: str, seen: str | None = None, **changes: object) -> str:
-    """Save a template and return its mark."""
+    """Save a template and return its ETag."""
     asked = check(TemplateRequest, SMALL | changes)
     return etag(world.services.administration.save_template(ADMIN, name, asked, seen))
 
@@ -73,7 +73,7 @@ def asked(**changes: object) -> dict[str, object]:
 # Templates
 
 
-def test_templates_keep_the_order_that_they_were_given(world: World) -> None:
+def test_templates_keep_their_order(world: World) -> None:
     for name in ("small", "medium", "large"):
         save(world, name)
     assert names(world) == ["small", "medium", "large"]
@@ -98,13 +98,13 @@ def test_templates_keep_the_order_that_they_were_given(world: World) -> None:
     ]
 
 
-def test_of_two_who_edit_at_once_the_second_is_told(world: World) -> None:
+def test_the_second_of_two_concurrent_edits_is_refused(world: World) -> None:
     seen = save(world, "small")
     save(world, "small", seen, title="Tiny")
     with pytest.raises(Conflict):
         save(world, "small", seen, title="Huge")
     assert world.services.administration.template(ADMIN, "small").title == "Tiny"
-    save(world, "small", title="Last")  # who does not say what they have seen wins
+    save(world, "small", title="Last")  # an edit without an ETag wins
     first = etag(hide(world, "nobody"))
     hide(world, "some", first, users=("bob",))
     with pytest.raises(Conflict):
@@ -118,7 +118,7 @@ def test_of_two_who_edit_at_once_the_second_is_told(world: World) -> None:
     assert refused == []
 
 
-def test_a_deleted_template_is_not_made_again_by_who_still_edits_it(world: World) -> None:
+def test_a_pending_edit_does_not_recreate_a_deleted_template(world: World) -> None:
     seen = save(world, "small")
     world.services.administration.drop_template(ADMIN, "small")
     with pytest.raises(Conflict):
@@ -140,7 +140,7 @@ def test_a_new_template_does_not_replace_another(world: World) -> None:
     assert caught.value.errors[0].field == "name"
 
 
-def test_a_template_names_a_group_that_there_is(world: World) -> None:
+def test_a_template_names_an_existing_group(world: World) -> None:
     save(world, "small", resource_group="main")
     with pytest.raises(InvalidRequest) as caught:
         save(world, "big", resource_group="nowhere")
@@ -158,7 +158,7 @@ def test_a_hidden_image_is_like_one_that_does_not_exist(world: World) -> None:
     with pytest.raises(InvalidRequest) as missing:
         world.launch(ALICE, parse_launch(asked(version="9.99")))
     assert hidden.value.text.replace("3.13", "9.99") == missing.value.text
-    # The newest that she may see; and her running session keeps its apps.
+    # The newest one that she may see; her running session keeps its apps.
     assert world.launch(ALICE, parse_launch(asked())).version == "3.12"
     world.apps.open_app(ALICE, running.id, "jupyterlab")
     assert world.launch(ADMIN, parse_launch(asked())).version == "3.13"
@@ -180,7 +180,7 @@ def test_a_lost_submission_is_repeated_though_the_image_is_hidden_by_now(world: 
     assert found.state is State.PENDING
 
 
-def test_there_is_no_rule_for_an_image_that_is_not_there(world: World) -> None:
+def test_there_is_no_rule_for_an_unknown_image(world: World) -> None:
     with pytest.raises(NotFound):
         world.services.administration.save_image_rule(
             ADMIN, CATALOG, "python", "2.7", ImageRequest(seen_by="nobody")
@@ -194,7 +194,7 @@ def spec(world: World) -> str:
     return world.slurm.jobs[-1].spec
 
 
-def test_the_cap_reaches_new_sessions_only_and_is_kept_with_them(world: World) -> None:
+def test_the_cap_applies_to_new_sessions_only_and_is_stored_with_them(world: World) -> None:
     before = world.launch(ALICE, parse_launch(asked()))
     assert '"shared_memory": {"mb": 300, "must": false}' in spec(world)
     cap(world, "100m")
@@ -205,13 +205,13 @@ def test_the_cap_reaches_new_sessions_only_and_is_kept_with_them(world: World) -
         found = world.store.get(session.id)
         assert found is not None
         assert found.shm_mb == size
-        assert found.shared_memory_mb is None  # launched again, it asks for the usual share
+        assert found.shared_memory_mb is None  # launched again, it requests the default share
     cap(world, "1g")
     world.launch(ALICE, parse_launch(asked()))
     assert '"shared_memory": {"mb": 300, "must": true}' in spec(world)
 
 
-def test_the_journal_says_what_it_was_before(world: World) -> None:
+def test_the_journal_has_the_previous_value(world: World) -> None:
     for title in ("Small", "Tiny", "Tiny"):
         save(world, "small", title=title)
     cap(world, "1g")
@@ -225,7 +225,7 @@ def test_the_journal_says_what_it_was_before(world: World) -> None:
     ]
 
 
-# Who may
+# Permissions
 
 
 def test_others_find_nothing(world: World) -> None:
@@ -254,11 +254,11 @@ def test_others_find_nothing(world: World) -> None:
 # The journal
 
 
-def test_the_journal_tells_what_people_did_and_never_a_secret(world: World) -> None:
+def test_the_journal_records_actions_and_no_secret(world: World) -> None:
     token = caller_address.set("192.0.2.7")
     request = parse_launch(asked(name="train", count=2, env={"TOKEN": SECRET}))
     sessions = world.services.launcher.launch(ALICE, request, "key")
-    world.services.launcher.launch(ALICE, request, "key")  # the same again launches nothing
+    world.services.launcher.launch(ALICE, request, "key")  # the same request again launches nothing
     world.apps.open_app(ALICE, sessions[0].id, "terminal")
     world.apps.close_app(ALICE, sessions[0].id, "terminal")
     world.sessions.stop(ADMIN, sessions[0].id)
@@ -285,7 +285,7 @@ def test_the_journal_tells_what_people_did_and_never_a_secret(world: World) -> N
     assert SECRET not in repr(found)
 
 
-def test_what_slurm_refuses_is_noted_too(world: World) -> None:
+def test_refusals_by_slurm_are_recorded_too(world: World) -> None:
     world.slurm.refuse = "AssocMaxSubmitJobLimit"
     with pytest.raises(InvalidRequest):
         world.launch(ALICE, parse_launch(asked()))
@@ -294,8 +294,8 @@ def test_what_slurm_refuses_is_noted_too(world: World) -> None:
     assert launch.target == refusal.target
 
 
-def test_every_action_has_its_words(world: World) -> None:
-    test_the_journal_tells_what_people_did_and_never_a_secret(world)
+def test_every_action_has_a_text(world: World) -> None:
+    test_the_journal_records_actions_and_no_secret(world)
     for name in ("small", "big", "small"):
         save(world, name)
     world.services.administration.move_template(ADMIN, "big", -1)
@@ -306,7 +306,7 @@ def test_every_action_has_its_words(world: World) -> None:
     assert {entry.action for entry in lines(world)} <= set(WORDS)
 
 
-def test_a_journal_that_cannot_be_written_stops_nothing_and_is_loud(
+def test_an_unwritable_journal_stops_nothing_and_is_logged(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(_entries: Sequence[AuditEvent]) -> None:
@@ -343,7 +343,7 @@ def test_a_rule_and_its_line_are_stored_together_or_not_at_all(
     assert len(lines(world)) == 1
 
 
-def test_pages_of_the_journal_hold_each_line_once(world: World) -> None:
+def test_pages_of_the_journal_contain_each_line_once(world: World) -> None:
     story = world.services.administration
     for number in range(7):
         story.record("alice", "login", str(number))
@@ -351,7 +351,7 @@ def test_pages_of_the_journal_hold_each_line_once(world: World) -> None:
     while True:
         page, before = story.events(ADMIN, AuditFilter(), 3, before)
         seen += [entry.target for entry in page]
-        story.record("bob", "login")  # newer lines do not move what follows
+        story.record("bob", "login")  # newer lines do not shift the next page
         if before is None:
             break
     assert seen == list("6543210")
@@ -375,14 +375,14 @@ def test_the_journal_is_searched(world: World) -> None:
 
 
 @pytest.mark.parametrize("day", ["yesterday", "2026-13-01", "9999-12-31", "20"])
-def test_a_wrong_day_is_named(day: str) -> None:
+def test_an_invalid_day_is_named(day: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         day_bounds(day)
     assert caught.value.errors[0].field == "day"
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "-1", "0", "9" * 30, str(2**63), "1.5", "²"])
-def test_a_wrong_cursor_is_named(cursor: str) -> None:
+def test_an_invalid_cursor_is_named(cursor: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         read_cursor(cursor)
     assert caught.value.errors[0].field == "cursor"

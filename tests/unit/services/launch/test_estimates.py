@@ -1,4 +1,4 @@
-"""Slurm's guess before a launch: asked seldom, kept nowhere, never in the way."""
+"""Slurm's estimate before a launch: rarely queried, never stored, never blocking."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tries(world: World) -> int:
     return sum("--test-only" in line for line in world.slurm.commands)
 
 
-def test_slurms_guess(world: World) -> None:
+def test_slurms_estimate(world: World) -> None:
     found = world.services.estimates.estimate(ALICE, asked())
     assert found is not None
     assert (found.start, found.node, found.reason) == (START, "n1", "")
@@ -56,7 +56,7 @@ def test_of_several_sessions_the_first_counts(world: World) -> None:
     assert found.start == START
 
 
-def test_slurm_is_asked_every_five_seconds_at_most(world: World) -> None:
+def test_slurm_is_queried_every_five_seconds_at_most(world: World) -> None:
     first = world.services.estimates.estimate(ALICE, asked())
     assert world.services.estimates.estimate(ALICE, asked()) == first
     other = world.services.estimates.estimate(ALICE, asked(2))
@@ -72,13 +72,13 @@ def test_slurm_is_asked_every_five_seconds_at_most(world: World) -> None:
     assert tries(world) == 3
 
 
-def test_whatever_goes_wrong_is_no_estimate(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_failure_means_no_estimate(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.slurm.down = True
     assert world.services.estimates.estimate(ALICE, asked()) is None
     world.slurm.down = False
-    for said in ("sbatch: we shall see\n", ""):
+    for output in ("sbatch: we shall see\n", ""):
         world.clock.pass_(seconds=6)
-        world.slurm.guess = Completed(0, b"", said)
+        world.slurm.guess = Completed(0, b"", output)
         assert world.services.estimates.estimate(ALICE, asked()) is None
     for code in (124, 137):
         world.clock.pass_(seconds=6)
@@ -93,7 +93,7 @@ def test_whatever_goes_wrong_is_no_estimate(world: World, monkeypatch: pytest.Mo
     assert world.services.estimates.estimate(ALICE, asked()) is None
 
 
-def test_what_a_launch_would_refuse_is_refused(world: World) -> None:
+def test_requests_refused_by_a_launch_are_refused(world: World) -> None:
     with pytest.raises(InvalidRequest):
         world.services.estimates.estimate(ALICE, asked(version="9.9"))
     assert tries(world) == 0
@@ -111,7 +111,7 @@ def test_slurms_refusal_is_a_reason(world: World) -> None:
         world.clock.pass_(seconds=6)
 
 
-def test_slurm_does_not_look_at_limits_so_we_do(world: World) -> None:
+def test_limits_ignored_by_slurm_are_checked(world: World) -> None:
     world.worker.read_partitions()
     world.worker.read_limits()
     for _ in range(3):
@@ -133,7 +133,7 @@ def test_slurm_does_not_look_at_limits_so_we_do(world: World) -> None:
 
 
 @pytest.mark.parametrize("version", ["24.11", "26.05"])
-def test_recorded_words(version: str) -> None:
+def test_recorded_output(version: str) -> None:
     text = (RECORDED / version / "estimate-start.txt").read_text(encoding="utf-8")
     found = estimate_parse(text)
     assert found.start is not None
@@ -160,8 +160,8 @@ def test_times_as_slurm_writes_them_by_default() -> None:
         "1795186800 on nodes n1 in partition main",
     ],
 )
-def test_every_way_to_write_a_start(words: str) -> None:
-    """26.05 and whatever comes: seconds or a date, with or without what we do not need."""
+def test_every_form_of_a_start_time(words: str) -> None:
+    """26.05 and future versions: seconds or a date, with or without further text."""
     found = estimate_parse(f"sbatch: error: x\nsbatch: Job 7 to start at {words}\n")
     assert found.start == START
     assert found.node == "n1"

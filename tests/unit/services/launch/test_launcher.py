@@ -1,4 +1,4 @@
-"""Several sessions by one launch: all of them, or none, whatever happens in between."""
+"""Several sessions in one launch: all or none, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def asked(count: int = 3, **more: object) -> LaunchRequest:
 def fail_at(
     world: World, monkeypatch: pytest.MonkeyPatch, number: int, end: Completed | BaseException
 ) -> None:
-    """Let the submission of this number and all later ones end like that."""
+    """Make this submission and all later ones end this way."""
     real, seen = world.slurm._sbatch, []
 
     def sbatch(user: str, line: str, text: str) -> Completed:
@@ -51,7 +51,7 @@ def live_jobs(world: World) -> list[str]:
 
 
 def settle(world: World) -> None:
-    """Let the worker look until all is settled."""
+    """Let the worker poll until everything is settled."""
     for _ in range(6):
         world.clock.pass_(seconds=65)
         world.services.reconciler.poll()
@@ -81,7 +81,9 @@ def test_the_same_key_gives_the_same_sessions_in_their_order(world: World) -> No
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_one_refused_none_left(world: World, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_one_refusal_removes_all(
+    world: World, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
     with monkeypatch.context() as patch:
         fail_at(world, patch, number, Completed(1, b"", REFUSED))
         with pytest.raises(InvalidRequest):
@@ -92,7 +94,9 @@ def test_one_refused_none_left(world: World, monkeypatch: pytest.MonkeyPatch, nu
     assert len(world.services.launcher.launch(ALICE, asked(3), key="k")) == 3
 
 
-def test_slurm_falls_silent_in_the_middle(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slurm_becomes_silent_during_a_launch(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patch:
         fail_at(world, patch, 3, Completed(1, b"", CONTACT))
         patch.setattr(world.slurm, "_scancel", lambda _words: Completed(1, b"", CONTACT))
@@ -106,7 +110,7 @@ def test_slurm_falls_silent_in_the_middle(world: World, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_killed_in_the_middle_all_come(
+def test_all_are_submitted_after_a_kill_during_a_launch(
     world: World, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     with monkeypatch.context() as patch:
@@ -122,7 +126,7 @@ def test_killed_in_the_middle_all_come(
 
 
 @pytest.mark.parametrize("end", [Completed(1, b"", REFUSED), OutcomeUnknown("cut")])
-def test_killed_in_the_middle_and_then_refused_none_stays(
+def test_none_remains_after_a_kill_and_a_refusal(
     world: World, monkeypatch: pytest.MonkeyPatch, end: Completed | BaseException
 ) -> None:
     with monkeypatch.context() as patch:
@@ -141,7 +145,7 @@ def test_killed_in_the_middle_and_then_refused_none_stays(
     assert sum("did not take all sessions of this launch" in text for text in texts) == 2
 
 
-def test_lost_answers_are_found_again(world: World) -> None:
+def test_sessions_with_lost_responses_are_recovered(world: World) -> None:
     world.slurm.lose_answer = True
     batch = world.services.launcher.launch(ALICE, asked(3))
     assert {session.state for session in batch} == {State.SUBMITTING}
@@ -151,7 +155,7 @@ def test_lost_answers_are_found_again(world: World) -> None:
     assert len(world.slurm.jobs) == 3
 
 
-def test_a_slow_slurm_does_not_hold_the_request_up(
+def test_a_slow_slurm_does_not_block_the_request(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = world.slurm._sbatch
@@ -175,7 +179,7 @@ def _shown(world: World, session: Session) -> SessionOut:
     return SessionOut.of(session, [], [], context)
 
 
-def test_variables_travel_in_the_secret_part_only(world: World) -> None:
+def test_variables_are_in_the_secret_part_only(world: World) -> None:
     session = world.launch(ALICE, asked(1, env={"KEY": SECRET}))
     job = world.slurm.jobs[0]
     assert json.loads(job.spec)["env"] == {"KEY": SECRET}

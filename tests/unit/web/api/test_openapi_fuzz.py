@@ -1,7 +1,7 @@
-"""Every operation of the OpenAPI document with bodies that are nearly right.
+"""Every operation of the OpenAPI document with nearly valid bodies.
 
-test_schema.py sends what the document describes; here a right body is changed in one or two
-places, by what people and attackers really send, and the state is compared before and after.
+test_schema.py sends what the document describes; here a valid body is changed in one or two places,
+by values that users and attackers really send, and the state is compared before and after.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RIGHT: dict[str, Any] = {
     "ImageRequest": {"seen_by": "some", "accounts": ["research"], "users": ["bob"]},
     "CapsRequest": {"max_shared_memory": "1g", "idle_minutes": 60, "idle_warning": 5},
 }
-"""Bodies that are taken, for what is too seldom right when it is made up."""
+"""Accepted bodies, for schemas whose random values are rarely valid."""
 JUNK: st.SearchStrategy[Any] = st.one_of(
     st.sampled_from(
         [
@@ -51,7 +51,7 @@ JUNK: st.SearchStrategy[Any] = st.one_of(
 
 
 def _made(schema: Any) -> st.SearchStrategy[Any]:
-    """Values that a schema of the document describes; patterns and bounds included."""
+    """Values described by a schema of the document; patterns and bounds included."""
     if "$ref" in schema:
         return _made(SPEC["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
     if "enum" in schema:
@@ -156,7 +156,7 @@ def full(world: World, api: Callable[[str], Api], launched: Callable[..., Runner
 @pytest.mark.parametrize(("method", "path", "schema"), list(_operations()))
 @settings(max_examples=12, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_bodies_that_are_nearly_right(
+def test_nearly_valid_bodies(
     method: str,
     path: str,
     schema: str,

@@ -1,4 +1,4 @@
-"""The bars and the bounds on the pages and in the REST API."""
+"""The bars and the limits on the pages and in the REST API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SMALL = {"environment": "python", "resources": {"cpus": 1, "memory": "1g"}}
 
 
 def learn(world: World) -> None:
-    """What the worker does before it looks at the queue."""
+    """The worker's tasks that precede the queue's."""
     worker = world.worker
     worker.read_partitions()
     worker.read_limits()
@@ -45,7 +45,7 @@ def test_usage_follows_the_queue(world: World, api: MakeApi) -> None:
     assert (after := alice("GET", "/usage").json) and after["cpus"] == nothing
 
 
-def test_usage_before_slurm_was_asked(world: World, api: MakeApi) -> None:
+def test_usage_before_slurm_was_read(world: World, api: MakeApi) -> None:
     assert world.slurm.jobs == []
     assert api("alice")("GET", "/usage").status_code == 422
     world.status.save_partitions(world.scheduler.partitions())
@@ -66,7 +66,7 @@ def test_a_group_that_is_not_open_is_refused(world: World, api: MakeApi) -> None
     assert world.slurm.jobs == []
 
 
-def test_the_true_bound_and_whose_it_is(world: World, api: MakeApi) -> None:
+def test_the_effective_limit_and_its_origin(world: World, api: MakeApi) -> None:
     learn(world)
     alice = api("alice")
     answer = alice("GET", "/resource-groups").json
@@ -83,7 +83,7 @@ def test_the_true_bound_and_whose_it_is(world: World, api: MakeApi) -> None:
     ]
 
 
-def test_the_page_shows_bounds_and_bars(world: World, alice: Browser) -> None:
+def test_the_page_shows_limits_and_bars(world: World, alice: Browser) -> None:
     learn(world)
     page = alice.get("/sessions/new").text
     assert '<span data-bound="cpus">3</span>' in page
@@ -95,7 +95,7 @@ def test_the_page_shows_bounds_and_bars(world: World, alice: Browser) -> None:
     assert bars == [("cpus", "0", "3"), ("memory", "0", "3072")]
 
 
-def test_a_page_without_knowledge_has_no_bars(world: World, alice: Browser) -> None:
+def test_before_slurm_was_read_the_page_has_no_bars(world: World, alice: Browser) -> None:
     assert world.slurm.jobs == []
     assert "data-meter" not in alice.get("/sessions").text
     assert alice.get("/sessions?group=nowhere").status_code == 200
@@ -103,7 +103,7 @@ def test_a_page_without_knowledge_has_no_bars(world: World, alice: Browser) -> N
     assert "data-meter" in alice.get("/sessions?group=nowhere").text
 
 
-def test_nobody_is_left_wondering_why_no_group_is_offered(world: World, alice: Browser) -> None:
+def test_the_reason_for_missing_groups_is_shown(world: World, alice: Browser) -> None:
     world.slurm.entry = "DenyAccounts=research"
     learn(world)
     assert "Your account may use no resource group here" in alice.get("/sessions/new").text

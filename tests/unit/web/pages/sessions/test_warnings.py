@@ -1,4 +1,4 @@
-"""What people read of sessions that nobody uses, and the administrators' rule about them."""
+"""Notices about unused sessions, and the administrators' rule for them."""
 
 from __future__ import annotations
 
@@ -35,20 +35,22 @@ def admin(app: Flask) -> Browser:
 
 
 def running(launched: Launched, name: str = "mine1") -> Runner:
-    """A session of alice's that runs."""
+    """A running session of alice's."""
     runner = launched(name=name)
     runner.ready()
     return runner
 
 
 def seen(page: str) -> str:
-    """The mark of what the form shows."""
+    """The ETag of the form's content."""
     found = re.search(r'name="seen" value="([0-9a-f]*)"', page)
     assert found is not None
     return found[1]
 
 
-def test_it_is_said_quietly_then_aloud(world: World, alice: Browser, launched: Launched) -> None:
+def test_a_quiet_notice_precedes_the_warning(
+    world: World, alice: Browser, launched: Launched
+) -> None:
     rule(world, 50)
     session = running(launched).session
     page = alice.get("/sessions").text
@@ -66,7 +68,7 @@ def test_it_is_said_quietly_then_aloud(world: World, alice: Browser, launched: L
     assert 'data-until="2026-11-20T12:50:00+00:00"' in page
 
 
-def test_others_read_it_without_the_warning(
+def test_others_see_the_notice_without_the_warning(
     world: World, admin: Browser, bob: Browser, launched: Launched
 ) -> None:
     rule(world, 50)
@@ -79,7 +81,7 @@ def test_others_read_it_without_the_warning(
     assert session.id not in bob.get("/sessions").text
 
 
-def test_keep_it_on_the_page(
+def test_keeping_a_session_on_the_page(
     world: World, alice: Browser, bob: Browser, launched: Launched
 ) -> None:
     rule(world, 50)
@@ -95,7 +97,7 @@ def test_keep_it_on_the_page(
     assert (answer.status_code, answer.text) == (409, "This session is over. Launch it again.")
 
 
-def test_the_api_tells_and_keeps(world: World, api: MakeApi, launched: Launched) -> None:
+def test_the_api_reports_and_keeps(world: World, api: MakeApi, launched: Launched) -> None:
     session = running(launched).session
     alice = api("alice")
     path = f"/sessions/{session.id}"
@@ -139,7 +141,7 @@ def test_the_rules_in_their_form(world: World, admin: Browser) -> None:
     page = admin.get("/admin/limits").text
     for value in ("1 GB", "120", "20", "25"):
         assert f'value="{value}"' in page
-    # Saving what the page shows changes nothing, but for a box that is cleared.
+    # Saving what the page shows changes nothing, except for a cleared box.
     unticked = {name: value for name, value in RULES.items() if name != "public_apps"}
     assert admin.post("/admin/caps", unticked | {"seen": seen(page)}).status_code == 303
     now = world.services.administration.site_rules()
@@ -163,7 +165,7 @@ def test_the_rules_in_their_form(world: World, admin: Browser) -> None:
         ({"idle_cpu_percent": "10 %"}, "idle_cpu_percent"),
     ],
 )
-def test_a_wrong_rule_names_its_field(
+def test_an_invalid_rule_names_its_field(
     world: World, admin: Browser, changes: dict[str, str], field: str
 ) -> None:
     answer = admin.post("/admin/caps", RULES | changes)
