@@ -56,17 +56,17 @@ class Alice:
         """Repeat all actions; seconds for each kind."""
         found: dict[str, list[float]] = {"list": [], "launch": [], "kernel": []}
         for _ in range(rounds):
-            found["list"].append(took(self.api.list))
-            found["launch"].append(took(lambda: self.api.launch(**SMALLEST)))
+            found["list"].append(duration(self.api.list))
+            found["launch"].append(duration(lambda: self.api.launch(**SMALLEST)))
             self.api.stop(self.api.launched[-1])
-            found["kernel"].append(took(lambda: self.kernel.value("print(1 + 1)")))
+            found["kernel"].append(duration(lambda: self.kernel.value("print(1 + 1)")))
         for session in self.api.launched[1:]:
             self.api.wait_state(session, *OVER, seconds=120)
         del self.api.launched[1:]
         return found
 
 
-def took(action: Callable[[], object]) -> float:
+def duration(action: Callable[[], object]) -> float:
     """Duration of a call in seconds."""
     begun = time.monotonic()
     action()

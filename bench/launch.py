@@ -99,7 +99,7 @@ class Alice:
         stdin.channel.shutdown_write()
         return stdout.read().decode().strip()
 
-    def made(self, folder: str) -> float:
+    def created_at(self, folder: str) -> float:
         """When a folder was created; the batch scripts create theirs in their first lines."""
         return float(self.run(f"stat --format=%.W {folder}"))
 
@@ -127,7 +127,7 @@ class Floor:
         try:
             poll(self._answers)
             answered = time.time()
-            return Round(asked, self._alice.made(".floor"), answered)
+            return Round(asked, self._alice.created_at(".floor"), answered)
         finally:
             self._alice.run(f"scancel {job}")
             wait_for(
@@ -162,7 +162,9 @@ class Ours:
         try:
             poll(lambda: self._answers(visitor))
             answered = time.time()
-            return Round(asked, self._alice.made(f".slipway/sessions/{session}/home"), answered)
+            return Round(
+                asked, self._alice.created_at(f".slipway/sessions/{session}/home"), answered
+            )
         finally:
             self._api.clean()
 

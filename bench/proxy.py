@@ -124,7 +124,7 @@ def head_of(connection: socket.socket, status: str) -> bytes:
     return rest
 
 
-def whole(route: Route, carry: Callable[[], None]) -> Result:
+def transfer(route: Route, carry: Callable[[], None]) -> Result:
     """The rate of a transfer of one gigabyte."""
     before, begun = processor_time(route), time.perf_counter()
     carry()
@@ -144,7 +144,7 @@ def download(route: Route) -> Result:
                 assert got, f"{missing} bytes are missing"
                 missing -= got
 
-    return whole(route, carry)
+    return transfer(route, carry)
 
 
 def upload(route: Route) -> Result:
@@ -157,7 +157,7 @@ def upload(route: Route) -> Result:
                 connection.sendall(block)
             head_of(connection, "204")
 
-    return whole(route, carry)
+    return transfer(route, carry)
 
 
 def pings(routes: list[Route], count: int) -> dict[str, list[float]]:

@@ -61,7 +61,7 @@ class FakeClock:
     def __call__(self) -> datetime:
         return self.now
 
-    def pass_(self, **span: float) -> None:
+    def advance(self, **span: float) -> None:
         """Advance the clock."""
         self.now += timedelta(**span)
 

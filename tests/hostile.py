@@ -132,7 +132,7 @@ def sender(api: Api, method: str, path: str, **options: object) -> Callable[[], 
     return send
 
 
-def took(action: Callable[[], object]) -> float:
+def duration(action: Callable[[], object]) -> float:
     """Duration of a call in seconds."""
     begun = time.monotonic()
     action()
@@ -167,7 +167,7 @@ def stolen_token(cluster: Cluster, api: Api, **changes: Any) -> tuple[Json, str]
     return session, str(spec["token"])
 
 
-def until_served(api: Api, seconds: float = 100) -> None:
+def wait_until_served(api: Api, seconds: float = 100) -> None:
     """Wait until a user's commands are executed again: a slow owner is paused."""
     send = sender(api, "GET", "/folders")
 

@@ -45,7 +45,7 @@ def redeem(url: str) -> tuple[int, Visitor]:
     return answer.status_code, visitor
 
 
-def is_in(visitor: Visitor) -> bool:
+def has_access(visitor: Visitor) -> bool:
     """Whether this browser has a valid cookie at its origin."""
     answer = visitor.get("/.slipway/status")
     return answer.status_code == 200 and bool(answer.json()["session"])

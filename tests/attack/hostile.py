@@ -85,7 +85,7 @@ def tls(address: str, port: int, name: str, certificate: str) -> str:
         return converse(secure)
 
 
-def knock(address: str, port: int, name: str, certificate: str) -> list[Any]:
+def probe(address: str, port: int, name: str, certificate: str) -> list[Any]:
     """Probe a port in one way (no name: without TLS); the arguments and the response."""
     output = ""
     with contextlib.suppress(OSError):
@@ -93,7 +93,7 @@ def knock(address: str, port: int, name: str, certificate: str) -> list[Any]:
     return [port, name, certificate, output]
 
 
-def knock_at(ports: list[int], names: list[str], certificates: list[str]) -> list[list[Any]]:
+def probe_all(ports: list[int], names: list[str], certificates: list[str]) -> list[list[Any]]:
     """Probe these ports in every combination, in parallel; the probes that got a response."""
     ways = [
         (address, port, name, certificate)
@@ -103,7 +103,7 @@ def knock_at(ports: list[int], names: list[str], certificates: list[str]) -> lis
         for certificate in certificates
     ]
     with ThreadPoolExecutor(16) as pool:
-        return [answer for answer in pool.map(lambda way: knock(*way), ways) if answer[3]]
+        return [answer for answer in pool.map(lambda way: probe(*way), ways) if answer[3]]
 
 
 def stand_in(port: int) -> list[str]:
@@ -120,7 +120,7 @@ def stand_in(port: int) -> list[str]:
     return taken
 
 
-def asked(job: str) -> dict[str, str]:
+def public_reports(job: str) -> dict[str, str]:
     """The output of every command that reports about other users."""
     output = {}
     for question in QUESTIONS:
@@ -205,12 +205,12 @@ def report(
     theirs = {port for port, owner in known if owner == user} | {gateway}
     count, readable, lines = peek(user)
     secrets = ["".join(halves) for halves in canaries]
-    output = asked(job)
+    output = public_reports(job)
     found = {
         "listening": [port for port, _ in known],
         "theirs": sorted(theirs),
-        "answers": knock_at(sorted(theirs), ["", *names], certificates),
-        "others": knock_at([port for port, _ in known if port not in theirs], [""], [""]),
+        "answers": probe_all(sorted(theirs), ["", *names], certificates),
+        "others": probe_all([port for port, _ in known if port not in theirs], [""], [""]),
         "stood_in": stand_in(gateway),
         "sockets": unix_sockets(),
         "opened": opened(paths) + readable,

@@ -45,7 +45,7 @@ class Answer:
         return found
 
 
-def knock(cluster: Cluster) -> socket.socket:
+def open_connection(cluster: Cluster) -> socket.socket:
     """A new connection to the portal, with TLS if the portal uses https."""
     parts = urlsplit(cluster.url)
     plain = socket.create_connection((LOOPBACK, cluster.port), 10)
@@ -94,7 +94,7 @@ def first_answer(connection: socket.socket, seconds: float) -> Answer:
 
 def send(cluster: Cluster, *parts: bytes, pause: float = 0.0, seconds: float = 15.0) -> Answer:
     """Send pieces with a pause between them, and read the response."""
-    with knock(cluster) as connection:
+    with open_connection(cluster) as connection:
         begun = time.monotonic()
         for number, part in enumerate(parts):
             time.sleep(pause if number else 0)
@@ -117,7 +117,7 @@ def held(
         for _ in range(count):
             try:
                 place = (LOOPBACK, cluster.port)
-                new = socket.create_connection(place, 10) if bare else knock(cluster)
+                new = socket.create_connection(place, 10) if bare else open_connection(cluster)
             except ConnectionResetError:
                 if not bare:
                     raise

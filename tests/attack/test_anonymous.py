@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import pytest
 import requests
 
-from tests.attack.raw import Answer, alive, head, held, knock, listen, send
+from tests.attack.raw import Answer, alive, head, held, listen, open_connection, send
 from tests.client import SMALL, Api, http_session
 from tests.cluster import Cluster, wait_for
 
@@ -209,7 +209,7 @@ def test_chunks_and_a_length_are_one_request(cluster: Cluster, end: str) -> None
     hidden = f"GET /healthz HTTP/1.1{end}Host: {host}{end}{end}"
     lines = ["POST /login HTTP/1.1", f"Host: {host}", FORM, "Content-Length: 4",
              "Transfer-Encoding: chunked", "", "0", "", hidden]  # fmt: skip
-    with knock(cluster) as connection:
+    with open_connection(cluster) as connection:
         connection.sendall(end.join(lines).encode())
         answer = listen(connection, 5)
     assert answer.answers == 1, answer

@@ -11,7 +11,7 @@ import pytest
 from tests.apps import Kernel
 from tests.client import OVER, Api, Json, http_session
 from tests.cluster import Cluster
-from tests.hostile import Storm, sender, stolen_token, stopped_runner, took
+from tests.hostile import Storm, duration, sender, stolen_token, stopped_runner
 from tests.slurm.conftest import MakeApi
 
 SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
@@ -84,7 +84,7 @@ def test_a_storm_of_callbacks_costs_slurm_nothing(
     alice = make_api("alice")
     with ThreadPoolExecutor(1) as pool:
         storm = pool.submit(runner, "ready", ready(runner.session), 8.0, 24)
-        seconds = [took(lambda: alice.launch(**SMALLEST)), took(alice.list)]
+        seconds = [duration(lambda: alice.launch(**SMALLEST)), duration(alice.list)]
         answers = storm.result()
     alice.clean()
     # By the portal, and with many in parallel by HAProxy, which finally closes the connections.
@@ -149,8 +149,8 @@ def test_a_dripping_runner_holds_no_threads(alice: Api, bob: Api, cluster: Clust
     assert kernel.value(DRIPPING) == 1
     opening = sender(bob, "POST", f"/sessions/{session['id']}/apps/terminal")
     with Storm(opening) as storm:
-        seconds = [took(alice.list) for _ in range(6)]
-        seconds.append(took(lambda: http_session().get(f"{cluster.url}/login", timeout=60)))
+        seconds = [duration(alice.list) for _ in range(6)]
+        seconds.append(duration(lambda: http_session().get(f"{cluster.url}/login", timeout=60)))
     kernel.close()
     assert max(seconds) < USUAL, seconds
     assert max(storm.seconds) < 15, max(storm.seconds)
@@ -163,7 +163,7 @@ def test_a_stopped_runner_holds_no_threads(alice: Api, bob: Api, cluster: Cluste
     with stopped_runner(cluster, session):
         opening = sender(bob, "POST", f"/sessions/{session['id']}/apps/terminal")
         with Storm(opening) as storm:
-            seconds = [took(alice.list) for _ in range(6)]
+            seconds = [duration(alice.list) for _ in range(6)]
             hers = alice.launch(**SMALLEST)["id"]
             alice.stop(hers)
             alice.wait_state(hers, *OVER)

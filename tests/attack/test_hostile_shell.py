@@ -16,13 +16,13 @@ from tests.hostile import (
     FLOOD,
     SHELLS,
     Storm,
+    duration,
     hostile_shell,
     memory_peak,
     reset_memory_peak,
     sender,
     stopped_runner,
-    took,
-    until_served,
+    wait_until_served,
 )
 from tests.slurm.conftest import MakeApi
 
@@ -43,16 +43,16 @@ class Alice:
     def works(self, cluster: Cluster) -> dict[str, float]:
         """Load the list, compute, launch, end: seconds for each."""
         seconds = {
-            "anonymous": took(lambda: http_session().get(f"{cluster.url}/login", timeout=90)),
-            "list": took(self.api.list),
-            "kernel": took(lambda: self.kernel.value("print(1 + 1)")),
+            "anonymous": duration(lambda: http_session().get(f"{cluster.url}/login", timeout=90)),
+            "list": duration(self.api.list),
+            "kernel": duration(lambda: self.kernel.value("print(1 + 1)")),
         }
         found: list[Json] = []
         launch: Json = {"resources": {"cpus": 1, "memory": "300m"}}
-        seconds["launch"] = took(lambda: found.append(self.api.launch(**launch)))
+        seconds["launch"] = duration(lambda: found.append(self.api.launch(**launch)))
         session = found[0]["id"]
-        seconds["end"] = took(lambda: self.api.stop(session))
-        seconds["over"] = took(lambda: self.api.wait_state(session, *OVER, seconds=90)) / 3
+        seconds["end"] = duration(lambda: self.api.stop(session))
+        seconds["over"] = duration(lambda: self.api.wait_state(session, *OVER, seconds=90)) / 3
         return seconds
 
 
@@ -78,7 +78,7 @@ def test_only_its_owner_waits_for_a_shell(
         Storm(sender(bob, "GET", "/folders")) as storm,
     ):
         seconds = [working.works(cluster) for _ in range(2)]
-    until_served(bob)
+    wait_until_served(bob)
     assert max(max(each.values()) for each in seconds) < USUAL, seconds
     assert set(storm.statuses) <= {503}, (storm.statuses, storm.texts[:3])
     assert storm.statuses[503]
@@ -100,7 +100,7 @@ def test_a_shell_that_floods_fills_no_memory(bob: Api, cluster: Cluster) -> None
     assert memory_peak(cluster) < quiet + 60
     assert answer.status_code == 503, answer.text[:300]
     assert "start-up files on the login node print too much" in answer.json()["detail"]
-    until_served(bob)
+    wait_until_served(bob)
 
 
 @pytest.mark.timeout(300)
@@ -112,15 +112,15 @@ def test_the_worker_waits_for_no_user(alice: Api, bob: Api, cluster: Cluster) ->
         with stopped_runner(cluster, his), hostile_shell(cluster, "bob", DRIP):
             bob.ask("DELETE", f"/sessions/{his['id']}", 202, timeout=90)
             # After this many seconds the request to end is repeated.
-            _ = took(lambda: bob.ask("GET", f"/sessions/{his['id']}"))
+            _ = duration(lambda: bob.ask("GET", f"/sessions/{his['id']}"))
             wait_long_enough(cluster)
             alice.stop(hers["id"])
-            seconds = took(lambda: alice.wait_state(hers["id"], *OVER, seconds=90))
+            seconds = duration(lambda: alice.wait_state(hers["id"], *OVER, seconds=90))
             assert seconds < 20, seconds
             # The end of a session does not depend on its owner's shell either.
             bob.wait_state(his["id"], *OVER, seconds=40)
     finally:
-        until_served(bob)
+        wait_until_served(bob)
 
 
 def wait_long_enough(cluster: Cluster) -> None:

@@ -87,7 +87,7 @@ def _port_of(api: Api, session: str) -> int:
     return int(found[1])
 
 
-def _knock(visitor: Visitor) -> list[int]:
+def _try_access(visitor: Visitor) -> list[int]:
     """Everything that alice's browser may still try; never bob's response."""
     ways: list[Callable[[], requests.Response]] = [
         lambda: visitor.get("/lab", headers=PAGE, allow_redirects=False),
@@ -122,7 +122,7 @@ def test_her_address_never_leads_to_bob(
         wait_for("her job's end", lambda: identifier not in _running(cluster), 30)
         for certificate in certificates:
             with impostor(cluster, node, port, certificate):
-                assert set(_knock(visitor)) == {503}, certificate
+                assert set(_try_access(visitor)) == {503}, certificate
                 connections = _notes(cluster, node)[1:]
             # He was connected to (one of these was our own check), and received nothing.
             assert len(connections) > 1, certificate
@@ -133,8 +133,8 @@ def test_her_address_never_leads_to_bob(
             cluster.daemon("start", "portal", daemon)
     with impostor(cluster, node, port, certificates[-1]):
         alice.wait_state(identifier, *OVER)
-        wait_for("the route revoked", lambda: 303 in _knock(visitor), 20)
-        assert _knock(visitor)[1:] == [401, 401]
+        wait_for("the route revoked", lambda: 303 in _try_access(visitor), 20)
+        assert _try_access(visitor)[1:] == [401, 401]
 
 
 def _running(cluster: Cluster) -> set[str]:
@@ -151,5 +151,5 @@ def test_the_route_to_her_port_is_revoked_at_the_end(
     alice.stop(session["id"])
     alice.wait_state(session["id"], *OVER)
     with impostor(cluster, session["node"], port, certificates[-1]):
-        assert _knock(visitor) == [303, 401, 401]
+        assert _try_access(visitor) == [303, 401, 401]
         assert len(_notes(cluster, session["node"])) == 2  # our own check, and nobody else

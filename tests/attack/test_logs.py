@@ -9,13 +9,13 @@ import pytest
 
 from tests.client import OVER, Api, Json
 from tests.cluster import Cluster, wait_for
-from tests.hostile import runner_pids, took
+from tests.hostile import duration, runner_pids
 
 SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 
 
 @contextmanager
-def swapped(cluster: Cluster, session: str, how: str) -> Iterator[None]:
+def replaced_log(cluster: Cluster, session: str, how: str) -> Iterator[None]:
     """Replace bob's log by something else."""
     log = f".slipway/logs/{session}.log"
     try:
@@ -34,8 +34,10 @@ def test_only_a_regular_file_is_read_as_a_log(how: str, bob: Api, cluster: Clust
     """B40: a FIFO blocked a thread for 20 s."""
     session = bob.running(**SMALLEST)["id"]
     answers = []
-    with swapped(cluster, session, how):
-        seconds = took(lambda: answers.append(bob("GET", f"/sessions/{session}/log", timeout=60)))
+    with replaced_log(cluster, session, how):
+        seconds = duration(
+            lambda: answers.append(bob("GET", f"/sessions/{session}/log", timeout=60))
+        )
     assert answers[0].status_code == 409, answers[0].text[:200]
     assert "not a regular file" in answers[0].json()["detail"]
     assert seconds < 5
@@ -46,7 +48,7 @@ def test_a_fifo_in_place_of_a_log_delays_nobody(alice: Api, bob: Api, cluster: C
     """B40: the worker read it, 20 s each time for ten minutes; alice waited for her reason."""
     session = bob.running(**SMALLEST)
     his = session["id"]
-    with swapped(cluster, his, "mkfifo {log}"):
+    with replaced_log(cluster, his, "mkfifo {log}"):
         kill(cluster, session)
         ended = bob.wait_state(his, *OVER)
         assert ended["state"] == "FAILED", ended["end"]

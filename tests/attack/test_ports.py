@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from tests.attack.app_access import free_ports, is_in, link, move, port_of, redeem
+from tests.attack.app_access import free_ports, has_access, link, move, port_of, redeem
 from tests.client import OVER, Api
 
 
@@ -49,7 +49,7 @@ def test_one_of_many_parallel_port_requests_wins_and_every_link_works(bob: Api) 
         assert "is taken" not in answer["notice"], "it was free"
         status, visitor = redeem(answer["url"])
         assert status == 303, answer
-        assert is_in(visitor)
+        assert has_access(visitor)
 
 
 def test_parallel_open_publish_close_agree_with_the_portal(bob: Api) -> None:

@@ -54,12 +54,12 @@ def _slow_readers(url: str, path: str, cookie: str = "") -> Iterator[list[socket
 
 def _seconds(cluster: Cluster) -> float:
     """The slowest of several visits to the login page."""
-    took = []
+    duration = []
     for _ in range(5):
         started = time.monotonic()
         assert http_session().get(f"{cluster.url}/login", timeout=TIMEOUT).status_code == 200
-        took.append(time.monotonic() - started)
-    return max(took)
+        duration.append(time.monotonic() - started)
+    return max(duration)
 
 
 def test_slow_readers_delay_no_other_user(cluster: Cluster, alice: Api) -> None:

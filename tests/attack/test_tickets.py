@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 from urllib.parse import urlsplit
 
-from tests.attack.app_access import free_ports, is_in, link, move, port_of, redeem
+from tests.attack.app_access import free_ports, has_access, link, move, port_of, redeem
 from tests.client import OVER, Api, Json, Visitor
 from tests.cluster import tls
 
@@ -25,7 +25,7 @@ def test_bobs_ticket_never_opens_alices_app(alice: Api, bob: Api) -> None:
     assert other != preferred
     opened = move(alice, hers, "jupyterlab", preferred)
     status, visitor = redeem(kept["url"])
-    assert not is_in(visitor), f"bob is at {opened['url']}: {status}"
+    assert not has_access(visitor), f"bob is at {opened['url']}: {status}"
     assert not visitor.cookie
     Visitor(opened["url"]).enter()
 
@@ -38,7 +38,7 @@ def test_a_ticket_is_valid_for_its_own_app_only(researcher: Api, session: Json) 
     )
     old = link(researcher, session["id"], "terminal")
     inside = redeem(link(researcher, session["id"], "terminal")["url"])[1]
-    assert is_in(inside)
+    assert has_access(inside)
     second = next(
         port
         for port in ports
@@ -49,8 +49,8 @@ def test_a_ticket_is_valid_for_its_own_app_only(researcher: Api, session: Json) 
     assert port_of(now) == first
     status, visitor = redeem(old["url"])
     assert status == 401, "a ticket for the terminal opened another app"
-    assert not is_in(visitor)
-    assert not is_in(inside), "a cookie for the terminal opened another app"
+    assert not has_access(visitor)
+    assert not has_access(inside), "a cookie for the terminal opened another app"
 
 
 def test_closing_revokes_the_tickets(researcher: Api, session: Json) -> None:
@@ -79,7 +79,7 @@ def test_tickets_and_cookies_of_the_previous_session_are_void_in_the_next(alice:
     again = link(alice, alice.running()["id"], "jupyterlab")
     assert again["url"].startswith(lab.origin + "/"), "another origin: the browser's cache is lost"
     assert redeem(old["url"])[0] == 401
-    assert not is_in(lab)
+    assert not has_access(lab)
     assert redeem(again["url"])[0] == 303
 
 
@@ -88,7 +88,7 @@ def test_tickets_and_browsers_are_limited(researcher: Api, session: Json) -> Non
     links = [link(researcher, session["id"], "terminal")["url"] for _ in range(12)]
     assert [redeem(url)[0] for url in links] == [401] * 4 + [303] * 8
     inside = [redeem(link(researcher, session["id"], "terminal")["url"])[1] for _ in range(20)]
-    good = [is_in(visitor) for visitor in inside]
+    good = [has_access(visitor) for visitor in inside]
     assert good == [False] * 4 + [True] * 16
 
 

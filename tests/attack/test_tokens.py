@@ -32,7 +32,7 @@ def mine(api: Api) -> dict[str, Json]:
     return {token["name"]: token for token in api.ask("GET", "/tokens")["tokens"]}
 
 
-def cut(stream: object) -> bool:
+def is_closed(stream: object) -> bool:
     """Whether the server closed an open WebSocket."""
     try:
         stream.recv(timeout=1)  # type: ignore[attr-defined]
@@ -116,9 +116,9 @@ def test_m5_revoking_a_token_closes_the_apps_it_opened(alice: Api, more: Api) ->
     streams = [visitor.websocket("/ws", "tty") for visitor in (kept, shut)]
     alice("DELETE", f"/tokens/{mine(alice)['for a test']['id']}")
     assert has_lost_access(shut)
-    wait_for("the stream is cut", lambda: cut(streams[1]), 10)
+    wait_for("the stream is cut", lambda: is_closed(streams[1]), 10)
     assert not has_lost_access(kept)
-    assert not cut(streams[0])
+    assert not is_closed(streams[0])
     streams[0].close()
 
 
@@ -225,7 +225,7 @@ def test_m5_a_closed_account_loses_access_within_a_minute(
         SECONDS + begun - time.monotonic(),
         1,
     )
-    wait_for("the stream is cut", lambda: cut(stream), SECONDS + begun - time.monotonic(), 1)
+    wait_for("the stream is cut", lambda: is_closed(stream), SECONDS + begun - time.monotonic(), 1)
     print(f"{how}: without access after {time.monotonic() - begun:.0f} s")
 
 

@@ -84,7 +84,7 @@ class Terminal:
         self.press("Enter")
         wait_for("tmux's answer", lambda: not self.rows()[-1].startswith(":"), 30)
 
-    def say(self, mark: str) -> None:
+    def print_mark(self, mark: str) -> None:
         """Have the shell print a marker: by then it has read everything typed before."""
         self.run(f"echo {mark[:1]}''{mark[1:]}")
         self.shows(mark)

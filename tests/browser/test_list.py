@@ -167,7 +167,7 @@ def test_s3_administrators_see_everybodys(
     )
 
 
-def test_s6_ending_a_session_asks_for_confirmation(log_in: LogIn, api: Api, picture: Picture) -> None:
+def test_s6_ending_one_asks_for_confirmation(log_in: LogIn, api: Api, picture: Picture) -> None:
     page = log_in(WHO)
     api.launch(name="ending1", **SMALL)
     button = row_of(page, "ending1").get_by_role("button", name="End ending1")

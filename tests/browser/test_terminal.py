@@ -200,7 +200,7 @@ def test_the_mouse_on_and_off(terminal: Terminal) -> None:
     # A right click opens the browser's menu and none of tmux's.
     page.mouse.click(400, 300, button="right")
     terminal.press("q")
-    terminal.say("no-menu")
+    terminal.print_mark("no-menu")
     assert "Horizontal Split" not in "\n".join(terminal.rows())
 
 
@@ -231,13 +231,13 @@ def test_a_broken_connection_is_restored(
     terminal: Terminal, cluster: Cluster, session: Json, picture: Picture
 ) -> None:
     page = terminal.page
-    terminal.say("before-the-cut")
+    terminal.print_mark("before-the-cut")
     away = page.get_by_role("alert")
     cluster.shell(session["node"], "pkill -9 -u alice haproxy")
     expect(away).to_contain_text("The connection is lost")
     terminal.shows("before-the-cut", 60)
     expect(away).to_be_hidden()
-    terminal.say("after-the-cut")
+    terminal.print_mark("after-the-cut")
     # A shell that exits is no error, and the page shows how to continue.
     terminal.press("Control+B", "d")
     expect(away).to_contain_text("This shell has ended")
@@ -270,7 +270,7 @@ def test_a_flood_of_output_is_throttled(
         terminal.shows("flood\nflood\nflood")
         terminal.press("Control+C")
         began = time.monotonic()
-        terminal.say("the-shell-listens")
+        terminal.print_mark("the-shell-listens")
         assert time.monotonic() - began < 20
     late = new_terminal()
     late.shows("the-shell-listens")
@@ -312,7 +312,7 @@ def test_terminal_page_is_accessible(terminal: Terminal, picture: Picture) -> No
     terminal.shows("end")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     picture(page, "terminal-dark")
-    terminal.say("keys-go-to-the-shell")
+    terminal.print_mark("keys-go-to-the-shell")
 
 
 def column_of(terminal: Terminal, word: str) -> int:

@@ -89,7 +89,7 @@ class Gpu:
         self.taken.clear()
 
 
-def look() -> dict[str, object]:
+def inspect_gpu() -> dict[str, object]:
     """What a program finds, and in which library file."""
     try:
         gpu = Gpu()
@@ -100,7 +100,7 @@ def look() -> dict[str, object]:
     return {"total": gpu.total(), "free": gpu.free(), "paths": sorted(paths)}
 
 
-def say(message: dict[str, object]) -> None:
+def emit(message: dict[str, object]) -> None:
     """Print one line and flush."""
     print(json.dumps(message), flush=True)
 
@@ -108,21 +108,21 @@ def say(message: dict[str, object]) -> None:
 def main(what: str, *more: str) -> None:
     """Execute a command."""
     if what == "look":
-        say(look())
+        emit(inspect_gpu())
         return
     gpu = Gpu(*more[:1])
     if what == "compute":
-        say({})
+        emit({})
         gpu.compute()
         return
     if what == "take":
-        say({"code": gpu.take(int(more[1]))})
+        emit({"code": gpu.take(int(more[1]))})
     else:
-        say(gpu.fill())
+        emit(gpu.fill())
     if what != "fill":
         sys.stdin.read()
     gpu.give_back()
-    say({"free": gpu.free()})
+    emit({"free": gpu.free()})
 
 
 if __name__ == "__main__":

@@ -116,12 +116,12 @@ def watched(visitor: Visitor) -> Iterator[list[str]]:
     wrong: list[str] = []
     stop = threading.Event()
 
-    def look() -> None:
+    def poll() -> None:
         while not stop.wait(0.1):
             if trouble := unanswered(lambda: visitor.get("/api/status", timeout=5)):
                 wrong.append(f"{time.strftime('%X')} {trouble}")
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=poll)
     thread.start()
     try:
         yield wrong

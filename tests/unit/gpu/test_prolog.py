@@ -50,9 +50,7 @@ def test_a_job_without_a_gpu_queries_nothing(jobs: Path) -> None:
     assert not jobs.exists()
 
 
-def test_missing_settings_or_driver_are_a_reason(
-    jobs: Path, file: Path, tmp_path: Path
-) -> None:
+def test_missing_settings_or_driver_are_a_reason(jobs: Path, file: Path, tmp_path: Path) -> None:
     ask = answer(SHARD)
     broken = FakeNvml(gpu(0))
     broken.broken = {"driver"}

@@ -32,7 +32,7 @@ class Client:
         if begin:
             assert self.ask("begin") == ["0"]
 
-    def tell(self, *words: object) -> None:
+    def send(self, *words: object) -> None:
         """Sends a command; read its response by `answer`, if the process survives it."""
         assert self.process.stdin
         self.process.stdin.write(" ".join(map(str, words)) + "\n")
@@ -44,7 +44,7 @@ class Client:
         return self.process.stdout.readline().split()
 
     def ask(self, *words: object) -> list[str]:
-        self.tell(*words)
+        self.send(*words)
         return self.answer()
 
     def take(self, kind: str, size: int) -> int:

@@ -26,8 +26,8 @@ def test_64_racing_processes_fill_the_slice_and_never_more(
             stack.enter_context(Client(program, session.cuda, begin=False)) for _ in range(64)
         ]
         for racer in racers:
-            racer.tell("begin")
-            racer.tell("race", piece)
+            racer.send("begin")
+            racer.send("race", piece)
         taken = [(racer.answer(), int(racer.answer()[0]))[1] for racer in racers]
         assert sum(taken) * piece == CAP
         assert racers[0].unused == 0
@@ -50,7 +50,7 @@ def test_a_process_killed_during_an_allocation_holds_nothing(
 ) -> None:
     with Client(program, session.cuda) as other:
         client.ask("pause", 60_000)
-        client.tell("take", kind, 1024 * MIB)
+        client.send("take", kind, 1024 * MIB)
         wait_for(lambda: other.unused == CAP - 1024 * MIB)
         assert other.take("plain", CAP) == OUT_OF_MEMORY  # it may still succeed
         client.kill()
@@ -64,7 +64,7 @@ def test_kills_at_any_moment_leave_nothing_behind(
     empty = standin.used()
     for round_ in range(40):
         with Client(program, session.cuda) as churning:
-            churning.tell("churn", 6 * MIB)
+            churning.send("churn", 6 * MIB)
             time.sleep(0.001 + round_ * 0.00017)
             assert client.unused >= CAP - 3 * 6 * MIB
         assert (client.unused, standin.used()) == (CAP, empty)
@@ -106,7 +106,7 @@ def test_a_surviving_child_keeps_no_memory_of_its_parent(
         assert client.ask("begin") == ["0"]
         assert client.take("plain", 256 * MIB) == 0
         assert other.unused == CAP - 256 * MIB
-        client.tell("end")
+        client.send("end")
 
 
 def test_a_program_that_closes_all_descriptors_stays_counted(

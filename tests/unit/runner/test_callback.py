@@ -29,7 +29,7 @@ class Reporting:
         self.thread = threading.Thread(target=self.reporter.run)
         self.thread.start()
 
-    def tell(self, state: str) -> None:
+    def report(self, state: str) -> None:
         self.reporter.app_changed("terminal", {"state": state})
 
 
@@ -120,7 +120,7 @@ def test_ready_gives_up_eventually(portal: FakePortal, callback: Callback) -> No
 def test_apps_are_reported_at_once_and_usage_at_every_heartbeat(
     portal: FakePortal, reporting: Reporting
 ) -> None:
-    reporting.tell("ready")
+    reporting.report("ready")
     began = time.monotonic()
     portal.wait_for("apps/terminal", state="ready")
     assert time.monotonic() - began < 0.15
@@ -132,9 +132,9 @@ def test_only_the_newest_report_is_sent_once_the_portal_is_back(
 ) -> None:
     portal.wait_for("usage")
     portal.status = 503
-    reporting.tell("failed")
+    reporting.report("failed")
     portal.wait_for("apps/terminal", state="failed")
-    reporting.tell("ready")
+    reporting.report("ready")
     time.sleep(0.5)
     portal.reset()
     portal.wait_for("apps/terminal", state="ready")
@@ -162,7 +162,7 @@ def test_end_of_the_session_stops_the_reports(portal: FakePortal, reporting: Rep
 
 def test_refused_report_is_not_repeated(portal: FakePortal, reporting: Reporting) -> None:
     portal.status = 422
-    reporting.tell("ready")
+    reporting.report("ready")
     portal.wait_for("apps/terminal")
     time.sleep(0.5)
     assert len([path for _, path, _ in portal.reports if path.endswith("terminal")]) == 1

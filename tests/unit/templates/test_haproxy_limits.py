@@ -32,7 +32,7 @@ def front(
         yield running
 
 
-def _say(port: int, *parts: bytes, pause: float = 0.0, tls: bool = False) -> tuple[int, bytes]:
+def _send(port: int, *parts: bytes, pause: float = 0.0, tls: bool = False) -> tuple[int, bytes]:
     """Status and text of the response to these pieces."""
     with contextlib.ExitStack() as stack:
         connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), 20))
@@ -64,10 +64,10 @@ def _head(front: Front, line: str, *headers: str) -> bytes:
 
 def test_a_body_arrives_completely_or_not_at_all(front: Front) -> None:
     start = _head(front, "POST /login", "Content-Length: 10")
-    status, data = _say(front.port, start, b"12345", b"67890", pause=0.3)
+    status, data = _send(front.port, start, b"12345", b"67890", pause=0.3)
     assert (status, b'"body": "1234567890"' in data) == (200, True)
     begun = time.monotonic()
-    status, data = _say(front.port, start, *[b"1"] * 9, pause=1.2)
+    status, data = _send(front.port, start, *[b"1"] * 9, pause=1.2)
     assert status == 408
     assert time.monotonic() - begun < 14
     assert b"<h1" in data
@@ -90,7 +90,7 @@ def test_the_maximum_length_of_a_body(
     front: Front, path: str, length: int, more: str, status: int
 ) -> None:
     headers = [f"Content-Length: {length}", *([more] if more else [])]
-    found, data = _say(front.port, _head(front, f"POST {path}", *headers), b"x" * length)
+    found, data = _send(front.port, _head(front, f"POST {path}", *headers), b"x" * length)
     assert found == status, data[:300]
     if status == 413 and path.startswith("/api/"):
         assert json.loads(data.partition(b"\r\n\r\n")[2])["status"] == 413
@@ -102,10 +102,10 @@ def test_short_chunked_bodies_are_accepted(front: Front, side: str) -> None:
     path = "/runner/v1/x" if tls else "/api/v1/sessions"
     headers = ("Authorization: Bearer x", "Transfer-Encoding: chunked")
     start = _head(front, f"GET {path}", *headers)
-    assert _say(port, start, b"5\r\nhello\r\n", b"0\r\n\r\n", pause=0.2, tls=tls)[0] == 200
+    assert _send(port, start, b"5\r\nhello\r\n", b"0\r\n\r\n", pause=0.2, tls=tls)[0] == 200
     pieces = [b"4000\r\n" + b"x" * 16384 + b"\r\n"] * 40
     begun = time.monotonic()
-    status, data = _say(port, start, *pieces, tls=tls)
+    status, data = _send(port, start, *pieces, tls=tls)
     assert status == 413, data[:300]
     assert json.loads(data.partition(b"\r\n\r\n")[2])["title"] == "Too large"
     assert time.monotonic() - begun < 5
@@ -119,9 +119,9 @@ def test_long_heads_are_refused_in_the_clients_format(
     front: Front, path: str, header: str, status: int
 ) -> None:
     headers = [header] if header else []
-    found, data = _say(front.port, _head(front, f"GET {path}", *headers))
+    found, data = _send(front.port, _head(front, f"GET {path}", *headers))
     assert (found, b"Slipway" in data) == (status, True)
-    found, data = _say(front.port, _head(front, f"GET /api/v1{path}", *headers))
+    found, data = _send(front.port, _head(front, f"GET /api/v1{path}", *headers))
     assert found == status
     assert json.loads(data.partition(b"\r\n\r\n")[2])["status"] == status
 

@@ -27,7 +27,7 @@ def state(world: World) -> Any:
     )
 
 
-def told(answer: TestResponse) -> Any:
+def response_json(answer: TestResponse) -> Any:
     """The response's JSON."""
     assert answer.json is not None
     return answer.json
@@ -41,10 +41,10 @@ def judge_api(answer: TestResponse, before: Any, world: World) -> None:
     assert len(answer.data) <= MAX_ANSWER
     assert not any(words in answer.text for words in LIBRARY), answer.text
     assert state(world) == before, answer.text
-    assert told(answer)["detail"]
-    assert not told(answer)["detail"].startswith((":", " "))
+    assert response_json(answer)["detail"]
+    assert not response_json(answer)["detail"].startswith((":", " "))
     if answer.status_code == 422:
-        errors = told(answer)["errors"]
+        errors = response_json(answer)["errors"]
         assert 1 <= len(errors) <= 10
         assert all(error["field"] and error["message"] for error in errors), answer.text
 

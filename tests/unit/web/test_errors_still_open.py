@@ -37,11 +37,11 @@ def test_page_and_api_report_still_open(
         assert "still open" in page.text
     board = next(a for a in (program("GET", place).json or {})["apps"] if a["name"] == "board")
     assert (board["public"], board["still_open"]) == (False, True)
-    assert "Still open." in _said(alice.get(f"{place}/apps").text)
+    assert "Still open." in _text_of(alice.get(f"{place}/apps").text)
     world.routes.unreachable = False
     world.proxy.retry_revocations()
-    assert "Still open." not in _said(alice.get(f"{place}/apps").text)
+    assert "Still open." not in _text_of(alice.get(f"{place}/apps").text)
 
 
-def _said(text: str) -> str:
+def _text_of(text: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())

@@ -57,7 +57,7 @@ def old_home(home: Path) -> str:
     return old.read_text()
 
 
-def left(home: Path) -> dict[str, int]:
+def remaining_files(home: Path) -> dict[str, int]:
     """All files below the portal's folder, with their permissions."""
     top = home / ".slipway"
     found = (file for file in top.rglob("*") if file.is_file())
@@ -70,7 +70,7 @@ def test_concurrent_calls_get_the_same_key(tmp_path: Path) -> None:
     key = keys.pop()
     assert find_private_key(key) == key
     assert (tmp_path / ".slipway" / "key" / "id_container").read_text() == key
-    assert left(tmp_path) == {"key/id_container": 0o600, "ssh/authorized_keys": 0o600}
+    assert remaining_files(tmp_path) == {"key/id_container": 0o600, "ssh/authorized_keys": 0o600}
     for folder in (".slipway", ".slipway/key", ".slipway/ssh"):
         assert (tmp_path / folder).stat().st_mode & 0o777 == 0o700
     assert accepted(tmp_path) == public(key)
@@ -111,13 +111,13 @@ def test_a_key_exposed_to_sessions_is_renewed_once(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("sessions/*/home/id_container"))
     assert accepted(tmp_path) not in ("", public(old))
     # Its owner is notified until he has downloaded the new one.
-    assert "ssh/renewed" in left(tmp_path)
+    assert "ssh/renewed" in remaining_files(tmp_path)
     key = ask(tmp_path)
     assert key != old
-    assert "ssh/renewed" not in left(tmp_path)
+    assert "ssh/renewed" not in remaining_files(tmp_path)
     make(tmp_path)
     assert ask(tmp_path) == key
-    assert "ssh/renewed" not in left(tmp_path)
+    assert "ssh/renewed" not in remaining_files(tmp_path)
 
 
 @pytest.mark.parametrize("step", range(1, 12))

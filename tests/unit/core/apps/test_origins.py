@@ -74,7 +74,7 @@ ALICE = OriginRequest(LAB, "web", keep=True, may_be_public=False)
 PUBLIC = OriginRequest(replace(LAB, app="webapp"), "web", keep=False, may_be_public=True)
 
 
-def had(
+def released(
     port: int, use: OriginUse, days: int = 1, *, kept: bool = False, shared: bool = False
 ) -> Origin:
     """A port that was released this many days ago."""
@@ -100,17 +100,17 @@ OTHER = replace(LAB, app="terminal")
     [
         ([], (), 1),
         ([], (1,), 2),
-        ([had(3, LAB)], (), 3),
-        ([had(3, LAB)], (3,), 1),
-        ([had(2, OTHER)], (), 2),
-        ([had(2, OTHER, kept=True)], (), 1),
-        ([had(2, OTHER, kept=True), had(1, BOBS), had(3, BOBS)], (), 2),
-        ([had(1, BOBS)], (), 2),
-        ([had(1, BOBS), had(2, BOBS), had(3, BOBS)], (), None),
-        ([had(1, BOBS, 31), had(2, BOBS, 40), had(3, BOBS)], (), 2),
-        ([had(1, BOBS, 31), had(2, BOBS, 40)], (), 3),
-        ([had(1, LAB), had(2, OTHER)], (1, 2), None),
-        ([had(1, LAB, 31), had(2, OTHER, 31)], (), 1),
+        ([released(3, LAB)], (), 3),
+        ([released(3, LAB)], (3,), 1),
+        ([released(2, OTHER)], (), 2),
+        ([released(2, OTHER, kept=True)], (), 1),
+        ([released(2, OTHER, kept=True), released(1, BOBS), released(3, BOBS)], (), 2),
+        ([released(1, BOBS)], (), 2),
+        ([released(1, BOBS), released(2, BOBS), released(3, BOBS)], (), None),
+        ([released(1, BOBS, 31), released(2, BOBS, 40), released(3, BOBS)], (), 2),
+        ([released(1, BOBS, 31), released(2, BOBS, 40)], (), 3),
+        ([released(1, LAB), released(2, OTHER)], (1, 2), None),
+        ([released(1, LAB, 31), released(2, OTHER, 31)], (), 1),
     ],
 )  # fmt: skip
 def test_ports_are_chosen_own_first_then_unused_then_long_released(
@@ -125,14 +125,14 @@ def test_ports_are_chosen_own_first_then_unused_then_long_released(
     [
         ([], (), ALICE, ""),
         ([], (2,), ALICE, "Port 2 is taken"),
-        ([had(2, BOBS)], (), ALICE, "Port 2 was somebody else's until lately"),
-        ([had(2, BOBS, 30)], (), ALICE, ""),
-        ([had(2, BOBS, 30)], (), PUBLIC, "Port 2 was somebody else's once"),
-        ([had(2, LAB, shared=True)], (), ALICE, ""),
-        ([had(2, LAB, shared=True)], (), PUBLIC, "Port 2 was somebody else's once"),
-        ([had(1, LAB), had(3, LAB)], (), ALICE, "You hold 2 ports"),
-        ([had(1, LAB), had(3, LAB, 31)], (), ALICE, ""),
-        ([had(1, LAB), had(2, LAB)], (), ALICE, ""),
+        ([released(2, BOBS)], (), ALICE, "Port 2 was somebody else's until lately"),
+        ([released(2, BOBS, 30)], (), ALICE, ""),
+        ([released(2, BOBS, 30)], (), PUBLIC, "Port 2 was somebody else's once"),
+        ([released(2, LAB, shared=True)], (), ALICE, ""),
+        ([released(2, LAB, shared=True)], (), PUBLIC, "Port 2 was somebody else's once"),
+        ([released(1, LAB), released(3, LAB)], (), ALICE, "You hold 2 ports"),
+        ([released(1, LAB), released(3, LAB, 31)], (), ALICE, ""),
+        ([released(1, LAB), released(2, LAB)], (), ALICE, ""),
     ],
 )
 def test_a_preferred_port_gives_no_further_access(
@@ -145,7 +145,7 @@ def test_a_preferred_port_gives_no_further_access(
 
 def test_ssh_needs_no_quarantine() -> None:
     wanted = replace(ALICE, kind="ssh")
-    assert not chooser(had(2, BOBS), wanted=wanted).refusal(2)
+    assert not chooser(released(2, BOBS), wanted=wanted).refusal(2)
 
 
 def test_an_origin_is_marked_if_its_use_changes() -> None:
@@ -167,5 +167,5 @@ def test_the_same_name_for_the_same_use_unless_it_is_taken() -> None:
     assert choose_name(KnownOrigins({name.label}, known), ALICE) is None
     assert choose_name(KnownOrigins(set(), known), replace(ALICE, keep=False)) is None
     assert choose_name(KnownOrigins(set(), known), replace(ALICE, use=BOBS)) is None
-    port = {"2": had(2, LAB, kept=True)}
+    port = {"2": released(2, LAB, kept=True)}
     assert choose_name(KnownOrigins(set(), port), ALICE) is None

@@ -50,7 +50,7 @@ def test_elapsed_counts_from_the_start_to_the_end(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     assert elapsed(session, world.clock.now) is None
     session = ready(world, session)
-    world.clock.pass_(minutes=5)
+    world.clock.advance(minutes=5)
     span = elapsed(session, world.clock.now)
     assert span is not None
     assert span.total_seconds() == 300

@@ -40,19 +40,19 @@ def world(tmp_path: Path) -> World:
 
 def save(world: World, name: str, seen: str | None = None, **changes: object) -> str:
     """Save a template and return its ETag."""
-    asked = check(TemplateRequest, SMALL | changes)
-    return etag(world.services.administration.save_template(ADMIN, name, asked, seen))
+    launch_request = check(TemplateRequest, SMALL | changes)
+    return etag(world.services.administration.save_template(ADMIN, name, launch_request, seen))
 
 
 def hide(world: World, seen_by: str = "some", seen: str | None = None, **who: object) -> ImageRule:
-    asked = check(ImageRequest, {"seen_by": seen_by, **who})
+    launch_request = check(ImageRequest, {"seen_by": seen_by, **who})
     administration = world.services.administration
-    return administration.save_image_rule(ADMIN, CATALOG, "python", "3.13", asked, seen)
+    return administration.save_image_rule(ADMIN, CATALOG, "python", "3.13", launch_request, seen)
 
 
 def cap(world: World, size: str | None, seen: str | None = None) -> SiteRules:
-    asked = check(CapsRequest, {"max_shared_memory": size})
-    return world.services.administration.save_rules(ADMIN, asked, seen)
+    launch_request = check(CapsRequest, {"max_shared_memory": size})
+    return world.services.administration.save_rules(ADMIN, launch_request, seen)
 
 
 def names(world: World) -> list[str]:
@@ -61,12 +61,12 @@ def names(world: World) -> list[str]:
 
 def lines(world: World, **wanted: object) -> list[AuditEvent]:
     """The journal, oldest first."""
-    asked = AuditFilter.model_validate(wanted)
-    found, _ = world.services.administration.events(ADMIN, asked, 100, None)
+    launch_request = AuditFilter.model_validate(wanted)
+    found, _ = world.services.administration.events(ADMIN, launch_request, 100, None)
     return found[::-1]
 
 
-def asked(**changes: object) -> dict[str, object]:
+def launch_request(**changes: object) -> dict[str, object]:
     return {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}, **changes}
 
 
@@ -151,29 +151,29 @@ def test_a_template_names_an_existing_group(world: World) -> None:
 
 
 def test_a_hidden_image_is_like_one_that_does_not_exist(world: World) -> None:
-    running = world.launch(ALICE, parse_launch(asked()))
+    running = world.launch(ALICE, parse_launch(launch_request()))
     hide(world, users=("bob",))
     with pytest.raises(InvalidRequest) as hidden:
-        world.launch(ALICE, parse_launch(asked(version="3.13")))
+        world.launch(ALICE, parse_launch(launch_request(version="3.13")))
     with pytest.raises(InvalidRequest) as missing:
-        world.launch(ALICE, parse_launch(asked(version="9.99")))
+        world.launch(ALICE, parse_launch(launch_request(version="9.99")))
     assert hidden.value.text.replace("3.13", "9.99") == missing.value.text
     # The newest one that she may see; her running session keeps its apps.
-    assert world.launch(ALICE, parse_launch(asked())).version == "3.12"
+    assert world.launch(ALICE, parse_launch(launch_request())).version == "3.12"
     world.apps.open_app(ALICE, running.id, "jupyterlab")
-    assert world.launch(ADMIN, parse_launch(asked())).version == "3.13"
+    assert world.launch(ADMIN, parse_launch(launch_request())).version == "3.13"
     bob = Person("bob", False, "c")
-    assert world.launch(bob, parse_launch(asked())).version == "3.13"
+    assert world.launch(bob, parse_launch(launch_request())).version == "3.13"
 
 
 def test_a_lost_submission_is_repeated_though_the_image_is_hidden_by_now(world: World) -> None:
     world.slurm.lose_answer = True
-    session = world.launch(ALICE, parse_launch(asked()))
+    session = world.launch(ALICE, parse_launch(launch_request()))
     world.slurm.jobs.clear()
     world.slurm.lose_answer = False
     hide(world, "nobody")
     for _ in range(4):
-        world.clock.pass_(seconds=45)
+        world.clock.advance(seconds=45)
         world.worker.poll()
     found = world.store.get(session.id)
     assert found is not None
@@ -195,10 +195,10 @@ def spec(world: World) -> str:
 
 
 def test_the_cap_applies_to_new_sessions_only_and_is_stored_with_them(world: World) -> None:
-    before = world.launch(ALICE, parse_launch(asked()))
+    before = world.launch(ALICE, parse_launch(launch_request()))
     assert '"shared_memory": {"mb": 300, "must": false}' in spec(world)
     cap(world, "100m")
-    after = world.launch(ALICE, parse_launch(asked()))
+    after = world.launch(ALICE, parse_launch(launch_request()))
     assert '"shared_memory": {"mb": 100, "must": true}' in spec(world)
     cap(world, None)
     for session, size in ((before, 300), (after, 100)):
@@ -207,7 +207,7 @@ def test_the_cap_applies_to_new_sessions_only_and_is_stored_with_them(world: Wor
         assert found.shm_mb == size
         assert found.shared_memory_mb is None  # launched again, it requests the default share
     cap(world, "1g")
-    world.launch(ALICE, parse_launch(asked()))
+    world.launch(ALICE, parse_launch(launch_request()))
     assert '"shared_memory": {"mb": 300, "must": true}' in spec(world)
 
 
@@ -256,7 +256,7 @@ def test_others_find_nothing(world: World) -> None:
 
 def test_the_journal_records_actions_and_no_secret(world: World) -> None:
     token = caller_address.set("192.0.2.7")
-    request = parse_launch(asked(name="train", count=2, env={"TOKEN": SECRET}))
+    request = parse_launch(launch_request(name="train", count=2, env={"TOKEN": SECRET}))
     sessions = world.services.launcher.launch(ALICE, request, "key")
     world.services.launcher.launch(ALICE, request, "key")  # the same request again launches nothing
     world.apps.open_app(ALICE, sessions[0].id, "terminal")
@@ -288,7 +288,7 @@ def test_the_journal_records_actions_and_no_secret(world: World) -> None:
 def test_refusals_by_slurm_are_recorded_too(world: World) -> None:
     world.slurm.refuse = "AssocMaxSubmitJobLimit"
     with pytest.raises(InvalidRequest):
-        world.launch(ALICE, parse_launch(asked()))
+        world.launch(ALICE, parse_launch(launch_request()))
     launch, refusal = lines(world)
     assert (launch.action, refusal.action) == ("session.launch", "session.refused")
     assert launch.target == refusal.target
@@ -313,7 +313,7 @@ def test_an_unwritable_journal_stops_nothing_and_is_logged(
         raise OSError("database or disk is full")
 
     monkeypatch.setattr(world.services.administration._store, "add_events", full)
-    session = world.launch(ALICE, parse_launch(asked()))
+    session = world.launch(ALICE, parse_launch(launch_request()))
     assert session.state is State.PENDING
     (record,) = [r for r in caplog.records if r.levelno == logging.ERROR]
     assert session.id in record.getMessage()
@@ -360,7 +360,7 @@ def test_pages_of_the_journal_contain_each_line_once(world: World) -> None:
 def test_the_journal_is_searched(world: World) -> None:
     story = world.services.administration
     story.record("alice", "session.end", "abc", "Train of bob")
-    world.clock.pass_(days=1)
+    world.clock.advance(days=1)
     story.record("bob", "login", "", "100% sure")
     story.record("bob", "app.open", "x_y", "")
     assert [e.action for e in lines(world, who="bob")] == ["login", "app.open"]
@@ -391,10 +391,10 @@ def test_an_invalid_cursor_is_named(cursor: str) -> None:
 def test_old_lines_are_dropped_after_a_year(world: World) -> None:
     story = world.services.administration
     story.record("alice", "login", "old")
-    world.clock.pass_(days=364)
+    world.clock.advance(days=364)
     story.record("alice", "login", "new")
     story.expire()
     assert len(lines(world)) == 2
-    world.clock.pass_(days=2)
+    world.clock.advance(days=2)
     story.expire()
     assert [entry.target for entry in lines(world)] == ["new"]

@@ -77,7 +77,7 @@ def test_a_ticket_is_valid_once_at_its_own_origin_and_for_a_minute(world: World)
     world.gate.enter(first.label, first.ticket)
     with pytest.raises(Unauthorized):
         world.gate.enter(first.label, first.ticket)
-    world.clock.pass_(seconds=61)
+    world.clock.advance(seconds=61)
     with pytest.raises(Unauthorized):
         world.gate.enter(other.label, other.ticket)
 
@@ -172,7 +172,7 @@ def test_a_failed_app_is_started_as_soon_as_its_runner_responds(world: World) ->
     world.runners.unreachable = True
     assert world.apps.open_app(ALICE, session.id, "terminal").state is AppState.WANTED
     world.runners.unreachable = False
-    world.clock.pass_(seconds=6)
+    world.clock.advance(seconds=6)
     world.worker.retry_app_starts()
     assert len(world.runners.requests) == 2
     assert world.access_store.apps(session.id)[0].state is AppState.STARTING

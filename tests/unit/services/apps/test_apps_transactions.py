@@ -28,7 +28,7 @@ def session(world: World) -> Session:
         )
     for server in ("jupyterlab", "any"):
         world.reports.note_app(session, server, AppState.READY)
-    world.clock.pass_(minutes=10)
+    world.clock.advance(minutes=10)
     return session
 
 
@@ -47,7 +47,7 @@ def opened(world: World) -> int:
 @pytest.mark.parametrize("app", ["jupyterlab", "notebook"])
 def test_a_click_on_a_running_app(world: World, session: Session, app: str) -> None:
     world.apps.open_app(ALICE, session.id, app)
-    world.clock.pass_(minutes=10)
+    world.clock.advance(minutes=10)
     world.services.logins.expire()
     before = opened(world)
     with transactions(world) as begun:
@@ -63,7 +63,7 @@ def test_a_click_on_a_running_app(world: World, session: Session, app: str) -> N
     assert found is not None
     assert found.last_used == world.clock()
     # Shortly afterwards, the use is not stored again.
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     world.apps.open_app(ALICE, session.id, app)
     again = world.store.get(session.id)
     assert again is not None
@@ -92,7 +92,7 @@ def test_a_ticket_its_event_and_the_use_are_stored_together_or_not_at_all(
     def crash(**_values: object) -> None:
         raise SystemExit("killed")
 
-    world.clock.pass_(minutes=10)
+    world.clock.advance(minutes=10)
     world.services.logins.expire()
     with monkeypatch.context() as patch:
         patch.setattr("portal.adapters.db.grants.JournalRow", crash)

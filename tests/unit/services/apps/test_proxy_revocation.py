@@ -135,14 +135,14 @@ def test_a_label_is_not_reassigned_while_a_route_to_it_is_open(
     options = AppOptions(port=int(label))
     assert world.apps.open_app(ALICE, other.id, "terminal", options).label != label
     world.proxy.retry_revocations()
-    world.clock.pass_(seconds=11)
+    world.clock.advance(seconds=11)
     assert world.apps.open_app(ALICE, other.id, "terminal", options).label == label
 
 
 def test_a_ticket_is_valid_for_its_owner_and_app_only(world: World, session: Session) -> None:
     """C1: the port belongs to another app by now, and to another user."""
     first = world.apps.open_app(ALICE, session.id, "terminal", AppOptions(port=10005))
-    world.clock.pass_(seconds=11)
+    world.clock.advance(seconds=11)
     cookie = world.gate.enter(first.label, first.ticket).cookie or ""
     second = world.apps.open_app(ALICE, session.id, "terminal")
     world.apps.open_app(ALICE, session.id, "terminal", AppOptions(port=10006))
@@ -160,7 +160,7 @@ def test_tickets_and_browsers_are_limited(world: World, session: Session) -> Non
     keys = []
     for _ in range(20):
         keys.append(enter(world, ALICE, session.id, "terminal"))
-        world.clock.pass_(seconds=1)
+        world.clock.advance(seconds=1)
     world.reports.note_app(session, "terminal", AppState.READY)
     assert sorted(world.routes.map) == sorted(keys[-16:])
     enter(world, ALICE, session.id, "terminal")
@@ -168,7 +168,7 @@ def test_tickets_and_browsers_are_limited(world: World, session: Session) -> Non
     links = []
     for _ in range(10):
         links.append(world.apps.open_app(ALICE, session.id, "terminal"))
-        world.clock.pass_(seconds=0.1)
+        world.clock.advance(seconds=0.1)
     with pytest.raises(Unauthorized):
         world.gate.enter(links[0].label, links[0].ticket)
     world.gate.enter(links[-1].label, links[-1].ticket)

@@ -26,7 +26,7 @@ def enter_all(world: World) -> dict[str, str]:
     return secrets
 
 
-def inside(world: World, secrets: dict[str, str]) -> set[str]:
+def with_access(world: World, secrets: dict[str, str]) -> set[str]:
     """The users who are logged in and in an app."""
     logged_in = {u for u, s in secrets.items() if world.services.logins.find(s, BROWSER)}
     assert {key.partition(".")[2] for key in world.routes.map} == logged_in
@@ -43,13 +43,13 @@ def account_events(world: World) -> list[str]:
 def test_a_refused_account_loses_access(world: World, how: str) -> None:
     secrets, watch = enter_all(world), world.services.account_watch
     watch.check()
-    assert inside(world, secrets) == set(PEOPLE)
+    assert with_access(world, secrets) == set(PEOPLE)
     if how == "locked":
         world.accounts.passwords["bob"] = "L"
     else:
         getattr(world.accounts, how).add("bob")
     watch.check()
-    assert inside(world, secrets) == {"alice", "carol", "dave"}
+    assert with_access(world, secrets) == {"alice", "carol", "dave"}
     watch.check()
     assert account_events(world) == [{"removed": GONE, "refused": REFUSED, "locked": PASSWORD}[how]]
 
@@ -60,19 +60,19 @@ def test_a_silent_login_node_logs_nobody_out(world: World) -> None:
     world.accounts.silent = True
     with pytest.raises(Unavailable):
         watch.check()
-    assert inside(world, secrets) == set(PEOPLE)
+    assert with_access(world, secrets) == set(PEOPLE)
 
 
 def test_many_vanished_accounts_are_not_trusted_at_once(world: World) -> None:
     secrets, watch = enter_all(world), world.services.account_watch
     world.accounts.removed |= {"alice", "bob", "carol"}
     watch.check()
-    world.clock.pass_(minutes=9)
+    world.clock.advance(minutes=9)
     watch.check()
-    assert inside(world, secrets) == set(PEOPLE)
-    world.clock.pass_(minutes=2)
+    assert with_access(world, secrets) == set(PEOPLE)
+    world.clock.advance(minutes=2)
     watch.check()
-    assert inside(world, secrets) == {"dave"}
+    assert with_access(world, secrets) == {"dave"}
 
 
 def test_a_password_that_was_never_usable_proves_nothing(world: World) -> None:
@@ -80,7 +80,7 @@ def test_a_password_that_was_never_usable_proves_nothing(world: World) -> None:
     world.accounts.passwords = dict.fromkeys(PEOPLE, "L")  # Kerberos, for example
     for _ in range(3):
         watch.check()
-    assert inside(world, secrets) == set(PEOPLE)
+    assert with_access(world, secrets) == set(PEOPLE)
 
 
 def test_a_readmitted_account_may_log_in_again(world: World) -> None:
@@ -91,14 +91,14 @@ def test_a_readmitted_account_may_log_in_again(world: World) -> None:
     secrets["bob"], login = world.services.logins.open_browser("bob")
     opens_app(world, login, "bob")
     watch.check()
-    assert inside(world, secrets) == set(PEOPLE)
+    assert with_access(world, secrets) == set(PEOPLE)
 
 
 def test_a_limited_number_is_checked_in_turn(world: World) -> None:
     for number in range(400):
         world.services.logins.open_browser(f"user{number}")
     for _ in range(3):
-        world.clock.pass_(seconds=25)
+        world.clock.advance(seconds=25)
         before = len(world.accounts.asked)
         world.services.account_watch.check()
         assert len(world.accounts.asked) - before == 150
@@ -107,7 +107,7 @@ def test_a_limited_number_is_checked_in_turn(world: World) -> None:
 
 def test_inactive_users_are_not_checked(world: World) -> None:
     world.services.logins.open_browser("alice")
-    world.clock.pass_(minutes=11)
+    world.clock.advance(minutes=11)
     world.services.account_watch.check()
     assert world.accounts.asked == []
 

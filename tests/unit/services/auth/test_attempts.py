@@ -53,7 +53,7 @@ def test_attempts_per_minute_are_limited_by_address(world: World) -> None:
     waits = [tries(world, f"user{number}", "10.0.0.1") for number in range(12)]
     assert waits == [0] * 10 + [6, 6]
     assert tries(world, "alice", "10.0.0.2") == 0
-    world.clock.pass_(seconds=6)
+    world.clock.advance(seconds=6)
     assert [tries(world, "x", "10.0.0.1"), tries(world, "x", "10.0.0.1")] == [0, 6]
 
 
@@ -66,7 +66,7 @@ def test_attempts_per_hour_are_limited_by_account(world: World) -> None:
     waits = [tries(world, "alice", f"10.0.1.{number}") for number in range(22)]
     assert waits == [0] * 20 + [180, 180]
     assert tries(world, "bob", "10.0.1.1") == 0
-    world.clock.pass_(minutes=3)
+    world.clock.advance(minutes=3)
     assert [tries(world, "alice", f"10.0.2.{number}") for number in range(2)] == [0, 180]
 
 
@@ -79,7 +79,7 @@ def test_guessing_does_not_lock_the_owner_out_of_known_addresses(world: World) -
     # Guessing from there is limited, too.
     waits = [tries(world, "alice", "192.0.2.7")]
     for _ in range(24):
-        world.clock.pass_(seconds=6)
+        world.clock.advance(seconds=6)
         waits.append(tries(world, "alice", "192.0.2.7"))
     assert waits[:20] == [0] * 20
     assert all(waits[21:])
@@ -87,7 +87,7 @@ def test_guessing_does_not_lock_the_owner_out_of_known_addresses(world: World) -
 
 def test_right_passwords_do_not_count(world: World) -> None:
     for _ in range(60):
-        world.clock.pass_(seconds=6)
+        world.clock.advance(seconds=6)
         assert tries(world, "alice", "10.0.0.1", right=True) == 0
 
 
@@ -108,12 +108,12 @@ def test_concurrent_attempts_are_counted_exactly(world: World) -> None:
 def test_wrong_passwords_are_one_line_an_hour_and_one_with_their_number(world: World) -> None:
     for _ in range(5):
         tries(world, "alice", "10.0.0.1")
-        world.clock.pass_(seconds=10)
+        world.clock.advance(seconds=10)
     tries(world, "bob", "10.0.0.1")
     assert journal(world) == [("alice", "", "10.0.0.1"), ("bob", "", "10.0.0.1")]
     world.services.login_attempts.record_finished_hours()
     assert len(journal(world)) == 2, "the hour is not over"
-    world.clock.pass_(hours=1)
+    world.clock.advance(hours=1)
     world.services.login_attempts.record_finished_hours()
     world.services.login_attempts.record_finished_hours()
     assert journal(world)[2:] == [("alice", "4 more times within that hour", "10.0.0.1")]
@@ -124,10 +124,10 @@ def test_wrong_passwords_are_one_line_an_hour_and_one_with_their_number(world: W
 def test_many_names_from_one_address_do_not_flood_the_journal(world: World) -> None:
     for number in range(100):
         tries(world, f"name{number}", "10.0.0.1")
-        world.clock.pass_(seconds=6)
+        world.clock.advance(seconds=6)
     lines = journal(world)
     assert len(lines) == 11
     assert lines[-1] == ("", "", "10.0.0.1")
-    world.clock.pass_(hours=1)
+    world.clock.advance(hours=1)
     world.services.login_attempts.record_finished_hours()
     assert journal(world)[-1] == ("", "89 more times within that hour", "10.0.0.1")

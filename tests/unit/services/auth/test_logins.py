@@ -57,15 +57,15 @@ def test_a_browsers_login_has_a_last_day_despite_use(world: World) -> None:
     logins = world.services.logins
     secret, made = logins.open_browser("alice")
     for _ in range(14 * 3 - 1):
-        world.clock.pass_(hours=8)
+        world.clock.advance(hours=8)
         login = logins.find(secret, BROWSER)
         assert login is not None
         logins.keep_alive(login)
-    world.clock.pass_(hours=7)
+    world.clock.advance(hours=7)
     login = logins.find(secret, BROWSER)
     assert login is not None
     assert login.expires == made.created + timedelta(days=14)
-    world.clock.pass_(hours=1, seconds=1)
+    world.clock.advance(hours=1, seconds=1)
     assert logins.find(secret, BROWSER) is None
 
 
@@ -73,25 +73,25 @@ def test_a_shorter_last_day_applies_to_existing_logins(world: World) -> None:
     logins = world.services.logins
     secret, _ = logins.open_browser("alice")
     logins.terms = type(logins.terms)(**{**vars(logins.terms), "life": timedelta(hours=1)})
-    world.clock.pass_(hours=2)
+    world.clock.advance(hours=2)
     assert logins.find(secret, BROWSER) is None
 
 
 def test_use_is_stored_once_a_minute_and_extends_no_token(world: World) -> None:
     logins = world.services.logins
     secret, made = token(world, days=2)
-    world.clock.pass_(seconds=5)
+    world.clock.advance(seconds=5)
     logins.keep_alive(made)
     (first,) = logins.logins_of("alice")
     assert first.used == world.clock()
-    world.clock.pass_(seconds=59)
+    world.clock.advance(seconds=59)
     logins.keep_alive(first)
     assert logins.logins_of("alice") == [first]
-    world.clock.pass_(hours=47)
+    world.clock.advance(hours=47)
     logins.keep_alive(made)
     (seen,) = logins.logins_of("alice", TOKEN)
     assert (seen.used, seen.expires) == (world.clock(), made.expires)
-    world.clock.pass_(hours=2)
+    world.clock.advance(hours=2)
     assert logins.find(secret, TOKEN) is None
 
 
@@ -120,7 +120,7 @@ def test_an_invalid_request_for_a_token_names_its_field(
 
 def test_a_token_created_by_a_token_has_no_more_rights(world: World) -> None:
     _, first = token(world, scopes=["write"], days=3)
-    world.clock.pass_(days=1)
+    world.clock.advance(days=1)
     holder = Person("alice", admin=False, login=first.hash)
     with pytest.raises(InvalidRequest) as refused:
         world.services.logins.make_token(holder, "more", ("read", "write"), 1)
@@ -160,7 +160,7 @@ def test_revoking_all_also_closes_what_expired_logins_opened(world: World) -> No
     logins = world.services.logins
     _, old = token(world, days=1)
     opens_app(world, old, "a")
-    world.clock.pass_(days=2)
+    world.clock.advance(days=2)
     logins.expire()
     assert list(world.routes.map), "an app goes on when a login ends by itself"
     assert logins.revoke_all("alice", "admin") == 0

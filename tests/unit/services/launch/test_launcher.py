@@ -23,7 +23,7 @@ class Crash(BaseException):
     """The process is killed."""
 
 
-def asked(count: int = 3, **more: object) -> LaunchRequest:
+def launch_request(count: int = 3, **more: object) -> LaunchRequest:
     resources = {"cpus": 1, "memory": "600m"}
     body = {"environment": "python", "resources": resources, "count": count, **more}
     return parse_launch(body)
@@ -53,7 +53,7 @@ def live_jobs(world: World) -> list[str]:
 def settle(world: World) -> None:
     """Let the worker poll until everything is settled."""
     for _ in range(6):
-        world.clock.pass_(seconds=65)
+        world.clock.advance(seconds=65)
         world.services.reconciler.poll()
 
 
@@ -63,7 +63,9 @@ def states(world: World, batch: list[Session]) -> set[str]:
 
 
 def test_all_are_launched_with_numbered_names(world: World) -> None:
-    made = world.services.launcher.launch(ALICE, asked(3, name="many", env={"KEY": SECRET}))
+    made = world.services.launcher.launch(
+        ALICE, launch_request(3, name="many", env={"KEY": SECRET})
+    )
     assert [session.name for session in made] == ["many1", "many2", "many3"]
     assert {session.state for session in made} == {State.PENDING}
     assert [job.name for job in world.slurm.jobs] == [session.id for session in made]
@@ -72,12 +74,12 @@ def test_all_are_launched_with_numbered_names(world: World) -> None:
 
 
 def test_the_same_key_gives_the_same_sessions_in_their_order(world: World) -> None:
-    first = world.services.launcher.launch(ALICE, asked(12), key="k")
-    again = world.services.launcher.launch(ALICE, asked(12), key="k")
+    first = world.services.launcher.launch(ALICE, launch_request(12), key="k")
+    again = world.services.launcher.launch(ALICE, launch_request(12), key="k")
     assert [session.id for session in first] == [session.id for session in again]
     assert len(world.slurm.jobs) == 12
     with pytest.raises(Conflict):
-        world.services.launcher.launch(ALICE, asked(11), key="k")
+        world.services.launcher.launch(ALICE, launch_request(11), key="k")
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
@@ -87,11 +89,11 @@ def test_one_refusal_removes_all(
     with monkeypatch.context() as patch:
         fail_at(world, patch, number, Completed(1, b"", REFUSED))
         with pytest.raises(InvalidRequest):
-            world.services.launcher.launch(ALICE, asked(3, env={"KEY": SECRET}), key="k")
+            world.services.launcher.launch(ALICE, launch_request(3, env={"KEY": SECRET}), key="k")
     assert live_jobs(world) == []
     assert world.slurm.folders == set()
     assert world.store.query(ListQuery()) == Page()
-    assert len(world.services.launcher.launch(ALICE, asked(3), key="k")) == 3
+    assert len(world.services.launcher.launch(ALICE, launch_request(3), key="k")) == 3
 
 
 def test_slurm_becomes_silent_during_a_launch(
@@ -101,7 +103,7 @@ def test_slurm_becomes_silent_during_a_launch(
         fail_at(world, patch, 3, Completed(1, b"", CONTACT))
         patch.setattr(world.slurm, "_scancel", lambda _words: Completed(1, b"", CONTACT))
         with pytest.raises(Unavailable):
-            world.services.launcher.launch(ALICE, asked(3))
+            world.services.launcher.launch(ALICE, launch_request(3))
     assert len(live_jobs(world)) == 2
     assert {s.state for s in world.store.live()} == {State.ENDING}
     settle(world)
@@ -116,7 +118,7 @@ def test_all_are_submitted_after_a_kill_during_a_launch(
     with monkeypatch.context() as patch:
         fail_at(world, patch, number, Crash())
         with pytest.raises(Crash):
-            world.services.launcher.launch(ALICE, asked(3, env={"KEY": SECRET}))
+            world.services.launcher.launch(ALICE, launch_request(3, env={"KEY": SECRET}))
     batch = world.store.live()
     assert len(batch) == 3
     settle(world)
@@ -132,7 +134,7 @@ def test_none_remains_after_a_kill_and_a_refusal(
     with monkeypatch.context() as patch:
         fail_at(world, patch, 3, Crash())
         with pytest.raises(Crash):
-            world.services.launcher.launch(ALICE, asked(3))
+            world.services.launcher.launch(ALICE, launch_request(3))
         patch.undo()
         batch = world.store.live()
         fail_at(world, patch, 1, end)
@@ -147,7 +149,7 @@ def test_none_remains_after_a_kill_and_a_refusal(
 
 def test_sessions_with_lost_responses_are_recovered(world: World) -> None:
     world.slurm.lose_answer = True
-    batch = world.services.launcher.launch(ALICE, asked(3))
+    batch = world.services.launcher.launch(ALICE, launch_request(3))
     assert {session.state for session in batch} == {State.SUBMITTING}
     world.slurm.lose_answer = False
     settle(world)
@@ -161,12 +163,12 @@ def test_a_slow_slurm_does_not_block_the_request(
     real = world.slurm._sbatch
 
     def slow(user: str, line: str, text: str) -> Completed:
-        world.clock.pass_(seconds=7)
+        world.clock.advance(seconds=7)
         return real(user, line, text)
 
     with monkeypatch.context() as patch:
         patch.setattr(world.slurm, "_sbatch", slow)
-        batch = world.services.launcher.launch(ALICE, asked(5))
+        batch = world.services.launcher.launch(ALICE, launch_request(5))
     assert len(world.slurm.jobs) == 2
     assert len(batch) == 5
     settle(world)
@@ -180,7 +182,7 @@ def _shown(world: World, session: Session) -> SessionOut:
 
 
 def test_variables_are_in_the_secret_part_only(world: World) -> None:
-    session = world.launch(ALICE, asked(1, env={"KEY": SECRET}))
+    session = world.launch(ALICE, launch_request(1, env={"KEY": SECRET}))
     job = world.slurm.jobs[0]
     assert json.loads(job.spec)["env"] == {"KEY": SECRET}
     assert SECRET not in job.script
@@ -195,7 +197,7 @@ def test_variables_are_in_the_secret_part_only(world: World) -> None:
 @pytest.mark.parametrize(("given", "told"), [("64m", (64, True)), (None, (300, False))])
 def test_the_size_of_shared_memory(world: World, given: str | None, told: tuple[int, bool]) -> None:
     resources = {"cpus": 1, "memory": "600m"} | ({"shared_memory": given} if given else {})
-    session = world.launch(ALICE, asked(1, resources=resources))
+    session = world.launch(ALICE, launch_request(1, resources=resources))
     wanted = json.loads(world.slurm.jobs[0].spec)["shared_memory"]
     assert (wanted["mb"], wanted["must"]) == told
     assert _shown(world, session).resources.shared_memory == f"{told[0]}m"

@@ -47,10 +47,10 @@ def beat(world: World, session: Session, cpu_seconds: float = 1.0, *busy: str) -
     )
 
 
-def pass_(world: World, session: Session, minutes: float) -> None:
+def advance(world: World, session: Session, minutes: float) -> None:
     """Let time pass while the worker measures and the runner reports, without any use."""
     for _ in range(round(minutes * 2)):
-        world.clock.pass_(seconds=30)
+        world.clock.advance(seconds=30)
         if get(world, session).state is State.RUNNING:
             beat(world, session)
         worker(world).cull()
@@ -79,9 +79,9 @@ def test_an_unused_session_is_ended_with_a_reason(world: World) -> None:
     world.gate.enter(link.label, link.ticket)
     assert world.routes.map
     begun = world.clock.now
-    pass_(world, session, 59.5)
+    advance(world, session, 59.5)
     assert get(world, session).state is State.RUNNING
-    pass_(world, session, 0.5)
+    advance(world, session, 0.5)
     ended = get(world, session)
     assert (ended.state, ended.stopped_by) == (State.ENDING, UNUSED)
     assert world.slurm.jobs[0].state == "CANCELLED"
@@ -104,24 +104,24 @@ def test_an_unused_session_is_ended_with_a_reason(world: World) -> None:
 
 def test_without_a_rule_nothing_ends(world: World) -> None:
     session = running(world)
-    pass_(world, session, 300)
+    advance(world, session, 300)
     assert get(world, session).state is State.RUNNING
 
 
 def test_typing_keeps_a_session(world: World) -> None:
     rule(world)
     session = running(world)
-    pass_(world, session, 50)
+    advance(world, session, 50)
     type_(world, session)
-    pass_(world, session, 50)
+    advance(world, session, 50)
     assert get(world, session).state is State.RUNNING
-    pass_(world, session, 11)
+    advance(world, session, 11)
     assert get(world, session).state is State.ENDING
 
 
 def test_opening_an_app_counts(world: World) -> None:
     session = running(world)
-    pass_(world, session, 50)
+    advance(world, session, 50)
     world.apps.open_app(ALICE, session.id, "terminal")
     assert last_used(world, session) == world.clock.now
 
@@ -129,15 +129,15 @@ def test_opening_an_app_counts(world: World) -> None:
 def test_a_computation_counts_without_an_open_window(world: World) -> None:
     rule(world)
     session = running(world)
-    pass_(world, session, 1)
+    advance(world, session, 1)
     quiet = last_used(world, session)
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     beat(world, session, 1.9)  # nine percent of a core
     assert last_used(world, session) == quiet
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     beat(world, session, 3.0)
     assert last_used(world, session) == world.clock.now
-    pass_(world, session, 2)
+    advance(world, session, 2)
     beat(world, session, 3.0, "jupyterlab")
     assert last_used(world, session) == world.clock.now
 
@@ -145,9 +145,9 @@ def test_a_computation_counts_without_an_open_window(world: World) -> None:
 def test_administrators_define_the_computing_threshold(world: World) -> None:
     rule(world, idle_cpu_percent=90)
     session = running(world)
-    pass_(world, session, 2)
+    advance(world, session, 2)
     quiet = last_used(world, session)
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     beat(world, session, 9.0)
     assert last_used(world, session) == quiet
 
@@ -157,7 +157,7 @@ def test_use_is_stored_once_a_minute(world: World) -> None:
     worker(world).cull()
     begun = last_used(world, session)
     for seconds in (20, 40, 60):
-        world.clock.pass_(seconds=20)
+        world.clock.advance(seconds=20)
         type_(world, session)
         worker(world).cull()
         assert (last_used(world, session) > begun) is (seconds == 60)
@@ -167,11 +167,11 @@ def test_a_restarted_worker_neither_invents_nor_forgets_use(world: World) -> Non
     session = running(world)
     type_(world, session, requests=500)
     worker(world).cull()
-    pass_(world, session, 10)  # each poll is the first one of another worker
+    advance(world, session, 10)  # each poll is the first one of another worker
     quiet = last_used(world, session)
     assert world.clock.now - quiet > timedelta(minutes=9)
     type_(world, session)  # while there is no worker
-    pass_(world, session, 0.5)
+    advance(world, session, 0.5)
     assert last_used(world, session) == world.clock.now
 
 
@@ -180,7 +180,7 @@ def test_without_measurements_no_session_is_idle(
 ) -> None:
     rule(world)
     session = running(world)
-    pass_(world, session, 50)
+    advance(world, session, 50)
 
     def away() -> dict[str, Traffic]:
         raise Unavailable("the proxy is away")
@@ -188,14 +188,14 @@ def test_without_measurements_no_session_is_idle(
     with monkeypatch.context() as patch:
         patch.setattr(world.routes, "traffic", away)
         for _ in range(20):
-            world.clock.pass_(minutes=1)
+            world.clock.advance(minutes=1)
             beat(world, session)
             with pytest.raises(Unavailable):
                 worker(world).cull()
     assert get(world, session).state is State.RUNNING
-    pass_(world, session, 59)
+    advance(world, session, 59)
     assert get(world, session).state is State.RUNNING
-    pass_(world, session, 2)
+    advance(world, session, 2)
     assert get(world, session).state is State.ENDING
 
 
@@ -203,11 +203,11 @@ def test_a_short_absence_of_haproxy_changes_nothing(world: World) -> None:
     rule(world)
     session = running(world)
     type_(world, session, requests=9)
-    pass_(world, session, 30)
+    advance(world, session, 30)
     world.routes.sent.clear()  # restarted: it counts from zero
-    pass_(world, session, 29.5)
+    advance(world, session, 29.5)
     assert get(world, session).state is State.RUNNING
-    pass_(world, session, 1.5)
+    advance(world, session, 1.5)
     assert get(world, session).state is State.ENDING
 
 
@@ -215,7 +215,7 @@ def test_a_silent_node_ends_nothing(world: World) -> None:
     rule(world)
     session = running(world)
     for _ in range(200):
-        world.clock.pass_(minutes=1)
+        world.clock.advance(minutes=1)
         worker(world).cull()
     assert get(world, session).state is State.RUNNING
     beat(world, session)
@@ -228,7 +228,7 @@ def test_while_slurm_is_silent_nothing_ends(world: World) -> None:
     poll_slurm(world)
     world.slurm.down = True
     poll_slurm(world)
-    pass_(world, session, 70)
+    advance(world, session, 70)
     assert get(world, session).state is State.RUNNING
     world.slurm.down = False
     poll_slurm(world)
@@ -239,7 +239,7 @@ def test_while_slurm_is_silent_nothing_ends(world: World) -> None:
 def test_waiting_sessions_are_never_idle(world: World) -> None:
     rule(world)
     session = world.launch(ALICE, REQUEST)
-    world.clock.pass_(hours=9)
+    world.clock.advance(hours=9)
     worker(world).cull()
     assert get(world, session).state is State.PENDING
     session = ready(world, session)
@@ -248,28 +248,28 @@ def test_waiting_sessions_are_never_idle(world: World) -> None:
 
 def test_a_new_rule_warns_first_and_the_current_rule_applies(world: World) -> None:
     session = running(world)
-    pass_(world, session, 200)
+    advance(world, session, 200)
     rule(world, 60, idle_warning=10)
-    pass_(world, session, 9.5)
+    advance(world, session, 9.5)
     assert get(world, session).state is State.RUNNING
     rule(world, None)
-    pass_(world, session, 10)
+    advance(world, session, 10)
     assert get(world, session).state is State.RUNNING
     since = rule(world, 60, idle_warning=10).idle_set
-    world.clock.pass_(seconds=1)
+    world.clock.advance(seconds=1)
     assert rule(world, 60, idle_warning=10, idle_cpu_percent=20).idle_set == since
-    pass_(world, session, 10)
+    advance(world, session, 10)
     assert get(world, session).state is State.ENDING
 
 
 def test_keeping_a_session(world: World) -> None:
     rule(world)
     session = running(world)
-    pass_(world, session, 59.5)
+    advance(world, session, 59.5)
     with pytest.raises(NotFound):
         world.services.lifecycle.keep_alive(BOB, session.id)
     assert world.services.lifecycle.keep_alive(ALICE, session.id).last_used == world.clock.now
-    pass_(world, session, 59.5)
+    advance(world, session, 59.5)
     assert get(world, session).state is State.RUNNING
     world.sessions.stop(ALICE, session.id)
     with pytest.raises(Conflict):
@@ -285,8 +285,8 @@ def test_use_at_the_last_moment_keeps_the_session(
 ) -> None:
     rule(world)
     session = running(world)
-    pass_(world, session, 59.5)
-    world.clock.pass_(seconds=30)
+    advance(world, session, 59.5)
+    world.clock.advance(seconds=30)
     beat(world, session)
     real = world.status.slurm_status
 
@@ -304,8 +304,8 @@ def test_a_crash_before_the_cancel_is_repaired(
 ) -> None:
     rule(world)
     session = running(world)
-    pass_(world, session, 59.5)
-    world.clock.pass_(seconds=30)
+    advance(world, session, 59.5)
+    world.clock.advance(seconds=30)
     beat(world, session)
 
     def crash(_session: Session) -> None:
@@ -315,7 +315,7 @@ def test_a_crash_before_the_cancel_is_repaired(
         patch.setattr(world.services.idle_culler._job_control, "cancel_later", crash)
         with pytest.raises(KeyboardInterrupt):
             worker(world).cull()
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     poll_slurm(world)
     assert world.slurm.jobs[0].state == "CANCELLED"
     poll_slurm(world)
@@ -329,7 +329,7 @@ def test_a_session_that_cannot_be_ended_does_not_delay_the_others(
     both = first, second = running(world), running(world)
     worker(world).cull()
     while world.clock.now - last_used(world, first) < timedelta(minutes=60):
-        world.clock.pass_(seconds=60)
+        world.clock.advance(seconds=60)
         for session in both:
             beat(world, session)
         if world.clock.now - last_used(world, first) < timedelta(minutes=60):

@@ -194,7 +194,7 @@ def test_a_crash_during_an_extension_does_not_last(world: World) -> None:
     world.store.change(session.id, {State.RUNNING}, extending=crashed)
     with pytest.raises(Conflict, match="right now"):
         world.services.lifecycle.extend(ALICE, session.id)
-    world.clock.pass_(seconds=LEASE.total_seconds() + 1)
+    world.clock.advance(seconds=LEASE.total_seconds() + 1)
     assert shown_limit(world.services.lifecycle.extend(ALICE, session.id)) == 120
 
 
@@ -203,7 +203,7 @@ def test_a_late_change_has_no_effect(world: World, monkeypatch: pytest.MonkeyPat
     real = world.scheduler.find
 
     def late(*words: str) -> list[JobReport]:
-        world.clock.pass_(seconds=IN_TIME.total_seconds() + 1)
+        world.clock.advance(seconds=IN_TIME.total_seconds() + 1)
         return real(*words)
 
     monkeypatch.setattr(world.scheduler, "find", late)
@@ -266,7 +266,7 @@ def test_reading_anothers_log_is_recorded_once_in_a_while(world: World) -> None:
     for _ in range(5):
         world.services.session_logs.size(ADMIN, session.id)
         world.services.session_logs.read(ADMIN, session.id, 0)
-        world.clock.pass_(seconds=2)
+        world.clock.advance(seconds=2)
 
     def readings() -> list[str]:
         lines = world.services.administration.events(ADMIN, AuditFilter(), 100, None)[0]
@@ -274,6 +274,6 @@ def test_reading_anothers_log_is_recorded_once_in_a_while(world: World) -> None:
 
     assert readings() == ["admin"]
     assert get(world, session).log_read_by == "admin"
-    world.clock.pass_(minutes=11)
+    world.clock.advance(minutes=11)
     world.services.session_logs.read(ADMIN, session.id, 0)
     assert readings() == ["admin", "admin"]

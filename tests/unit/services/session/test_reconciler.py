@@ -24,7 +24,7 @@ def get(world: World, session: Session) -> Session:
 
 def poll_slurm(world: World) -> bool:
     """Let a moment pass, then poll Slurm once."""
-    world.clock.pass_(seconds=1)
+    world.clock.advance(seconds=1)
     return world.worker.poll()
 
 
@@ -110,7 +110,7 @@ def test_silence_is_unknown_and_refuses_launches(world: World) -> None:
     world.slurm.down = True
     assert not poll_slurm(world)
     since = world.clock.now
-    world.clock.pass_(seconds=20)
+    world.clock.advance(seconds=20)
     status = world.status.slurm_status()
     assert status.failing_since == since
     assert shown_state(get(world, session), status, world.clock.now) == UNKNOWN
@@ -138,7 +138,7 @@ def test_a_job_with_a_lost_response_is_found(world: World) -> None:
     world.slurm.lose_answer = False
     poll_slurm(world)
     assert get(world, session).state is State.SUBMITTING  # sbatch might still be running
-    world.clock.pass_(seconds=60)
+    world.clock.advance(seconds=60)
     poll_slurm(world)
     assert (get(world, session).state, get(world, session).job_id) == (State.PENDING, "1")
     assert len(world.slurm.jobs) == 1
@@ -149,7 +149,7 @@ def test_a_lost_response_of_an_ended_job(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     world.slurm.finish(world.slurm.jobs[0], "TIMEOUT")
     world.slurm.forgotten.add(1)
-    world.clock.pass_(seconds=60)
+    world.clock.advance(seconds=60)
     poll_slurm(world)
     assert get(world, session).cause is Cause.TIME_LIMIT
 
@@ -159,7 +159,7 @@ def test_a_crash_before_sbatch_submits_once_more(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     world.slurm.jobs.clear()  # it never reached Slurm; the folder exists
     world.slurm.lose_answer = False
-    world.clock.pass_(seconds=60)
+    world.clock.advance(seconds=60)
     poll_slurm(world)
     poll_slurm(world)
     assert len(world.slurm.jobs) == 1
@@ -173,7 +173,7 @@ def test_it_gives_up_eventually_with_a_reason(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     for _ in range(4):
         world.slurm.jobs.clear()
-        world.clock.pass_(seconds=60)
+        world.clock.advance(seconds=60)
         poll_slurm(world)
     assert get(world, session).state is State.FAILED
     assert "three times" in (get(world, session).end_text or "")
@@ -184,7 +184,7 @@ def test_stopping_before_slurm_had_it(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     world.slurm.jobs.clear()
     world.sessions.stop(ALICE, session.id)
-    world.clock.pass_(seconds=60)
+    world.clock.advance(seconds=60)
     poll_slurm(world)
     assert get(world, session).state is State.FINISHED
     assert world.slurm.jobs == []
@@ -194,7 +194,7 @@ def test_stopping_a_submission_without_a_response(world: World) -> None:
     world.slurm.lose_answer = True
     session = world.launch(ALICE, REQUEST)
     world.sessions.stop(ALICE, session.id)
-    world.clock.pass_(seconds=60)
+    world.clock.advance(seconds=60)
     poll_slurm(world)
     poll_slurm(world)
     assert world.slurm.jobs[0].state == "CANCELLED"
@@ -206,7 +206,7 @@ def test_a_stop_request_is_repeated(world: World) -> None:
     world.slurm.down = True
     world.sessions.stop(ALICE, session.id)
     world.slurm.down = False
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     poll_slurm(world)
     assert world.slurm.jobs[0].state == "CANCELLED"
     poll_slurm(world)
@@ -227,7 +227,7 @@ def test_start_requests_that_did_not_arrive_are_repeated(world: World) -> None:
     world.runners.unreachable = True
     world.apps.open_app(ALICE, session.id, "terminal")
     world.runners.unreachable = False
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     world.worker.retry_app_starts()
     assert [order["name"] for _, order in world.runners.requests] == ["terminal"]
     world.worker.retry_app_starts()
@@ -260,7 +260,7 @@ def test_lagging_accounting_is_waited_for_within_a_limit(
     monkeypatch.setattr(world.slurm, "_sacct", lambda words: sacct_of(world, running, words))
     poll_slurm(world)
     assert get(world, session).state is State.RUNNING
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     poll_slurm(world)
     assert get(world, session).cause is Cause.CANCELLED
 
@@ -299,7 +299,7 @@ def test_a_job_with_a_wrong_number_is_found_by_its_name(world: World) -> None:
     world.slurm.finish(world.slurm.jobs[1], "COMPLETED")
     poll_slurm(world)
     assert get(world, other).state is State.FINISHED
-    world.clock.pass_(seconds=61)
+    world.clock.advance(seconds=61)
     poll_slurm(world)
     assert get(world, wrong).job_id == "1"
     assert get(world, wrong).lost is None
@@ -310,11 +310,11 @@ def test_a_session_without_a_job_can_be_ended(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.jobs.clear()
     poll_slurm(world)
-    world.clock.pass_(minutes=10)
+    world.clock.advance(minutes=10)
     poll_slurm(world)
     assert get(world, session).state is State.RUNNING
     world.sessions.stop(ALICE, session.id)
-    world.clock.pass_(minutes=1)
+    world.clock.advance(minutes=1)
     poll_slurm(world)
     ended = get(world, session)
     assert (ended.state, ended.cause) == (State.FINISHED, Cause.CANCELLED)
@@ -328,7 +328,7 @@ def test_a_silent_accounting_ends_nothing(world: World) -> None:
     world.slurm.jobs[0].state = "RUNNING"
     world.slurm.accounting_down = True
     poll_slurm(world)
-    world.clock.pass_(minutes=10)
+    world.clock.advance(minutes=10)
     poll_slurm(world)
     assert get(world, session).state is State.ENDING
 
@@ -345,7 +345,7 @@ def test_work_for_owners_is_left_to_the_queue(settings: Settings) -> None:
     world.force(lost.id, state=State.SUBMITTING, job_id=None)
     world.sessions.stop(ALICE, session.id)
     world.slurm.jobs[0].state = "RUNNING"
-    world.clock.pass_(seconds=61)
+    world.clock.advance(seconds=61)
     asked = len(world.slurm.commands)
     reconciler = world.worker
     assert reconciler.poll()

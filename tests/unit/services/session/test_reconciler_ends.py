@@ -83,7 +83,7 @@ def test_an_unreadable_log_delays_nothing(world: World) -> None:
 def test_a_log_is_given_up_eventually(world: World) -> None:
     world.slurm.homes_away = True
     session = not_started(world, code=3)
-    world.clock.pass_(minutes=11)
+    world.clock.advance(minutes=11)
     world.worker.clean()
     assert get(world, session).cleaned
     assert "exit code 3" in (get(world, session).end_text or "")
@@ -93,7 +93,7 @@ def test_a_log_may_arrive_late(world: World) -> None:
     session = not_started(world)
     world.worker.clean()
     assert not get(world, session).cleaned
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     world.worker.clean()
     assert get(world, session).cleaned
 
@@ -127,7 +127,7 @@ def test_accounting_reports_later_who_cancelled_it(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.accounting_down = True
     world.slurm.finish(world.slurm.jobs[0], "CANCELLED")
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     poll_slurm(world)
     assert get(world, session).end_text == "Cancelled with Slurm's own commands."
     world.slurm.accounting_down = False
@@ -143,7 +143,7 @@ def test_accounting_is_queried_for_a_limited_time(world: World) -> None:
     ready(world, world.launch(ALICE, REQUEST))
     world.slurm.finish(world.slurm.jobs[0], "CANCELLED")
     poll_slurm(world)
-    world.clock.pass_(days=2)
+    world.clock.advance(days=2)
     asked = len(world.slurm.commands)
     world.worker.ask_who_cancelled()
     assert len(world.slurm.commands) == asked
@@ -156,10 +156,10 @@ def test_a_session_without_a_callback_is_given_up(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     world.slurm.start(world.slurm.jobs[0])
     poll_slurm(world)
-    world.clock.pass_(seconds=START_TIMEOUT.total_seconds() - 5)
+    world.clock.advance(seconds=START_TIMEOUT.total_seconds() - 5)
     poll_slurm(world)
     assert get(world, session).state is State.STARTING
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     poll_slurm(world)
     assert world.slurm.jobs[0].state == "CANCELLED"
     poll_slurm(world)
@@ -171,14 +171,14 @@ def test_a_session_without_a_callback_is_given_up(world: World) -> None:
 def test_a_silent_node_is_reported(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     poll_slurm(world)
-    world.clock.pass_(seconds=40)
+    world.clock.advance(seconds=40)
     assert reason(world, session) is None
     world.services.runner_calls.record_usage(
         get(world, session), Heartbeat(cpu_seconds=1.0, memory_bytes=1)
     )
-    world.clock.pass_(seconds=40)
+    world.clock.advance(seconds=40)
     assert reason(world, session) is None
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     found = reason(world, session)
     assert found is not None
     assert (found.code, get(world, session).state) == ("NodeSilent", State.RUNNING)
@@ -330,7 +330,7 @@ def test_a_paused_session_is_shown_and_continues(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.jobs[0].state = "SUSPENDED"
     poll_slurm(world)
-    world.clock.pass_(minutes=5)
+    world.clock.advance(minutes=5)
     found = reason(world, session)
     assert found is not None
     assert (found.code, get(world, session).state) == ("Suspended", State.RUNNING)

@@ -121,7 +121,7 @@ def test_no_report_results_in_an_invalid_figure(world: World, seconds: float) ->
     """L4: Infinity in the owner's and the administrators' JSON."""
     session = ready(world, world.launch(ALICE, REQUEST))
     for used in (0.0, seconds):
-        world.clock.pass_(seconds=0.001)
+        world.clock.advance(seconds=0.001)
         known = world.store.get(session.id)
         assert known is not None
         world.services.runner_calls.record_usage(
@@ -165,7 +165,7 @@ def test_a_node_whose_address_is_the_portals_own_is_refused(world: World) -> Non
 def test_usage_gives_percent_of_a_core(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.services.runner_calls.record_usage(session, Heartbeat(cpu_seconds=1.0, memory_bytes=1000))
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     fresh = world.store.get(session.id)
     assert fresh is not None
     world.services.runner_calls.record_usage(

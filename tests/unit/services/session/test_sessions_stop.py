@@ -78,7 +78,7 @@ def test_failed_cancels_are_repeated(world: World) -> None:
     world.sessions.stop_all(ALICE, [s.id for s in made])
     assert states(world) == {State.ENDING}
     world.slurm.down = False
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     world.worker.poll()
     assert [job.state for job in world.slurm.jobs] == ["CANCELLED", "CANCELLED"]
 

@@ -256,7 +256,7 @@ def test_tokens(app: Flask, api: MakeApi) -> None:
 
 def test_tokens_expire(world: World, api: MakeApi) -> None:
     alice = api("alice")
-    world.clock.pass_(days=91)
+    world.clock.advance(days=91)
     assert alice("GET", "/me").status_code == 401
 
 

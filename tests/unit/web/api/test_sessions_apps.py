@@ -83,9 +83,9 @@ def test_without_the_field_nothing_changes(api: MakeApi, runner: Runner) -> None
 def test_a_taken_port_is_reported(api: MakeApi, runner: Runner) -> None:
     alice = api("alice")
     ask(alice, runner, "terminal", preferred_port=10001)
-    told = ask(alice, runner, "board", preferred_port=10001)
-    assert told["notice"] == f"Port 10001 is taken; it is on port {told['port']}."
-    assert told["port"] != 10001
+    response_json = ask(alice, runner, "board", preferred_port=10001)
+    assert response_json["notice"] == f"Port 10001 is taken; it is on port {response_json['port']}."
+    assert response_json["port"] != 10001
 
 
 def test_a_port_that_browsers_refuse_is_never_assigned(tmp_path: Path) -> None:

@@ -214,7 +214,7 @@ def test_a_computing_gpu_keeps_its_session(
     runner("usage", BEAT)
     begun = world.clock()
     for _ in range(3):
-        world.clock.pass_(seconds=60)
+        world.clock.advance(seconds=60)
         runner("usage", BEAT | {"gpu_percent": percent})
     session = world.store.get(runner.session.id)
     assert session is not None

@@ -17,7 +17,7 @@ from tests.unit.web.conftest import LAUNCH, PORTAL, Api, Browser
 MakeApi = Callable[[str], Api]
 
 
-def made(api: Api, **body: Any) -> dict[str, Any]:
+def new_token(api: Api, **body: Any) -> dict[str, Any]:
     """A new token."""
     answer = api("POST", "/tokens", json=body)
     assert answer.status_code == 201, answer.text
@@ -27,7 +27,7 @@ def made(api: Api, **body: Any) -> dict[str, Any]:
 
 def test_a_new_token_is_returned_with_its_properties(world: World, api: MakeApi) -> None:
     alice = api("alice")
-    token = made(alice, name="cron", scopes=["read"], days=3)
+    token = new_token(alice, name="cron", scopes=["read"], days=3)
     assert token.pop("token").startswith("slipway_")
     now = world.clock().isoformat()
     assert (token.pop("id"), token.pop("expires")) is not None
@@ -69,7 +69,7 @@ def test_a_password_together_with_a_token_is_refused(api: MakeApi) -> None:
 
 def test_all_are_revoked_but_browsers_stay(api: MakeApi, alice: Browser) -> None:
     program, other = api("alice"), api("bob")
-    made(program, name="x")
+    new_token(program, name="x")
     assert program("DELETE", "/tokens").status_code == 204
     assert program("GET", "/me").status_code == 401
     assert other("GET", "/me").status_code == 200
@@ -157,7 +157,7 @@ def test_a_relaunch_reports_forgotten_values(world: World, api: MakeApi) -> None
     alice("DELETE", f"/sessions/{first}")
     world.slurm.finish(world.slurm.jobs[0], "CANCELLED")
     world.force(first, state=State.FINISHED, ended=world.clock())
-    world.clock.pass_(days=31)
+    world.clock.advance(days=31)
     world.store.forget_variables(world.clock())
     answer = alice("POST", f"/sessions/{first}/relaunch")
     assert answer.status_code == 409

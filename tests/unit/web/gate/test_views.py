@@ -92,7 +92,7 @@ def test_a_ticket_is_valid_at_its_origin_only(app: Flask, link: str) -> None:
 
 
 def test_a_ticket_expires(world: World, app: Flask, link: str) -> None:
-    world.clock.pass_(seconds=61)
+    world.clock.advance(seconds=61)
     origin, path = _split(link)
     assert Browser(app, origin).get(path).status_code == 401
 
@@ -179,10 +179,10 @@ def test_a_click_on_a_running_app_takes_four_transactions(
     """
     place = f"/sessions/{runner.session.id}/apps/jupyterlab/open"
     runner.ready()
-    world.clock.pass_(minutes=10)
+    world.clock.advance(minutes=10)
     alice.post(place)
     runner("apps/jupyterlab", {"state": "ready"})
-    world.clock.pass_(seconds=50)
+    world.clock.advance(seconds=50)
     fields = {"csrf_token": alice.csrf()}
     with transactions(world) as begun:
         answer = alice.client.post(place, data=fields, base_url=alice.base)

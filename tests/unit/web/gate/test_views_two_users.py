@@ -131,7 +131,7 @@ class TwoUsers(RuleBasedStateMachine):
         except Conflict:
             return None
         if before not in ("", link.label) or wish.public is False:
-            self._spoil(session, app, cookies=before not in ("", link.label))
+            self._invalidate(session, app, cookies=before not in ("", link.label))
         for server in {app, "jupyterlab" if app == "jupyterlab" else app}:
             self.world.reports.note_app(self._session(session), server, AppState.READY)
         self.labels.add(link.label)
@@ -179,7 +179,7 @@ class TwoUsers(RuleBasedStateMachine):
             return
         person = Person(self.owners[session], admin=False, login="desk")
         self.world.apps.close_app(person, session, app)
-        self._spoil(session, app)
+        self._invalidate(session, app)
 
     @rule(session=sessions)
     def make_private(self, session: str) -> None:
@@ -188,7 +188,7 @@ class TwoUsers(RuleBasedStateMachine):
             return
         person = Person(self.owners[session], admin=False, login="desk")
         self.world.apps.make_private(person, session, "board")
-        self._spoil(session, "board", cookies=False)
+        self._invalidate(session, "board", cookies=False)
 
     @rule(session=sessions)
     def end(self, session: str) -> None:
@@ -196,7 +196,7 @@ class TwoUsers(RuleBasedStateMachine):
         person = Person(self.owners[session], admin=False, login="desk")
         self.world.sessions.stop(person, session)
         for app in APPS:
-            self._spoil(session, app)
+            self._invalidate(session, app)
 
     @precondition(lambda self: self.cookies)
     @rule(person=st.sampled_from(PEOPLE), login=st.sampled_from(LOGINS))
@@ -214,7 +214,7 @@ class TwoUsers(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from((1, 11, 11, 11, 61, 40 * 24 * 3600)))
     def time_passes(self, seconds: int) -> None:
         """An app may move again, a ticket has expired, or a port may be reassigned."""
-        self.world.clock.pass_(seconds=seconds)
+        self.world.clock.advance(seconds=seconds)
 
     @rule()
     def worker_polls(self) -> None:
@@ -273,7 +273,7 @@ class TwoUsers(RuleBasedStateMachine):
         found = (one.label for one in self.world.access_store.apps(session) if one.app == app)
         return next(found, "")
 
-    def _spoil(self, session: str, app: str, *, cookies: bool = True) -> None:
+    def _invalidate(self, session: str, app: str, *, cookies: bool = True) -> None:
         for link in self.handed:
             if (link.session, link.app) == (session, app):
                 link.good = False

@@ -44,7 +44,7 @@ def test_every_step_and_for_how_long(
 ) -> None:
     inside, _ = open_app(app, alice, runner, public=False)
     runner.job.reason = "Priority"
-    world.clock.pass_(seconds=70)
+    world.clock.advance(seconds=70)
     world.worker.poll()
     now = status(inside)
     assert (now["step"], now["message"], now["waited"]) == (
@@ -52,7 +52,7 @@ def test_every_step_and_for_how_long(
     )  # fmt: skip
     world.slurm.start(runner.job)
     world.worker.poll()
-    world.clock.pass_(seconds=3)
+    world.clock.advance(seconds=3)
     now = status(inside)
     assert (now["step"], now["message"], now["waited"]) == (
         "starting", "The container is starting.", 3,

@@ -17,7 +17,7 @@ from portal.core.validation import MAX_VALUES
 from tests.bad_inputs import FORM, FORM_ROWS, LAUNCH, LIBRARY, MAX_ANSWER, ROWS, FormRow, Row
 from tests.fakes import World
 from tests.unit.web.conftest import Api, Browser, Runner
-from tests.unit.web.judge import state, told
+from tests.unit.web.judge import response_json, state
 
 MakeApi = Callable[[str], Api]
 Launched = Callable[..., Runner]
@@ -74,8 +74,8 @@ def test_api_rows(row: Row, world: World, api: MakeApi, ready: tuple[str, str]) 
     assert not any(words in answer.text for words in LIBRARY)
     assert len(answer.data) <= MAX_ANSWER
     if row.field:
-        assert row.field in [error["field"] for error in told(answer)["errors"]]
-        assert not told(answer)["detail"].startswith(":")
+        assert row.field in [error["field"] for error in response_json(answer)["errors"]]
+        assert not response_json(answer)["detail"].startswith(":")
     assert state(world) == before
 
 
@@ -104,9 +104,9 @@ def _seen(browser: Browser) -> str:
 def test_ten_wrong_fields_are_named_and_the_others_counted(api: MakeApi) -> None:
     body = {f"f{n}": 0 for n in range(900)}
     answer = api("alice")("POST", "/sessions", json=LAUNCH | body)
-    assert len(told(answer)["errors"]) == 10
-    assert told(answer)["more_errors"] == 890
-    assert told(answer)["detail"].endswith("and 890 more")
+    assert len(response_json(answer)["errors"]) == 10
+    assert response_json(answer)["more_errors"] == 890
+    assert response_json(answer)["detail"].endswith("and 890 more")
     assert MAX_VALUES > 900
 
 
@@ -141,15 +141,15 @@ def test_names_may_have_letters_of_any_script(
     """Row 12; also where the name is used: list, search, log, relaunch."""
     made = api("alice")("POST", "/sessions", json={**LAUNCH, "name": sent})
     assert made.status_code == 201, made.text
-    session = told(made)["sessions"][0]
+    session = response_json(made)["sessions"][0]
     assert session["name"] == kept
-    found = told(api("alice")("GET", "/sessions", query_string={"q": sent}))["sessions"]
+    found = response_json(api("alice")("GET", "/sessions", query_string={"q": sent}))["sessions"]
     assert [one["id"] for one in found] == [session["id"]]
     by_name = api("alice")("GET", "/sessions", query_string={"sort": "name", "limit": 1})
-    assert told(by_name)["sessions"][0]["name"] == kept
+    assert response_json(by_name)["sessions"][0]["name"] == kept
     assert kept in alice.get("/sessions").text
     again = api("alice")("POST", f"/sessions/{session['id']}/relaunch")
-    assert told(again)["sessions"][0]["name"] == kept
+    assert response_json(again)["sessions"][0]["name"] == kept
     log = alice.get(f"/sessions/{session['id']}/log/download")
     log.headers["Content-Disposition"].encode("ascii")
     script = world.slurm.jobs[0].script
@@ -165,7 +165,7 @@ def test_the_wizard_can_send_every_permitted_variable(
         env = {f"A{n:02}": filler * size for n in range(16)}
         made = api("alice")("POST", "/sessions", json={**LAUNCH, "env": env})
         assert made.status_code == 201, made.text
-        page = alice.get(f"/sessions/new?from={told(made)['sessions'][0]['id']}")
+        page = alice.get(f"/sessions/new?from={response_json(made)['sessions'][0]['id']}")
         assert page.status_code == 200
         field = page.text.partition('name="env"')[2].partition('value="')[2].partition('"')[0]
         text = html.unescape(field)
@@ -215,10 +215,10 @@ def test_a_new_template_is_appended(api: MakeApi) -> None:
     for name in ("c", "b"):
         made = admin("PUT", f"/admin/templates/{name}", json=small)
         assert made.status_code == 200, made.text
-        shown = told(admin("GET", f"/admin/templates/{name}"))
+        shown = response_json(admin("GET", f"/admin/templates/{name}"))
         del shown["name"]
         assert admin("PUT", f"/admin/templates/{name}", json=shown).status_code == 200
-    names = [one["name"] for one in told(admin("GET", "/templates"))["templates"]]
+    names = [one["name"] for one in response_json(admin("GET", "/templates"))["templates"]]
     assert names == ["a", "c", "b"]
 
 
@@ -239,8 +239,8 @@ def test_a_blocked_storage_root_is_not_an_error_of_the_name(
     world.slurm.storage_blocked = True
     answer = api("alice")("POST", "/folders", json={"name": "data"})
     assert answer.status_code == 409
-    assert "errors" not in told(answer)
-    assert "Your folder for storage" in told(answer)["detail"]
+    assert "errors" not in response_json(answer)
+    assert "Your folder for storage" in response_json(answer)["detail"]
     assert "Your folder for storage" in alice.post("/folders", {"folder": "data"}).text
 
 
@@ -251,7 +251,7 @@ def test_deleting_a_template_requires_its_etag(api: MakeApi) -> None:
     admin("PUT", "/admin/templates/a", json=small | {"title": "Changed"})
     path = "/admin/templates/a"
     assert admin("DELETE", path, headers={"If-Match": seen}).status_code == 409
-    assert told(admin("GET", path))["title"] == "Changed"
+    assert response_json(admin("GET", path))["title"] == "Changed"
     now = admin("GET", path).headers["ETag"]
     assert admin("DELETE", path, headers={"If-Match": now}).status_code == 204
 

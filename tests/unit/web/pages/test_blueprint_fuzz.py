@@ -64,30 +64,35 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Read an element."""
-        told = {name: value or "" for name, value in attrs}
-        form = told.get("form", self._open)
-        name = told.get("name", "")
+        response_json = {name: value or "" for name, value in attrs}
+        form = response_json.get("form", self._open)
+        name = response_json.get("name", "")
         match tag:
-            case "a" if told.get("href", "").startswith(("/", "?")):
-                self.links.add(urljoin(self.address, told["href"]))
+            case "a" if response_json.get("href", "").startswith(("/", "?")):
+                self.links.add(urljoin(self.address, response_json["href"]))
             case "form":
-                self._open = told.get("id") or f"form {len(self.forms)}"
-                if told.get("method", "").lower() == "post":
-                    action = urljoin(self.address, told.get("action", ""))
+                self._open = response_json.get("id") or f"form {len(self.forms)}"
+                if response_json.get("method", "").lower() == "post":
+                    action = urljoin(self.address, response_json.get("action", ""))
                     self.forms[self._open] = Form(action)
             case "select":
                 self._select = name
-            case "option" if self._select and ("selected" in told or not told.get("value")):
-                self._fields.append((form, self._select, told.get("value", "")))
+            case "option" if self._select and (
+                "selected" in response_json or not response_json.get("value")
+            ):
+                self._fields.append((form, self._select, response_json.get("value", "")))
             case "textarea":
                 self._fields.append((form, name, ""))
             case "button" | "input":
-                if "formaction" in told:
-                    action = urljoin(self.address, told["formaction"])
+                if "formaction" in response_json:
+                    action = urljoin(self.address, response_json["formaction"])
                     self.actions.setdefault(form, set()).add(action)
-                off = told.get("type") in ("checkbox", "radio") and "checked" not in told
+                off = (
+                    response_json.get("type") in ("checkbox", "radio")
+                    and "checked" not in response_json
+                )
                 if name and not off:
-                    self._fields.append((form, name, told.get("value", "")))
+                    self._fields.append((form, name, response_json.get("value", "")))
 
     def handle_endtag(self, tag: str) -> None:
         """Leave a form or a select element."""

@@ -32,7 +32,7 @@ def admin(app: Flask, world: World) -> Browser:
     return Browser(app).log_in("admin")
 
 
-def seen(page: str) -> str:
+def etag_of(page: str) -> str:
     """The ETag of the form's content."""
     found = re.search(r'name="seen" value="([0-9a-f]*)"', page)
     assert found is not None
@@ -58,7 +58,7 @@ def test_a_template_is_created_changed_and_deleted(world: World, admin: Browser)
     form = admin.get("/admin/templates/small/edit").text
     for value in SMALL.values():
         assert value in form
-    changed = SMALL | {"title": "Smaller", "seen": seen(form), "resource_group": ""}
+    changed = SMALL | {"title": "Smaller", "seen": etag_of(form), "resource_group": ""}
     assert admin.post("/admin/templates/small", changed).status_code == 303
     (template,) = world.services.administration.templates()
     assert (template.title, template.resource_group, template.memory_mb) == ("Smaller", None, 2048)
@@ -93,7 +93,7 @@ def test_all_wrong_fields_are_named_at_once(admin: Browser) -> None:
 
 def test_the_second_of_two_editors_gets_a_conflict_and_loses_nothing(admin: Browser) -> None:
     admin.post("/admin/templates", SMALL)
-    etag = seen(admin.get("/admin/templates/small/edit").text)
+    etag = etag_of(admin.get("/admin/templates/small/edit").text)
     admin.post("/admin/templates/small", SMALL | {"title": "First", "seen": etag})
     answer = admin.post("/admin/templates/small", SMALL | {"title": "Second", "seen": etag})
     assert answer.status_code == 409
@@ -116,7 +116,7 @@ def test_templates_move_up_and_down(admin: Browser) -> None:
 def test_an_image_is_hidden_from_some(admin: Browser, alice: Browser) -> None:
     assert admin.get("/admin/images").text.count("Everybody") == 2
     form = admin.get("/admin/images/python/3.13").text
-    rule = {"seen_by": "some", "accounts": "", "users": "bob, admin", "seen": seen(form)}
+    rule = {"seen_by": "some", "accounts": "", "users": "bob, admin", "seen": etag_of(form)}
     assert admin.post("/admin/images/python/3.13", rule).headers["Location"] == "/admin/images"
     assert "users bob, admin" in admin.get("/admin/images").text
     assert 'value="bob, admin"' in admin.get("/admin/images/python/3.13").text
@@ -145,16 +145,16 @@ def test_limits_and_the_cap(world: World, admin: Browser) -> None:
     assert "3 cores and 3 GB" in page
     assert "sacctmgr modify qos normal set MaxTRESPerUser=cpu=3,mem=3G" in page
     assert "scontrol update PartitionName=main MaxTime=08:00:00" in page
-    cap = {"max_shared_memory": "1500 MB", "seen": seen(page)}
+    cap = {"max_shared_memory": "1500 MB", "seen": etag_of(page)}
     assert admin.post("/admin/caps", cap).headers["Location"] == "/admin/limits"
     assert world.services.administration.site_rules().max_shared_memory_mb == 1500
     page = admin.get("/admin/limits").text
     assert 'value="1500 MB"' in page
-    wrong = admin.post("/admin/caps", {"max_shared_memory": "lots", "seen": seen(page)})
+    wrong = admin.post("/admin/caps", {"max_shared_memory": "lots", "seen": etag_of(page)})
     assert wrong.status_code == 422
     assert 'id="error-max_shared_memory"' in wrong.text
     assert admin.post("/admin/caps", cap).status_code == 409
-    admin.post("/admin/caps", {"max_shared_memory": "", "seen": seen(page)})
+    admin.post("/admin/caps", {"max_shared_memory": "", "seen": etag_of(page)})
     assert world.services.administration.site_rules().max_shared_memory_mb is None
 
 

@@ -113,7 +113,7 @@ def test_an_open_launcher_does_not_extend_the_login(
     world: World, alice: Browser, place: str
 ) -> None:
     for _ in range(13):
-        world.clock.pass_(hours=1)
+        world.clock.advance(hours=1)
         answer = alice.get(f"{place}/now", headers=HTMX)
     assert answer.headers["HX-Redirect"] == "/login"
 
@@ -210,11 +210,13 @@ def test_a_preferred_port(alice: Browser, place: str) -> None:
 
 def test_a_taken_port_is_reported_before_the_app_opens(alice: Browser, place: str) -> None:
     alice.post(f"{place}/terminal/open", {"preferred_port": "10002"})
-    told = alice.post(f"{place}/board/open", {"preferred_port": "10002", "public": "yes"})
-    assert told.status_code == 200
-    found = re.search(r"Port 10002 is taken; it is on port (\d+)\.", visible_text(told.text))
+    response_json = alice.post(f"{place}/board/open", {"preferred_port": "10002", "public": "yes"})
+    assert response_json.status_code == 200
+    found = re.search(
+        r"Port 10002 is taken; it is on port (\d+)\.", visible_text(response_json.text)
+    )
     assert found is not None
-    assert f'action="{place}/board/open"' in told.text
+    assert f'action="{place}/board/open"' in response_json.text
     there = alice.post(f"{place}/board/open")
     assert label(there.headers["Location"]) == found[1]
 

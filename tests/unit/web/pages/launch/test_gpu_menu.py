@@ -46,14 +46,14 @@ def offer(kind: GpuKind, gpus: int = 1) -> GpuOffer:
     return GpuOffer(kind, tuple(kind.amounts(gpus)), "that is all")
 
 
-def the(found: Menu | None) -> Menu:
+def existing(found: Menu | None) -> Menu:
     """A menu that must exist."""
     assert found is not None
     return found
 
 
 def test_each_line_describes_its_amount() -> None:
-    found = the(menu({"main": [offer(DEMO, 2)]}, "main", "", ""))
+    found = existing(menu({"main": [offer(DEMO, 2)]}, "main", "", ""))
     ((heading, options),) = found.options.items()
     assert heading == "Demo GPU, 8 GB"
     assert [option.text for option in options] == [
@@ -70,7 +70,7 @@ def test_each_line_describes_its_amount() -> None:
 
 def test_groups_have_their_own_kinds_and_amounts() -> None:
     offers = {"gpu": [offer(BIG), offer(PLAIN)], "big": [offer(BIG, 2)]}
-    found = the(menu(offers, "main", "", ""))
+    found = existing(menu(offers, "main", "", ""))
     assert list(found.options) == ["NVIDIA A100, 80 GB", "NVIDIA L40S, 48 GB in gpu"]
     of_big = {option.value: option.groups for option in found.options["NVIDIA A100, 80 GB"]}
     assert of_big["a100/0.5"] == ("gpu", "big")
@@ -100,7 +100,7 @@ def test_no_gpus_no_field() -> None:
 def test_the_requested_amount_is_selected_and_rounding_is_shown(
     asked: str, kind: str, chosen: str | None, note: str
 ) -> None:
-    found = the(menu({"main": [offer(DEMO)]}, "main", asked, kind))
+    found = existing(menu({"main": [offer(DEMO)]}, "main", asked, kind))
     assert (found.chosen and found.chosen.value) == chosen
     assert note in found.note
     assert bool(note) == bool(found.note)
@@ -113,7 +113,7 @@ def test_the_requested_amount_is_selected_and_rounding_is_shown(
 def test_an_amount_that_is_not_offered_stays_with_its_error(
     group: str, asked: str, kind: str, value: str
 ) -> None:
-    found = the(menu({"main": [offer(DEMO)]}, group, asked, kind))
+    found = existing(menu({"main": [offer(DEMO)]}, group, asked, kind))
     assert found.chosen == found.strange
     assert found.strange is not None
     assert (found.strange.value, found.strange.groups) == (value, ())
@@ -134,10 +134,14 @@ def test_a_whole_unit_and_an_undivided_gpu_in_words() -> None:
 def test_every_line_requests_the_amount_it_shows(drawn: tuple[GpuKind, object]) -> None:
     kind, wanted = drawn
     offers = {"main": [offer(kind, 3)]}
-    lines = [one for group in the(menu(offers, "main", "", "")).options.values() for one in group]
+    lines = [
+        one for group in existing(menu(offers, "main", "", "")).options.values() for one in group
+    ]
     at = list(kind.amounts(3)).index(wanted)  # type: ignore[arg-type]
     resources = to_body(MultiDict({"gpu": lines[at].value}))["resources"]
-    again = the(menu(offers, "main", fgpu_number(resources["fgpu"]), resources.get("gpu_kind", "")))
+    again = existing(
+        menu(offers, "main", fgpu_number(resources["fgpu"]), resources.get("gpu_kind", ""))
+    )
     assert again.chosen is not None
     assert (again.chosen.text, again.note) == (lines[at].text, "")
 

@@ -31,7 +31,7 @@ SMALL = Template(name="small", title="Small", cpus=2, memory_mb=1024, time_limit
 HUGE = Template(name="huge", title="Huge", cpus=64, memory_mb=1024)
 
 
-def learn(world: World) -> None:
+def read_slurm(world: World) -> None:
     """The worker's readings of Slurm."""
     world.status.save_partitions(world.scheduler.partitions())
     world.status.save_limits(world.scheduler.limits())
@@ -219,7 +219,7 @@ def test_errors_come_before_the_confirmation(alice: Browser) -> None:
 
 @pytest.mark.usefixtures("templates")
 def test_a_template_supplies_its_resources(world: World, alice: Browser) -> None:
-    learn(world)
+    read_slurm(world)
     page = alice.get("/sessions/new").text
     assert "Not for you: you may use 3 cores at once" in page
     fields = FORM | {"template": "small", "resources.cpus": "99", "resources.memory": "junk"}
@@ -229,7 +229,7 @@ def test_a_template_supplies_its_resources(world: World, alice: Browser) -> None
 
 
 def test_a_single_group_is_fixed_and_shows_its_free_resources(world: World, alice: Browser) -> None:
-    learn(world)
+    read_slurm(world)
     page = alice.get("/sessions/new").text
     assert 'name="resource_group"' not in page
     assert "<strong>main</strong>" in page
@@ -240,7 +240,7 @@ def test_a_single_group_is_fixed_and_shows_its_free_resources(world: World, alic
 
 
 def test_the_review_shows_what_will_be_submitted(world: World, alice: Browser) -> None:
-    learn(world)
+    read_slurm(world)
     more = {"env": '{"TOKEN": "secret-value"}', "mount": "home", "read_only": "home", "count": "2"}
     text = alice.post("/sessions/new/review", FORM | more | {"name": "many"}, headers=HTMX).text
     for words in ("Python 3.12", "many1 … many2", "~/home", "read-only", "600 MB", "300 MB"):
@@ -253,7 +253,7 @@ def test_the_review_shows_what_will_be_submitted(world: World, alice: Browser) -
 
 
 def test_the_review_links_to_errors(world: World, alice: Browser) -> None:
-    learn(world)
+    read_slurm(world)
     wrong = FORM | {"resources.cpus": "99"}
     text = alice.post("/sessions/new/review", wrong, headers=HTMX).text
     assert "You may use 3 cores at once" in text
@@ -324,7 +324,7 @@ def test_the_wizard_is_filled_with_a_session(
 def test_missing_items_are_named_and_the_rest_is_filled_in(
     world: World, alice: Browser, launched: Launched
 ) -> None:
-    learn(world)
+    read_slurm(world)
     session = launched("alice", time_limit=30).session
     world.force(session.id, version="2.7", partition="old")
     for answer in (

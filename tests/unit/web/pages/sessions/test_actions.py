@@ -111,7 +111,7 @@ def test_the_end_is_announced_and_can_be_postponed(
     assert f'data-deadline="{deadline.isoformat()}"' in page
     assert "data-until" not in page  # far enough away to show no countdown
     assert "Extend by" not in page
-    world.clock.pass_(minutes=46)
+    world.clock.advance(minutes=46)
     poll_slurm(world)
     page = alice.get("/sessions").text
     assert "Extend by 1 hour" in page

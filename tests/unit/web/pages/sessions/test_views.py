@@ -54,11 +54,11 @@ def test_a_failed_login_has_one_message(app: Flask, name: str, password: str) ->
 
 def test_a_login_ends_when_unused_and_lasts_when_used(world: World, alice: Browser) -> None:
     for _ in range(3):
-        world.clock.pass_(hours=11)
+        world.clock.advance(hours=11)
         assert alice.get("/sessions").status_code == 200
-    world.clock.pass_(hours=11)
+    world.clock.advance(hours=11)
     assert alice.get("/sessions/rows").status_code == 200  # polling does not count as use
-    world.clock.pass_(hours=2)
+    world.clock.advance(hours=2)
     assert alice.get("/sessions").status_code == 303
 
 
@@ -163,7 +163,7 @@ def test_the_list_is_sent_only_if_changed(world: World, alice: Browser, launched
     first = alice.get("/sessions/rows")
     etag = first.headers["ETag"]
     assert alice.get("/sessions/rows", headers={"If-None-Match": etag}).status_code == 204
-    world.clock.pass_(seconds=5)
+    world.clock.advance(seconds=5)
     assert alice.get("/sessions/rows", headers={"If-None-Match": etag}).status_code == 204
     runner.ready()
     changed = alice.get("/sessions/rows", headers={"If-None-Match": etag})
@@ -186,9 +186,9 @@ def test_an_ended_login_redirects_the_list_to_the_login_page(app: Flask) -> None
 def test_unknown_states_show_since_when(world: World, alice: Browser, launched: Launched) -> None:
     launched("alice")
     world.status.note_answer(world.clock())
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     world.status.note_failure(world.clock(), "no answer")
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     page = alice.get("/sessions").text
     assert 'data-state="UNKNOWN"' in page
     assert "2026-11-20T12:00:10" in page
