@@ -126,8 +126,8 @@ def main() -> int:
     if has("torch"):
         versions.append(run_bare(gpu, "pytorch", "version")["version"])
     print(f"\n**{gpu.name}**, {gpu.memory >> 20} MiB, {', '.join(versions)}")
-    if gpu.driver.pretended:
-        print("\nNo GPU: a pretended driver, so these figures say nothing.")
+    if gpu.driver.standin:
+        print("\nNo GPU: a stand-in driver, so these figures are meaningless.")
     print("\n| seen | figure | aim |\n|---|---|---|")
     for name, value in seen_by_tests().items():
         print(f"| {name} | {value} | |")

@@ -213,7 +213,7 @@ def test_chunks_and_a_length_are_one_request(cluster: Cluster, end: str) -> None
         connection.sendall(end.join(lines).encode())
         answer = listen(connection, 5)
     assert answer.answers == 1, answer
-    assert answer.ended, "the connection must not be used again"
+    assert answer.ended, "the connection must not be reused"
     assert b"ok\n" not in answer.data
 
 

@@ -132,7 +132,7 @@ def test_no_cookie_or_token_of_ours_reaches_an_app(echo: Echo, way: str) -> None
         assert [name for name, secret in echo.secrets.items() if secret in head] == [], cookies
         assert "own=1" in head, cookies
     own = "Basic dXNlcjpwYXNzd29yZA=="
-    assert own in send({"Cookie": echo.key, "Authorization": own}), "an app's own may pass"
+    assert own in send({"Cookie": echo.key, "Authorization": own}), "an app's own token may pass"
 
 
 @pytest.mark.parametrize("way", ["http", "websocket"])
@@ -147,7 +147,7 @@ def test_forged_client_headers_are_dropped(echo: Echo, way: str) -> None:
         for line in send({"Cookie": echo.key}).splitlines()[1:]
     }
     assert received["host"] == urlsplit(echo.origin).netloc
-    assert "x-forwarded-host" not in received, "Host says it already"
+    assert "x-forwarded-host" not in received, "Host has it already"
     assert received["x-forwarded-proto"] == urlsplit(echo.origin).scheme
 
 

@@ -31,7 +31,7 @@ def _token(cluster: Cluster, bob: Api) -> tuple[str, Json]:
     session = bob.launch()
     watcher.join()
     found = re.findall(r'"token": ?"([^"]+)"', "".join(caught))
-    assert found, "he was not quick enough"
+    assert found, "the token was not read in time"
     return found[-1], bob.wait_state(session["id"], "RUNNING")
 
 

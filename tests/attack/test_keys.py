@@ -173,7 +173,7 @@ def test_a_key_exposed_to_sessions_is_void_after_renewal(
     assert client.ssh("true").returncode == 0
     old = plant_old_key(cluster, session["id"])
     new = alice.ask("POST", "/me/id_container")["private_key"]
-    assert new != old, "the key that lay in sessions is still handed out"
+    assert new != old, "the key exposed to sessions is still handed out"
     left = "find /home/alice/.slipway -name id_container"
     assert cluster.shell("login", left).split() == ["/home/alice/.slipway/key/id_container"]
     for key, code in ((old, 255), (new, 0)):

@@ -81,7 +81,7 @@ def _questions(
 
 
 def _judge(found: Json, gateway: int) -> None:
-    assert gateway in found["listening"], "alice's gateway listens nowhere?"
+    assert gateway in found["listening"], "alice's gateway is not listening"
     # A session opens a single TCP port, whatever its apps are.
     assert found["theirs"] == [gateway]
     # Root's daemons may answer (slurmd speaks HTTP from 26.05 on); they are not alice's.
@@ -107,7 +107,7 @@ def test_a_job_on_the_same_node_gains_nothing(
     srun = ["srun", "--quiet", f"--nodelist={working['node']}", "--mem=200M", "--ntasks=1"]
     words = [*srun, "python3", "-", json.dumps(questions)]
     found = json.loads(cluster.run("login", *words, user="bob", stdin=HOSTILE, seconds=120))
-    assert found["processes"] > 3, "alice's processes are not on this node?"
+    assert found["processes"] > 3, "alice's processes are not on this node"
     _judge(found, questions["gateway"])
     assert "jupyter" in " ".join(found["lines"])
     assert {"scontrol show job -dd", "squeue --all --json"} <= set(found["asked"])

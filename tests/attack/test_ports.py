@@ -21,7 +21,7 @@ def test_bob_does_not_get_alices_port(alice: Api, bob: Api) -> None:
     alice.wait_state(hers, *OVER)
     for app, options in (("terminal", {}), ("webapp", {"public": True, "asked": "sleep 100"})):
         answer = link(bob, his, app, preferred_port=port, **options)
-        assert port_of(answer) != port, f"bob's {app} is where alice's tab sends to"
+        assert port_of(answer) != port, f"bob's {app} got the port of alice's tab"
         assert f"Port {port} was somebody else's" in answer["notice"]
     # She gets it back herself.
     again = link(alice, alice.running()["id"], "jupyterlab", preferred_port=port)

@@ -74,4 +74,4 @@ def test_l3_a_database_error_logs_no_value(cluster: Cluster, alice: Api, canary:
     log = cluster.log_tail("portal", 300)
     assert "session_env" in log, "the failure itself is in the log"
     assert canary not in log
-    assert "v1:" not in log, "nor what it was encrypted to"
+    assert "v1:" not in log, "nor its ciphertext"

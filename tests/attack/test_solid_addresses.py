@@ -80,7 +80,7 @@ def test_her_pages_are_not_found_for_him(
     other = _ask(his, method, path.format(session=nothing))
     assert other.status_code == 404
     assert answer.text.replace(session["id"], nothing) == other.text, (
-        "it differs from what is not there"
+        "the response differs from that for an unknown page"
     )
     assert session["name"] not in answer.text
     assert researcher.get(session["id"])["state"] == "RUNNING"

@@ -74,7 +74,7 @@ def test_bob_sees_no_secret(cluster: Cluster, secrets: Found, place: str, machin
     output = cluster.attempt(*argv).stdout
     assert [name for name in NAMES if known[name] in output] == []
     if place == "jobs":
-        assert session["job_id"] in output, "nothing was asked"
+        assert session["job_id"] in output, "nothing was queried"
 
 
 def test_no_process_has_a_secret_in_its_arguments(cluster: Cluster, secrets: Found) -> None:

@@ -68,9 +68,7 @@ def _judge(cluster: Cluster, job: str) -> None:
 
     first = wait_for("a state", state)
     if first == "PENDING":
-        wait_for(
-            "a look of the scheduler", lambda: state() != "PENDING" or _reason(cluster, job), 20
-        )
+        wait_for("a scheduler cycle", lambda: state() != "PENDING" or _reason(cluster, job), 20)
     if state() != "RUNNING":
         return
     shards = _granted(cluster, job)

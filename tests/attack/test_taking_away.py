@@ -63,9 +63,11 @@ def test_an_app_that_could_not_be_closed_is_shown_open_until_it_is(
             assert revoke() == 503, "it claims to be closed"
         now = shown(bob, his, "webapp")
         assert (now["public"], now["still_open"]) == (False, True)
-        assert serves_word(address, word), "HAProxy was not unreachable"
+        assert serves_word(address, word), "HAProxy was reachable"
     wait_for("access is revoked", lambda: not serves_word(address, word), SOON)
-    wait_for("it is said", lambda: not shown(bob, his, "webapp")["still_open"], SOON)
+    wait_for(
+        "the app is reported closed", lambda: not shown(bob, his, "webapp")["still_open"], SOON
+    )
     assert revoke() in (200, 204)
 
 

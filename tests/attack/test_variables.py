@@ -130,7 +130,7 @@ class Room:
     def ports(self) -> list[int]:
         """All her TCP ports except the gateway's."""
         found = ports_of_alice(self.cluster, self.session["node"])
-        assert found, "not even the gateway listens?"
+        assert found, "not even the gateway is listening"
         return found[1:] if len(found) == 1 else found
 
 

@@ -31,7 +31,7 @@ class Driver:
     """
 
     libraries: dict[str, Path]
-    pretended: Path | None
+    standin: Path | None
 
     @classmethod
     def find(cls) -> Driver:
@@ -84,9 +84,9 @@ class Gpu:
 def ask_smi(driver: Driver, fields: str, **environment: str) -> list[str]:
     """nvidia-smi's output for the first GPU."""
     program = "nvidia-smi"
-    if driver.pretended:
-        program = str(driver.pretended / "nvidia-smi")
-        environment = {"LD_LIBRARY_PATH": str(driver.pretended)} | environment
+    if driver.standin:
+        program = str(driver.standin / "nvidia-smi")
+        environment = {"LD_LIBRARY_PATH": str(driver.standin)} | environment
     command = [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env=os.environ | environment
@@ -140,7 +140,7 @@ class Session:
 
 def run_bare(gpu: Gpu, program: str, *words: object) -> dict[str, Any]:
     """The same with this machine's own driver, without the shim."""
-    folder = gpu.driver.pretended
+    folder = gpu.driver.standin
     environment = {"LD_LIBRARY_PATH": str(folder)} if folder else {}
     with Program(program, words, environment) as started:
         return started.end()

@@ -105,7 +105,7 @@ def test_any_web_app_is_served_and_its_port_is_unreachable(
     assert visitor.get("/").text.strip() == word
     found = cluster.run(session["node"], "python3", "-", user="bob", stdin=PROBE_PORTS)
     listening, connected = json.loads(found)
-    assert len(listening) == 1, "the gateway's port is all that alice's session opens"
+    assert len(listening) == 1, "alice's session opens only the gateway's port"
     assert connected != 0
 
 

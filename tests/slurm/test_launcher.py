@@ -158,7 +158,7 @@ def test_no_session_remains_if_slurm_refuses_one(bob: Api, cluster: Cluster) -> 
         assert "Slurm refused it" in answer.text
         assert {session["id"] for session in bob.list()} == before
     jobs = [job for job in cluster.accounted(since) if job.user == "bob"]
-    assert len(jobs) == 2, "two were in the queue before the third was refused"
+    assert len(jobs) == 2, "two were queued before the third was refused"
 
     def gone() -> bool:
         live = [job for job in cluster.queue("bob").values() if not job.state.startswith("CANC")]
@@ -169,7 +169,7 @@ def test_no_session_remains_if_slurm_refuses_one(bob: Api, cluster: Cluster) -> 
         ]
         return not ours and not any(left)
 
-    wait_for("no job and no file of the refused launch", gone, 30)
+    wait_for("the refused launch cleaned up", gone, 30)
     # The key can be reused, and now the launch succeeds.
     sessions = bob.ask("POST", "/sessions", 201, json=body | {"count": 2}, headers=key)["sessions"]
     bob.launched += [session["id"] for session in sessions]

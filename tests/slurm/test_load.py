@@ -64,7 +64,7 @@ def test_open_pages_cost_slurm_nothing(cluster: Cluster, alice: Api) -> None:
     print(f"RPCs in {SECONDS:g} s: {with_one} with one page, {with_fifty} with fifty; {answers}")
     assert set(answers) <= {200, 204}
     assert answers.total() > 50 * SECONDS / POLL * 0.8, "the pages were not kept fresh"
-    assert answers[204] > answers[200], "unchanged lists are sent again and again"
+    assert answers[204] > answers[200], "unchanged lists are sent repeatedly"
     assert abs(with_fifty - with_one) <= TOLERANCE
     # squeue queries the partitions as well as the jobs.
     assert with_one <= 2 * SECONDS / POLL + RARE + TOLERANCE

@@ -161,7 +161,7 @@ def test_a_new_key_takes_over_and_the_old_one_may_be_removed(keys: Path, url: st
     assert seal_all(engine, fresh) == (1, 0)
     (keys / f"variables-{old}.key").unlink()
     assert SessionTables(engine, Sealer(keys)).env(session(1).id) == ENV
-    assert store.env(session(1).id) == ENV, "a process that runs finds the new key by itself"
+    assert store.env(session(1).id) == ENV, "a running process finds the new key"
 
 
 def test_without_the_key_only_the_values_are_lost(keys: Path, url: str) -> None:

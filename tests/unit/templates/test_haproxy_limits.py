@@ -175,7 +175,7 @@ def test_connections_are_limited_by_address(
             stack.callback(stream.close)
         assert all(stream.opened for stream in streams)
         assert _is_closed(front.app_port)
-        assert streams[0].echoes(), "who is inside stays inside"
+        assert streams[0].echoes(), "open connections stay open"
         if mode == "ports":  # the portal counts by itself
             assert not _is_closed(front.port)
         for stream in streams:

@@ -74,7 +74,7 @@ def test_guessing_does_not_lock_the_owner_out_of_known_addresses(world: World) -
     assert tries(world, "alice", "192.0.2.7", right=True) == 0
     for number in range(30):
         tries(world, "alice", f"10.0.1.{number}")
-    assert tries(world, "alice", "10.9.9.9") > 0, "a new place waits like the attacker"
+    assert tries(world, "alice", "10.9.9.9") > 0, "a new address waits like the attacker"
     assert tries(world, "alice", "192.0.2.7", right=True) == 0
     # Guessing from there is limited, too.
     waits = [tries(world, "alice", "192.0.2.7")]

@@ -162,7 +162,7 @@ def test_revoking_all_also_closes_what_expired_logins_opened(world: World) -> No
     opens_app(world, old, "a")
     world.clock.advance(days=2)
     logins.expire()
-    assert list(world.routes.map), "an app goes on when a login ends by itself"
+    assert list(world.routes.map), "an app stays open when a login expires"
     assert logins.revoke_all("alice", "admin") == 0
     assert world.routes.map == {}
 

@@ -77,7 +77,7 @@ def test_an_unreadable_log_delays_nothing(world: World) -> None:
     assert "Apptainer could not open its environment (no)" in (get(world, session).end_text or "")
     asked = len(world.slurm.commands)
     reconciler.clean()
-    assert len(world.slurm.commands) == asked, "nothing is asked twice"
+    assert len(world.slurm.commands) == asked, "nothing is queried twice"
 
 
 def test_a_log_is_given_up_eventually(world: World) -> None:

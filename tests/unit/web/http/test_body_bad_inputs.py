@@ -52,7 +52,7 @@ def timely(ask: Callable[[], Any]) -> Any:
             floor.append(time.thread_time() - began)
         if taken < 40 * min(floor):
             return answer
-    raise AssertionError(f"too slow, three times over: {taken} s; reading: {floor}")
+    raise AssertionError(f"too slow in three attempts: {taken} s; reading: {floor}")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)

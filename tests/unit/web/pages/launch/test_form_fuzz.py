@@ -111,7 +111,7 @@ def _judge(answer: TestResponse, world: World) -> None:
     assert sorted(jobs) == sorted(session.id for session in made)
     assert answer.status_code < 500, answer.text
     if answer.status_code >= 400:
-        assert made == [], "an error, and a session all the same"
+        assert made == [], "an error, but also a session"
         assert re.search(r'id="error-|role="alert"|class="error|<h1', answer.text)
         return
     if "No folder is mounted" in answer.text:  # it asks for confirmation first
