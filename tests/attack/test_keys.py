@@ -1,4 +1,4 @@
-"""The private SSH key: nowhere in a session, and an old one that was there is void."""
+"""The private SSH key: nowhere in a session, and an old exposed key is void."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def settled(page: Page) -> None:
 
 
 def violations(page: Page, where: str = "html") -> list[str]:
-    """axe-core's findings for a page, or a part of it, once nothing fades any more."""
+    """axe-core's findings for a page, or a part of it, once all transitions have ended."""
     settled(page)
     page.evaluate(AXE.read_text())
     found: list[str] = page.evaluate(_RUN, where)

@@ -250,7 +250,7 @@ def test_a_flood_of_output_is_throttled(
     new_terminal: NewTerminal, terminal: Terminal, api: Api, cluster: Cluster, session: Json
 ) -> None:
     visitor = api.open(session["id"], "terminal")
-    with visitor.websocket("/ws", "tty") as stuck:  # a window that reads nothing any more
+    with visitor.websocket("/ws", "tty") as stuck:  # a window that no longer reads
         stuck.send(json.dumps({"columns": 120, "rows": 40}).encode())
         before, heap = memory(cluster, session), terminal.heap()
         terminal.run(f"{FLOOD}; echo flood''-over")

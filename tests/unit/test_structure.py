@@ -23,7 +23,7 @@ ALONE = {"runner", "gpu"}
 
 
 def sources() -> list[Path]:
-    """The portal's own modules; migrations are not changed any more."""
+    """The portal's own modules; migrations are never changed."""
     found = PORTAL.rglob("*.py")
     return [p for p in found if "versions" not in p.parts and "node_modules" not in p.parts]
 
