@@ -1,15 +1,15 @@
-"""From a click to a usable app in a real browser over a slow network, and what is loaded for it.
+"""From a click to a usable app in a real browser over a slow network, and the bytes loaded for it.
 
     python -m bench.browser [--rounds 3] [--app jupyterlab] [--requests]
 
 runs on the cluster of `make up`, or on the one that SLIPWAY_PROJECT and PORT name, with Debian's
-Chromium. The network between the two has 20 Mbit/s and 40 ms, made by the browser itself
-(Network.emulateNetworkConditions of the Chrome DevTools Protocol). The app's server runs already:
-starting it is what bench.launch measures.
+Chromium. The network between the two has 20 Mbit/s and 40 ms, emulated by the browser itself
+(Network.emulateNetworkConditions of the Chrome DevTools Protocol). The app's server is running
+already: its start is what bench.launch measures.
 
 Each round is a new browser profile: the first click, the second click in another tab, and a click
-on the same app of the next session. Shown are the seconds until the app can be used and the bytes
-that came over the network for it.
+on the same app of the next session. Shown are the seconds until the app is usable and the bytes
+transferred over the network for it.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ USABLE = {
     "terminal": ".xterm-screen",
     "code-server": ".monaco-workbench",
 }
-"""What is there once an app can be used."""
+"""What is visible once an app is usable."""
 RESOURCES = {"cpus": 2, "memory": "1200m"}
 
 
 @dataclass
 class Load:
-    """One click."""
+    """The load after one click."""
 
     seconds: float = 0
     bytes: int = 0
     requests: int = 0
     asked: Counter[str] = field(default_factory=Counter)
-    """Bytes by path, without what the browser had itself."""
+    """Bytes by path, without cache hits."""
 
 
 class Meter:
-    """Counts what one page loads."""
+    """Counts what a page loads."""
 
     def __init__(self, context: BrowserContext, page: Page) -> None:
         self.load = Load()
@@ -87,20 +87,20 @@ class Meter:
 
 
 def click(context: BrowserContext, api: Api, session: str, app: str) -> Load:
-    """Open the app in a new tab, as its owner does, and wait until it can be used."""
+    """Open the app in a new tab, as its owner does, and wait until it is usable."""
     page = context.new_page()
     meter = Meter(context, page)
     begun = time.monotonic()
     page.goto(api.ask("POST", f"/sessions/{session}/apps/{app}")["url"], wait_until="commit")
     page.locator(USABLE[app]).wait_for(timeout=60_000)
     meter.load.seconds = time.monotonic() - begun
-    page.wait_for_timeout(1500)  # what comes late is loaded all the same
+    page.wait_for_timeout(1500)  # late requests count as well
     page.close()
     return meter.load
 
 
 def running(api: Api, app: str) -> str:
-    """A session whose app answers already."""
+    """A session whose app is running already."""
     session: str = api.running(resources=RESOURCES)["id"]
     visitor = Visitor(api.ask("POST", f"/sessions/{session}/apps/{app}")["url"])
     visitor.enter()
@@ -108,7 +108,7 @@ def running(api: Api, app: str) -> str:
 
 
 def one_round(api: Api, app: str) -> list[Load]:
-    """First click, second click, next session, by one new profile."""
+    """First click, second click, next session, in one new profile."""
     with tempfile.TemporaryDirectory() as profile, sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
             profile, executable_path=CHROMIUM, args=FLAGS

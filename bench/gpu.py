@@ -1,10 +1,10 @@
-"""What a slice of a GPU really gives and costs, as ratios measured side by side on one NVIDIA GPU.
+"""The real performance and cost of a slice of a GPU, as ratios measured on one NVIDIA GPU.
 
     bash tests/gpu/run.sh          the tests, then this: at most ten minutes
     python -m bench.gpu            this alone
 
-It prints one Markdown block for gres/README.md, and ends with 1 when a figure misses its aim.
-PYTHON names the Python that has PyTorch; without it those lines are left out.
+It prints a Markdown block for gres/README.md, and exits with 1 if a figure misses its target.
+PYTHON names the Python that has PyTorch; without it those lines are omitted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KERNELS = {"20 us": 20, "1 ms": 1000, "200 ms": 200_000}
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the table."""
+    """A line of the table."""
 
     name: str
     value: float
@@ -42,13 +42,13 @@ class Figure:
 
 
 def has(framework: str) -> bool:
-    """Is it installed for the programs' Python?"""
+    """Whether the programs' Python has the framework."""
     code = f"from importlib.util import find_spec; exit(find_spec({framework!r}) is None)"
     return subprocess.run([PYTHON, "-c", code], check=False).returncode == 0
 
 
 def cost(gpu: Gpu, session: Session, name: str, most: float, *words: object) -> Figure:
-    """How much slower a program is behind the shim; by turns, as a GPU heats up meanwhile."""
+    """The slowdown of a program behind the shim; alternating, since a GPU heats up meanwhile."""
     program, *rest = words
     ratios = []
     for _ in range(ROUNDS):
@@ -59,19 +59,19 @@ def cost(gpu: Gpu, session: Session, name: str, most: float, *words: object) -> 
 
 
 def rates(sessions: list[Session], *words: object) -> list[float]:
-    """The same program in several sessions at once: what each did in a second."""
+    """The same program in several sessions at once: each one's work per second."""
     program, *rest = words
     with ExitStack() as stack:
         started = [stack.enter_context(session.start(str(program), *rest)) for session in sessions]
         for one in started:
-            one.heard()
+            one.next_message()
         for one in started:
             one.go_on()
         return [one.end()["rate"] for one in started]
 
 
 def share(full: float, name: str, found: float) -> Figure:
-    """What a session of 25 % did, of what the whole GPU does."""
+    """The work of a session of 25 %, relative to the whole GPU's."""
     value = 100 * found / full
     return Figure(name, value, f"{SHARE} ± 10 %", abs(value - SHARE) <= 10)
 
@@ -86,7 +86,7 @@ def shares(gpu: Gpu, sessions: list[Session], name: str, *words: object) -> Iter
 
 
 def measure(gpu: Gpu) -> Iterator[Figure]:
-    """Everything."""
+    """All measurements."""
     sessions = [Session(name, gpu) for name in ("one", "two")]
     half = gpu.memory // 2
     free = sessions[0].grant(half, 100)
@@ -107,7 +107,7 @@ def measure(gpu: Gpu) -> Iterator[Figure]:
 
 
 def seen_by_tests() -> dict[str, str]:
-    """Figures that the tests noted in passing."""
+    """Figures noted by the tests."""
     try:
         seen: dict[str, str] = json.loads((WORK / "figures.json").read_text())
     except FileNotFoundError:
@@ -126,8 +126,8 @@ def main() -> int:
     if has("torch"):
         versions.append(run_bare(gpu, "pytorch", "version")["version"])
     print(f"\n**{gpu.name}**, {gpu.memory >> 20} MiB, {', '.join(versions)}")
-    if gpu.driver.pretended:
-        print("\nNo GPU: a pretended driver, so these figures say nothing.")
+    if gpu.driver.standin:
+        print("\nNo GPU: a stand-in driver, so these figures are meaningless.")
     print("\n| seen | figure | aim |\n|---|---|---|")
     for name, value in seen_by_tests().items():
         print(f"| {name} | {value} | |")

@@ -1,17 +1,17 @@
-"""What one person notices of an attack: list, launch and kernel, quiet and under fire, as ratios.
+"""How attacks slow another user down: list, launch and kernel, quiet and under attack.
 
     python -m bench.hostile [--rounds 20] [--without-forms]
 
-runs on the cluster of `make up`, or on the one that SLIPWAY_PROJECT and PORT name. Alice looks at
-her list, launches (and ends) a session and has a kernel compute, again and again; first quietly,
-then while all of this goes on at once:
+runs on the cluster of `make up`, or on the one that SLIPWAY_PROJECT and PORT name. Alice loads her
+list, launches (and ends) a session and computes in a kernel, repeatedly; first quietly, then during
+all of these at once:
 
-- 24 connections of nobody's that send a log-in form a byte at a time,
-- 24 requests at once of bob's, whose ~/.bashrc prints a byte now and then and never ends,
-- a runner of bob's that was sent SIGSTOP and whose apps are opened by 8 requests at once.
+- 24 anonymous connections that send a login form a byte at a time,
+- 24 parallel requests of bob's, whose ~/.bashrc prints a byte now and then and never ends,
+- a runner of bob's that was sent SIGSTOP and whose apps are opened by 8 parallel requests.
 
-The two are taken turn by turn, so that a busy machine slows both. Printed are medians and the 95th
-percentiles in seconds, and the ratios of the latter; the aim is 1.5 at most.
+The two alternate, so that a busy machine slows both. Printed are medians and 95th percentiles in
+seconds, and the ratios of the latter; the target is 1.5 at most.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 from tests.apps import Kernel
 from tests.client import OVER, Api, Json, login
 from tests.cluster import Cluster
-from tests.hostile import DRIP, Storm, asks, hostile_shell, stopped_runner
+from tests.hostile import DRIP, Storm, hostile_shell, sender, stopped_runner
 
 CONNECTIONS = 24
 SLOW_FORM = (
@@ -38,35 +38,36 @@ SLOW_FORM = (
 )
 TURNS = 4
 PAUSE = 0.5
-"""Seconds between an answer and the next request: what is measured is who holds threads, and not
-how many requests a second a machine can refuse."""
+"""Seconds between a response and the next request: what counts is which requests occupy threads,
+not how many requests per second a machine can refuse.
+"""
 SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 
 
 @dataclass
 class Alice:
-    """Somebody at work."""
+    """A user at work."""
 
     api: Api
     kernel: Kernel
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
     def work(self, rounds: int) -> dict[str, list[float]]:
-        """Do all of it so many times; seconds for each kind."""
+        """Repeat all actions; seconds for each kind."""
         found: dict[str, list[float]] = {"list": [], "launch": [], "kernel": []}
         for _ in range(rounds):
-            found["list"].append(took(self.api.list))
-            found["launch"].append(took(lambda: self.api.launch(**SMALLEST)))
+            found["list"].append(duration(self.api.list))
+            found["launch"].append(duration(lambda: self.api.launch(**SMALLEST)))
             self.api.stop(self.api.launched[-1])
-            found["kernel"].append(took(lambda: self.kernel.value("print(1 + 1)")))
+            found["kernel"].append(duration(lambda: self.kernel.value("print(1 + 1)")))
         for session in self.api.launched[1:]:
             self.api.wait_state(session, *OVER, seconds=120)
         del self.api.launched[1:]
         return found
 
 
-def took(action: Callable[[], object]) -> float:
-    """Seconds that something takes."""
+def duration(action: Callable[[], object]) -> float:
+    """Duration of a call in seconds."""
     begun = time.monotonic()
     action()
     return time.monotonic() - begun
@@ -74,7 +75,7 @@ def took(action: Callable[[], object]) -> float:
 
 @contextmanager
 def slow_forms(cluster: Cluster) -> Iterator[None]:
-    """Nobody in particular, logging in a byte at a time; who is cut off comes again."""
+    """Anonymous clients that log in a byte at a time; those cut off reconnect."""
     parts, stop = urlsplit(cluster.url), threading.Event()
     place = parts.hostname or "localhost", parts.port or 80
 
@@ -101,10 +102,10 @@ def slow_forms(cluster: Cluster) -> Iterator[None]:
 
 @contextmanager
 def under_fire(cluster: Cluster, bob: Api, his: Json, forms: bool) -> Iterator[list[Storm]]:
-    """All attacks at once; on request without the slow forms, which are the front door's matter."""
-    opening = asks(bob, "POST", f"/sessions/{his['id']}/apps/terminal")
+    """All attacks at once; optionally without the slow forms, which HAProxy handles."""
+    opening = sender(bob, "POST", f"/sessions/{his['id']}/apps/terminal")
     storms = [
-        Storm(asks(bob, "GET", "/folders"), pause=PAUSE),
+        Storm(sender(bob, "GET", "/folders"), pause=PAUSE),
         Storm(opening, many=8, pause=PAUSE),
     ]
     with ExitStack() as stack:
@@ -137,7 +138,7 @@ def report(quiet: dict[str, list[float]], fire: dict[str, list[float]]) -> str:
 
 
 def add(total: dict[str, list[float]], more: dict[str, list[float]]) -> None:
-    """Put figures of one turn to those of the others."""
+    """Add the figures of one turn to those of the others."""
     for name, values in more.items():
         total.setdefault(name, []).extend(values)
 
@@ -159,7 +160,7 @@ def main() -> None:
         notebook = people["alice"].running()
         alice = Alice(people["alice"], Kernel(people["alice"].open(notebook["id"], "jupyterlab")))
         his = people["bob"].running(**SMALLEST)
-        alice.work(2)  # warms caches and connections
+        alice.work(2)  # warms up caches and connections
         for _ in range(TURNS):
             add(quiet, alice.work(rounds))
             with under_fire(cluster, people["bob"], his, not options.without_forms) as storms:

@@ -1,14 +1,14 @@
-"""From asking to JupyterLab answering: Slipway against plain sbatch, turn by turn in one run.
+"""From launch request to JupyterLab's response: Slipway against plain sbatch, in turns.
 
     python -m bench.launch [--rounds 16] [--tuned]
 
 runs on the cluster of `make up`, or on the one that SLIPWAY_PROJECT and PORT name.
 
-The floor is what a user could do without us: sbatch over an open SSH connection, the same image in
-Apptainer with `jupyter lab` (--tuned: with our own speed options too), on a port polled directly.
-Ours is POST /sessions, POST apps/jupyterlab, and polling through HAProxy, mutual TLS and the
-gateway. Both wait for Slurm's scheduler, whose tick adds up to a second by chance, so that part is
-also shown by itself.
+The floor is what a user could do without Slipway: sbatch over an open SSH connection, the same
+image in Apptainer with `jupyter lab` (--tuned: with our speed options too), on a port polled
+directly. Ours is POST /sessions, POST apps/jupyterlab, and polling through HAProxy, mutual TLS and
+the gateway. Both wait for Slurm's scheduler, whose tick adds up to a second at random, so that part
+is also shown separately.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ exec apptainer --silent exec --containall --home "$PWD/.floor":/home/alice \\
 """
 
 PLAIN = "--no-browser --IdentityProvider.token="
-"""What somebody without us would type behind `jupyter lab`."""
+"""What a user without Slipway would type after `jupyter lab`."""
 
 
 def jupyter_options() -> str:
-    """The options of apps/jupyterlab/start.sh that are about speed, so that both get them."""
+    """The speed options of apps/jupyterlab/start.sh, so that both use them."""
     script = (ROOT / "apps" / "jupyterlab" / "start.sh").read_text(encoding="utf-8")
     words = shlex.split(script.partition("exec jupyter-lab")[2].replace("\\\n", " "))
     ours_alone = ("--ServerApp.sock", "--ServerApp.root_dir", "--KernelManager")
@@ -55,7 +55,7 @@ def jupyter_options() -> str:
 
 @dataclass(frozen=True)
 class Round:
-    """One start; in seconds since 1970."""
+    """One start; times in seconds since 1970."""
 
     asked: float
     started: float
@@ -64,22 +64,22 @@ class Round:
 
     @property
     def total(self) -> float:
-        """Seconds from asking to the answer."""
+        """Seconds from the request to the response."""
         return self.answered - self.asked
 
     @property
     def queued(self) -> float:
-        """Seconds until Slurm ran the script: mostly chance."""
+        """Seconds until Slurm ran the script: mostly random."""
         return self.started - self.asked
 
     @property
     def starting(self) -> float:
-        """Seconds from there to the answer."""
+        """Seconds from there to the response."""
         return self.answered - self.started
 
 
 class Alice:
-    """Somebody with an SSH connection to the login node that is open already."""
+    """A user whose SSH connection to the login node is open already."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._client = paramiko.SSHClient()
@@ -99,8 +99,8 @@ class Alice:
         stdin.channel.shutdown_write()
         return stdout.read().decode().strip()
 
-    def made(self, folder: str) -> float:
-        """When a folder was made; the batch scripts make theirs in their first lines."""
+    def created_at(self, folder: str) -> float:
+        """When a folder was created; the batch scripts create theirs in their first lines."""
         return float(self.run(f"stat --format=%.W {folder}"))
 
 
@@ -127,7 +127,7 @@ class Floor:
         try:
             poll(self._answers)
             answered = time.time()
-            return Round(asked, self._alice.made(".floor"), answered)
+            return Round(asked, self._alice.created_at(".floor"), answered)
         finally:
             self._alice.run(f"scancel {job}")
             wait_for(
@@ -156,13 +156,15 @@ class Ours:
         """Start once."""
         asked = time.time()
         session = self._api.launch(resources={"cpus": CPUS, "memory": f"{MEMORY_MB}m"})["id"]
-        # Opened while it waits, as a researcher may: it starts as soon as the session does.
+        # Opened while it is pending, as users may: it starts as soon as the session does.
         visitor = Visitor(self._api.ask("POST", f"/sessions/{session}/apps/jupyterlab")["url"])
         visitor.http.get(visitor.link, allow_redirects=False)
         try:
             poll(lambda: self._answers(visitor))
             answered = time.time()
-            return Round(asked, self._alice.made(f".slipway/sessions/{session}/home"), answered)
+            return Round(
+                asked, self._alice.created_at(f".slipway/sessions/{session}/home"), answered
+            )
         finally:
             self._api.clean()
 
@@ -173,13 +175,13 @@ class Ours:
 
 
 def at_any_time(measure: Callable[[], Round]) -> Round:
-    """Measure from a random moment: ends of jobs would else set the phase of Slurm's tick."""
-    time.sleep(1 + random.random())  # no secret
+    """Measure from a random moment: otherwise ends of jobs would set the phase of Slurm's tick."""
+    time.sleep(1 + random.random())  # not security relevant
     return measure()
 
 
 def poll(probe: Callable[[], bool]) -> None:
-    """Ask as often as makes sense, for a minute."""
+    """Poll frequently, for up to a minute."""
     wait_for("JupyterLab", lambda: probe() or None, 60, PAUSE)
 
 
@@ -208,7 +210,7 @@ def main() -> None:
     alice = Alice(cluster)
     floor, ours = Floor(cluster, alice, tuned=options.tuned), Ours(cluster, alice)
     pairs = [(at_any_time(floor.round), at_any_time(ours.round)) for _ in range(options.rounds + 1)]
-    # The first pair warms caches and connections.
+    # The first pair warms up caches and connections.
     print(report([pair[0] for pair in pairs[1:]], [pair[1] for pair in pairs[1:]]))
 
 

@@ -3,11 +3,11 @@
     python -m bench.list [--sessions 10000] [--jobs 5000] [--rounds 60]
 
 runs on the cluster that SLIPWAY_PROJECT and PORT name, or on the one of `make up`, and leaves it as
-it was: the sessions (alice's, ended, their ids begin with "bench") go straight into the database,
-the jobs (bob's) are held, so that nothing runs. Take a cluster that nobody uses meanwhile.
+it was: the sessions (alice's, ended, their ids begin with "bench") are written into the database,
+the jobs (bob's) are held, so that nothing runs. Use a cluster that is otherwise idle.
 
-Printed: how long pages and the API take in both cases and their ratio; how many RPCs Slurm's
-controller had in a minute in both; and what one look of the worker costs at that moment.
+Printed: the duration of pages and API requests in both cases and their ratio; the RPCs that
+slurmctld received in a minute in both; and the cost of one poll of the worker at that moment.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ cd /tmp && seq {jobs} | xargs -P 3 -I{{}} sbatch --quiet --hold --mem=10 --job-n
 
 @dataclass(frozen=True)
 class Times:
-    """How long one kind of request took, in milliseconds."""
+    """Durations of one kind of request, in milliseconds."""
 
     middle: float
     late: float
@@ -100,7 +100,7 @@ class Times:
 
 
 def measure(ask: Callable[[], requests.Response], rounds: int) -> Times:
-    """Ask again and again, one after the other; the first answer warms up."""
+    """Send the request repeatedly, one after the other; the first one is a warm-up."""
     taken = []
     for _ in range(rounds + 1):
         begun = time.perf_counter()
@@ -111,7 +111,7 @@ def measure(ask: Callable[[], requests.Response], rounds: int) -> Times:
 
 
 class Bench:
-    """One person at the list, and what is behind it."""
+    """One user's list, and the systems behind it."""
 
     def __init__(self, cluster: Cluster, rounds: int) -> None:
         self.cluster = cluster
@@ -123,12 +123,12 @@ class Bench:
         self.admin = Api(cluster, "admin", login(cluster, "admin"))
 
     def python(self, code: str, *argv: str) -> str:
-        """Run something in the portal's machine, as the portal."""
+        """Run Python code on the portal's machine, as the portal."""
         who = ["setpriv", "--reuid=slipway", "--regid=slipway", "--init-groups"]
         return self.cluster.run("portal", *who, PORTAL, "-", *argv, stdin=code, seconds=600)
 
-    def asks(self) -> dict[str, Callable[[], requests.Response]]:
-        """What is measured."""
+    def requests_by_title(self) -> dict[str, Callable[[], requests.Response]]:
+        """The measured requests."""
         found: dict[str, Callable[[], requests.Response]] = {
             "page, running": lambda: self.browser.get("/sessions"),
             "page, finished": lambda: self.browser.get("/sessions?state=finished"),
@@ -165,18 +165,18 @@ class Bench:
         return self._far
 
     def _searches(self) -> list[str]:
-        """The list's parameters that search, by the API's own document."""
+        """The list's search parameters, by the API's own document."""
         paths = self.api.ask("GET", "/openapi.json")["paths"]
         names = [p["name"] for p in paths["/sessions"]["get"].get("parameters", [])]
         return [name for name in names if name in ("q", "query", "search", "name")]
 
     def times(self) -> dict[str, Times]:
-        """All of them, measured now."""
+        """All durations, measured now."""
         self._far = None
-        return {title: measure(ask, self.rounds) for title, ask in self.asks().items()}
+        return {title: measure(ask, self.rounds) for title, ask in self.requests_by_title().items()}
 
     def queries(self) -> int:
-        """How many RPCs the controller had in a minute in which one page was open."""
+        """The RPCs that slurmctld received in a minute with one page open."""
         before = self._rpcs()
         until = time.monotonic() + MINUTE
         while time.monotonic() < until:
@@ -193,8 +193,8 @@ class Bench:
             if user == "slipway"
         )
 
-    def look(self) -> str:
-        """What one look of the worker costs."""
+    def poll_cost(self) -> str:
+        """The cost of one poll of the worker."""
         jobs, *seconds = json.loads(self.python(LOOK))
         asked, read, placed, added = (1000 * part for part in seconds)
         return (
@@ -204,7 +204,7 @@ class Bench:
 
     @contextmanager
     def full(self, sessions: int, jobs: int) -> Iterator[None]:
-        """Many sessions and many jobs, for a while."""
+        """Many sessions and jobs, for a while."""
         try:
             self.python(FILL, str(sessions))
             script = HOLD.format(jobs=jobs)
@@ -235,14 +235,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=60)
     options = parser.parse_args()
     bench = Bench(Cluster.from_environment(), options.rounds)
-    before, few, first = bench.look(), bench.times(), bench.queries()
+    before, few, first = bench.poll_cost(), bench.times(), bench.queries()
     with bench.full(options.sessions, options.jobs):
-        wait_for("the worker's look", lambda: bench.api.ask("GET", "/usage"), 30)
-        after, many, second = bench.look(), bench.times(), bench.queries()
+        wait_for("the worker's poll", lambda: bench.api.ask("GET", "/usage"), 30)
+        after, many, second = bench.poll_cost(), bench.times(), bench.queries()
     print(f"{options.sessions} ended sessions, {options.jobs} held jobs, {options.rounds} rounds")
     print(report(few, many))
     print(f"RPCs of the portal in {MINUTE:g} s: {first} nearly empty, {second} full")
-    print(f"one look, nearly empty: {before}\none look, full:         {after}")
+    print(f"one poll, nearly empty: {before}\none poll, full:         {after}")
 
 
 if __name__ == "__main__":

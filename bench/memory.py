@@ -1,10 +1,10 @@
-"""How much memory a session takes for our own: the runner and the gateway, beside the app itself.
+"""The memory that Slipway itself uses per session: runner and gateway, beside the app.
 
     python -m bench.memory
 
-runs on the cluster that SLIPWAY_PROJECT and PORT name, or on the one of `make up`. It starts one
-session, opens its terminal, fetches a page through the whole way, and then reads what the kernel
-says of each process in the job's container.
+runs on the cluster that SLIPWAY_PROJECT and PORT name, or on the one of `make up`. It starts a
+session, opens its terminal, fetches a page through the complete route, and then reads the kernel's
+figures for each process in the job's container.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
-"""What our way to an app costs, against other ways to the same upstream, turn by turn in one run.
+"""The cost of our route to an app against other routes to the same upstream, in turns.
 
     bench/proxy.sh [--rounds 7] [--seconds 2] [--connections 32] [--pings 3000] [--only ours]
 
 runs it in a container with the portal's HAProxy; nothing else needs to run, `make up` must have
-built the portal's image. The ways:
+built the portal's image. The routes:
 
-direct  nginx with the files, an echo and a sink (bench/upstream.py), on TCP ports of loopback.
-nginx   one plain nginx in between, with connections kept open: the least that any proxy costs.
-CHP     JupyterHub's configurable-http-proxy in between, plain as well.
-ours    HAProxy with the portal's own configuration (cookie, look-up in the map, rules about
-        headers), mutual TLS, the session's gateway, unix sockets.
+- direct  nginx with the files, an echo and a sink (bench/upstream.py), on TCP ports of loopback.
+- nginx   one plain nginx in between, with keep-alive: the minimum cost of any proxy.
+- CHP     JupyterHub's configurable-http-proxy in between, also plain.
+- ours    HAProxy with the portal's own configuration (cookie, map look-up, header rules), mutual
+  TLS, the session's gateway, unix sockets.
 
-wrk asks, with one thread and the headers of a browser. All share the machine's processors, so less
-work means more requests: the last column is the processor time that the way itself took, by
-request or gigabyte, and hardly depends on what else the machine does. Ratios are medians of those
-in each round; each round begins with another way.
+wrk sends the requests, with one thread and a browser's headers. All share the machine's processors,
+so less work means more requests: the last column is the processor time of the route itself, per
+request or gigabyte, and hardly depends on other load. Ratios are medians of the ratios in each
+round; each round begins with another route.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.ways import GIGABYTE, MEGABYTE, Door, Way, Ways, children
+from bench.routes import GIGABYTE, MEGABYTE, Endpoint, Route, Routes, children
 
 BROWSER = (
     "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
@@ -49,28 +49,32 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Result:
-    """One measurement of one way."""
+    """One measurement of one route."""
 
     rate: float
-    """Requests, or bytes, in a second."""
+    """Requests, or bytes, per second."""
     work: float
-    """Seconds of processor time that the way took for one of them."""
+    """Processor seconds of the route per request or byte."""
 
 
-Measure = Callable[[Way], Result]
+Measure = Callable[[Route], Result]
 
 
-def headers(door: Door) -> list[str]:
-    """What a browser says at this door."""
-    own = [f"Host: {door.host}", f"Origin: http://{door.host}", f"Referer: http://{door.host}/lab"]
-    cookies = ["_xsrf=2|6c1f0a1e|5b1d9f4c0e7d", *([door.cookie] if door.cookie else [])]
+def headers(endpoint: Endpoint) -> list[str]:
+    """The headers that a browser sends to this endpoint."""
+    own = [
+        f"Host: {endpoint.host}",
+        f"Origin: http://{endpoint.host}",
+        f"Referer: http://{endpoint.host}/lab",
+    ]
+    cookies = ["_xsrf=2|6c1f0a1e|5b1d9f4c0e7d", *([endpoint.cookie] if endpoint.cookie else [])]
     return [*own, *BROWSER, f"Cookie: {'; '.join(cookies)}"]
 
 
-def processor_time(way: Way) -> float:
-    """Seconds that the processes of a way have used."""
+def processor_time(route: Route) -> float:
+    """Processor seconds used by the processes of a route."""
     ticks = 0
-    for program in way.programs:
+    for program in route.programs:
         for pid in (program, *children(program)):
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             ticks += int(fields[11]) + int(fields[12])
@@ -78,37 +82,37 @@ def processor_time(way: Way) -> float:
 
 
 def requests(path: str, seconds: int, connections: int) -> Measure:
-    """Ask for a file as often as possible."""
+    """Request a file as often as possible."""
 
-    def measure(way: Way) -> Result:
+    def measure(route: Route) -> Result:
         argv = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s"]
-        for header in headers(way.files):
+        for header in headers(route.files):
             argv += ["-H", header]
-        before = processor_time(way)
-        argv.append(f"http://127.0.0.1:{way.files.port}/{path}")
+        before = processor_time(route)
+        argv.append(f"http://127.0.0.1:{route.files.port}/{path}")
         text = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
         if "Non-2xx" in text or "Socket errors" in text or " 0 requests" in text:
-            raise SystemExit(f"{way.name}: {text}")
+            raise SystemExit(f"{route.name}: {text}")
         count = re.search(r"(\d+) requests in", text)
         rate = re.search(r"Requests/sec: +([\d.]+)", text)
         assert count, text
         assert rate, text
-        return Result(float(rate[1]), (processor_time(way) - before) / int(count[1]))
+        return Result(float(rate[1]), (processor_time(route) - before) / int(count[1]))
 
     return measure
 
 
-def connect(door: Door, line: str, *more: str) -> socket.socket:
+def connect(endpoint: Endpoint, line: str, *more: str) -> socket.socket:
     """Send the head of a request."""
-    connection = socket.create_connection(("127.0.0.1", door.port), 60)
+    connection = socket.create_connection(("127.0.0.1", endpoint.port), 60)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    head = [f"{line} HTTP/1.1", *headers(door), *more]
+    head = [f"{line} HTTP/1.1", *headers(endpoint), *more]
     connection.sendall("\r\n".join([*head, "", ""]).encode())
     return connection
 
 
 def head_of(connection: socket.socket, status: str) -> bytes:
-    """Read the head of the answer; return what came after it."""
+    """Read the head of the response; return the bytes after it."""
     got = b""
     while b"\r\n\r\n" not in got:
         part = connection.recv(65536)
@@ -120,45 +124,45 @@ def head_of(connection: socket.socket, status: str) -> bytes:
     return rest
 
 
-def whole(way: Way, carry: Callable[[], None]) -> Result:
-    """How quickly a gigabyte was carried."""
-    before, begun = processor_time(way), time.perf_counter()
+def transfer(route: Route, carry: Callable[[], None]) -> Result:
+    """The rate of a transfer of one gigabyte."""
+    before, begun = processor_time(route), time.perf_counter()
     carry()
     taken = time.perf_counter() - begun
-    return Result(GIGABYTE / taken, (processor_time(way) - before) / GIGABYTE)
+    return Result(GIGABYTE / taken, (processor_time(route) - before) / GIGABYTE)
 
 
-def download(way: Way) -> Result:
-    """Fetch a gigabyte and keep nothing."""
+def download(route: Route) -> Result:
+    """Fetch a gigabyte and discard it."""
     buffer = bytearray(MEGABYTE)
 
     def carry() -> None:
-        with connect(way.files, "GET /gigabyte") as connection:
+        with connect(route.files, "GET /gigabyte") as connection:
             missing = GIGABYTE - len(head_of(connection, "200"))
             while missing:
                 got = connection.recv_into(buffer)
                 assert got, f"{missing} bytes are missing"
                 missing -= got
 
-    return whole(way, carry)
+    return transfer(route, carry)
 
 
-def upload(way: Way) -> Result:
+def upload(route: Route) -> Result:
     """Send a gigabyte."""
     block = bytes(MEGABYTE)
 
     def carry() -> None:
-        with connect(way.echo, "POST /echo", f"Content-Length: {GIGABYTE}") as connection:
+        with connect(route.echo, "POST /echo", f"Content-Length: {GIGABYTE}") as connection:
             for _ in range(GIGABYTE // MEGABYTE):
                 connection.sendall(block)
             head_of(connection, "204")
 
-    return whole(way, carry)
+    return transfer(route, carry)
 
 
-def pings(ways: list[Way], count: int) -> dict[str, list[float]]:
-    """Milliseconds of round trips of small messages, one way after the other."""
-    open_ones = {way.name: websocket(way.echo) for way in ways}
+def pings(routes: list[Route], count: int) -> dict[str, list[float]]:
+    """Round trips of small messages in milliseconds, on each route in turn."""
+    open_ones = {route.name: websocket(route.echo) for route in routes}
     taken: dict[str, list[float]] = {name: [] for name in open_ones}
     for number in range(count + 100):
         for name, connection in open_ones.items():
@@ -174,24 +178,24 @@ def pings(ways: list[Way], count: int) -> dict[str, list[float]]:
     return taken
 
 
-def websocket(door: Door) -> socket.socket:
+def websocket(endpoint: Endpoint) -> socket.socket:
     """An open WebSocket."""
     upgrade = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13")
     key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
-    connection = connect(door, "GET /echo", *upgrade, key)
+    connection = connect(endpoint, "GET /echo", *upgrade, key)
     assert head_of(connection, "101") == b""
     return connection
 
 
-def compare(ways: list[Way], measure: Measure, rounds: int) -> dict[str, list[Result]]:
-    """Round after round, each beginning with another way; the first of all warms up."""
-    for way in ways:
-        measure(way)
-    results: dict[str, list[Result]] = {way.name: [] for way in ways}
+def compare(routes: list[Route], measure: Measure, rounds: int) -> dict[str, list[Result]]:
+    """All rounds, each beginning with another route; the very first one is a warm-up."""
+    for route in routes:
+        measure(route)
+    results: dict[str, list[Result]] = {route.name: [] for route in routes}
     for number in range(rounds):
-        first = number % len(ways)
-        for way in ways[first:] + ways[:first]:
-            results[way.name].append(measure(way))
+        first = number % len(routes)
+        for route in routes[first:] + routes[:first]:
+            results[route.name].append(measure(route))
     return results
 
 
@@ -218,7 +222,7 @@ def table(title: str, unit: str, scale: float, work: str, results: dict[str, lis
 
 
 def latencies(taken: dict[str, list[float]]) -> str:
-    """Round trips as text."""
+    """Round-trip times as text."""
     lines = [f"{'WebSocket, ms':24}{'p50':>10}{'p99':>8}   p50 beyond direct   p99 beyond direct"]
     points = {name: statistics.quantiles(all_of, n=100) for name, all_of in taken.items()}
     for name, found in points.items():
@@ -230,7 +234,7 @@ def latencies(taken: dict[str, list[float]]) -> str:
 
 
 def memory(pid: int) -> str:
-    """Resident and proportional size in MB; a shared page counts once for all that share it."""
+    """Resident and proportional size in MB; a shared page counts once among its users."""
     rss = pss = 0
     for process in (pid, *children(pid)):
         text = Path(f"/proc/{process}/smaps_rollup").read_text()
@@ -246,39 +250,41 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=2)
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--pings", type=int, default=3000)
-    parser.add_argument("--only", nargs="*", default=[], help="ways, to look closer at some")
+    parser.add_argument("--only", nargs="*", default=[], help="routes, to look closer at some")
     parser.add_argument("--what", nargs="*", default=[], help="small, megabyte, bulk, websocket")
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     chosen = options.what or ["small", "megabyte", "bulk", "websocket"]
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        running = Ways(Path(folder))
-        with running as all_ways:
-            ways = [
-                way for way in all_ways if way.name in (options.only or [w.name for w in all_ways])
+        running = Routes(Path(folder))
+        with running as all_routes:
+            routes = [
+                route
+                for route in all_routes
+                if route.name in (options.only or [w.name for w in all_routes])
             ]
             memories = [(memory(running.ours_gateway), memory(running.ours_front))]
-            run(ways, options, chosen)
+            run(routes, options, chosen)
             memories.append((memory(running.ours_gateway), memory(running.ours_front)))
     for moment, (gate, front) in zip(("idle", "after the load"), memories, strict=True):
         print(f"memory {moment}, MB: gateway {gate}, portal's HAProxy {front}")
 
 
-def run(ways: list[Way], options: argparse.Namespace, chosen: list[str]) -> None:
-    """All that was chosen."""
+def run(routes: list[Route], options: argparse.Namespace, chosen: list[str]) -> None:
+    """Run the chosen measurements."""
     count, seconds, rounds = options.connections, options.seconds, options.rounds
     if "small" in chosen:
-        found = compare(ways, requests("small", seconds, count), rounds)
+        found = compare(routes, requests("small", seconds, count), rounds)
         print(table(f"1 KB, {count} connections", "1/s", 1, "us each", found), flush=True)
     if "megabyte" in chosen:
-        found = compare(ways, requests("megabyte", seconds, count), rounds)
+        found = compare(routes, requests("megabyte", seconds, count), rounds)
         print(table(f"1 MB, {count} connections", "1/s", 1, "us each", found), flush=True)
     if "bulk" in chosen:
         for title, measure in (("download of 1 GB", download), ("upload of 1 GB", upload)):
-            found = compare(ways, measure, rounds)
+            found = compare(routes, measure, rounds)
             print(table(title, "MB/s", MEGABYTE, "s/GB", found), flush=True)
     if "websocket" in chosen:
-        print(latencies(pings(ways, options.pings)), flush=True)
+        print(latencies(pings(routes, options.pings)), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""What the ways of bench/proxy.py lead to, beside nginx with its files: an echo and a sink.
+"""The upstream of the routes of bench/proxy.py, beside nginx with its files: an echo and a sink.
 
     python -m bench.upstream SOCKET PORT
 
-listens on both. `GET` with `Upgrade` switches protocols, and from then on every byte comes back:
-what is inside a WebSocket is nothing to a proxy. `POST` with `Content-Length` is read to its end,
-kept nowhere, and then answered.
+listens on both. `GET` with `Upgrade` switches protocols, and from then on every byte is echoed: the
+content of a WebSocket does not matter to a proxy. `POST` with `Content-Length` is read to its end,
+discarded, and then answered.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Upstream(asyncio.BufferedProtocol):
         self._head = b""
         self._echo = False
         self._missing = 0
-        """Bytes of the body that are still to come."""
+        """Remaining bytes of the body."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Answer small things at once."""
+        """Disable Nagle: send small messages at once."""
         self._transport = cast(asyncio.Transport, transport)
         connection = transport.get_extra_info("socket")
         if connection.family != socket.AF_UNIX:
@@ -47,7 +47,7 @@ class Upstream(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Something came."""
+        """Data received."""
         if self._echo:
             self._transport.write(bytes(self._buffer[:nbytes]))
         elif self._missing:
@@ -56,7 +56,7 @@ class Upstream(asyncio.BufferedProtocol):
             self._begin(bytes(self._buffer[:nbytes]))
 
     def _begin(self, part: bytes) -> None:
-        """The head of a request, maybe with the first bytes of its body."""
+        """The head of a request, possibly with the first bytes of its body."""
         self._head += part
         head, end, body = self._head.partition(b"\r\n\r\n")
         if not end:

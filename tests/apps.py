@@ -1,4 +1,4 @@
-"""What people do in apps: run a cell, type into a terminal."""
+"""Drives apps as users do: runs notebook cells, types into a terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.cluster import wait_for
 
 @dataclass
 class Output:
-    """What running a cell brought forth."""
+    """The output of a cell."""
 
     text: str = ""
     error: str = ""
@@ -27,11 +27,11 @@ class Output:
 
 
 class Kernel:
-    """A Jupyter kernel behind its WebSocket."""
+    """A Jupyter kernel over its WebSocket."""
 
     def __init__(self, visitor: Visitor, kernel: str | None = None) -> None:
         self.visitor = visitor
-        visitor.get("/lab")  # where Jupyter hands out its token against forged requests
+        visitor.get("/lab")  # Jupyter sets its XSRF token here
         self.id = kernel or self._start()
         self._session = uuid.uuid4().hex
         self._socket: ClientConnection | None = None
@@ -42,14 +42,14 @@ class Kernel:
         return str(response.json()["id"])
 
     def connect(self) -> None:
-        """Open the WebSocket again, as the page does when it was cut."""
+        """Reopen the WebSocket, as the page does after a disconnect."""
         self.close()
         path = f"/api/kernels/{self.id}/channels?session_id={self._session}"
         self._socket = self.visitor.websocket(path)
         wait_for("the kernel to introduce itself", self._introduces_itself)
 
     def _introduces_itself(self) -> bool:
-        # As JupyterLab does before it sends any cell: a kernel that starts again may miss some.
+        # As JupyterLab does before it sends a cell: a restarting kernel may lose messages.
         assert self._socket is not None
         asked = self._message("kernel_info_request", {})
         self._socket.send(json.dumps(asked))
@@ -67,7 +67,7 @@ class Kernel:
             self._socket = None
 
     def run(self, code: str, seconds: float = 40) -> Output:
-        """Run a cell; a kernel that dies ends it."""
+        """Run a cell; returns early if the kernel dies."""
         if self._socket is None:
             self.connect()
         assert self._socket is not None
@@ -82,7 +82,7 @@ class Kernel:
         raise AssertionError(f"the cell did not end within {seconds:g} s: {output}")
 
     def value(self, code: str) -> Any:
-        """Run a cell that prints JSON."""
+        """Run a cell that prints JSON, and return the value."""
         output = self.run(code)
         assert not output.error, output.error
         return json.loads(output.text)
@@ -119,7 +119,7 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?<>=]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\
 
 
 class Terminal:
-    """A terminal in the browser: ttyd's WebSocket, as its page speaks it."""
+    """A browser terminal: speaks ttyd's WebSocket protocol as its page does."""
 
     ENTER = "\r"
     WHEEL_UP = "\x1b[<64;10;10M"
@@ -137,7 +137,7 @@ class Terminal:
     def run(self, command: str, seconds: float = 15) -> str:
         """Run a shell command and return what it printed."""
         mark = uuid.uuid4().hex[:8]
-        # The mark is put together by the shell, so that the echo of the typing is not taken for it.
+        # The shell assembles the marker, so that the echo of the input does not match it.
         self.seen = ""
         line = f"echo be''gin-{mark}; {command}; echo e''nd-{mark}"
         self.type(line + self.ENTER)
@@ -145,7 +145,7 @@ class Terminal:
         return self.seen.split(f"begin-{mark}", 1)[-1].split(f"end-{mark}", 1)[0]
 
     def wait_for(self, text: str, seconds: float = 15) -> None:
-        """Read until some text has been shown."""
+        """Read until the text has been shown."""
         deadline = time.monotonic() + seconds
         while text not in self.seen:
             left = deadline - time.monotonic()
@@ -162,5 +162,5 @@ class Terminal:
             self.seen += _ESCAPES.sub("", raw[1:].decode(errors="replace"))
 
     def close(self) -> None:
-        """Close the window."""
+        """Close the connection."""
         self._socket.close()

@@ -1,7 +1,7 @@
-"""Bad input that was once answered badly, and how it is answered now: one table for all tests.
+"""Regression table of invalid input and the expected error responses, shared by all tests.
 
-Unit tests send each row to the application, attack tests to the running system. A row's id is the
-one that it has in the list of what was found.
+Unit tests send each row to the application, attack tests to the running system. A row's id is its
+id in the list of findings.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ TEMPLATE: dict[str, Any] = {"title": "Small", "resources": {"cpus": 1, "memory":
 NO_CAPS: dict[str, Any] = {"max_shared_memory": None}
 CAPS_FORM = {"idle_cpu_percent": "10", "public_apps": "on", "preferred_ports": "on"}
 LIBRARY = ("Value error", "Input should", "Assertion failed", "should be a valid", "pydantic")
-"""What a library says where we have no words of our own."""
+"""Phrases of library error messages, which must not reach the client."""
 MAX_ANSWER = 16 * 1024
 
 
 def resources(**changes: Any) -> dict[str, Any]:
-    """A launch with other resources."""
+    """A launch with these resources changed."""
     return {**LAUNCH, "resources": {**LAUNCH["resources"], **changes}}
 
 
 def cursor(*parts: Any) -> str:
-    """A cursor that somebody made up."""
+    """A forged cursor."""
     return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode()
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One request to the API, and its answer: status, field and words."""
+    """An API request and the expected response: status, field and words."""
 
     id: str
     method: str
@@ -57,7 +57,7 @@ class Row:
 
     @property
     def body(self) -> bytes | None:
-        """What is sent."""
+        """The request body."""
         if self.json is None:
             return self.raw
         return json.dumps(self.json, separators=(",", ":")).encode()
@@ -65,7 +65,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class FormRow:
-    """One form, and what its page says."""
+    """A form submission and the words that its page must show."""
 
     id: str
     path: str

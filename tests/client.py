@@ -1,4 +1,4 @@
-"""People of a running portal: programs with tokens, and browsers at the apps' own origins."""
+"""Clients of a running portal: API programs with tokens, and browsers at the apps' own origins."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ TIMEOUT = 30.0
 
 
 def port_of(url: str) -> int:
-    """The port of an address, which a scheme's own does not name."""
+    """The port of a URL; the scheme's default if it names none."""
     parts = urlsplit(url)
     return parts.port or {"http": 80, "https": 443}[parts.scheme]
 
 
 class ToLoopback(HTTPAdapter):
-    """Browsers find every *.localhost on this machine, Python does not: the Host says which."""
+    """Connect *.localhost to the loopback address, as browsers do, with the name in the Host."""
 
     def build_connection_pool_key_attributes(
         self, request: requests.PreparedRequest, verify: Any, cert: Any = None
     ) -> Any:
-        """Connect to this machine, whatever the name."""
+        """Connect to this machine, whatever the host name."""
         host, pool = super().build_connection_pool_key_attributes(request, verify, cert)
         name = host["host"]
         names = {"server_hostname": name, "assert_hostname": name}
         return {**host, "host": LOOPBACK}, {**pool, **(names if host["scheme"] == "https" else {})}
 
     def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> Any:
-        """Send, with the name in the Host."""
+        """Send with the URL's name in the Host header."""
         request.headers["Host"] = urlsplit(str(request.url)).netloc
         return super().send(request, *args, **kwargs)
 
@@ -59,7 +59,7 @@ def http_session() -> requests.Session:
 
 
 class Api:
-    """A program with somebody's token; remembers what it launched."""
+    """An API client with a user's token; remembers what it launched."""
 
     def __init__(self, cluster: Cluster, user: str, token: str | None = None) -> None:
         self.cluster = cluster
@@ -70,12 +70,12 @@ class Api:
             self.http.headers["Authorization"] = f"Bearer {token}"
 
     def __call__(self, method: str, path: str, **options: Any) -> requests.Response:
-        """Ask the API."""
+        """Send an API request."""
         options.setdefault("timeout", TIMEOUT)
         return self.http.request(method, f"{self.cluster.url}/api/v1{path}", **options)
 
     def ask(self, method: str, path: str, status: int = 200, **options: Any) -> Json:
-        """Ask the API for something that must work."""
+        """Send an API request that must succeed, and return its JSON."""
         response = self(method, path, **options)
         assert response.status_code == status, f"{response.status_code}: {response.text}"
         answer: Json = response.json()
@@ -102,7 +102,7 @@ class Api:
         return self.ask("GET", f"/sessions/{session}")
 
     def list(self, **query: Any) -> list[Json]:
-        """Sessions, newest first, as far as one page goes."""
+        """Sessions, newest first, up to the page limit."""
         found: list[Json] = self.ask("GET", "/sessions", params={"limit": 500} | query)["sessions"]
         return found
 
@@ -125,7 +125,7 @@ class Api:
         return self.wait_state(self.launch(**changes)["id"], "RUNNING")
 
     def clean(self) -> None:
-        """End all that was launched here, and wait until Slurm has its cores back."""
+        """End everything launched here, and wait until Slurm has its cores back."""
         wait_for("the portal", lambda: healthy(self.cluster), 60)
         for session in self.launched:
             self.stop(session)
@@ -166,16 +166,16 @@ class Visitor:
         """Whether requests reach the app and not the waiting page."""
         step = self.get("/.slipway/status").json().get("step")
         assert step not in ("failed", "over"), self.get("/.slipway/status").text
-        # The page of the gate is told apart by what only our own pages may not do.
+        # Tells the app's responses from the gate's error pages.
         return step == "ready" and self.get("/", allow_redirects=False).status_code < 400
 
     def get(self, path: str, **options: Any) -> requests.Response:
-        """Load something."""
+        """Load a path."""
         options.setdefault("timeout", TIMEOUT)
         return self.http.get(self.origin + path, **options)
 
     def send(self, method: str, path: str, **options: Any) -> requests.Response:
-        """Send something, as a script of the app's page does."""
+        """Send a request, as a script of the app's page does."""
         options.setdefault("timeout", TIMEOUT)
         headers = {"Origin": self.origin, "X-XSRFToken": self.http.cookies.get("_xsrf", "")}
         return self.http.request(method, self.origin + path, headers=headers, **options)
@@ -210,11 +210,11 @@ class Visitor:
             open_timeout=TIMEOUT,
             ping_interval=None,  # browsers send none
         )
-        return opening.__enter__()  # whoever asked for it closes it
+        return opening.__enter__()  # the caller closes it
 
 
 class Browser:
-    """Somebody at the portal's pages."""
+    """A user's browser at the portal's pages."""
 
     def __init__(self, cluster: Cluster, user: str) -> None:
         self.cluster = cluster
@@ -228,7 +228,7 @@ class Browser:
         return self.http.get(self.cluster.url + path, **options)
 
     def post(self, path: str, data: Json | None = None, **options: Any) -> requests.Response:
-        """Send a form, with the token of the page."""
+        """Submit a form with the page's CSRF token."""
         page = self.get("/login").text
         found = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page)
         assert found, page
@@ -239,7 +239,7 @@ class Browser:
 
 
 def unanswered(ask: Callable[[], requests.Response]) -> str | None:
-    """What went wrong with a request that must work; None when it worked."""
+    """Why a request that must succeed failed; None if it succeeded."""
     try:
         response = ask()
     except requests.RequestException as error:

@@ -1,4 +1,4 @@
-"""A running cluster as the tests see it: its machines, its daemons, its queue and its people."""
+"""A running cluster as seen by the tests: machines, daemons, queue and accounts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Found = TypeVar("Found")
 def wait_for(
     what: str, probe: Callable[[], Found | None], seconds: float = 30, pause: float = 0.2
 ) -> Found:
-    """Ask until the answer is neither None nor False; fail with `what` when the time is over."""
+    """Poll until the result is neither None nor False; fail with `what` at the timeout."""
     deadline = time.monotonic() + seconds
     while True:
         found = probe()
@@ -39,7 +39,7 @@ def wait_for(
 
 @dataclass(frozen=True)
 class Job:
-    """A job in Slurm's own words."""
+    """A job as squeue reports it."""
 
     id: str
     name: str
@@ -58,9 +58,9 @@ def healthy(cluster: Cluster) -> bool:
 
 
 def own_place() -> tuple[str, int]:
-    """The project and the port of this process's cluster.
+    """The project and port of this process's cluster.
 
-    Tests that run side by side have a cluster each: SLIPWAY_PROJECT="one two" PORT="8081 8082".
+    Tests that run in parallel have a cluster each: SLIPWAY_PROJECT="one two" PORT="8081 8082".
     """
     projects = os.environ.get("SLIPWAY_PROJECT", DEMO).split()
     ports = os.environ.get("PORT", "8080").split()
@@ -69,29 +69,29 @@ def own_place() -> tuple[str, int]:
 
 
 def authority() -> str:
-    """The file of who signed the certificate of this process's cluster; "" where that has none."""
+    """The CA file of this process's cluster; "" if it has none."""
     file = ROOT / "cluster" / ".cache" / "projects" / own_place()[0] / "ca.crt"
     return str(file) if file.exists() else ""
 
 
 def tls() -> ssl.SSLContext:
-    """Believes what a browser would believe that was told of the cluster's authority."""
+    """A TLS context that trusts the cluster's CA, as a browser with that CA imported would."""
     context = ssl.create_default_context(cafile=authority() or None)
-    # A WebSocket's client reads in one thread and writes in another, which OpenSSL does not expect:
-    # with TLS 1.3 a request was lost while the tickets behind the handshake were read.
+    # A WebSocket client reads in one thread and writes in another, which OpenSSL does not expect:
+    # with TLS 1.3 a request was lost while session tickets were read after the handshake.
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     return context
 
 
 def gives_shares(cluster: Cluster) -> bool:
-    """Whether Slurm takes jobs for the GPU: slurmctld refuses them for a second after its start."""
+    """Whether Slurm accepts GPU jobs: slurmctld refuses them for a second after its start."""
     ask = "sbatch --test-only --gres=shard:1 --mem=100M --wrap true"
     words = ("exec", "--user", "alice", "login", "--", *ask.split())
     return cluster.attempt(*words).returncode == 0
 
 
 class Cluster:
-    """One compose project; everything goes through cluster/ctl.sh."""
+    """A compose project; everything goes through cluster/ctl.sh."""
 
     def __init__(self, project: str, port: int) -> None:
         self.project = project
@@ -99,22 +99,22 @@ class Cluster:
 
     @classmethod
     def from_environment(cls) -> Cluster:
-        """The cluster of `make up`, or the one named for this process."""
+        """The cluster of `make up`, or the one assigned to this process."""
         return cls(*own_place())
 
     @functools.cached_property
     def url(self) -> str:
-        """Where the portal is, as it was started."""
+        """The portal's base URL."""
         return self.run("portal", "printenv", "SLIPWAY_PUBLIC_URL").strip()
 
     @functools.cached_property
     def mode(self) -> str:
-        """How apps are given their origins: "ports" or "subdomains"."""
+        """How apps get their origins: "ports" or "subdomains"."""
         return self.run("portal", "printenv", "SLIPWAY_APPS").strip()
 
     @property
     def secure(self) -> bool:
-        """Whether it speaks https."""
+        """Whether the portal uses https."""
         return self.url.startswith("https:")
 
     # Machines
@@ -131,7 +131,7 @@ class Cluster:
     def attempt(
         self, *words: str, stdin: str = "", seconds: float = 60
     ) -> subprocess.CompletedProcess[str]:
-        """Run cluster/ctl.sh, whatever comes of it; commands on machines take an open shell."""
+        """Run cluster/ctl.sh without checking the result; `exec` uses an open shell."""
         if words[0] == "exec":
             machine, argv = _command(words[1:])
             enter = (str(CTL), "exec", machine, "--")
@@ -149,7 +149,7 @@ class Cluster:
         )
 
     def environment(self) -> dict[str, str]:
-        """What the cluster's scripts must know."""
+        """The environment variables that the cluster's scripts need."""
         return os.environ | {"COMPOSE_PROJECT_NAME": self.project, "PORT": str(self.port)}
 
     def run(
@@ -176,10 +176,10 @@ class Cluster:
             self.ctl("daemon", action, service, name)
 
     def log_tail(self, service: str, lines: int = 60) -> str:
-        """The last lines that a machine's daemons wrote."""
+        """The last lines logged by a machine's daemons."""
         return "\n".join(self.ctl("logs", service, check=False).splitlines()[-lines:])
 
-    # People
+    # Accounts
 
     def password(self, user: str) -> str:
         """A demo account's password."""
@@ -190,27 +190,27 @@ class Cluster:
         accounts = dict(line.split(":", 1) for line in file.read_text().splitlines())
         return accounts[user]
 
-    # The queue, read without the portal's help
+    # The queue, read without the portal
 
     def queue(self, user: str = "") -> dict[str, Job]:
-        """All jobs that Slurm remembers, by name; for one user on request."""
+        """All jobs in Slurm's queue by name; of one user if given."""
         argv = ["squeue", "--all", "--noheader", "--states=all", "--format=%i|%j|%u|%T|%r"]
         jobs = _jobs(self.run("login", *argv, *([f"--user={user}"] if user else [])))
         return {job.name: job for job in jobs}
 
     def accounted(self, since: str) -> list[Job]:
-        """All jobs that accounting knows since a time (sacct's own format)."""
+        """All jobs in accounting since a time (sacct's format)."""
         argv = ["sacct", "--allusers", "--noheader", "--allocations", "--parsable2"]
         argv += [f"--starttime={since}", "--format=JobIDRaw,JobName,User,State"]
         return _jobs(self.run("login", *argv))
 
     def clock(self) -> str:
-        """The time there, as sacct reads it."""
+        """The time on the cluster, in sacct's format."""
         return self.run("login", "date", "+%Y-%m-%dT%H:%M:%S").strip()
 
 
 def in_database(cluster: Cluster, statement: str) -> str:
-    """What a statement gives in the portal's database."""
+    """The result of a statement on the portal's database."""
     code = (
         "import sqlite3, sys; db = sqlite3.connect('/var/lib/slipway/slipway.db', timeout=20); "
         "print(db.execute(sys.argv[1]).fetchall()); db.commit()"
@@ -220,7 +220,7 @@ def in_database(cluster: Cluster, statement: str) -> str:
 
 
 def _command(words: tuple[str, ...]) -> tuple[str, list[str]]:
-    """`[--user NAME] MACHINE -- COMMAND…` as a machine and what runs there; as ctl.sh does it."""
+    """Split `[--user NAME] MACHINE -- COMMAND…` into machine and command, as ctl.sh does."""
     user = words[1] if words[0] == "--user" else ""
     machine, separator, *argv = words[2:] if user else words
     assert separator == "--", words

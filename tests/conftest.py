@@ -1,4 +1,4 @@
-"""What many tests start from."""
+"""Fixtures and options shared by many tests."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from portal.config import Settings
 from tests import sharing
 from tests.fakes import World, make_world
 
-# Developers search with new random cases each time; what lands is judged by the same cases always.
+# Developers' runs explore new random cases; CI always uses the same ones.
 hypothesis.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     hypothesis.load_profile("ci")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--share`, for tests on clusters of several kinds."""
+    """Add `--share`, for runs on clusters of several kinds."""
     parser.addoption("--share", metavar="K/N", help="the tests of the K-th of N kinds of clusters")
 
 
@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Settings of a portal in a folder of its own."""
+    """Settings of a portal in its own folder."""
     (tmp_path / "secret_key").write_text("0" * 64)
     return Settings.model_validate(
         {
@@ -44,5 +44,5 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def world(settings: Settings) -> World:
-    """A portal whose Slurm, HAProxy and runners are stand-ins; everything else is real."""
+    """A portal with fakes for Slurm, HAProxy and runners; everything else is real."""
     return make_world(settings)

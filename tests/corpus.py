@@ -1,4 +1,4 @@
-"""Requests that try to be two things at once, or none; sent as they stand here."""
+"""Ambiguous or malformed requests, sent verbatim."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ODD = {
     "a folded header": b"GET / HTTP/1.1\r\nHost: {host}\r\nX: a\r\n Host: b\r\n\r\n",
     "its own host in the line": b"GET http://{host}/ HTTP/1.1\r\nHost: {host}\r\n\r\n",
 }
-"""These may pass, as the one request that they are (whether they do depends on HAProxy's age)."""
+"""These may pass as a single request (whether they do depends on HAProxy's version)."""
 
 PATHS = (
     "/lab%2f..%2f.slipway%2fenter",
@@ -62,13 +62,13 @@ PATHS = (
     "/?next=//evil.example.org",
     "/a?b?c#",
 )
-"""These mean what they say to the server that they are for, and nothing to the others."""
+"""These are ordinary paths to the server that they address, and special to none."""
 
 
 def send(port: int, data: bytes, ends: bool = True) -> bytes:
-    """Send bytes and read all that comes back until it is quiet.
+    """Send bytes and return everything received until the connection is quiet.
 
-    Whoever ends the sending may hear the answer to the first request alone (HAProxy, mux-h1).
+    A client that half-closes may receive only the first response (HAProxy, mux-h1).
     """
     answer = b""
     with socket.create_connection(("127.0.0.1", port), 5) as connection:

@@ -1,6 +1,6 @@
-"""A hostile app: listens in place of one of its session's apps, and notes whatever it is told.
+"""A hostile app: listens in place of one of its session's apps and records what it receives.
 
-Fed to a kernel of that session; standard library only.
+Run in a kernel of that session; standard library only.
 """
 
 import base64
@@ -11,7 +11,7 @@ import socket
 import threading
 
 SEEN: list[str] = []
-"""The head of every request, as it came."""
+"""The head of every request, verbatim."""
 
 _GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _WORKER = """
@@ -45,7 +45,7 @@ _PAGE = (
 
 
 def take_over(app: str) -> None:
-    """Listen at an app's socket from now on."""
+    """Listen on an app's socket from now on."""
     path = _socket_of(app)
     os.rename(path, f"{path}.real")
     server = socket.socket(socket.AF_UNIX)
@@ -55,7 +55,7 @@ def take_over(app: str) -> None:
 
 
 def restore(app: str) -> None:
-    """Leave the place to the real app again."""
+    """Give the socket back to the real app."""
     path = _socket_of(app)
     os.rename(f"{path}.real", path)
 

@@ -1,6 +1,6 @@
-"""Stand-ins for the outermost seam only: the login node's commands, HAProxy, runners, the clock.
+"""Fakes for external systems only: the login node's commands, HAProxy, runners, the clock.
 
-FakeSlurm prints what the real commands printed when tests/recorded/ was made, so that everything
+FakeSlurm prints what the real commands printed when tests/recorded/ was created, so that everything
 above the transport is the real code.
 """
 
@@ -53,7 +53,7 @@ CONTACT = "sbatch: error: Batch job submission failed: Unable to contact slurm c
 
 
 class FakeClock:
-    """A clock that stands still until told otherwise."""
+    """A clock that advances only on request."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -61,8 +61,8 @@ class FakeClock:
     def __call__(self) -> datetime:
         return self.now
 
-    def pass_(self, **span: float) -> None:
-        """Let time pass."""
+    def advance(self, **span: float) -> None:
+        """Advance the clock."""
         self.now += timedelta(**span)
 
 
@@ -89,7 +89,7 @@ class FakeJob:
 
     @property
     def deadline(self) -> int:
-        """What squeue shows as the end of a job that runs."""
+        """The end time that squeue shows for a running job."""
         hours, minutes, _ = map(int, self.limit.split(":"))
         return self.start + hours * 3600 + minutes * 60 if self.start else 0
 
@@ -108,24 +108,24 @@ class FakeSlurm:
     lose_answer: bool = False
     refuse: str = ""
     refusal: Completed | None = None
-    """All of what sbatch says when it refuses, where one line is not enough."""
+    """sbatch's complete refusal, where one line is not enough."""
     commands: list[str] = field(default_factory=list)
     log: bytes = b""
     storage: dict[str, set[str]] = field(default_factory=dict)
     """Names of each user's storage folders."""
     guess: Completed = field(default_factory=lambda: Completed(0, b"", GUESS))
-    """What sbatch --test-only says."""
+    """Output of sbatch --test-only."""
     storage_blocked: bool = False
-    """Whether something else than a folder is in the place of the storage folders."""
+    """Whether something other than a folder is in the place of the storage folders."""
     homes_away: bool = False
     keys: dict[str, int] = field(default_factory=dict)
-    """How often each user's SSH key was made."""
+    """How often each user's SSH key was created."""
     per_user: str = "cpu=3,mem=3G"
     """The QOS's MaxTRESPerUser."""
     tracked: str = "cpu,mem,gres/gpu,gres/shard"
     """AccountingStorageTRES."""
     gres: dict[str, str] = field(default_factory=dict)
-    """What sinfo shows of each node's GPUs."""
+    """The GRES that sinfo shows for each node."""
     entry: str = "AllowAccounts=ALL AllowQos=ALL QoS=N/A"
 
     def run(
@@ -136,7 +136,7 @@ class FakeSlurm:
         seconds: float = 20.0,
         most: int = 0,
     ) -> Completed:
-        """Act on one command line."""
+        """Execute one command line."""
         words = list(argv)
         if words[0] == "env":
             words = [word for word in words[1:] if not re.match(r"[A-Z_]+=", word)]
@@ -171,7 +171,7 @@ class FakeSlurm:
         return act[words[0]](words)
 
     def _piece(self, line: str) -> bytes:
-        """What dd prints of the log, or how many bytes it has."""
+        """What dd prints of the log, or its size in bytes."""
         if line.endswith(".log"):
             return b"%d\n" % len(self.log)
         found = re.search(r"start=(\d+);", line)
@@ -323,11 +323,11 @@ class FakeSlurm:
         return Completed(0, b"", "")
 
     def start(self, job: FakeJob, node: str = "n1") -> None:
-        """The job gets its node."""
+        """The job starts on a node."""
         job.state, job.node, job.start = "RUNNING", node, int(self.clock().timestamp())
 
     def requeue(self, job: FakeJob) -> None:
-        """An administrator puts the job back into the queue."""
+        """The job is requeued, as by an administrator."""
         job.state, job.reason, job.node, job.start = "PENDING", "BeginTime", "", 0
         job.restarts += 1
 
@@ -337,70 +337,70 @@ class FakeSlurm:
 
 
 class FakeRoutes:
-    """HAProxy's map."""
+    """HAProxy's route map."""
 
     def __init__(self) -> None:
         self.map: dict[str, str] = {}
         self.alive = False
         self.sent: dict[str, Traffic] = {}
         self.background: list[str] = []
-        self.deaf = False
+        self.unreachable = False
 
     def traffic(self) -> dict[str, Traffic]:
-        """What browsers have sent."""
+        """Traffic counted from browsers."""
         return dict(self.sent)
 
     def set_background_requests(self, paths: Collection[str]) -> None:
-        """Which requests are no use."""
+        """Set the requests that do not count as use."""
         self.background = list(paths)
 
     def add(self, key: str, target: str) -> None:
-        """Open."""
+        """Add a route."""
         self.map[key] = target
 
     def remove(self, *keys: str) -> None:
-        """Shut."""
-        if self.deaf:
+        """Remove routes."""
+        if self.unreachable:
             raise Unavailable("the proxy does not answer")
         for key in keys:
             self.map.pop(key, None)
 
     def is_lost(self) -> bool:
-        """Whether it was restarted."""
+        """Whether HAProxy lost its map by a restart."""
         return not self.alive
 
     def entries(self) -> dict[str, str]:
-        """What is open."""
+        """The current routes."""
         return dict(self.map)
 
     def fill(self, routes: Mapping[str, str]) -> None:
-        """Fill after a restart."""
+        """Replace the map after a restart."""
         self.map, self.alive = dict(routes), True
 
 
 class FakeRunners:
-    """Runners that record what they are asked for."""
+    """Runners that record their requests."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, StartRequest]] = []
         self.stopped: list[str] = []
-        self.deaf = False
+        self.unreachable = False
 
     def start_app(self, session: Session, request: StartRequest) -> None:
         """Record a start request."""
-        if self.deaf:
+        if self.unreachable:
             raise Unavailable("the node does not answer")
         self.requests.append((session.id, request))
 
     def stop_app(self, session: Session, app: str) -> None:
         """Record a stop request."""
-        if self.deaf:
+        if self.unreachable:
             raise Unavailable("the node does not answer")
         self.stopped.append(app)
 
 
 class FakeAccounts:
-    """The login node's word about accounts."""
+    """The login node's account database."""
 
     def __init__(self) -> None:
         self.removed: set[str] = set()
@@ -410,13 +410,13 @@ class FakeAccounts:
         self.asked: list[str] = []
 
     def missing(self, names: Collection[str]) -> set[str]:
-        """Those that were removed."""
+        """The accounts that were removed."""
         if self.silent:
             raise Unavailable("the login node does not answer")
         return set(names) & self.removed
 
     def standing(self, user: str) -> AccountStatus:
-        """Whether one is let in."""
+        """Whether the account may log in, and its password state."""
         self.asked.append(user)
         if self.silent:
             raise Unavailable("the login node does not answer")
@@ -424,10 +424,10 @@ class FakeAccounts:
 
 
 class FakeCertificates:
-    """A signer that signs anything."""
+    """A CA that signs every request."""
 
     def sign_gateway(self, session: str, request_pem: str) -> str:
-        """Sign."""
+        """Sign a request."""
         return f"certificate of {session}"
 
     def client_ca(self) -> str:
@@ -464,7 +464,7 @@ PASSWORDS = {"alice": "wonderland", "bob": "builder", "admin": "root-of-all"}
 
 
 class WorkerTasks:
-    """What the worker does again and again, done once."""
+    """The worker's periodic tasks, each run once per call."""
 
     def __init__(self, services: Services) -> None:
         self.poll = services.reconciler.poll
@@ -478,7 +478,7 @@ class WorkerTasks:
 
 @dataclass
 class World:
-    """A whole portal over fakes of the outermost seam."""
+    """A complete portal over fakes of the external systems."""
 
     clock: FakeClock
     slurm: FakeSlurm
@@ -491,17 +491,17 @@ class World:
 
     @property
     def store(self) -> SessionStore:
-        """The sessions' tables."""
+        """The session store."""
         return self.systems.stores.sessions
 
     @property
     def status(self) -> StatusStore:
-        """The tables of what Slurm said."""
+        """The store of Slurm's last status."""
         return self.systems.stores.status
 
     @property
     def access_store(self) -> AccessStore:
-        """The tables of open apps, tickets and grants."""
+        """The store of open apps, tickets and grants."""
         return self.systems.stores.access
 
     @property
@@ -511,27 +511,27 @@ class World:
 
     @property
     def sessions(self) -> Sessions:
-        """Reading and ending sessions."""
+        """Use cases: read and end sessions."""
         return self.services.sessions
 
     @property
     def apps(self) -> Apps:
-        """Opening and closing apps."""
+        """Use cases: open and close apps."""
         return self.services.apps
 
     @property
     def gate(self) -> AppGate:
-        """Browsers at apps' origins."""
+        """Handles browsers at the apps' origins."""
         return self.services.gate
 
     @property
     def proxy(self) -> ProxyRoutes:
-        """HAProxy's map."""
+        """Syncs HAProxy's route map."""
         return self.services.proxy
 
     @property
     def reports(self) -> AppReports:
-        """What runners report."""
+        """Handles the runners' app reports."""
         return self.services.app_reports
 
     @property
@@ -540,7 +540,7 @@ class World:
         return WorkerTasks(self.services)
 
     def force(self, session: str, **columns: object) -> Session:
-        """Write any columns of a session, its state included, as no part of the portal does."""
+        """Write any columns of a session, including its state, bypassing the portal."""
         with Database(self.engine) as db:
             db.exec(update(SessionRow).where(col(SessionRow.id) == session).values(**columns))
             db.commit()
@@ -558,7 +558,7 @@ def make_world(
     routes: FakeRoutes | None = None,
     run_for_owner: RunForOwner = run_now,
 ) -> World:
-    """Build one; the database is the real one on SQLite in the settings' state directory."""
+    """Build a world; the database is real, SQLite in the settings' state directory."""
     clock, accounts = FakeClock(), FakeAccounts()
     slurm, runners = FakeSlurm(clock), FakeRunners()
     routes = routes or FakeRoutes()

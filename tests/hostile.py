@@ -1,4 +1,4 @@
-"""Hostile shells, homes and runners on a test cluster; all of it is taken away again."""
+"""Hostile shells, homes and runners on a test cluster; all of it is removed afterwards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from requests.structures import CaseInsensitiveDict
 from tests.client import Api, Json
 from tests.cluster import Cluster, wait_for
 
-# They end by themselves after some minutes, if a test could not take them away.
+# Each ends by itself after some minutes, in case a test could not remove it.
 FLOOD = "echo $$ >> ~/.hostile; timeout 200 yes 0123456789012345678901234567890123456789"
 DRIP = "echo $$ >> ~/.hostile; for i in $(seq 60); do printf .; sleep 3; done"
 HANG = "echo $$ >> ~/.hostile; sleep 200"
@@ -26,7 +26,7 @@ LEAVE = "echo 'I am leaving'; exit 0"
 FIFO = "fifo"
 REAL_SBATCH = "/usr/bin/env PATH=/usr/local/bin:/usr/bin:/bin sbatch"
 SHELLS = {"flood": FLOOD, "drip": DRIP, "hang": HANG, "leave": LEAVE, "fifo": FIFO}
-"""What stands in ~/.bashrc, which sshd's shell reads before every command; "fifo" is no file."""
+"""Contents of ~/.bashrc, which sshd's shell reads before every command; "fifo" makes it a FIFO."""
 
 _RESTORE = """
 cd
@@ -41,7 +41,7 @@ true
 
 @contextmanager
 def hostile_shell(cluster: Cluster, user: str, text: str) -> Iterator[None]:
-    """Somebody's ~/.bashrc, for a while."""
+    """Replace a user's ~/.bashrc for a while."""
     home = "cd; [ ! -e .bashrc ] || [ -e .bashrc.kept ] || mv .bashrc .bashrc.kept"
     put = "rm -f .bashrc; mkfifo .bashrc" if text == FIFO else "cat > .bashrc"
     try:
@@ -53,7 +53,7 @@ def hostile_shell(cluster: Cluster, user: str, text: str) -> Iterator[None]:
 
 @contextmanager
 def hostile_command(cluster: Cluster, user: str, name: str, script: str) -> Iterator[None]:
-    """One of Slurm's commands, replaced in somebody's own PATH."""
+    """Replace one of Slurm's commands in a user's own PATH."""
     make = f"mkdir -p ~/.hostile-bin; cat > ~/.hostile-bin/{name}; chmod +x ~/.hostile-bin/{name}"
     with hostile_shell(cluster, user, "export PATH=$HOME/.hostile-bin:$PATH"):
         cluster.run("login", "sh", "-c", make, user=user, stdin=f"#!/bin/sh\n{script}\n")
@@ -61,7 +61,7 @@ def hostile_command(cluster: Cluster, user: str, name: str, script: str) -> Iter
 
 
 def runner_pids(cluster: Cluster, session: Json) -> list[str]:
-    """The processes of a session's runner, on its node."""
+    """The processes of a session's runner on its node."""
     node, user = session["node"], session["owner"]
     find = f"pgrep -u {user} -f '[p]ortal.runner|[s]lipway.*runner|[r]unner/__main__|[-]m runner'"
     pids = cluster.shell(node, find, check=False).split()
@@ -71,7 +71,7 @@ def runner_pids(cluster: Cluster, session: Json) -> list[str]:
 
 @contextmanager
 def stopped_runner(cluster: Cluster, session: Json) -> Iterator[None]:
-    """A session whose runner was sent SIGSTOP, by its owner."""
+    """A session whose owner has sent its runner SIGSTOP."""
     node, user, pids = session["node"], session["owner"], runner_pids(cluster, session)
     try:
         cluster.run(node, "kill", "-STOP", *pids, user=user)
@@ -82,12 +82,12 @@ def stopped_runner(cluster: Cluster, session: Json) -> Iterator[None]:
 
 @dataclass
 class Storm:
-    """The same request again and again, from many at once, until told to stop."""
+    """Repeats a request from several threads until stopped."""
 
     send: Callable[[], requests.Response]
     many: int = 24
     pause: float = 0.05
-    """Seconds between an answer and the next request of the same thread."""
+    """Seconds between a response and the same thread's next request."""
     statuses: Counter[int] = field(default_factory=Counter)
     texts: list[str] = field(default_factory=list)
     headers: list[CaseInsensitiveDict[str]] = field(default_factory=list)
@@ -119,8 +119,8 @@ class Storm:
             time.sleep(self.pause)
 
 
-def asks(api: Api, method: str, path: str, **options: object) -> Callable[[], requests.Response]:
-    """A request by somebody with a connection of its own for each thread."""
+def sender(api: Api, method: str, path: str, **options: object) -> Callable[[], requests.Response]:
+    """A request of a user that opens its own connection each time."""
     header = {"Authorization": str(api.http.headers["Authorization"])}
 
     def send() -> requests.Response:
@@ -132,29 +132,29 @@ def asks(api: Api, method: str, path: str, **options: object) -> Callable[[], re
     return send
 
 
-def took(action: Callable[[], object]) -> float:
-    """Seconds that something takes."""
+def duration(action: Callable[[], object]) -> float:
+    """Duration of a call in seconds."""
     begun = time.monotonic()
     action()
     return time.monotonic() - begun
 
 
 def memory_peak(cluster: Cluster) -> int:
-    """The most MiB that a process of the web application has had since the last reset."""
+    """Peak memory in MiB of the portal's largest web process since the last reset."""
     script = "for p in $(pgrep -f portal.wsgi); do grep VmHWM /proc/$p/status; done"
     lines = cluster.shell("portal", script).splitlines()
     return max(int(line.split()[1]) for line in lines) // 1024
 
 
 def reset_memory_peak(cluster: Cluster) -> None:
-    """Begin to measure."""
+    """Reset the peak counters."""
     cluster.shell(
         "portal", "for p in $(pgrep -f portal.wsgi); do echo 5 > /proc/$p/clear_refs; done"
     )
 
 
 def stolen_token(cluster: Cluster, api: Api, **changes: Any) -> tuple[Json, str]:
-    """A session, and the token of its runner: its owner's own commands see it."""
+    """A session and its runner's token, as its owner's own commands can see it."""
     keep = f'cat .slipway/sessions/*/spec.json >> ~/.stolen; exec {REAL_SBATCH} "$@"'
     try:
         with hostile_command(cluster, api.user, "sbatch", keep):
@@ -167,12 +167,12 @@ def stolen_token(cluster: Cluster, api: Api, **changes: Any) -> tuple[Json, str]
     return session, str(spec["token"])
 
 
-def until_served(api: Api, seconds: float = 100) -> None:
-    """Wait until somebody's commands are carried out again: what was slow brings a pause."""
-    send = asks(api, "GET", "/folders")
+def wait_until_served(api: Api, seconds: float = 100) -> None:
+    """Wait until a user's commands are executed again: a slow owner is paused."""
+    send = sender(api, "GET", "/folders")
 
     def served() -> bool:
-        # Each of the portal's processes has a pause of its own.
+        # Each of the portal's processes keeps its own pause.
         with ThreadPoolExecutor(4) as pool:
             answers = list(pool.map(lambda _: send(), range(4)))
         return all(answer.status_code == 200 for answer in answers)

@@ -1,9 +1,9 @@
-"""Records what a real Slurm prints, for the tests that replay it.
+"""Records the output of a real Slurm, for the tests that replay it.
 
     python -m tests.record      against the cluster of SLIPWAY_PROJECT (default: that of `make up`)
 
-Makes one job of each kind, writes tests/recorded/<version>/, and cancels what still runs. The
-slurmctld is stopped for some seconds to hear what the commands say then.
+Creates one job of each kind, writes tests/recorded/<version>/, and cancels the jobs that still run.
+slurmctld is stopped for some seconds to record the commands' errors.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LATER = {
 
 
 class Recorder:
-    """Runs commands and keeps what they print."""
+    """Runs commands and stores their output."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -49,18 +49,18 @@ class Recorder:
         return self.cluster.run("login", "sbatch", "--parsable", user=user, stdin=script).strip()
 
     def keep(self, name: str, user: str, argv: list[str], stdin: str = "") -> None:
-        """Run one command and write down its output, or its complaint."""
+        """Run one command and store its output, or its error."""
         done = self.cluster.attempt(
             "exec", "--user", user, "login", "--", "env", *commands.ENVIRONMENT, *argv, stdin=stdin
         )
-        # An estimate is no error, but sbatch writes it to standard error all the same.
+        # An estimate is no error, but sbatch prints it to standard error.
         good = done.returncode == 0
         text, suffix = (done.stdout or done.stderr, "txt") if good else (done.stderr, "stderr.txt")
         (self.folder / f"{name}.{suffix}").write_text(text, encoding="utf-8")
 
 
 def record(cluster: Cluster) -> None:
-    """Make the jobs and record."""
+    """Create the jobs and record."""
     recorder = Recorder(cluster)
     ids = {role: recorder.submit(*job) for role, job in JOBS.items()}
     time.sleep(4)
@@ -97,7 +97,7 @@ LIMITS = {
     "partition": sacctmgr.entries_argv(),
     "config": sacctmgr.config_argv(),
 }
-# Set while the limits are recorded, and taken back: every kind that is read.
+# Every kind of limit that the portal reads; set while recording, then removed.
 SET = (
     (
         "account research",
@@ -119,7 +119,7 @@ SET = (
 
 
 def record_limits(recorder: Recorder) -> None:
-    """Record limits of every kind, as an account without rights reads them."""
+    """Record limits of every kind, as seen by an account without privileges."""
 
     def change(what: str, limits: str) -> None:
         words = ["sacctmgr", "-i", "modify", *what.split(), "set", *limits.split()]
@@ -136,7 +136,7 @@ def record_limits(recorder: Recorder) -> None:
 
 
 def record_silence(recorder: Recorder) -> None:
-    """Record what the commands say while there is no slurmctld."""
+    """Record the commands' output while slurmctld is stopped."""
     recorder.cluster.daemon("stop", "ctl", "slurmctld")
     try:
         recorder.keep("sbatch-down", "alice", commands.sbatch_argv(), "#!/bin/sh\ntrue\n")

@@ -1,7 +1,7 @@
-"""What a JUnit file says, in lines that tests/run.sh reads.
+"""Summarises a JUnit file, in lines that tests/run.sh reads.
 
-counts PASSED FAILED, then "failed NAME" for each test that failed, in its body, before or after it,
-and "slow MM:SS FILE (TESTS)" for the files that took longest. Exits with 1 when no test ran.
+counts PASSED FAILED, then "failed NAME" for each test that failed, in its body, setup or teardown,
+and "slow MM:SS FILE (TESTS)" for the slowest files. Exits with 1 if no test ran.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections import defaultdict
 from xml.etree.ElementTree import Element, parse
 
 SHOWN = 8
-"""Files of tests whose time is told."""
+"""Number of slow files to print."""
 
 
 def counts(suite: Element) -> tuple[int, int]:
-    """(Passed, failed); a test that is skipped counts as failed, since it showed nothing."""
+    """(Passed, failed); a skipped test counts as failed, since it verified nothing."""
     every, errors, failures, skipped = (
         int(suite.get(name, 0)) for name in ("tests", "errors", "failures", "skipped")
     )
@@ -23,7 +23,7 @@ def counts(suite: Element) -> tuple[int, int]:
 
 
 def failed(suite: Element) -> list[str]:
-    """The names of tests that failed, and how."""
+    """The names of failed tests, and how they failed."""
     found = []
     for case in suite.iter("testcase"):
         kinds = {child.tag for child in case} & {"failure", "error", "skipped"}
@@ -34,7 +34,7 @@ def failed(suite: Element) -> list[str]:
 
 
 def slowest(suite: Element) -> list[tuple[float, str, int]]:
-    """(Seconds, file, number of tests), the longest first."""
+    """(Seconds, file, number of tests), slowest first."""
     files: dict[str, list[float]] = defaultdict(list)
     for case in suite.iter("testcase"):
         files[case.get("classname", "")].append(float(case.get("time", 0)))

@@ -1,7 +1,7 @@
 """Which tests run on which kind of cluster, and in which order.
 
-Clusters are of two kinds: apps at subdomains by https, and apps at ports by http. Attacks run on a
-cluster of each kind. For all other tests, and for the attacks in ONCE, the kind makes no
+There are two kinds of clusters: apps at subdomains over https, and apps at ports over http. Attacks
+run on a cluster of each kind. For all other tests, and for the attacks in ONCE, the kind makes no
 difference: `--share 1/2` gives the first of two kinds its half of them. The longest files come
 first.
 """
@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parent
 
-# A file of tests/attack, or one test of it, and what it is about instead of apps' addresses.
+# A file of tests/attack, or a test in it, and what it covers other than app addresses.
 ONCE = {
     "test_bad_inputs": "what the API and the forms take, at the portal's own address",
     "test_gpu_root": "root's side of GPUs on a node",
@@ -33,13 +33,13 @@ ONCE = {
     "test_sockets": "Unix sockets on the portal's machine",
     "test_solid_callbacks": "the runners' own port of the portal, inside the cluster",
     "test_solid_gpu": "Slurm's GRES on a node",
-    "test_solid_limits::test_made_up_addresses_do_not_raise_the_number_of_logins": "tries at "
+    "test_solid_limits::test_forged_addresses_do_not_raise_the_login_limit": "tries at "
     "passwords, at the portal's own address",
     "test_solid_neighbour": "the network between nodes",
     "test_storage_links": "symbolic links in users' homes",
-    # What was opened shuts for either kind: test_m5_what_a_token_has_opened_shuts_with_it.
-    "test_tokens::test_m5_a_closed_account_is_out_within_a_minute": "accounts of the login node",
-    "test_tokens::test_m5_nobody_is_out_because_the_login_node_is_silent": "the login node",
+    # Revoking closes apps on either kind: test_m5_revoking_a_token_closes_the_apps_it_opened.
+    "test_tokens::test_m5_a_closed_account_loses_access_within_a_minute": "login accounts",
+    "test_tokens::test_m5_an_outage_of_the_login_node_logs_nobody_out": "the login node",
     "test_variables": "environment variables of sessions",
 }
 
@@ -79,24 +79,24 @@ SECONDS = {
     "attack/test_two_users": 42,
     "attack/test_storage_links": 40,
 }
-"""About how long files take that take long; it decides the order and nothing else."""
+"""Approximate durations of the slow files, in seconds; only used for the order."""
 USUAL = 25
 
 
 def file_of(item: pytest.Item) -> str:
-    """As in SECONDS: "slurm/test_ends"."""
+    """The file's name as in SECONDS: "slurm/test_ends"."""
     return item.path.relative_to(ROOT).with_suffix("").as_posix()
 
 
 def is_once(item: pytest.Item) -> bool:
-    """Whether one cluster, of whichever kind, shows everything."""
+    """Whether running it on a single cluster, of either kind, is enough."""
     folder, _, name = file_of(item).rpartition("/")
     test = getattr(item, "originalname", item.name)
     return folder != "attack" or name in ONCE or f"{name}::{test}" in ONCE
 
 
 def deal(files: Iterable[str], loads: list[float]) -> dict[str, int]:
-    """A share for each file, so that all shares take about as long; the longest are dealt first."""
+    """Assign each file to a share so that all shares take about as long; longest files first."""
     found = {}
     for file in sorted(files, key=lambda file: (-SECONDS.get(file, USUAL), file)):
         found[file] = loads.index(min(loads))

@@ -1,8 +1,8 @@
-"""Commands on a cluster's machines, through shells that stay open.
+"""Runs commands on a cluster's machines through shells that stay open.
 
-Going into a container takes a third of a second and half as much CPU, and the tests go there
-thousands of times. So a small program stays in each machine, reads a command from its standard
-input and answers with what came of it; as many as commands run at the same time.
+Entering a container takes a third of a second and half as much CPU, and the tests do so thousands
+of times. Therefore a small agent stays in each machine, reads a command from its standard input and
+returns its result. There are as many agents as concurrent commands.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-# Files and not pipes: what a command leaves in the background may keep its output open.
+# Files instead of pipes: a command's background processes may keep its output open.
 AGENT = """
 import base64, json, subprocess, sys, tempfile
 for line in sys.stdin.buffer:
     asked = json.loads(line)
-    print("heard", flush=True)
+    print("started", flush=True)
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as wrong:
         try:
             done = subprocess.Popen(asked["argv"], stdin=subprocess.PIPE, stdout=said, stderr=wrong)
@@ -44,15 +44,15 @@ KILLED = 137
 
 
 class Gone(Exception):
-    """The machine went away; `heard` says whether it had begun with the command."""
+    """The machine went away; `started` says whether the command may have started."""
 
-    def __init__(self, heard: bool) -> None:
+    def __init__(self, started: bool) -> None:
         super().__init__("the machine went away")
-        self.heard = heard
+        self.started = started
 
 
 class Shell:
-    """One program in one machine, for one command at a time."""
+    """An agent in a machine, for one command at a time."""
 
     def __init__(self, enter: Sequence[str], environment: dict[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -68,20 +68,20 @@ class Shell:
     def run(
         self, argv: Sequence[str], stdin: str, seconds: float
     ) -> subprocess.CompletedProcess[str]:
-        """Carry out a command; raises Gone, or TimeoutExpired after which this is of no use."""
-        deadline, heard = time.monotonic() + seconds, False
+        """Run a command; raises Gone, or TimeoutExpired, after which the shell is unusable."""
+        deadline, started = time.monotonic() + seconds, False
         asked = json.dumps({"argv": list(argv), "stdin": stdin}) + "\n"
         try:
             assert self._process.stdin
             self._process.stdin.write(asked.encode())
             self._process.stdin.flush()
-            heard = self._line(deadline) == b"heard"
-            code, said, wrong = self._line(deadline).split(b",")
+            started = self._line(deadline) == b"started"
+            code, output, errors = self._line(deadline).split(b",")
         except TimeoutError:
             raise subprocess.TimeoutExpired(list(argv), seconds) from None
         except (OSError, ValueError):
-            raise Gone(heard) from None
-        return subprocess.CompletedProcess(list(argv), int(code), _text(said), _text(wrong))
+            raise Gone(started) from None
+        return subprocess.CompletedProcess(list(argv), int(code), _text(output), _text(errors))
 
     def _line(self, deadline: float) -> bytes:
         assert self._process.stdout
@@ -97,18 +97,18 @@ class Shell:
         return line
 
     def close(self) -> None:
-        """End it, whatever it does."""
+        """Kill the agent."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             assert stream
-            with contextlib.suppress(OSError):  # what could not be sent any more
+            with contextlib.suppress(OSError):  # output that could not be sent
                 stream.close()
 
 
 def _text(data: bytes) -> str:
-    """As subprocess reads text."""
+    """Decode as subprocess does in text mode."""
     return base64.b64decode(data).decode().replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -126,7 +126,7 @@ class Shells:
         argv: Sequence[str],
         **options: Any,
     ) -> subprocess.CompletedProcess[str] | None:
-        """Carry out a command in a machine; `enter` leads into it. None when it does not."""
+        """Run a command in a machine that `enter` leads into. None if it cannot be entered."""
         place = (environment["COMPOSE_PROJECT_NAME"], *enter)
         for _ in range(2):
             with self._lock:
@@ -136,7 +136,7 @@ class Shells:
                 done = shell.run(argv, **options)
             except Gone as gone:
                 shell.close()
-                if gone.heard:
+                if gone.started:
                     return subprocess.CompletedProcess(list(argv), KILLED, "", str(gone))
             except BaseException:
                 shell.close()
@@ -148,7 +148,7 @@ class Shells:
         return None
 
     def close(self) -> None:
-        """End them all."""
+        """Close all shells."""
         with self._lock:
             for shell in [shell for shells in self._idle.values() for shell in shells]:
                 shell.close()

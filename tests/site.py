@@ -1,4 +1,4 @@
-"""A hostile app in the site under test."""
+"""Installs a hostile app in a session of the cluster under test."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ EVIL = (Path(__file__).parent / "evil.py").read_text()
 
 
 def hostile_app(api: Api, session: str, app: str = "terminal") -> tuple[Kernel, Visitor]:
-    """Somebody's own program listens in place of an app; also their kernel, which goes on."""
+    """Replace an app by the user's own program; returns the kernel that runs it, and a visitor."""
     kernel = Kernel(api.open(session, "jupyterlab"))
     link = api.ask("POST", f"/sessions/{session}/apps/{app}")
     visitor = Visitor(link["url"])
-    # Nothing may reach the real app before: connections to it would be kept and used again.
+    # No request may reach the real app before: HAProxy would keep and reuse the connection.
     visitor.http.get(visitor.link, timeout=TIMEOUT, allow_redirects=False)
 
     def ready() -> bool:

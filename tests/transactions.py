@@ -1,4 +1,4 @@
-"""Counts the database transactions of what a test does."""
+"""Counts the database transactions of a piece of code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.fakes import World
 
 @contextmanager
 def transactions(world: World) -> Iterator[list[str]]:
-    """The transactions that begin meanwhile: "read" or "write" each."""
+    """The transactions that begin meanwhile, each "read" or "write"."""
     begun: list[str] = []
 
     def note(connection: Any) -> None:

@@ -1,4 +1,4 @@
-"""Attacks on the running system: each test is one that gained something once, or must never."""
+"""Attacks on the running system: each test succeeded once as an attack, or must never succeed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LoggedIn = Callable[[str], Browser]
 
 @pytest.fixture(scope="session")
 def logged_in(cluster: Cluster) -> LoggedIn:
-    """Somebody's cookies at the portal; one login each, as their number is limited."""
+    """Each user's login cookies at the portal; one login each, since logins are limited."""
     known: dict[str, Browser] = {}
 
     def give(user: str) -> Browser:

@@ -1,6 +1,6 @@
-"""Run by bob on the node where alice's session runs: tries every way in and prints what it found.
+"""Run by bob on the node of alice's session: tries every kind of access and prints the findings.
 
-Standard library only: it is fed to the node's own Python, and to a notebook of bob's.
+Standard library only: it is run by the node's own Python and in a notebook of bob's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HELLO = b"GET /api/status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r
 SECONDS = 3.0
 LARGEST = 1 << 20
 
-# What Slurm and the node tell everybody who asks.
+# What Slurm and the node report to every user.
 QUESTIONS = (
     "ps axewwo args",
     "scontrol show job -dd",
@@ -34,7 +34,7 @@ QUESTIONS = (
     "scontrol write batch_script {job} -",
     "scontrol listpids",
 )
-# Where things of everybody's lie about.
+# Directories that every user can read.
 PLACES = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/spool", "/var/log", "/home/alice", "/srv")
 
 
@@ -51,7 +51,7 @@ def listeners() -> list[tuple[int, int]]:
 
 
 def converse(stream: socket.socket) -> str:
-    """Ask for a page; what comes back."""
+    """Send a request for a page; the response."""
     data = b""
     with contextlib.suppress(OSError):
         stream.sendall(HELLO)
@@ -61,18 +61,18 @@ def converse(stream: socket.socket) -> str:
 
 
 def addresses() -> list[str]:
-    """By which addresses this node can be reached from itself."""
+    """The addresses at which this node reaches itself."""
     return ["127.0.0.1", "::1", socket.gethostbyname(socket.gethostname())]
 
 
 def plain(address: str, port: int) -> str:
-    """Ask without TLS."""
+    """Connect without TLS."""
     with socket.create_connection((address, port), SECONDS) as stream:
         return converse(stream)
 
 
 def tls(address: str, port: int, name: str, certificate: str) -> str:
-    """Ask with TLS under a name, with a certificate of one's own or none."""
+    """Connect with TLS under a server name, with an own certificate or none."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -85,16 +85,16 @@ def tls(address: str, port: int, name: str, certificate: str) -> str:
         return converse(secure)
 
 
-def knock(address: str, port: int, name: str, certificate: str) -> list[Any]:
-    """One way to talk to a port (no name: without TLS), and what was answered."""
-    said = ""
+def probe(address: str, port: int, name: str, certificate: str) -> list[Any]:
+    """Probe a port in one way (no name: without TLS); the arguments and the response."""
+    output = ""
     with contextlib.suppress(OSError):
-        said = tls(address, port, name, certificate) if name else plain(address, port)
-    return [port, name, certificate, said]
+        output = tls(address, port, name, certificate) if name else plain(address, port)
+    return [port, name, certificate, output]
 
 
-def knock_at(ports: list[int], names: list[str], certificates: list[str]) -> list[list[Any]]:
-    """Every way to talk to these ports, all at once; those that were answered."""
+def probe_all(ports: list[int], names: list[str], certificates: list[str]) -> list[list[Any]]:
+    """Probe these ports in every combination, in parallel; the probes that got a response."""
     ways = [
         (address, port, name, certificate)
         for address in addresses()
@@ -103,11 +103,11 @@ def knock_at(ports: list[int], names: list[str], certificates: list[str]) -> lis
         for certificate in certificates
     ]
     with ThreadPoolExecutor(16) as pool:
-        return [answer for answer in pool.map(lambda way: knock(*way), ways) if answer[3]]
+        return [answer for answer in pool.map(lambda way: probe(*way), ways) if answer[3]]
 
 
 def stand_in(port: int) -> list[str]:
-    """At which addresses a server of ours could take the place of the one that listens."""
+    """The addresses at which our server could take the listening server's place."""
     taken = []
     for address in addresses():
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -120,21 +120,21 @@ def stand_in(port: int) -> list[str]:
     return taken
 
 
-def asked(job: str) -> dict[str, str]:
-    """What every command says that tells of others."""
-    said = {}
+def public_reports(job: str) -> dict[str, str]:
+    """The output of every command that reports about other users."""
+    output = {}
     for question in QUESTIONS:
         words = question.format(job=job).split()
         with contextlib.suppress(OSError):
             done = subprocess.run(
                 words, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False
             )
-            said[question] = (done.stdout + done.stderr).decode(errors="replace")
-    return said
+            output[question] = (done.stdout + done.stderr).decode(errors="replace")
+    return output
 
 
 def lying_about(canaries: list[str]) -> list[str]:
-    """The readable files of common places that hold a canary."""
+    """The readable files of common places that contain a canary."""
     found = []
     for place in PLACES:
         for folder, _, names in os.walk(place):
@@ -147,11 +147,11 @@ def lying_about(canaries: list[str]) -> list[str]:
 
 
 def _at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # a pipe must not hold us up
+    return os.open(path, flags | os.O_NONBLOCK)  # a pipe must not block
 
 
 def unix_sockets() -> list[str]:
-    """The sockets of this node that let us in."""
+    """The sockets of this node that accept our connection."""
     entered = []
     with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:
         paths = {words[7] for line in file.readlines()[1:] if len(words := line.split()) > 7}
@@ -164,7 +164,7 @@ def unix_sockets() -> list[str]:
 
 
 def opened(paths: list[str]) -> list[str]:
-    """Those of the files and folders that can be read."""
+    """The readable ones of these files and folders."""
     found = []
     for path in paths:
         with contextlib.suppress(OSError):
@@ -178,7 +178,7 @@ def opened(paths: list[str]) -> list[str]:
 
 
 def peek(user: int) -> tuple[int, list[str], list[str]]:
-    """Of a user's processes: their number, what can be read of them, their command lines."""
+    """A user's processes: their number, what is readable of them, their command lines."""
     readable, lines, count = [], [], 0
     for process in glob.glob("/proc/[0-9]*"):
         with contextlib.suppress(OSError):
@@ -200,24 +200,24 @@ def report(
     paths: list[str],
     canaries: list[list[str]],
 ) -> str:
-    """Try everything; the findings as JSON. Canaries come in halves, not to be found in us."""
+    """Try everything; the findings as JSON. Canaries come in halves, so as not to match here."""
     known = listeners()
     theirs = {port for port, owner in known if owner == user} | {gateway}
     count, readable, lines = peek(user)
     secrets = ["".join(halves) for halves in canaries]
-    said = asked(job)
+    output = public_reports(job)
     found = {
         "listening": [port for port, _ in known],
         "theirs": sorted(theirs),
-        "answers": knock_at(sorted(theirs), ["", *names], certificates),
-        "others": knock_at([port for port, _ in known if port not in theirs], [""], [""]),
+        "answers": probe_all(sorted(theirs), ["", *names], certificates),
+        "others": probe_all([port for port, _ in known if port not in theirs], [""], [""]),
         "stood_in": stand_in(gateway),
         "sockets": unix_sockets(),
         "opened": opened(paths) + readable,
         "processes": count,
         "lines": lines,
-        "asked": [question for question, text in said.items() if job in text],
-        "told": [q for q, text in said.items() for secret in secrets if secret in text],
+        "asked": [question for question, text in output.items() if job in text],
+        "told": [q for q, text in output.items() for secret in secrets if secret in text],
         "found": lying_about(secrets),
     }
     return json.dumps(found)

@@ -1,7 +1,7 @@
-"""Run by bob: listens where alice's gateway was, and notes whatever is said to him.
+"""Run by bob: listens on the former port of alice's gateway and records everything it receives.
 
-Standard library only. The arguments are a port, a PEM file to show (plain without one), and a file
-for what was heard, a line for each connection.
+Standard library only. The arguments are a port, a PEM file to present (plain TCP without one), and
+a file for the records, one line per connection.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ ANSWER = (
 )
 
 
-def heard(stream: socket.socket, certificate: str) -> str:
-    """What a client says, once it believes who we are; it gets our answer."""
+def received(stream: socket.socket, certificate: str) -> str:
+    """What a client sends once it trusts us; it gets our response."""
     stream.settimeout(10)
     if certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -34,18 +34,18 @@ def heard(stream: socket.socket, certificate: str) -> str:
 
 
 def converse(stream: socket.socket, certificate: str, notes: str) -> None:
-    """Listen to one client and note how it went."""
+    """Serve a client and record the outcome."""
     with stream:
         try:
-            said, problem = heard(stream, certificate), ""
+            message, problem = received(stream, certificate), ""
         except OSError as error:
-            said, problem = "", str(error)
+            message, problem = "", str(error)
     with open(notes, "a", encoding="utf-8") as file:
-        file.write(json.dumps({"said": said, "problem": problem}) + "\n")
+        file.write(json.dumps({"said": message, "problem": problem}) + "\n")
 
 
 def take(port: int) -> socket.socket:
-    """Listen there as soon as the kernel lets us: for a minute it may not, after the last owner."""
+    """Listen on the port once the kernel permits: the last owner blocks it for up to a minute."""
     while True:
         try:
             return socket.create_server(
@@ -56,7 +56,7 @@ def take(port: int) -> socket.socket:
 
 
 def main(port: str, certificate: str, notes: str) -> None:
-    """Take every connection until we are ended."""
+    """Accept connections until killed."""
     server = take(int(port))
     with open(notes, "w", encoding="utf-8") as file:
         file.write(json.dumps({"pid": os.getpid()}) + "\n")

@@ -1,4 +1,4 @@
-"""Bytes on a connection to the portal: what no HTTP library would send, and how it is answered."""
+"""Raw bytes on a connection to the portal: requests that no HTTP library would send."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from tests.cluster import Cluster
 
 @dataclass(frozen=True)
 class Answer:
-    """All that came back, and how long it took."""
+    """Everything received, and how long it took."""
 
     data: bytes
     seconds: float
     ended: bool
-    """Whether the other side has hung up."""
+    """Whether the server closed the connection."""
 
     @property
     def status(self) -> int:
-        """The first answer's status; 0 where nothing was answered."""
+        """The first response's status; 0 without a response."""
         words = self.data.split(b" ", 2)
         return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
 
     @property
     def answers(self) -> int:
-        """How many answers there were."""
+        """The number of responses."""
         return self.data.count(b"HTTP/1.1 ")
 
     @property
@@ -45,8 +45,8 @@ class Answer:
         return found
 
 
-def knock(cluster: Cluster) -> socket.socket:
-    """A fresh connection to the portal, encrypted where the portal's address is https."""
+def open_connection(cluster: Cluster) -> socket.socket:
+    """A new connection to the portal, with TLS if the portal uses https."""
     parts = urlsplit(cluster.url)
     plain = socket.create_connection((LOOPBACK, cluster.port), 10)
     if parts.scheme != "https":
@@ -63,7 +63,7 @@ def head(cluster: Cluster, line: str, *headers: str) -> bytes:
 
 
 def listen(connection: socket.socket, seconds: float, since: float | None = None) -> Answer:
-    """Read until the other side hangs up, or for so long."""
+    """Read until the server closes the connection, or for `seconds`."""
     begun = time.monotonic() if since is None else since
     deadline = time.monotonic() + seconds
     data, ended = b"", False
@@ -80,7 +80,7 @@ def listen(connection: socket.socket, seconds: float, since: float | None = None
 
 
 def first_answer(connection: socket.socket, seconds: float) -> Answer:
-    """Read until there is a whole answer, as its Content-Length says, or for so long."""
+    """Read until a response is complete by its Content-Length, or for `seconds`."""
     begun, data = time.monotonic(), b""
     while time.monotonic() - begun < seconds:
         part = listen(connection, 0.3)
@@ -93,12 +93,12 @@ def first_answer(connection: socket.socket, seconds: float) -> Answer:
 
 
 def send(cluster: Cluster, *parts: bytes, pause: float = 0.0, seconds: float = 15.0) -> Answer:
-    """Send pieces, with a pause between them, and read what comes back."""
-    with knock(cluster) as connection:
+    """Send pieces with a pause between them, and read the response."""
+    with open_connection(cluster) as connection:
         begun = time.monotonic()
         for number, part in enumerate(parts):
             time.sleep(pause if number else 0)
-            with contextlib.suppress(ConnectionError):  # refused already; the answer says why
+            with contextlib.suppress(ConnectionError):  # already refused; see the response
                 connection.sendall(part)
         answer = first_answer(connection, seconds)
         return Answer(answer.data, time.monotonic() - begun, answer.ended)
@@ -108,16 +108,16 @@ def send(cluster: Cluster, *parts: bytes, pause: float = 0.0, seconds: float = 1
 def held(
     cluster: Cluster, count: int, *parts: bytes, bare: bool = False
 ) -> Iterator[list[socket.socket]]:
-    """So many connections that have all sent this much, and then nothing.
+    """Open `count` connections that have all sent these parts, then nothing.
 
-    `bare`: without TLS, and those that are refused at once are left out.
+    `bare`: without TLS, and without the connections that are refused immediately.
     """
     with contextlib.ExitStack() as stack:
         found = []
         for _ in range(count):
             try:
                 place = (LOOPBACK, cluster.port)
-                new = socket.create_connection(place, 10) if bare else knock(cluster)
+                new = socket.create_connection(place, 10) if bare else open_connection(cluster)
             except ConnectionResetError:
                 if not bare:
                     raise
@@ -131,12 +131,12 @@ def held(
 
 
 def alive(connections: list[socket.socket]) -> list[socket.socket]:
-    """Those that the other side has not closed (nor answered)."""
+    """The connections that the server has not closed (nor answered)."""
     open_ones = []
     for connection in connections:
         connection.setblocking(False)
         try:
-            # Below TLS, which does not let anybody look without taking.
+            # Peek below TLS, since TLS does not support peeking.
             gone = socket.socket.recv(connection, 1, socket.MSG_PEEK) == b""
         except BlockingIOError:
             gone = False

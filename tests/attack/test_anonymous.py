@@ -1,4 +1,4 @@
-"""Anybody, not logged in, can stop nothing: slow, endless, ambiguous and far too many requests."""
+"""Denial of service without a login: slow, endless, ambiguous and too many requests."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from contextlib import ExitStack
 import pytest
 import requests
 
-from tests.attack.raw import Answer, alive, head, held, knock, listen, send
+from tests.attack.raw import Answer, alive, head, held, listen, open_connection, send
 from tests.client import SMALL, Api, http_session
 from tests.cluster import Cluster, wait_for
 
 USUAL = 1.0
-"""Seconds that somebody else's page may take meanwhile: a hundred times what it takes alone."""
+"""Maximum seconds for another user's page meanwhile: a hundred times the idle duration."""
 SLOW = "Content-Length: 1000"
 FORM = "Content-Type: application/x-www-form-urlencoded"
 JSON = "Content-Type: application/json"
 MEGABYTE = 1 << 20
 
 
-def _others_wait(cluster: Cluster, api: Api, seconds: float = 3.0) -> float:
-    """The longest that a stranger's page, the health page and a user's list took meanwhile."""
+def _longest_wait(cluster: Cluster, api: Api, seconds: float = 3.0) -> float:
+    """The longest duration of an anonymous page, the health check and a user's list meanwhile."""
     longest, deadline = 0.0, time.monotonic() + seconds
     while time.monotonic() < deadline:
         for path in ("/login", "/healthz"):
@@ -46,9 +46,9 @@ def _others_wait(cluster: Cluster, api: Api, seconds: float = 3.0) -> float:
 
 @pytest.fixture
 def api(alice: Api) -> Iterator[Api]:
-    """Somebody who works with the portal meanwhile; when all is over it still answers quickly."""
+    """A user who works with the portal meanwhile."""
     yield alice
-    wait_for("a quick answer", lambda: _others_wait(alice.cluster, alice, 0.1) < USUAL, 60)
+    wait_for("a quick answer", lambda: _longest_wait(alice.cluster, alice, 0.1) < USUAL, 60)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def api(alice: Api) -> Iterator[Api]:
         ("POST /api/v1/sessions", [JSON, SLOW, "Authorization: Bearer made-up"], b"{"),
         ("POST /login", [FORM, "Transfer-Encoding: chunked"], b"4\r\nuser\r\n"),
         ("PUT /nothing/here", [SLOW], b""),
-        # More at once than HAProxy holds, then silence.
+        # More parallel connections than HAProxy accepts, then silence.
         ("POST /login", [FORM, f"Content-Length: {MEGABYTE}"], b"u" * 80_000),
         (
             "POST /api/v1/sessions",
@@ -70,16 +70,16 @@ def api(alice: Api) -> Iterator[Api]:
     ],
     ids=["login", "tokens", "form", "api", "chunks", "nowhere", "80 KB login", "80 KB api"],
 )
-def test_slow_bodies_hold_nobody_up(
+def test_slow_bodies_delay_no_other_user(
     cluster: Cluster, api: Api, line: str, headers: list[str], sent: bytes
 ) -> None:
     """H4, B4: 24 bodies that never end; gunicorn has 16 threads."""
     with held(cluster, 24, head(cluster, line, *headers), sent):
-        assert _others_wait(cluster, api) < USUAL
+        assert _longest_wait(cluster, api) < USUAL
 
 
-def test_slow_bodies_come_to_an_end(cluster: Cluster) -> None:
-    """H4, B4: a byte now and then does not make them longer; the answer says what was wrong."""
+def test_slow_bodies_are_cut_off(cluster: Cluster) -> None:
+    """H4, B4: sending a byte now and then does not extend the limit; the response says why."""
     start = head(cluster, "POST /api/v1/tokens", JSON, SLOW)
     answer = send(cluster, start, *[b" "] * 14, pause=1.0)
     assert answer.status == 408, answer
@@ -94,41 +94,42 @@ def test_many_idle_connections_and_slow_bodies(cluster: Cluster, api: Api) -> No
         stack.enter_context(held(cluster, 50, head(cluster, "GET /login")[:-2]))
         slow = head(cluster, "POST /login", FORM, SLOW)
         stack.enter_context(held(cluster, 24, slow, b"user"))
-        assert _others_wait(cluster, api) < USUAL
+        assert _longest_wait(cluster, api) < USUAL
 
 
-def test_slow_readers_hold_nobody_up(cluster: Cluster, api: Api) -> None:
-    """H4: 24 connections ask for all they can get, and read nothing of it."""
+def test_slow_readers_delay_no_other_user(cluster: Cluster, api: Api) -> None:
+    """H4: 24 connections request as much as they can, and read nothing."""
     question = head(cluster, "GET /login") + head(cluster, "GET /static/style.css")
     with held(cluster, 24, question * 20):
-        assert _others_wait(cluster, api) < USUAL
+        assert _longest_wait(cluster, api) < USUAL
 
 
 def test_one_address_has_a_share_of_the_connections(cluster: Cluster) -> None:
-    """L11: not even the portal's own connections can be used up from one address."""
+    """L11: a single address cannot even use up the portal's own connections."""
     most, hard = 2100, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, hard), hard))
     with held(cluster, most, bare=True) as connections:  # quickly, before the first ones are closed
         time.sleep(1)
         assert len(alive(connections)) <= 2000
-        # From another address it answers as ever; `-H` as the container knows itself by this name.
+        # From another address it still responds; `-H`: the name by which the container knows
+        # itself.
         line = "curl -sk -o /dev/null -w '%{http_code} %{time_total}' -m 5 "
         where = cluster.url.replace("localhost:" + str(cluster.port), "127.0.0.1:8080")
-        told = cluster.shell("portal", f"{line} {where}/healthz").split()
-        assert told[0] == "200"
-        assert float(told[1]) < USUAL
+        result = cluster.shell("portal", f"{line} {where}/healthz").split()
+        assert result[0] == "200"
+        assert float(result[1]) < USUAL
 
 
-def _made_since(alice: Api, before: list[str]) -> list[str]:
-    """Sessions that should not be there; they end with the test."""
+def _launched_since(alice: Api, before: list[str]) -> list[str]:
+    """Sessions launched by mistake; they end with the test."""
     made = [row["id"] for row in alice.list() if row["id"] not in before]
     alice.launched += made
     return made
 
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["length", "chunked"])
-def test_long_bodies_are_refused_as_a_whole(cluster: Cluster, alice: Api, chunked: bool) -> None:
-    """52: a body of 2 MB that begins like a good one is not cut to a good one."""
+def test_long_bodies_are_refused_completely(cluster: Cluster, alice: Api, chunked: bool) -> None:
+    """52: a 2 MB body that begins like a valid one is not truncated to a valid one."""
     before = [row["id"] for row in alice.list()]
     json = requests.Request("POST", "http://x/", json=SMALL).prepare().body
     assert isinstance(json, bytes)
@@ -143,22 +144,22 @@ def test_long_bodies_are_refused_as_a_whole(cluster: Cluster, alice: Api, chunke
         length = f"Content-Length: {len(body)}"
         start = head(cluster, "POST /api/v1/sessions", JSON, login, length)
     answer = send(cluster, start, *data)
-    assert not _made_since(alice, before), answer
+    assert not _launched_since(alice, before), answer
     assert answer.status == 413, answer
     assert answer.problem["status"] == 413
     assert answer.seconds < 5
 
 
-def test_chunked_bodies_that_fit_are_taken(cluster: Cluster, alice: Api) -> None:
-    """52: nothing is lost for programs that send small bodies in chunks."""
+def test_small_chunked_bodies_are_accepted(cluster: Cluster, alice: Api) -> None:
+    """52: small chunked bodies are read completely."""
     login = f"Authorization: {alice.http.headers['Authorization']!s}"
     start = head(cluster, "POST /api/v1/sessions", JSON, login, "Transfer-Encoding: chunked")
     answer = send(cluster, start, b'7\r\n{"cpus"\r\n', b"4\r\n: 1}\r\n", b"0\r\n\r\n", pause=0.2)
-    assert answer.status == 422, answer  # read as a whole, and understood
+    assert answer.status == 422, answer  # read completely, and understood
 
 
-def test_bodies_that_nobody_wants_are_not_read(cluster: Cluster) -> None:
-    """H4: who is not logged in is sent to the log-in, whatever the form holds."""
+def test_bodies_without_a_login_are_not_read(cluster: Cluster) -> None:
+    """H4: without a login the response is the redirect to the login, whatever the form contains."""
     body = b"=nameless&" * 1000
     start = head(cluster, "POST /sessions/end", FORM, f"Content-Length: {len(body)}")
     answer = send(cluster, start, body)
@@ -166,18 +167,18 @@ def test_bodies_that_nobody_wants_are_not_read(cluster: Cluster) -> None:
     assert b"/login" in answer.data
 
 
-def test_long_call_backs_are_refused_at_once(cluster: Cluster) -> None:
-    """68: 10 MB to the runners' side, by length and in chunks: refused, and no hang."""
+def test_long_callbacks_are_refused_immediately(cluster: Cluster) -> None:
+    """68: 10 MB to the runners' port, by length and in chunks: refused without a hang."""
     for option in ("", "-H 'Transfer-Encoding: chunked'"):
-        told = cluster.shell(
+        result = cluster.shell(
             "login",
             "head -c 10000000 /dev/zero | curl -sk -m 20 -o /dev/null -w '%{http_code} "
             f"%{{time_total}}' -X POST {option} -H 'Authorization: Bearer x' --data-binary @- "
             f"https://portal:8443/runner/v1/sessions/{'0' * 32}/usage",
             user="bob",
         ).split()
-        assert told[0] == "413", (option, told)
-        assert float(told[1]) < 5
+        assert result[0] == "413", (option, result)
+        assert float(result[1]) < 5
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,7 @@ def test_long_call_backs_are_refused_at_once(cluster: Cluster) -> None:
     ],
 )  # fmt: skip
 def test_ambiguous_requests_are_refused(cluster: Cluster, name: str, request_: str) -> None:
-    """54: what two readers could understand in two ways."""
+    """54: requests that two parsers could read differently."""
     host = cluster.url.partition("://")[2]
     answer = send(cluster, request_.replace("{host}", host).encode())
     assert 400 <= answer.status < 500, (name, answer)
@@ -203,16 +204,16 @@ def test_ambiguous_requests_are_refused(cluster: Cluster, name: str, request_: s
 
 @pytest.mark.parametrize("end", ["\r\n", "\n"], ids=["CRLF", "bare LF"])
 def test_chunks_and_a_length_are_one_request(cluster: Cluster, end: str) -> None:
-    """54: RFC 9112 lets a server take the chunks; nothing after them may count as a request."""
+    """54: RFC 9112 lets a server use the chunks; nothing after them may count as a request."""
     host = cluster.url.partition("://")[2]
     hidden = f"GET /healthz HTTP/1.1{end}Host: {host}{end}{end}"
     lines = ["POST /login HTTP/1.1", f"Host: {host}", FORM, "Content-Length: 4",
              "Transfer-Encoding: chunked", "", "0", "", hidden]  # fmt: skip
-    with knock(cluster) as connection:
+    with open_connection(cluster) as connection:
         connection.sendall(end.join(lines).encode())
         answer = listen(connection, 5)
     assert answer.answers == 1, answer
-    assert answer.ended, "the connection must not be used again"
+    assert answer.ended, "the connection must not be reused"
     assert b"ok\n" not in answer.data
 
 
@@ -223,10 +224,10 @@ def _long(cluster: Cluster, path: str, what: str) -> Answer:
 
 
 @pytest.mark.parametrize(("what", "status"), [("query", 414), ("header", 431)])
-def test_long_addresses_and_headers_have_an_answer_of_ours(
+def test_long_urls_and_headers_get_the_portals_error_response(
     cluster: Cluster, what: str, status: int
 ) -> None:
-    """B34: a problem document on the API, plain words on a page."""
+    """B34: a problem document on the API, a plain explanation on a page."""
     problem = _long(cluster, "/api/v1/sessions", what)
     assert problem.status == status, problem
     assert problem.problem["status"] == status

@@ -1,4 +1,4 @@
-"""What an app answers holds for its own origin and its own time, not for others (M6)."""
+"""An app's response headers act on its own origin and lifetime only (M6)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class A(BaseHTTPRequestHandler):
   for n,v in json.loads(s.headers.get("X-Answer","[]")):s.send_header(n,v)
   s.end_headers();s.wfile.write(b"here")
 ThreadingHTTPServer(("127.0.0.1",int(os.environ["PORT"])),A).serve_forever()"""
-"""A hostile app: it answers with the headers that it is asked for. Commands are short."""
+"""A hostile app that responds with the requested headers. Commands are limited in length."""
 COMMAND = f"echo {base64.b64encode(SERVER.encode()).decode()} | base64 -d | exec python3 -"
 Ask = Callable[..., requests.Response]
 
@@ -33,7 +33,7 @@ FAR = [
     ("Alt-Svc", 'h2="evil.example.org:443"; ma=31536000; persist=1'),
     ("Strict-Transport-Security", "max-age=31536000; includeSubDomains; preload"),
 ]
-"""Headers that act on the whole host or domain, or on whoever has the port next."""
+"""Headers that act on the whole host or domain, or on the port's next user."""
 
 COOKIES = [
     "dd=1; Path=/; Domain=127.0.0.1; Domain=x",
@@ -47,15 +47,15 @@ COOKIES = [
     "dd=1; Domain=.localhost",
     'dd="a;Domain=localhost"; Domain=localhost',
 ]
-"""Cookies that other origins would get."""
+"""Cookies that other origins would receive."""
 
 
 @pytest.fixture(scope="module", params=["private", "public"])
 def ask(request: pytest.FixtureRequest, researcher: Api, session: Json) -> Ask:
-    """Ask alice's hostile app for headers, with her key or as anybody."""
+    """Request headers from alice's hostile app, with her cookie or anonymously."""
     public = request.param == "public"
-    wish = {"asked": COMMAND, "public": public}
-    link = researcher.ask("POST", f"/sessions/{session['id']}/apps/webapp", json=wish)
+    options = {"asked": COMMAND, "public": public}
+    link = researcher.ask("POST", f"/sessions/{session['id']}/apps/webapp", json=options)
     visitor = Visitor(link["public_url"] if public else link["url"])
     if public:
         wait_for("the app", lambda: visitor.get("/").text == "here", 60)
@@ -71,8 +71,8 @@ def ask(request: pytest.FixtureRequest, researcher: Api, session: Json) -> Ask:
 
 
 @pytest.mark.parametrize(("name", "value"), FAR, ids=[f"{name} {value[:9]}" for name, value in FAR])
-def test_what_acts_beyond_the_origin_is_dropped(ask: Ask, name: str, value: str) -> None:
-    """M6: also where it comes twice, and what is the app's own business stays."""
+def test_headers_that_act_beyond_the_origin_are_dropped(ask: Ask, name: str, value: str) -> None:
+    """M6: also if repeated; other headers of the app remain."""
     answer = ask((name, value), ("X-Own", "stays"), (name, value))
     assert name not in answer.headers
     assert answer.headers["X-Own"] == "stays"
@@ -80,7 +80,7 @@ def test_what_acts_beyond_the_origin_is_dropped(ask: Ask, name: str, value: str)
 
 @pytest.mark.parametrize("cookie", COOKIES)
 def test_cookies_stay_at_their_host(ask: Ask, cookie: str) -> None:
-    """M6: no Domain attribute arrives, however often and in whatever way it is written."""
+    """M6: no Domain attribute gets through, however often and in whatever form it is written."""
     answer = ask(("Set-Cookie", cookie), ("Set-Cookie", "own=1; Path=/; HttpOnly"))
     arrived = answer.raw.headers.getlist("Set-Cookie")
     assert "own=1; Path=/; HttpOnly" in arrived
@@ -92,8 +92,8 @@ def test_cookies_stay_at_their_host(ask: Ask, cookie: str) -> None:
 @pytest.mark.parametrize(
     "name", ["slipway", "slipway_app_10000", "__Host-slipway", "__Secure-slipway"]
 )
-def test_our_cookies_are_not_an_apps_to_set(ask: Ask, name: str) -> None:
-    """M6: nor with what else is wrong with it."""
+def test_an_app_cannot_set_portal_cookies(ask: Ask, name: str) -> None:
+    """M6: not even in combination with other faults."""
     cookies = (f"{name}=planted; Path=/", f" {name}=planted; Domain=localhost", f"={name}=planted")
     answer = ask(*[("Set-Cookie", cookie) for cookie in cookies])
     assert "planted" not in str(answer.raw.headers.getlist("Set-Cookie"))

@@ -1,6 +1,7 @@
-"""Every row of the bad inputs that were once answered badly, against the running system.
+"""Sends every row of tests/bad_inputs.py to the running system.
 
-Each is refused with its own status, field and words, briefly and quickly, and changes nothing.
+Each request is refused with the expected status, field and words, briefly and quickly, and changes
+nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tests.cluster import Cluster
 MakeApi = Callable[[str], Api]
 TEMPLATES = ("badinput", "badinput1", "badinput2")
 SECONDS = 2.0
-"""Generous: the machine has other work. It took 3.5 s to 11 s."""
+"""Generous, as the machine may be busy. It took 3.5 s to 11 s before."""
 TEXT = "application/x-www-form-urlencoded"
 
 
@@ -38,7 +39,7 @@ def browsers(cluster: Cluster) -> dict[str, Browser]:
 
 @pytest.fixture(autouse=True)
 def _tidy(people: dict[str, Api]) -> Iterator[None]:
-    """Whatever is made by mistake goes again."""
+    """Whatever is created by mistake is deleted."""
     caps = people["admin"].ask("GET", "/admin/caps")
     there = {one["id"] for one in people["admin"].list()}
     kept = {user: _presets(api) for user, api in people.items()}
@@ -66,18 +67,18 @@ def _presets(api: Api) -> set[str]:
 
 
 FAULTY = "unwell-"
-"""How the environments that are put there by tests/slurm/test_ends.py begin."""
+"""Prefix of the environments that tests/slurm/test_ends.py adds."""
 
 
 def state(people: dict[str, Api]) -> Any:
-    """All that a request could change, as far as the API shows it."""
+    """Everything that a request could change and the API shows."""
     admin = people["admin"]
     images = admin.ask("GET", "/admin/images")["images"]
     return (
         sorted((one["id"], one["name"]) for one in admin.list()),
         admin.ask("GET", "/templates")["templates"],
         admin.ask("GET", "/admin/caps"),
-        # All clusters of a clone see the same images; these come and go with tests elsewhere.
+        # All clusters of a checkout share the images; these come and go with other tests.
         [one for one in images if not one["environment"].startswith(FAULTY)],
         [api.ask("GET", "/presets")["presets"] for api in people.values()],
     )
@@ -86,7 +87,7 @@ def state(people: dict[str, Api]) -> Any:
 def timed(ask: Callable[[], requests.Response]) -> requests.Response:
     began = time.monotonic()
     answer = ask()
-    if time.monotonic() - began >= SECONDS:  # it may have been something else, once
+    if time.monotonic() - began >= SECONDS:  # the first one may have been slowed by something else
         began = time.monotonic()
         answer = ask()
         assert time.monotonic() - began < SECONDS
@@ -95,7 +96,7 @@ def timed(ask: Callable[[], requests.Response]) -> requests.Response:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_of_the_api(row: Row, people: dict[str, Api], researcher: Api, session: Json) -> None:
+def test_api_rows(row: Row, people: dict[str, Api], researcher: Api, session: Json) -> None:
     who = people["admin" if row.admin else "alice"]
     before = state(people)
     headers = {"Content-Type": "application/json"} if row.body is not None else {}
@@ -119,7 +120,7 @@ def test_of_the_api(row: Row, people: dict[str, Api], researcher: Api, session: 
 
 
 @pytest.mark.parametrize("row", FORM_ROWS, ids=str)
-def test_of_the_forms(row: FormRow, people: dict[str, Api], browsers: dict[str, Browser]) -> None:
+def test_form_rows(row: FormRow, people: dict[str, Api], browsers: dict[str, Browser]) -> None:
     browser = browsers["admin" if row.admin else "alice"]
     empty = len(browser.get("/sessions/new").content)
     before = state(people)
@@ -138,7 +139,7 @@ def test_of_the_forms(row: FormRow, people: dict[str, Api], browsers: dict[str, 
 @pytest.mark.parametrize(
     "name", ["Ünïcödé", "Zoe\u0308session", "\uff11\uff12\uff13\uff14", "नमस्ते"]
 )
-def test_12_names_are_of_letters_in_any_script(
+def test_12_names_may_have_letters_of_any_script(
     name: str, alice: Api, browsers: dict[str, Browser]
 ) -> None:
     session = alice.launch(name=name)
@@ -148,7 +149,7 @@ def test_12_names_are_of_letters_in_any_script(
     assert log.status_code in (200, 503)
 
 
-def test_b42_all_variables_that_may_be_set_can_be_sent_by_the_wizard(
+def test_b42_the_wizard_can_send_every_permitted_variable(
     alice: Api, browsers: dict[str, Browser]
 ) -> None:
     size = (MAX_TOTAL - 16 * 3) // 16 // 2
@@ -162,7 +163,7 @@ def test_b42_all_variables_that_may_be_set_can_be_sent_by_the_wizard(
     assert sorted(next(one for one in found if one["name"] == "big")["launch"]["env"]) == [*env]
 
 
-def test_b3_a_new_template_finds_a_place_behind_the_last(people: dict[str, Api]) -> None:
+def test_b3_a_new_template_is_appended(people: dict[str, Api]) -> None:
     admin = people["admin"]
     small = {"title": "Small", "resources": {"cpus": 1, "memory": "600m"}}
     admin.ask("PUT", "/admin/templates/badinput1", json=small | {"place": 100_000})
@@ -191,7 +192,7 @@ def test_b6_a_form_with_too_many_fields_is_not_read(
 
 @pytest.fixture
 def storage_in_the_way(cluster: Cluster) -> Iterator[None]:
-    """Alice's folder of storage folders is a file for a moment."""
+    """Replace alice's folder of storage folders by a file for a moment."""
     aside = "cd ~alice && [ ! -e storage ] || mv storage storage.aside"
     back = "cd ~alice && rm -f storage && { [ ! -e storage.aside ] || mv storage.aside storage; }"
     cluster.shell("login", f"{aside}; touch storage", user="alice")
@@ -199,7 +200,7 @@ def storage_in_the_way(cluster: Cluster) -> Iterator[None]:
     cluster.shell("login", back, user="alice")
 
 
-def test_b8_a_storage_folder_in_the_way_is_not_the_names_fault(
+def test_b8_a_blocked_storage_root_is_not_an_error_of_the_name(
     storage_in_the_way: None, people: dict[str, Api]
 ) -> None:
     answer = people["alice"]("POST", "/folders", json={"name": "badinput"})
@@ -208,7 +209,7 @@ def test_b8_a_storage_folder_in_the_way_is_not_the_names_fault(
     assert "Your folder for storage" in answer.json()["detail"]
 
 
-def test_b32_a_page_that_has_launched_something_else_says_so(
+def test_b32_a_reused_key_with_another_request_is_reported(
     browsers: dict[str, Browser],
 ) -> None:
     data = FORM | {"key": f"badinput{time.time()}"}

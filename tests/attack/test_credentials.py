@@ -1,4 +1,4 @@
-"""What an app is told: nothing of ours, and nothing that a client made up about itself."""
+"""What an app receives: no secrets of the portal, and no identity forged by a client."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FORGED = (
 
 @dataclass
 class Echo:
-    """A browser at an app that notes what reaches it, and what the browser must keep to itself."""
+    """A browser at an app that records its requests, and the secrets that must not reach it."""
 
     visitor: Visitor
     kernel: Kernel
@@ -49,18 +49,18 @@ class Echo:
 
     @property
     def origin(self) -> str:
-        """The app's own."""
+        """The app's own origin."""
         return self.visitor.origin
 
     def by_http(self, headers: dict[str, str]) -> str:
         """Send a request; the head that reached the app."""
-        return self._heard(lambda: self._http(headers))
+        return self._received(lambda: self._http(headers))
 
     def by_websocket(self, headers: dict[str, str]) -> str:
         """Open a WebSocket; the head that reached the app."""
-        return self._heard(lambda: self.websocket({"Origin": self.origin, **headers}))
+        return self._received(lambda: self.websocket({"Origin": self.origin, **headers}))
 
-    def _heard(self, send: Callable[[], None]) -> str:
+    def _received(self, send: Callable[[], None]) -> str:
         before = self._seen()
         send()
         (head,) = self._seen()[len(before) :]
@@ -71,7 +71,7 @@ class Echo:
         return found
 
     def _http(self, headers: dict[str, str]) -> None:
-        # A client of its own: the cookies are those of the headers, in their own order and words.
+        # A client of its own: it sends exactly the cookies of the headers.
         answer = http_session().get(f"{self.origin}/echo", headers=headers, timeout=10)
         assert "evil" in answer.text
 
@@ -90,14 +90,14 @@ class Echo:
 
     @property
     def key(self) -> str:
-        """The cookie that opens the app, as it is sent."""
+        """The cookie that opens the app, as sent."""
         (found,) = [c for c in self.visitor.http.cookies if "slipway_app" in c.name]
         return f"{found.name}={found.value}"
 
 
 @pytest.fixture(scope="module")
 def echo(researcher: Api, session: dict[str, str], cluster: Cluster) -> Iterator[Echo]:
-    """The echo."""
+    """The recording app."""
     kernel, visitor = hostile_app(researcher, session["id"])
     browser = Browser(cluster, "alice")
     secrets = {f"login {c.name}": str(c.value) for c in browser.http.cookies}
@@ -110,7 +110,7 @@ def echo(researcher: Api, session: dict[str, str], cluster: Cluster) -> Iterator
 
 
 def _cookies(echo: Echo) -> list[str]:
-    """Every way to write cookies that a browser or a clever page could send."""
+    """Every way to write cookies that a browser or a page could use."""
     key, login = echo.key, next(v for k, v in echo.secrets.items() if k.startswith("login"))
     name = key.partition("=")[0]
     return [
@@ -132,32 +132,32 @@ def test_no_cookie_or_token_of_ours_reaches_an_app(echo: Echo, way: str) -> None
         assert [name for name, secret in echo.secrets.items() if secret in head] == [], cookies
         assert "own=1" in head, cookies
     own = "Basic dXNlcjpwYXNzd29yZA=="
-    assert own in send({"Cookie": echo.key, "Authorization": own}), "an app's own may pass"
+    assert own in send({"Cookie": echo.key, "Authorization": own}), "an app's own token may pass"
 
 
 @pytest.mark.parametrize("way", ["http", "websocket"])
-def test_what_clients_claim_about_themselves_is_dropped(echo: Echo, way: str) -> None:
+def test_forged_client_headers_are_dropped(echo: Echo, way: str) -> None:
     send = echo.by_http if way == "http" else echo.by_websocket
     value = "forged-by-client"
     for name in FORGED:
         head = send({"Cookie": echo.key, name: value})
         assert value not in head, head
-    told = {
+    received = {
         line.partition(":")[0].lower(): line.partition(":")[2].strip()
         for line in send({"Cookie": echo.key}).splitlines()[1:]
     }
-    assert told["host"] == urlsplit(echo.origin).netloc
-    assert "x-forwarded-host" not in told, "Host says it already"
-    assert told["x-forwarded-proto"] == urlsplit(echo.origin).scheme
+    assert received["host"] == urlsplit(echo.origin).netloc
+    assert "x-forwarded-host" not in received, "Host has it already"
+    assert received["x-forwarded-proto"] == urlsplit(echo.origin).scheme
 
 
 def _foreign(own: str) -> list[str]:
-    """Origins that are nearly the app's own."""
+    """Origins that resemble the app's own."""
     parts = urlsplit(own)
     host, port, http = parts.hostname or "", parts.port or 0, parts.scheme
     other = "http" if http == "https" else "https"
     return [
-        "",  # none at all, though the cookie is there
+        "",  # no Origin at all, although the cookie is sent
         "null",
         f"{other}://{host}:{port}",
         f"{http}://{host}",
@@ -175,7 +175,7 @@ def _foreign(own: str) -> list[str]:
     ]
 
 
-def test_websockets_are_opened_by_the_apps_own_page_only(echo: Echo) -> None:
+def test_websockets_are_accepted_from_the_apps_own_origin_only(echo: Echo) -> None:
     echo.websocket({"Origin": echo.origin, "Cookie": echo.key})
     for origin in _foreign(echo.origin):
         with pytest.raises(InvalidStatus) as refused:
@@ -187,7 +187,7 @@ def test_websockets_are_opened_by_the_apps_own_page_only(echo: Echo) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_other_sites_change_nothing(echo: Echo, method: str) -> None:
+def test_requests_of_other_sites_change_nothing(echo: Echo, method: str) -> None:
     def status(headers: dict[str, str]) -> int:
         client: requests.Session = http_session()
         headers["Cookie"] = echo.key

@@ -1,4 +1,4 @@
-"""Root's side of fractional GPUs: what users hold, fill or lock does not stop it."""
+"""Root's side of fractional GPUs cannot be stopped by anything that users hold, fill or lock."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ def submit(cluster: Cluster) -> Iterator[Submit]:
     cluster.shell("login", "rm -f gpu-*.out", user="bob")
 
 
-def said(cluster: Cluster, job: str) -> str:
-    """What a job of bob's has printed so far."""
+def output_of(cluster: Cluster, job: str) -> str:
+    """The output so far of a job of bob's."""
     return cluster.run("login", "cat", f"/home/bob/gpu-{job}.out", check=False)
 
 
-def measured(cluster: Cluster, job: str) -> float:
-    """When the watchdog last wrote down what a job uses."""
+def measured_at(cluster: Cluster, job: str) -> float:
+    """When the watchdog last wrote a job's usage."""
     text = cluster.run("n1", "cat", f"{GPU}/jobs/{job}/usage.json", check=False)
     return float(json.loads(text)["time"]) if text else 0.0
 
 
-def test_the_watchdog_starts_whatever_users_lock(cluster: Cluster, submit: Submit) -> None:
-    """M3: with read access to its lock file, bob kept it from starting again."""
+def test_user_locks_do_not_stop_the_watchdog(cluster: Cluster, submit: Submit) -> None:
+    """M3: with read access to its lock file, bob kept it from restarting."""
     lock = f"find {GPU} -name '*lock*' 2>/dev/null; ls -A {GPU}/watch; "
     lock += f"for file in {GPU}/watch.lock {GPU}/watch/lock {GPU}/watch {GPU} {GPU}/jobs; do "
     lock += '(exec flock -x "$file" sh -c "echo has $file; exec sleep 300" 2>&1) & done; '
     job = submit(f"{lock}\nwait")
-    wait_for("the watchdog's first look", lambda: measured(cluster, job))
-    wait_for("bob's attempts", lambda: f"has {GPU}" in said(cluster, job))
+    wait_for("the watchdog's first measurement", lambda: measured_at(cluster, job))
+    wait_for("bob's attempts", lambda: f"has {GPU}" in output_of(cluster, job))
     cluster.daemon("restart", "n1", "slipway-gpu")
     now = float(cluster.run("n1", "date", "+%s"))
-    wait_for("the watchdog's next look", lambda: measured(cluster, job) > now + 1, 15)
-    # Nor does what he holds make it seem to run when it does not.
+    wait_for("the watchdog's next measurement", lambda: measured_at(cluster, job) > now + 1, 15)
+    # Nor can his lock make it appear to run when it does not.
     assert "the watchdog runs" in cluster.run("n1", "slipway-gpu", "check", check=False)
     cluster.daemon("stop", "n1", "slipway-gpu")
     try:
@@ -72,8 +72,8 @@ def test_the_watchdog_starts_whatever_users_lock(cluster: Cluster, submit: Submi
     assert "the watchdog does not run" in found
 
 
-def test_a_jobs_counters_do_not_fill_the_nodes_run(cluster: Cluster, submit: Submit) -> None:
-    """L1: what bob wrote behind his counters took the room of everybody's."""
+def test_a_jobs_counters_cannot_fill_run(cluster: Cluster, submit: Submit) -> None:
+    """L1: what bob wrote after his counters used up everybody's space in /run."""
 
     def used() -> int:
         return int(cluster.shell("n1", "df --output=used -B1 /run/slipway | tail -n 1"))
@@ -86,11 +86,11 @@ def test_a_jobs_counters_do_not_fill_the_nodes_run(cluster: Cluster, submit: Sub
         'touch "$place/mine" && echo "made $place/mine"; done\n'
         "echo tried; sleep 300"
     )
-    wait_for("bob's attempt", lambda: "tried" in said(cluster, job))
-    assert "No space left on device" in said(cluster, job)
-    assert "made " not in said(cluster, job)
+    wait_for("bob's attempt", lambda: "tried" in output_of(cluster, job))
+    assert "No space left on device" in output_of(cluster, job)
+    assert "made " not in output_of(cluster, job)
     assert used() - before < 2 * MIB
-    # Somebody else's job gets its slice all the same.
+    # Another user's job still gets its slice.
     other = submit("sleep 300")
     slice_ = ("cat", f"{GPU}/jobs/{other}/slice")
     wait_for("its slice", lambda: "version=1" in cluster.run("n1", *slice_, check=False))

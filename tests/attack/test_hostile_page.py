@@ -1,7 +1,7 @@
-"""A page of bob's in alice's browser, where she is logged in and at work: it gets nothing.
+"""A page of bob's in alice's browser while she is logged in and at work: it gains nothing.
 
-Each attempt is one that would work if we forgot something; that attempts work at all is seen at a
-server that lets everybody in.
+Each attempt would succeed without a protection of ours; a server without protections shows that the
+attempts themselves work.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ pytestmark = pytest.mark.timeout(300)
 
 
 class Open(BaseHTTPRequestHandler):
-    """Lets everybody do everything: what works here and not at ours, ours refuses."""
+    """An unprotected server: what works here but not at the portal, the portal refuses."""
 
-    heard: list[str]
+    received: list[str]
 
     def _answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-        self.heard.append(f"{self.command} {self.path} {body}")
+        self.received.append(f"{self.command} {self.path} {body}")
         script = self.path.endswith(".js")
         text = b"window.loaded = 1" if script else b"<body>welcome</body>"
         self.send_response(200)
@@ -56,16 +56,16 @@ class Open(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_OPTIONS = _answer  # noqa: N815
 
     def log_message(self, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @dataclass
 class Control:
-    """The server that lets everybody in."""
+    """The unprotected server."""
 
     url: str
     socket: str
-    heard: list[str]
+    received: list[str]
 
 
 def _hello(connection: ServerConnection) -> None:
@@ -74,15 +74,15 @@ def _hello(connection: ServerConnection) -> None:
 
 @pytest.fixture(scope="module")
 def control() -> Iterator[Control]:
-    """It, by HTTP and by WebSocket."""
-    Open.heard = []
+    """The server, over HTTP and WebSocket."""
+    Open.received = []
     http = ThreadingHTTPServer(("127.0.0.1", 0), Open)
     sockets: Server = serve(_hello, "127.0.0.1", 0)
     for server in (http, sockets):
         threading.Thread(target=server.serve_forever, daemon=True).start()
     place = sockets.socket.getsockname()
     yield Control(
-        f"http://127.0.0.1:{http.server_port}", f"ws://127.0.0.1:{place[1]}/ws", Open.heard
+        f"http://127.0.0.1:{http.server_port}", f"ws://127.0.0.1:{place[1]}/ws", Open.received
     )
     sockets.shutdown()
     http.shutdown()
@@ -91,7 +91,7 @@ def control() -> Iterator[Control]:
 
 @pytest.fixture(scope="module")
 def alice(make_api: MakeApi) -> Iterator[Api]:
-    """Alice as a program, to see what became of her things."""
+    """Alice's API client, to check the effects on her resources."""
     api = make_api("alice")
     yield api
     api.clean()
@@ -99,7 +99,7 @@ def alice(make_api: MakeApi) -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def bob(make_api: MakeApi) -> Iterator[Api]:
-    """Bob."""
+    """Bob's API client."""
     api = make_api("bob")
     yield api
     api.clean()
@@ -107,13 +107,13 @@ def bob(make_api: MakeApi) -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def session(alice: Api) -> Json:
-    """What alice works in."""
+    """The session that alice works in."""
     return alice.running(name="precious1")
 
 
 @pytest.fixture(scope="module")
 def hostile(bob: Api) -> Json:
-    """Bob's session, one app of which is a program of his."""
+    """Bob's session; one of its apps is a hostile program."""
     session = bob.running()
     hostile_app(bob, session["id"])
     return session
@@ -132,7 +132,7 @@ class Scene:
 
     @property
     def context(self) -> BrowserContext:
-        """All of her browser."""
+        """Her whole browser context."""
         return self.portal.context
 
     @property
@@ -141,12 +141,12 @@ class Scene:
         return [_origin(page.url) for page in (self.portal, self.lab, self.terminal)]
 
     def attempt(self, name: str, *words: Any) -> str:
-        """Have bob's page try something; what it saw."""
+        """Let bob's page try something; the result."""
         call = "([name, words]) => window.attempts[name](...words)"
         return str(self.evil.evaluate(call, [name, list(words)]))
 
     def unharmed(self) -> None:
-        """She is still logged in, her session runs, her apps open, and nothing was launched."""
+        """She is still logged in, her session runs, her apps are open, and nothing was launched."""
         self.portal.reload()
         assert (
             self.portal.locator("tr[data-name=precious1]").get_attribute("data-state") == "RUNNING"
@@ -178,7 +178,7 @@ def at_work(
     alice: Api,
     session: Json,
 ) -> Iterator[tuple[Page, Page, Page]]:
-    """The pages in which alice works all the time: the portal, JupyterLab and a terminal."""
+    """The pages that alice uses all the time: the portal, JupyterLab and a terminal."""
     with logging_in(browser, cluster, cookies) as log_in:
         portal = log_in("alice")
         lab = _visit(portal, alice, session["id"], "jupyterlab")
@@ -192,13 +192,13 @@ def at_work(
 def scene(
     at_work: tuple[Page, Page, Page], alice: Api, bob: Api, session: Json, hostile: Json
 ) -> Iterator[Scene]:
-    """Alice at work, lured to bob's page by a link of his."""
+    """Alice at work, lured to bob's page by a link."""
     portal, lab, terminal = at_work
     evil = _visit(portal, bob, hostile["id"], "terminal")
     assert evil.title() == "evil"
     evil.evaluate(SCRIPT)
     yield Scene(portal, lab, terminal, evil, alice, session["id"])
-    # Not earlier: closing a window that is just moving to a process of its own may hang.
+    # Closed only here: closing a window in mid-navigation may hang.
     for page in portal.context.pages:
         if page not in at_work:
             page.close()
@@ -217,7 +217,7 @@ def _addresses(scene: Scene) -> list[str]:
     return [origin + path for origin, found in paths.items() for path in found]
 
 
-def test_reads_nothing(scene: Scene, control: Control) -> None:
+def test_cannot_read_responses(scene: Scene, control: Control) -> None:
     assert "welcome" in scene.attempt("read", f"{control.url}/page", {})
     for url in _addresses(scene):
         for options in ({}, {"mode": "no-cors"}, {"method": "HEAD"}, {"headers": {"X-Own": "1"}}):
@@ -225,12 +225,12 @@ def test_reads_nothing(scene: Scene, control: Control) -> None:
             assert seen in REFUSED, (url, options, seen)
 
 
-def test_posts_nothing(scene: Scene, control: Control) -> None:
+def test_cannot_post(scene: Scene, control: Control) -> None:
     portal, lab, terminal = scene.hers
     kernels = json.loads(scene.lab.evaluate("fetch('/api/kernels').then((a) => a.text())"))
     fields = {"ids": scene.session, "name": "byBob", "environment": "python", "csrf_token": "x"}
     scene.attempt("post", f"{control.url}/form", fields)
-    assert any("/form" in line and scene.session in line for line in control.heard)
+    assert any("/form" in line and scene.session in line for line in control.received)
     targets = [
         f"{portal}/sessions",
         f"{portal}/sessions/end",
@@ -259,7 +259,7 @@ def test_posts_nothing(scene: Scene, control: Control) -> None:
     scene.unharmed()
 
 
-def test_includes_nothing(scene: Scene, control: Control) -> None:
+def test_cannot_include_resources(scene: Scene, control: Control) -> None:
     assert scene.attempt("include", "script", f"{control.url}/x.js") == "loaded"
     for url in _addresses(scene):
         for tag in ("script", "img", "link"):
@@ -267,20 +267,20 @@ def test_includes_nothing(scene: Scene, control: Control) -> None:
             assert seen == "refused", (tag, url)
 
 
-def test_frames_nothing(scene: Scene, control: Control) -> None:
+def test_cannot_frame_pages(scene: Scene, control: Control) -> None:
     scene.attempt("frame", f"{control.url}/framed")
     assert "welcome" in scene.evil.frames[-1].content()
     for url in _addresses(scene):
         seen = scene.attempt("frame", url)
         assert seen in REFUSED, (url, seen)
-        # What the frame shows is the browser's own page of refusal, or our refusal in words.
+        # The frame shows the browser's own error page, or the portal's refusal.
         frame = scene.evil.frames[-1]
         shown = "" if frame.url.startswith("chrome-error:") else frame.content()
         for word in ("jupyter", "xterm", "csrf_token", "precious1", "slipway_app"):
             assert word not in shown, (url, shown[:300])
 
 
-def test_opens_windows_and_sees_nothing(scene: Scene, control: Control) -> None:
+def test_cannot_read_windows_that_it_opens(scene: Scene, control: Control) -> None:
     def opened(url: str) -> str:
         with scene.context.expect_page() as popup:
             scene.evil.evaluate("(url) => { window.victim = window.open(url); }", url)
@@ -288,18 +288,18 @@ def test_opens_windows_and_sees_nothing(scene: Scene, control: Control) -> None:
         return scene.attempt("look")
 
     own = f"{_origin(scene.evil.url)}/own"
-    # Every window begins empty, and may be looked at too early.
+    # Every window begins with an empty page, and could be read too early.
     wait_for("a window of its own", lambda: "evil" in opened(own))
     for url in _addresses(scene):
         seen = opened(url)
-        # A window that went its own way is empty for who opened it.
+        # A window in another browsing context group looks empty to its opener.
         assert seen in REFUSED or seen.startswith("read <html><head></head><body></body>"), (
             url,
             seen,
         )
 
 
-def test_pages_that_it_was_opened_from_are_out_of_reach(scene: Scene) -> None:
+def test_cannot_reach_its_opener(scene: Scene) -> None:
     for page in (scene.portal, scene.lab):
         with scene.context.expect_page() as popup:
             page.evaluate("(url) => { window.open(url); }", f"{_origin(scene.evil.url)}/own")
@@ -312,7 +312,7 @@ def test_pages_that_it_was_opened_from_are_out_of_reach(scene: Scene) -> None:
         popup.value.close()
 
 
-def test_opens_no_websocket(scene: Scene, control: Control) -> None:
+def test_cannot_open_websockets(scene: Scene, control: Control) -> None:
     assert scene.attempt("socket", control.socket).startswith("open")
     own = _origin(scene.evil.url).replace("http", "ws", 1)
     assert scene.attempt("socket", f"{own}/anything").startswith("open")
@@ -328,7 +328,7 @@ def test_opens_no_websocket(scene: Scene, control: Control) -> None:
             assert scene.attempt("socket", url, protocols) == "refused", url
 
 
-def test_her_login_stays_hers(scene: Scene) -> None:
+def test_cannot_replace_her_login(scene: Scene) -> None:
     portal, lab, _ = scene.hers
     before = _login(scene.context, portal)
     assert len(before) == 1
@@ -350,8 +350,8 @@ def _login(context: BrowserContext, portal: str) -> list[str]:
     return [c["value"] for c in context.cookies(portal) if c["name"] in NAMES]
 
 
-def test_what_reached_him_holds_nothing_of_hers(scene: Scene, bob: Api) -> None:
-    """No cookie of ours, no ticket, no address that her browser came from."""
+def test_no_secret_reaches_the_hostile_page(scene: Scene, bob: Api) -> None:
+    """No portal cookie, no ticket, no referring address of hers."""
     portal, lab, terminal = scene.hers
     for page in (scene.portal, scene.lab, scene.terminal):
         page.evaluate(
@@ -376,14 +376,14 @@ def test_what_reached_him_holds_nothing_of_hers(scene: Scene, bob: Api) -> None:
         assert f"{portal}/" not in head, head
 
 
-def test_what_he_leaves_in_the_browser_ends_with_his_app(
+def test_browser_data_of_his_app_ends_with_it(
     scene: Scene, alice: Api, bob: Api, hostile: Json, session: Json
 ) -> None:
-    """Ports are used again: neither caches nor service workers of his wait for her there."""
+    """Ports are reused: neither his caches nor his service workers may wait for her there."""
     origin = _origin(scene.evil.url)
     seen = scene.attempt("worker")
     if alice.cluster.mode == "subdomains":
-        assert seen in ("registered", "SecurityError", "TypeError")  # nobody gets that name again
+        assert seen in ("registered", "SecurityError", "TypeError")  # the name is never reused
         return
     assert seen in ("SecurityError", "TypeError"), seen
     for path in ("/lab", "/tree", "/", "/api/contents/"):
@@ -393,7 +393,7 @@ def test_what_he_leaves_in_the_browser_ends_with_his_app(
     bob.stop(hostile["id"])
     bob.wait_state(hostile["id"], *OVER)
     port = urlsplit(origin).port
-    wish = {"preferred_port": port}
-    answer = alice.ask("POST", f"/sessions/{session['id']}/apps/jupyterlab", json=wish)
+    request_body = {"preferred_port": port}
+    answer = alice.ask("POST", f"/sessions/{session['id']}/apps/jupyterlab", json=request_body)
     assert _origin(answer["url"]) != origin, "she has his port"
     assert f"Port {port} was somebody else's until lately" in answer["notice"]

@@ -1,4 +1,4 @@
-"""A session's runner is its owner's: it storms, lies, stops, drips. Only its owner waits."""
+"""A runner belongs to its session's owner: it may storm, lie, stop, drip. Only its owner waits."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from tests.apps import Kernel
 from tests.client import OVER, Api, Json, http_session
 from tests.cluster import Cluster
-from tests.hostile import Storm, asks, stolen_token, stopped_runner, took
+from tests.hostile import Storm, duration, sender, stolen_token, stopped_runner
 from tests.slurm.conftest import MakeApi
 
 SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 USUAL = 6.0
-"""Seconds; what the attacks cost were 10 and more."""
+"""Seconds; the attacks cost 10 and more."""
 
 CALLS = """
 import json, ssl, sys, threading, time, urllib.error, urllib.request
@@ -45,7 +45,7 @@ print(json.dumps({"statuses": found, "later": sorted(set(later))}))
 
 
 class Runner:
-    """Whoever has the token of a session's runner, on a compute node."""
+    """A holder of the token of a session's runner, on a compute node."""
 
     def __init__(self, cluster: Cluster, session: Json, token: str) -> None:
         self._cluster = cluster
@@ -54,7 +54,7 @@ class Runner:
         self._ca = cluster.run("portal", "cat", "/var/lib/slipway/ca/gateway_ca.pem")
 
     def __call__(self, what: str, body: Json, seconds: float = 0.01, threads: int = 1) -> Any:
-        """Report, for so long and from so many threads; what was answered how often."""
+        """Report repeatedly for `seconds` from `threads` threads; the number of each response."""
         where = f"https://portal:8443/runner/v1/sessions/{self.session['id']}/{what}"
         words = [where, self._token, str(seconds), str(threads), json.dumps(body)]
         text = self._cluster.run(
@@ -71,23 +71,23 @@ def runner(cluster: Cluster, bob: Api) -> Runner:
 
 
 def ready(session: Json) -> Json:
-    """What its runner has said."""
+    """The runner's report that it is ready."""
     return {"job_id": session["job_id"], "node": session["node"], "port": 39999, "csr": "none",
             "apps": []}  # fmt: skip
 
 
 @pytest.mark.timeout(200)
-def test_a_storm_of_calls_costs_slurm_nothing(
+def test_a_storm_of_callbacks_costs_slurm_nothing(
     runner: Runner, make_api: MakeApi, cluster: Cluster
 ) -> None:
     """L5: 24 loops of `ready` were 625 squeues in 14 s, and alice's launch took 11.7 s."""
     alice = make_api("alice")
     with ThreadPoolExecutor(1) as pool:
         storm = pool.submit(runner, "ready", ready(runner.session), 8.0, 24)
-        seconds = [took(lambda: alice.launch(**SMALLEST)), took(alice.list)]
+        seconds = [duration(lambda: alice.launch(**SMALLEST)), duration(alice.list)]
         answers = storm.result()
     alice.clean()
-    # By the portal, and with so many at once by HAProxy, which hangs up in the end.
+    # By the portal, and with many in parallel by HAProxy, which finally closes the connections.
     throttled = answers["statuses"].pop("429") + answers["statuses"].pop("0", 0)
     assert throttled > 10 * sum(answers["statuses"].values()), answers
     assert sum(answers["statuses"].values()) < 40, answers
@@ -95,8 +95,8 @@ def test_a_storm_of_calls_costs_slurm_nothing(
     assert max(seconds) < USUAL, seconds
 
 
-def test_infinity_reaches_nobody(runner: Runner, bob: Api, admin: Api) -> None:
-    """L4, B39: `"cpu_percent":Infinity` in the owner's and in administrators' lists."""
+def test_infinity_is_never_shown(runner: Runner, bob: Api, admin: Api) -> None:
+    """L4, B39: `"cpu_percent":Infinity` in the owner's and the administrators' lists."""
     usage = {"memory_bytes": 1, "oom_kills": 0, "apps": {}}
     bad: list[Json] = [
         {"cpu_seconds": 1.7e308}, {"cpu_seconds": 1e13}, {"memory_bytes": 2**62},
@@ -116,7 +116,7 @@ def test_infinity_reaches_nobody(runner: Runner, bob: Api, admin: Api) -> None:
 
 
 def refuse(name: str) -> None:
-    """Not JSON."""
+    """Called for constants that are not valid JSON."""
     raise AssertionError(f"{name} is not JSON")
 
 
@@ -142,28 +142,28 @@ print(1)
 
 
 @pytest.mark.timeout(300)
-def test_a_runner_that_drips_holds_no_threads(alice: Api, bob: Api, cluster: Cluster) -> None:
-    """H3: five seconds were for each read, and the runner is its owner's."""
+def test_a_dripping_runner_holds_no_threads(alice: Api, bob: Api, cluster: Cluster) -> None:
+    """H3: the limit of five seconds applied to each read, and the runner belongs to its owner."""
     session = bob.running()
     kernel = Kernel(bob.open(session["id"], "jupyterlab"))
     assert kernel.value(DRIPPING) == 1
-    opening = asks(bob, "POST", f"/sessions/{session['id']}/apps/terminal")
+    opening = sender(bob, "POST", f"/sessions/{session['id']}/apps/terminal")
     with Storm(opening) as storm:
-        seconds = [took(alice.list) for _ in range(6)]
-        seconds.append(took(lambda: http_session().get(f"{cluster.url}/login", timeout=60)))
+        seconds = [duration(alice.list) for _ in range(6)]
+        seconds.append(duration(lambda: http_session().get(f"{cluster.url}/login", timeout=60)))
     kernel.close()
     assert max(seconds) < USUAL, seconds
     assert max(storm.seconds) < 15, max(storm.seconds)
 
 
 @pytest.mark.timeout(300)
-def test_a_runner_that_is_stopped_holds_no_threads(alice: Api, bob: Api, cluster: Cluster) -> None:
+def test_a_stopped_runner_holds_no_threads(alice: Api, bob: Api, cluster: Cluster) -> None:
     """H3 c: its owner sends it SIGSTOP, opens apps and ends the session."""
     session = bob.running()
     with stopped_runner(cluster, session):
-        opening = asks(bob, "POST", f"/sessions/{session['id']}/apps/terminal")
+        opening = sender(bob, "POST", f"/sessions/{session['id']}/apps/terminal")
         with Storm(opening) as storm:
-            seconds = [took(alice.list) for _ in range(6)]
+            seconds = [duration(alice.list) for _ in range(6)]
             hers = alice.launch(**SMALLEST)["id"]
             alice.stop(hers)
             alice.wait_state(hers, *OVER)

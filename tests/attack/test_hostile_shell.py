@@ -1,4 +1,4 @@
-"""A user's shell is hostile: it floods, drips, hangs, leaves. Only its owner waits."""
+"""A user's shell is hostile: it floods, drips, hangs or exits. Only its owner waits."""
 
 from __future__ import annotations
 
@@ -16,42 +16,43 @@ from tests.hostile import (
     FLOOD,
     SHELLS,
     Storm,
-    asks,
+    duration,
     hostile_shell,
     memory_peak,
     reset_memory_peak,
+    sender,
     stopped_runner,
-    took,
-    until_served,
+    wait_until_served,
 )
 from tests.slurm.conftest import MakeApi
 
 USUAL = 8.0
-"""Seconds that nothing of alice's may take on a busy machine of two cores; bench/hostile.py
-measures ratios. The attacks took 24 s to minutes."""
+"""Maximum seconds for alice's actions on a busy machine with two cores; bench/hostile.py measures
+ratios. The attacks took 24 s to minutes.
+"""
 WORDS = re.compile("start-up files|do not end in time|ended before it began|hung up before")
 
 
 @dataclass
 class Alice:
-    """Somebody with an open notebook."""
+    """A user with an open notebook."""
 
     api: Api
     kernel: Kernel
 
     def works(self, cluster: Cluster) -> dict[str, float]:
-        """Look at the list, compute, launch, end: seconds for each."""
+        """Load the list, compute, launch, end: seconds for each."""
         seconds = {
-            "anonymous": took(lambda: http_session().get(f"{cluster.url}/login", timeout=90)),
-            "list": took(self.api.list),
-            "kernel": took(lambda: self.kernel.value("print(1 + 1)")),
+            "anonymous": duration(lambda: http_session().get(f"{cluster.url}/login", timeout=90)),
+            "list": duration(self.api.list),
+            "kernel": duration(lambda: self.kernel.value("print(1 + 1)")),
         }
         found: list[Json] = []
         launch: Json = {"resources": {"cpus": 1, "memory": "300m"}}
-        seconds["launch"] = took(lambda: found.append(self.api.launch(**launch)))
+        seconds["launch"] = duration(lambda: found.append(self.api.launch(**launch)))
         session = found[0]["id"]
-        seconds["end"] = took(lambda: self.api.stop(session))
-        seconds["over"] = took(lambda: self.api.wait_state(session, *OVER, seconds=90)) / 3
+        seconds["end"] = duration(lambda: self.api.stop(session))
+        seconds["over"] = duration(lambda: self.api.wait_state(session, *OVER, seconds=90)) / 3
         return seconds
 
 
@@ -71,13 +72,13 @@ def working(make_api: MakeApi) -> Iterator[Alice]:
 def test_only_its_owner_waits_for_a_shell(
     kind: str, working: Alice, bob: Api, cluster: Cluster
 ) -> None:
-    """H3 a and b: 24 requests at once whose commands never end; alice works as usual."""
+    """H3 a and b: 24 parallel requests whose commands never end; alice works as usual."""
     with (
         hostile_shell(cluster, "bob", SHELLS[kind]),
-        Storm(asks(bob, "GET", "/folders")) as storm,
+        Storm(sender(bob, "GET", "/folders")) as storm,
     ):
         seconds = [working.works(cluster) for _ in range(2)]
-    until_served(bob)
+    wait_until_served(bob)
     assert max(max(each.values()) for each in seconds) < USUAL, seconds
     assert set(storm.statuses) <= {503}, (storm.statuses, storm.texts[:3])
     assert storm.statuses[503]
@@ -87,7 +88,7 @@ def test_only_its_owner_waits_for_a_shell(
 
 @pytest.mark.timeout(200)
 def test_a_shell_that_floods_fills_no_memory(bob: Api, cluster: Cluster) -> None:
-    """H3 a: one look at the log took a gunicorn worker from 103 MB to 1,278 MB."""
+    """H3 a: reading the log once took a gunicorn worker from 103 MB to 1,278 MB."""
     session = bob.launch()
     bob.wait_state(session["id"], "RUNNING", "STARTING")
     before = bob("GET", f"/sessions/{session['id']}/log")
@@ -99,36 +100,36 @@ def test_a_shell_that_floods_fills_no_memory(bob: Api, cluster: Cluster) -> None
     assert memory_peak(cluster) < quiet + 60
     assert answer.status_code == 503, answer.text[:300]
     assert "start-up files on the login node print too much" in answer.json()["detail"]
-    until_served(bob)
+    wait_until_served(bob)
 
 
 @pytest.mark.timeout(300)
-def test_the_worker_waits_for_nobody(alice: Api, bob: Api, cluster: Cluster) -> None:
-    """H3 c: bob stops his runner, lets every command drip and ends his session; hers ends."""
+def test_the_worker_waits_for_no_user(alice: Api, bob: Api, cluster: Cluster) -> None:
+    """H3 c: bob stops his runner, lets every command drip and ends his session; hers still ends."""
     his = bob.running(resources={"cpus": 1, "memory": "300m"})
     hers = alice.running(resources={"cpus": 1, "memory": "300m"})
     try:
         with stopped_runner(cluster, his), hostile_shell(cluster, "bob", DRIP):
             bob.ask("DELETE", f"/sessions/{his['id']}", 202, timeout=90)
-            # After these many seconds the wish is repeated.
-            _ = took(lambda: bob.ask("GET", f"/sessions/{his['id']}"))
+            # After this many seconds the request to end is repeated.
+            _ = duration(lambda: bob.ask("GET", f"/sessions/{his['id']}"))
             wait_long_enough(cluster)
             alice.stop(hers["id"])
-            seconds = took(lambda: alice.wait_state(hers["id"], *OVER, seconds=90))
+            seconds = duration(lambda: alice.wait_state(hers["id"], *OVER, seconds=90))
             assert seconds < 20, seconds
             # The end of a session does not depend on its owner's shell either.
             bob.wait_state(his["id"], *OVER, seconds=40)
     finally:
-        until_served(bob)
+        wait_until_served(bob)
 
 
 def wait_long_enough(cluster: Cluster) -> None:
-    """Until the worker repeats the wish to end a session."""
+    """Wait until the worker repeats the request to end a session."""
     cluster.run("login", "sleep", "8")
 
 
-def test_a_shell_that_greets_does_no_harm(bob: Api, cluster: Cluster) -> None:
-    """What is printed before a command's own output is told apart from it, on both streams."""
+def test_a_shell_that_prints_a_greeting_does_no_harm(bob: Api, cluster: Cluster) -> None:
+    """Output before a command's own is separated from it, on both streams."""
     greeting = "echo '2;x'; printf '\\0/etc\\0'; echo 12345 >&2; cat; read -r x; "
     greeting = greeting.replace("cat; read -r x; ", "")
     with hostile_shell(cluster, "bob", greeting):

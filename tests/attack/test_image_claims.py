@@ -1,4 +1,4 @@
-"""An attack on what everybody's launcher shows: one session lies about what its image can run."""
+"""A session lies about the apps of its image, which would show in everybody's launcher."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REQUEST = (
 
 
 def _token(cluster: Cluster, bob: Api) -> tuple[str, Json]:
-    """The token of a new session of bob's, which he reads before his job has taken it away."""
+    """The token of a new session of bob's, read before his job has deleted it."""
     caught: list[str] = []
 
     def watch() -> None:
@@ -31,11 +31,11 @@ def _token(cluster: Cluster, bob: Api) -> tuple[str, Json]:
     session = bob.launch()
     watcher.join()
     found = re.findall(r'"token": ?"([^"]+)"', "".join(caught))
-    assert found, "he was not quick enough"
+    assert found, "the token was not read in time"
     return found[-1], bob.wait_state(session["id"], "RUNNING")
 
 
-def _say(cluster: Cluster, session: Json, token: str, port: int) -> str:
+def _report(cluster: Cluster, session: Json, token: str, port: int) -> str:
     """Bob calls back in the name of his own runner."""
     request = cluster.run("login", "sh", "-c", REQUEST, user="bob")
     body = json.dumps(
@@ -54,7 +54,7 @@ def _say(cluster: Cluster, session: Json, token: str, port: int) -> str:
 
 
 def _offered(api: Api) -> set[str]:
-    """The apps of python 3.13, as the launch form knows them."""
+    """The apps of Python 3.13 in the launch form."""
     for environment in api.ask("GET", "/environments")["environments"]:
         for version in environment["versions"]:
             if (environment["name"], version["version"]) == ("python", "3.13"):
@@ -65,13 +65,15 @@ def _offered(api: Api) -> set[str]:
 def test_one_user_does_not_decide_which_apps_others_see(
     cluster: Cluster, alice: Api, bob: Api
 ) -> None:
-    """M4: his session says that the image has nothing but a web app of one's own."""
+    """M4: his session claims that the image has only the custom web app."""
     before = _offered(alice)
     assert "jupyterlab" in before
     token, session = _token(cluster, bob)
-    assert _say(cluster, session, token, 1) == "200"
-    told = wait_for("his own session", lambda: {a["name"] for a in bob.get(session["id"])["apps"]})
-    assert told == {"webapp"}
-    for _ in range(5):  # each of the portal's processes reads it again after ten seconds
+    assert _report(cluster, session, token, 1) == "200"
+    offered = wait_for(
+        "his own session", lambda: {a["name"] for a in bob.get(session["id"])["apps"]}
+    )
+    assert offered == {"webapp"}
+    for _ in range(5):  # each of the portal's processes rereads them after ten seconds
         time.sleep(3)
         assert _offered(alice) == before

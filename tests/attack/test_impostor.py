@@ -1,4 +1,4 @@
-"""After alice's session bob listens at her very port: what was hers never leads to him."""
+"""After alice's session, bob listens on her port: her address never leads to him."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OWN = (
 
 @pytest.fixture
 def certificates(bob: Api, cluster: Cluster) -> list[str]:
-    """What bob can show: nothing, a certificate of his own, and the one of his own gateway."""
+    """Bob's options: no certificate, a self-signed one, and the one of his own gateway."""
     kernel = Kernel(bob.open(bob.running()["id"], "jupyterlab"))
     code = "import json; print(json.dumps(open('/var/tmp/.slipway/gateway.pem').read()))"
     pem = kernel.value(code)
@@ -48,21 +48,24 @@ def _notes(cluster: Cluster, node: str) -> list[dict[str, str]]:
 
 @contextmanager
 def impostor(cluster: Cluster, node: str, port: int, certificate: str) -> Iterator[None]:
-    """Bob at a port; seen to deceive whoever does not check."""
+    """Bob listening on a port, verified to deceive a client without checks."""
     cluster.run("login", "sh", "-c", "cat > impostor.py", user="bob", stdin=IMPOSTOR)
     words = f"impostor.py {port} '{certificate}' {NOTES}"
     cluster.shell(node, f"rm -f {NOTES}")
     cluster.shell(node, f"setsid python3 {words} >/dev/null 2>/tmp/impostor.err &", user="bob")
     notes = wait_for("bob at the port", lambda: _notes(cluster, node) or None, 90)
     try:
-        assert _gullible(cluster.ctl("address", node).strip(), port, bool(certificate)) == "evil"
+        assert (
+            _connect_trusting(cluster.ctl("address", node).strip(), port, bool(certificate))
+            == "evil"
+        )
         yield
     finally:
         cluster.run(node, "kill", str(notes[0]["pid"]))
 
 
-def _gullible(address: str, port: int, secure: bool) -> str:
-    """Talk to him as somebody who believes every certificate."""
+def _connect_trusting(address: str, port: int, secure: bool) -> str:
+    """Connect to him as a client that accepts every certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -84,14 +87,14 @@ def _port_of(api: Api, session: str) -> int:
     return int(found[1])
 
 
-def _knock(visitor: Visitor) -> list[int]:
-    """Everything that alice's browser may still try; never bob's answer."""
+def _try_access(visitor: Visitor) -> list[int]:
+    """Everything that alice's browser may still try; never bob's response."""
     ways: list[Callable[[], requests.Response]] = [
         lambda: visitor.get("/lab", headers=PAGE, allow_redirects=False),
         lambda: visitor.get("/api/contents/"),
         lambda: visitor.send("POST", "/api/kernels", json={"name": "python3"}),
     ]
-    # Side by side: HAProxy tries several times to reach somebody whom it may believe.
+    # In parallel: HAProxy tries several times to reach a server that it trusts.
     with ThreadPoolExecutor(len(ways) + 1) as pool:
         opened = pool.submit(visitor.websocket, "/api/events/subscribe")
         answers = list(pool.map(lambda way: way(), ways))
@@ -109,7 +112,7 @@ def test_her_address_never_leads_to_bob(
     visitor = alice.open(identifier, "jupyterlab")
     port = _port_of(alice, identifier)
     cluster.shell("login", OWN.format(name=f"jupyterlab.{identifier}.slipway"), user="bob")
-    # Her session ends while the portal is down, so HAProxy still leads her browser to that port.
+    # Her session ends while the portal is down, so HAProxy still routes her browser to that port.
     for daemon in ("web", "worker"):
         cluster.daemon("stop", "portal", daemon)
     try:
@@ -119,34 +122,34 @@ def test_her_address_never_leads_to_bob(
         wait_for("her job's end", lambda: identifier not in _running(cluster), 30)
         for certificate in certificates:
             with impostor(cluster, node, port, certificate):
-                assert set(_knock(visitor)) == {503}, certificate
+                assert set(_try_access(visitor)) == {503}, certificate
                 connections = _notes(cluster, node)[1:]
-            # He was found (one of these was our own look), and trusted with nothing.
+            # He was connected to (one of these was our own check), and received nothing.
             assert len(connections) > 1, certificate
-            said = [one["said"] for one in connections if "/gullible" not in one["said"]]
-            assert not [words for words in said if "HTTP/" in words or visitor.cookie in words]
+            messages = [one["said"] for one in connections if "/gullible" not in one["said"]]
+            assert not [words for words in messages if "HTTP/" in words or visitor.cookie in words]
     finally:
         for daemon in ("web", "worker"):
             cluster.daemon("start", "portal", daemon)
     with impostor(cluster, node, port, certificates[-1]):
         alice.wait_state(identifier, *OVER)
-        wait_for("the way shut", lambda: 303 in _knock(visitor), 20)
-        assert _knock(visitor)[1:] == [401, 401]
+        wait_for("the route revoked", lambda: 303 in _try_access(visitor), 20)
+        assert _try_access(visitor)[1:] == [401, 401]
 
 
 def _running(cluster: Cluster) -> set[str]:
     return {name for name, job in cluster.queue().items() if job.state in ("RUNNING", "COMPLETING")}
 
 
-def test_a_port_of_hers_is_let_go_at_the_end(
+def test_the_route_to_her_port_is_revoked_at_the_end(
     alice: Api, certificates: list[str], cluster: Cluster
 ) -> None:
-    """The ordinary end: the way is shut at once, though the cookie is still there."""
+    """The ordinary end: the route is revoked at once, although the browser keeps the cookie."""
     session = alice.running()
     visitor = alice.open(session["id"], "jupyterlab")
     port = _port_of(alice, session["id"])
     alice.stop(session["id"])
     alice.wait_state(session["id"], *OVER)
     with impostor(cluster, session["node"], port, certificates[-1]):
-        assert _knock(visitor) == [303, 401, 401]
-        assert len(_notes(cluster, session["node"])) == 2  # our own look, and nobody else
+        assert _try_access(visitor) == [303, 401, 401]
+        assert len(_notes(cluster, session["node"])) == 2  # our own check, and nobody else

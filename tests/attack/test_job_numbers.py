@@ -1,4 +1,4 @@
-"""A user's shell lies about job numbers: Slurm itself is asked."""
+"""A user's shell forges job numbers: the portal asks Slurm itself."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 
 
 @pytest.mark.parametrize("number", ["²", "999999999999999999", "1 2", "1", ""])
-def test_what_sbatch_seems_to_print_is_not_believed(
-    number: str, bob: Api, cluster: Cluster
-) -> None:
-    """M7: the job is there, the shell names another one."""
+def test_the_printed_job_number_is_not_trusted(number: str, bob: Api, cluster: Cluster) -> None:
+    """M7: the job exists, the shell prints another number."""
     script = f'{REAL_SBATCH} "$@" > /dev/null && printf "%s\\n" "{number}"'
     with hostile_command(cluster, "bob", "sbatch", script):
         session = bob.launch(**SMALLEST)
@@ -27,10 +25,10 @@ def test_what_sbatch_seems_to_print_is_not_believed(
 
 
 @pytest.mark.timeout(200)
-def test_a_job_that_was_never_submitted_spoils_nothing(
+def test_a_forged_job_number_does_not_break_accounting(
     alice: Api, bob: Api, cluster: Cluster
 ) -> None:
-    """M7: "²" made the one question about everybody's jobs fail, and the session stood for ever."""
+    """M7: "²" made the one query for everybody's jobs fail, and the session never ended."""
     hers = alice.running(**SMALLEST)
     with hostile_command(cluster, "bob", "sbatch", "echo ²"):
         his = bob.launch(**SMALLEST)
@@ -39,7 +37,7 @@ def test_a_job_that_was_never_submitted_spoils_nothing(
     alice.stop(hers["id"])
     ended = alice.wait_state(hers["id"], *OVER)
     assert time.monotonic() - begun < 20
-    # Accounting alone knows that, so it was asked and did answer.
+    # Only accounting knows this, so it was queried and did answer.
     assert ended["end"]["text"] == "Ended by alice."
     bob.stop(his["id"])
     make_earlier(cluster, his["id"], "submitted")
@@ -49,8 +47,8 @@ def test_a_job_that_was_never_submitted_spoils_nothing(
 
 
 @pytest.mark.timeout(300)
-def test_a_wrong_number_in_the_database_can_be_ended(bob: Api, cluster: Cluster) -> None:
-    """M7: what an earlier version has stored; the job is found by its name, or ended."""
+def test_a_session_with_a_wrong_stored_number_can_be_ended(bob: Api, cluster: Cluster) -> None:
+    """M7: a number stored by an earlier version; the job is found by its name, or ended."""
     session = bob.running(**SMALLEST)
     right = session["job_id"]
     set_number(cluster, session["id"], "²")
@@ -63,7 +61,7 @@ def test_a_wrong_number_in_the_database_can_be_ended(bob: Api, cluster: Cluster)
 
 
 def make_earlier(cluster: Cluster, session: str, what: str) -> None:
-    """Let the minute pass that the portal waits before it looks again: it compares stored times."""
+    """Age the session past the minute that the portal waits: it compares stored times."""
     in_database(
         cluster,
         f"UPDATE session SET {what} = datetime({what}, '-60 seconds') WHERE id = '{session}'",
@@ -71,5 +69,5 @@ def make_earlier(cluster: Cluster, session: str, what: str) -> None:
 
 
 def set_number(cluster: Cluster, session: str, number: str) -> None:
-    """Store a job's number as an earlier version did."""
+    """Store a job number as an earlier version did."""
     in_database(cluster, f"UPDATE session SET job_id = '{number}' WHERE id = '{session}'")

@@ -1,4 +1,4 @@
-"""The private SSH key: nowhere in a session, and an old one that was there opens nothing."""
+"""The private SSH key: nowhere in a session, and an old exposed key is void."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.slurm.test_ssh import Client, client_of, opened
 
 BARE: Json = {"environment": "busybox", "resources": {"cpus": 1, "memory": "300m"}}
 STORAGE = "/home/alice/storage"
-# What must not be in anything that a session shows: keys of any kind, and Jupyter's own secrets.
+# Must not occur in anything that a session shows: keys of any kind, and Jupyter's own secrets.
 SECRETS = (
     "id_container",
     "PRIVATE KEY",
@@ -30,7 +30,7 @@ SECRETS = (
 
 @pytest.fixture
 def link(cluster: Cluster) -> Iterator[str]:
-    """A storage folder that is a link to the whole home."""
+    """A storage folder that is a link to the home directory."""
     cluster.shell(
         "login", f"mkdir -p {STORAGE}; ln -sfn /home/alice {STORAGE}/around", user="alice"
     )
@@ -39,7 +39,7 @@ def link(cluster: Cluster) -> Iterator[str]:
 
 
 def middle_of(key: str) -> str:
-    """A line that only this private key has."""
+    """A line that occurs only in this private key."""
     return key.splitlines()[2]
 
 
@@ -53,24 +53,24 @@ def middle_of(key: str) -> str:
         [{"folder": "around", "read_only": True}],
     ],
 )
-def test_no_file_that_a_session_can_read_has_the_private_key(
+def test_no_file_readable_in_a_session_has_the_private_key(
     cluster: Cluster, alice: Api, link: str, mounts: list[object]
 ) -> None:
-    """H2: it lay in the home of every session."""
+    """H2: it was in the home of every session."""
     key = alice.ask("POST", "/me/id_container")["private_key"]
     session = alice.running(**BARE, mounts=mounts)
-    # A second one that runs, or waits: its folder is in the home, too.
+    # A second one, running or pending: its folder is in the home, too.
     alice.launch(**BARE)
     opened(alice, session["id"])
     window = Terminal(alice.open(session["id"], "terminal"))
-    # The words are split, so that neither the shell's history nor tmux holds what is looked for.
+    # The words are split so that neither shell history nor tmux contains the search terms.
     word = middle_of(key)
     files = "find / '(' -path /proc -o -path /sys -o -path /dev ')' -prune -o -type f -print0"
     look = f"a={word[:30]}; b={word[30:]}; "
     look += f"{files} 2>/dev/null | xargs -0 grep -lsF \"$a$b\" | sed 's/^/found:/'; echo looked; "
     look += "find / -name id_container 2>/dev/null | sed 's/^/named:/'; "
     look += "cat /opt/slipway-ssh/* | head -c 11"
-    said = window.run(look, 60)
+    output = window.run(look, 60)
     if mounts:
         name = "home" if "home" in str(mounts) else "around"
         hidden = window.run(
@@ -79,16 +79,16 @@ def test_no_file_that_a_session_can_read_has_the_private_key(
         assert hidden.split()[0] == "0", hidden
         assert f"/{name}/storage" in hidden
     window.close()
-    assert "looked" in said
-    assert "found:" not in said
-    assert "named:" not in said
-    assert "ssh-ed25519" in said, "the public key must be there"
-    # It is still where it belongs, and whole.
+    assert "looked" in output
+    assert "found:" not in output
+    assert "named:" not in output
+    assert "ssh-ed25519" in output, "the public key must be there"
+    # It is still in its place, and complete.
     assert alice.ask("POST", "/me/id_container")["private_key"] == key
 
 
 class Links(html.parser.HTMLParser):
-    """The links of a page."""
+    """Collects the links of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -96,12 +96,12 @@ class Links(html.parser.HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        """Take one."""
+        """Collect a link."""
         self.found += [value for name, value in attributes if name == "href" and value]
 
 
 def crawl(visitor: Visitor) -> dict[str, str]:
-    """All that an app shows, by path."""
+    """Everything that an app shows, by path."""
     pages: dict[str, str] = {}
     waiting = ["/"]
     while waiting:
@@ -116,8 +116,8 @@ def crawl(visitor: Visitor) -> dict[str, str]:
     return pages
 
 
-def test_a_public_app_that_serves_the_home_publishes_no_secret(alice: Api) -> None:
-    """H2: whoever knew its address read id_container there, and came in by SSH."""
+def test_a_public_app_of_the_home_exposes_no_secret(alice: Api) -> None:
+    """H2: everybody who knew its address read id_container there, and logged in by SSH."""
     session = alice.running(mounts=["home"], resources={"cpus": 1, "memory": "900m"})
     opened(alice, session["id"])
     kernel = Kernel(alice.open(session["id"], "jupyterlab"))
@@ -135,7 +135,7 @@ def test_a_public_app_that_serves_the_home_publishes_no_secret(alice: Api) -> No
     for path, text in pages.items():
         for secret in SECRETS:
             assert secret not in path
-            # The key's name is no secret by itself: people write of it, as in a listing of .ssh.
+            # The key's file name alone is no secret: it may occur in text, as in a listing of .ssh.
             assert secret == "id_container" or secret not in text, (path, secret)
 
 
@@ -145,7 +145,7 @@ NOTEBOOK: Json = {
 }
 
 
-def test_what_is_proposed_publishes_a_folder_and_not_the_home(alice: Api) -> None:
+def test_the_proposed_command_serves_a_folder_and_not_the_home(alice: Api) -> None:
     """H2: the wizard's own example served the home."""
     session = alice.running()
     page = Browser(alice.cluster, "alice").get(f"/sessions/{session['id']}/apps").text
@@ -153,8 +153,8 @@ def test_what_is_proposed_publishes_a_folder_and_not_the_home(alice: Api) -> Non
     assert "http.server --directory website $PORT" in page
 
 
-def test_the_key_on_the_cluster_is_its_owners_alone(cluster: Cluster, alice: Api) -> None:
-    """H2: in the real home, closed to others."""
+def test_the_key_on_the_cluster_is_readable_by_its_owner_only(cluster: Cluster, alice: Api) -> None:
+    """H2: in the real home, with no access for others."""
     alice.ask("POST", "/me/id_container")
     place = "/home/alice/.slipway"
     modes = cluster.shell(
@@ -164,35 +164,35 @@ def test_the_key_on_the_cluster_is_its_owners_alone(cluster: Cluster, alice: Api
     assert not cluster.shell("login", f"cat {place}/*/*", user="bob", check=False)
 
 
-def test_a_key_that_was_in_sessions_opens_nothing_after_its_renewal(
+def test_a_key_exposed_to_sessions_is_void_after_renewal(
     cluster: Cluster, alice: Api, tmp_path: Path
 ) -> None:
-    """H2: what an earlier version left, with a session that runs meanwhile."""
+    """H2: left by an earlier version, with a session that is running meanwhile."""
     session = alice.running(**BARE)
     client = client_of(alice, opened(alice, session["id"]), tmp_path / "alice")
     assert client.ssh("true").returncode == 0
     old = plant_old_key(cluster, session["id"])
     new = alice.ask("POST", "/me/id_container")["private_key"]
-    assert new != old, "the key that lay in sessions is still handed out"
+    assert new != old, "the key exposed to sessions is still handed out"
     left = "find /home/alice/.slipway -name id_container"
     assert cluster.shell("login", left).split() == ["/home/alice/.slipway/key/id_container"]
     for key, code in ((old, 255), (new, 0)):
         (client.folder / "id_container").write_text(key)
         assert client.ssh("true").returncode == code
-    # Once, and not again.
+    # Once only.
     assert alice.ask("POST", "/me/id_container")["private_key"] == new
 
 
 def plant_old_key(cluster: Cluster, session: str) -> str:
-    """Make a key as earlier versions did, in the portal's folder and in the session's home."""
+    """Create a key as earlier versions did, in the portal's folder and in the session's home."""
     old = "/home/alice/.slipway/id_container"
     make = f"rm -f {old} {old}.pub; ssh-keygen -q -t ed25519 -N '' -C id_container -f {old}; "
     make += f"rm {old}.pub; cp {old} /home/alice/.slipway/sessions/{session}/home/; cat {old}"
     return cluster.shell("login", make, user="alice")
 
 
-def test_the_page_tells_who_has_a_new_key(cluster: Cluster, alice: Api) -> None:
-    """H2: the user is told, until the new key has been fetched."""
+def test_the_page_announces_a_new_key(cluster: Cluster, alice: Api) -> None:
+    """H2: the user is notified until the new key has been downloaded."""
     words = "Copies of the previous key were in your sessions"
     session = alice.running(**BARE)
     plant_old_key(cluster, session["id"])
@@ -206,8 +206,8 @@ def test_the_page_tells_who_has_a_new_key(cluster: Cluster, alice: Api) -> None:
     assert cluster.shell("login", "ls /home/alice/.slipway/ssh").split() == ["authorized_keys"]
 
 
-def test_keys_are_public_by_ssh_too(alice: Api, tmp_path: Path) -> None:
-    """H2: what comes in by SSH reads no more than a terminal."""
+def test_only_public_keys_are_readable_by_ssh(alice: Api, tmp_path: Path) -> None:
+    """H2: an SSH login can read no more than a terminal."""
     session = alice.running(**BARE, mounts=["home"])
     client: Client = client_of(alice, opened(alice, session["id"]), tmp_path / "alice")
     done: subprocess.CompletedProcess[bytes] = client.ssh(

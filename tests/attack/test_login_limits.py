@@ -1,4 +1,4 @@
-"""L6: passwords are guessed slowly, from however many addresses and at whichever process."""
+"""L6: password guessing is slow, from any number of addresses and on every process."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ MACHINES = ("ctl", "login", "n1", "n2")
 INSIDE = 8080
 """The portal's port within the cluster (compose.yaml)."""
 PER_ACCOUNT = 20
-"""Tries in an hour: `web.logins_per_account`."""
+"""Attempts per hour: `web.logins_per_account`."""
 
 
 def guess(cluster: Cluster, machine: str, user: str, password: str, times: int) -> list[int]:
-    """Try a password from one machine of the cluster; the status of each answer."""
+    """Try a password from one machine of the cluster; the status of each response."""
     body = json.dumps({"username": user, "password": password})
-    said = cluster.run(
+    output = cluster.run(
         machine, "curl", "--insecure", "--silent", "--output", "/dev/null", "--noproxy", "*",
         "--connect-to", f"::portal:{INSIDE}", "--max-time", "60",
         "--header", "Content-Type: application/json", "--data", body,
         "--write-out", "%{http_code}\n", *[f"{cluster.url}/api/v1/tokens"] * times,
         seconds=300,
     )  # fmt: skip
-    # One --output is for the first address only; the other answers are in between.
-    return [int(line[-3:]) for line in said.splitlines() if line[-3:].isdigit()]
+    # --output applies to the first URL only; the other responses are in between.
+    return [int(line[-3:]) for line in output.splitlines() if line[-3:].isdigit()]
 
 
 def spread(cluster: Cluster, user: str, each: int) -> list[int]:
-    """Guesses from every machine, at the same time."""
+    """Guesses from every machine, in parallel."""
     password = secrets.token_hex(4)
     with ThreadPoolExecutor(len(MACHINES)) as pool:
         found = pool.map(lambda machine: guess(cluster, machine, user, password, each), MACHINES)
@@ -43,16 +43,16 @@ def spread(cluster: Cluster, user: str, each: int) -> list[int]:
 
 
 @pytest.mark.timeout(300)
-def test_l6_an_account_is_guessed_slowly_from_however_many_addresses(cluster: Cluster) -> None:
-    """L6: ten a minute for each address and process was all."""
+def test_l6_the_limit_per_account_counts_all_addresses(cluster: Cluster) -> None:
+    """L6: the only limit was ten a minute for each address and process."""
     found = spread(cluster, f"ghost{secrets.token_hex(3)}", 7)
     assert found.count(401) == PER_ACCOUNT, found
     assert found.count(429) == len(MACHINES) * 7 - PER_ACCOUNT
 
 
 @pytest.mark.timeout(300)
-def test_l6_whoever_guesses_keeps_nobody_out(cluster: Cluster) -> None:
-    """L6: from where somebody has logged in before, they still can while others guess."""
+def test_l6_guessing_does_not_lock_the_owner_out(cluster: Cluster) -> None:
+    """L6: an address with an earlier login can still log in while others guess."""
     with throwaway(cluster, "login") as account:
         assert account.token()
         wait_for("a quiet minute at each address", lambda: _quiet(cluster, account.name), 90, 5)
@@ -67,7 +67,7 @@ def _quiet(cluster: Cluster, _user: str) -> bool:
 
 
 def test_l6_refusals_do_not_flood_the_journal(cluster: Cluster, make_api: MakeApi) -> None:
-    """L6: each refusal cost a line for a year."""
+    """L6: each refusal was a line, kept for a year."""
     user = f"ghost{secrets.token_hex(3)}"
     api = Api(cluster, "")
     body = {"username": user, "password": "x"}
@@ -77,8 +77,8 @@ def test_l6_refusals_do_not_flood_the_journal(cluster: Cluster, make_api: MakeAp
     assert [entry["action"] for entry in found] == ["login.refused"]
 
 
-def test_l6_known_and_unknown_accounts_are_answered_alike(cluster: Cluster) -> None:
-    """L6: the words do not tell which accounts there are, at whatever the limit says."""
+def test_l6_known_and_unknown_accounts_get_the_same_response(cluster: Cluster) -> None:
+    """L6: the response does not reveal which accounts exist, whatever the limit."""
     answers = set()
     for user in ("bob", f"ghost{secrets.token_hex(3)}"):
         body = {"username": user, "password": "wrong"}

@@ -1,4 +1,4 @@
-"""The login node's sshd, with the portal's authority over people's logins in the wrong hands."""
+"""The login node's sshd, when the portal's user CA is stolen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PEOPLE = ("alice", "bob", "admin")
 PORTALS = ("slipway", "slipway-operator")
 SYSTEM = ("munge", "nobody", "sshd", "slurm", "daemon", "root")
 
-# From the portal's machine and address, with the SSH that it has.
+# From the portal's machine and address, with its own SSH client.
 ATTEMPT = """
 import sys, paramiko
 user, place = sys.argv[1:]
@@ -38,7 +38,7 @@ class Thief:
         self.cluster = cluster
 
     def certificate(self, user: str) -> str:
-        """A certificate for a user, good for an hour and from anywhere; where its key lies."""
+        """A certificate for a user, valid for an hour from any address; the path of its key."""
         key = f"{PLACE}/{user}-{uuid.uuid4().hex[:8]}"
         make = f"ssh-keygen -q -t ed25519 -N '' -f {key} && "
         make += f"ssh-keygen -q -s {PLACE}/ca -I stolen -n {user} -V -5m:+1h {key}.pub"
@@ -48,15 +48,15 @@ class Thief:
         return key
 
     def from_elsewhere(self, user: str, key: str = "") -> str:
-        """Log in from an address that is not the portal's."""
+        """Log in from an address other than the portal's."""
         key = key or self.certificate(user)
         options = ["BatchMode=yes", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null"]
         options += ["IdentitiesOnly=yes", "PreferredAuthentications=publickey"]
         words = [word for option in options for word in ("-o", option)]
         argv = ["ssh", "-v", "-F", "none", "-i", key, *words, f"{user}@login", "id -un"]
-        said = self.cluster.attempt("exec", "login", "--", *argv).stderr
-        assert "Connection established" in said, said
-        return "let in" if "Authenticated to login" in said else "refused"
+        output = self.cluster.attempt("exec", "login", "--", *argv).stderr
+        assert "Connection established" in output, output
+        return "let in" if "Authenticated to login" in output else "refused"
 
     def from_the_portal(self, user: str, key: str = "") -> str:
         """Log in from the portal's address."""
@@ -65,14 +65,14 @@ class Thief:
 
 
 def put(cluster: Cluster, machine: str, file: str, text: str) -> None:
-    """Write a file that is root's alone."""
+    """Write a file that only root can read."""
     write = ["exec", machine, "--", "sh", "-c", f"umask 077; cat > {file}"]
     assert cluster.attempt(*write, stdin=text).returncode == 0
 
 
 @pytest.fixture(scope="module")
 def thief(cluster: Cluster) -> Iterator[Thief]:
-    """With the authority on the login node, where there is an ssh-keygen."""
+    """A thief on the login node, where ssh-keygen is installed."""
     for machine in ("login", "portal"):
         cluster.shell(machine, f"install -d -m 700 {PLACE}")
     put(
@@ -84,25 +84,25 @@ def thief(cluster: Cluster) -> Iterator[Thief]:
 
 
 @pytest.mark.parametrize("user", [*PEOPLE, *PORTALS, *SYSTEM])
-def test_no_certificate_counts_from_elsewhere(thief: Thief, user: str) -> None:
+def test_certificates_are_refused_from_other_addresses(thief: Thief, user: str) -> None:
     """L7: alice, admin, slipway and slipway-operator could run commands from anywhere."""
     assert thief.from_elsewhere(user) == "refused"
 
 
 @pytest.mark.parametrize("user", SYSTEM)
-def test_no_certificate_counts_for_system_accounts(thief: Thief, user: str) -> None:
+def test_certificates_are_refused_for_system_accounts(thief: Thief, user: str) -> None:
     """L7: munge and nobody passed authentication, also from the portal's own address."""
     assert thief.from_the_portal(user) == "refused"
 
 
 @pytest.mark.parametrize("user", [*PEOPLE, *PORTALS])
-def test_the_portal_itself_gets_in(thief: Thief, user: str) -> None:
-    """The same words from the portal's address: what is refused above is refused for its reason."""
+def test_the_portal_itself_can_log_in(thief: Thief, user: str) -> None:
+    """The same commands from the portal's address: the refusals above have no other reason."""
     assert thief.from_the_portal(user) == "let in"
 
 
-def test_a_revoked_key_counts_nowhere(cluster: Cluster, thief: Thief) -> None:
-    """L7: there was no list of what is revoked."""
+def test_a_revoked_key_is_refused_everywhere(cluster: Cluster, thief: Thief) -> None:
+    """L7: there was no revocation list."""
     key, other = thief.certificate("alice"), thief.certificate("alice")
     assert thief.from_the_portal("alice", key) == "let in"
     revoked = "/etc/ssh/keys/revoked"

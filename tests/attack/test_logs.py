@@ -1,4 +1,4 @@
-"""Logs are read as what they are: regular files of their owner's; and administrators are seen."""
+"""Logs are read only as regular files of their owner; access by administrators is visible."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 
 from tests.client import OVER, Api, Json
 from tests.cluster import Cluster, wait_for
-from tests.hostile import runner_pids, took
+from tests.hostile import duration, runner_pids
 
 SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 
 
 @contextmanager
-def swapped(cluster: Cluster, session: str, how: str) -> Iterator[None]:
-    """Something else in the place of bob's log."""
+def replaced_log(cluster: Cluster, session: str, how: str) -> Iterator[None]:
+    """Replace bob's log by something else."""
     log = f".slipway/logs/{session}.log"
     try:
         cluster.shell("login", f"cd; mv {log} {log}.kept; {how.format(log=log)}", user="bob")
@@ -30,23 +30,25 @@ def swapped(cluster: Cluster, session: str, how: str) -> Iterator[None]:
     ["mkfifo {log}", "ln -s /dev/zero {log}", "ln -s /etc/passwd {log}", "mkdir {log}",
      "ln -s nowhere {log}"],
 )  # fmt: skip
-def test_only_a_regular_file_is_a_log(how: str, bob: Api, cluster: Cluster) -> None:
-    """B40: a FIFO held a thread for 20 s."""
+def test_only_a_regular_file_is_read_as_a_log(how: str, bob: Api, cluster: Cluster) -> None:
+    """B40: a FIFO blocked a thread for 20 s."""
     session = bob.running(**SMALLEST)["id"]
     answers = []
-    with swapped(cluster, session, how):
-        seconds = took(lambda: answers.append(bob("GET", f"/sessions/{session}/log", timeout=60)))
+    with replaced_log(cluster, session, how):
+        seconds = duration(
+            lambda: answers.append(bob("GET", f"/sessions/{session}/log", timeout=60))
+        )
     assert answers[0].status_code == 409, answers[0].text[:200]
     assert "not a regular file" in answers[0].json()["detail"]
     assert seconds < 5
 
 
 @pytest.mark.timeout(200)
-def test_a_fifo_in_place_of_a_log_holds_up_nobody(alice: Api, bob: Api, cluster: Cluster) -> None:
-    """B40: the worker read it, 20 s a time for ten minutes; alice waited for her reason."""
+def test_a_fifo_in_place_of_a_log_delays_nobody(alice: Api, bob: Api, cluster: Cluster) -> None:
+    """B40: the worker read it, 20 s each time for ten minutes; alice waited for her reason."""
     session = bob.running(**SMALLEST)
     his = session["id"]
-    with swapped(cluster, his, "mkfifo {log}"):
+    with replaced_log(cluster, his, "mkfifo {log}"):
         kill(cluster, session)
         ended = bob.wait_state(his, *OVER)
         assert ended["state"] == "FAILED", ended["end"]
@@ -54,19 +56,19 @@ def test_a_fifo_in_place_of_a_log_holds_up_nobody(alice: Api, bob: Api, cluster:
         hers = session["id"]
         kill(cluster, session)
         alice.wait_state(hers, *OVER)
-        # Its last lines and its files: what the worker sees to after the end.
+        # Its last lines and its files: the worker's tasks after the end.
         wait_for("her log's last lines", lambda: alice.get(hers)["end"]["log"], 12)
-        wait_for("the end of his cleaning", lambda: is_clean(cluster, his), 30)
+        wait_for("his session's clean-up", lambda: is_clean(cluster, his), 30)
 
 
 def kill(cluster: Cluster, session: Json) -> None:
-    """Let a session fail, by its owner."""
+    """Make a session fail, as its owner."""
     pids = runner_pids(cluster, session)
     cluster.run(session["node"], "kill", "-KILL", *pids, user=session["owner"])
 
 
 def is_clean(cluster: Cluster, session: str) -> bool:
-    """Whether the portal has done what it does after an end."""
+    """Whether the portal has finished its tasks after the end."""
     code = (
         "import sqlite3; d = sqlite3.connect('/var/lib/slipway/slipway.db', timeout=20); "
         f"print(*d.execute('select cleaned from session where id=?', ('{session}',)).fetchone())"
@@ -74,8 +76,8 @@ def is_clean(cluster: Cluster, session: str) -> bool:
     return cluster.run("portal", "python", "-c", code).strip() == "1"
 
 
-def test_an_administrator_who_reads_a_log_is_seen(alice: Api, admin: Api, bob: Api) -> None:
-    """L8: there was no line in the journal, and the owner was not told."""
+def test_reading_a_log_as_administrator_is_recorded(alice: Api, admin: Api, bob: Api) -> None:
+    """L8: there was no line in the journal, and the owner was not informed."""
     session = alice.running(**SMALLEST)["id"]
     alice.ask("GET", f"/sessions/{session}/log")
     assert alice.get(session)["log_read"] is None

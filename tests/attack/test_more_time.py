@@ -1,4 +1,4 @@
-"""More time: never more than the job's own QOS and account permit, and none of it is lost."""
+"""More time: never more than the job's own QOS and account permit, and no extension is lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.client import Api, Json
 from tests.cluster import Cluster, wait_for
-from tests.hostile import asks, hostile_shell
+from tests.hostile import hostile_shell, sender
 
 SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 
@@ -36,7 +36,7 @@ def express(cluster: Cluster) -> Iterator[str]:
 
 
 def minutes(cluster: Cluster, job: str) -> int:
-    """A job's time limit in Slurm's words."""
+    """A job's time limit as Slurm shows it."""
     text = cluster.run("login", "squeue", "--noheader", f"--jobs={job}", "--format=%l").strip()
     days, _, rest = text.rpartition("-")
     parts = [int(part) for part in rest.split(":")]
@@ -45,8 +45,8 @@ def minutes(cluster: Cluster, job: str) -> int:
 
 
 @pytest.mark.timeout(180)
-def test_the_jobs_own_qos_bounds_it(bob: Api, cluster: Cluster, express: str) -> None:
-    """M2: `export SBATCH_QOS=express` put it there, and the portal lengthened it to 5 hours."""
+def test_the_jobs_own_qos_limits_it(bob: Api, cluster: Cluster, express: str) -> None:
+    """M2: `export SBATCH_QOS=express` selected it, and the portal extended the job to 5 hours."""
     with hostile_shell(cluster, "bob", f"export SBATCH_QOS={express}"):
         session = bob.running(time_limit=3, **SMALLEST)
     qos = cluster.run("login", "squeue", "-h", f"--jobs={session['job_id']}", "--format=%q").strip()
@@ -60,8 +60,8 @@ def test_the_jobs_own_qos_bounds_it(bob: Api, cluster: Cluster, express: str) ->
     assert minutes(cluster, session["job_id"]) == 5
 
 
-def test_a_qos_that_is_not_the_owners_any_more(bob: Api, cluster: Cluster, express: str) -> None:
-    """M2: what Slurm is not known to permit is refused in plain words."""
+def test_a_qos_that_the_owner_has_lost(bob: Api, cluster: Cluster, express: str) -> None:
+    """M2: what Slurm is not known to permit is refused with a plain explanation."""
     with hostile_shell(cluster, "bob", f"export SBATCH_QOS={express}"):
         session = bob.running(time_limit=3, **SMALLEST)
     cluster.run("ctl", "sacctmgr", "--immediate", "modify", "user", "bob", "set", "qos-=express")
@@ -73,10 +73,10 @@ def test_a_qos_that_is_not_the_owners_any_more(bob: Api, cluster: Cluster, expre
 
 
 @pytest.mark.timeout(180)
-def test_extensions_at_once_all_count(bob: Api, admin: Api, cluster: Cluster) -> None:
-    """B13: four times 100 minutes were answered with 200, and 200 minutes were added."""
+def test_parallel_extensions_all_count(bob: Api, admin: Api, cluster: Cluster) -> None:
+    """B13: four requests of 100 minutes each got 200, and only 200 minutes were added."""
     session = bob.running(time_limit=10, **SMALLEST)
-    send = asks(bob, "POST", f"/sessions/{session['id']}/extend", json={"minutes": 100})
+    send = sender(bob, "POST", f"/sessions/{session['id']}/extend", json={"minutes": 100})
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: send(), range(4)))
     statuses = Counter(answer.status_code for answer in answers)

@@ -1,4 +1,4 @@
-"""A hostile neighbour on the same node, and the places where a secret could lie open."""
+"""A hostile neighbour on the same node, and the places where a secret could be exposed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALICE = 1001
 
 @pytest.fixture(scope="module")
 def canaries() -> dict[str, str]:
-    """Words that alice's session is full of and that nobody else may ever see."""
+    """Words that alice's session is full of and that no other user may ever see."""
     places = ("variable", "file", "output", "memory")
     return {place: f"canary-{place}-{uuid.uuid4().hex}" for place in places}
 
@@ -33,7 +33,7 @@ def session(researcher: Api, canaries: dict[str, str]) -> Json:
 
 @pytest.fixture(scope="module")
 def working(researcher: Api, session: Json, canaries: dict[str, str]) -> Iterator[Json]:
-    """All apps of it in use: a notebook, a command that goes on, and what else there is."""
+    """All of its apps in use: a notebook, a running command, and every other app."""
     visitors = {app: researcher.open(session["id"], app) for app in _web_apps(researcher, session)}
     kernel = Kernel(visitors["jupyterlab"])
     assert canaries["variable"] in kernel.run("import os; print(os.environ['SECRET'])").text
@@ -50,7 +50,7 @@ def working(researcher: Api, session: Json, canaries: dict[str, str]) -> Iterato
 
 def _web_apps(researcher: Api, session: Json) -> list[str]:
     found: list[str] = [app["name"] for app in researcher.get(session["id"])["apps"]]
-    # The one is no web app, the other wants a command first; both have tests of their own.
+    # The one is no web app, the other needs a command first; both have tests of their own.
     return [app for app in found if app not in ("ssh", "webapp")]
 
 
@@ -81,14 +81,14 @@ def _questions(
 
 
 def _judge(found: Json, gateway: int) -> None:
-    assert gateway in found["listening"], "alice's gateway listens nowhere?"
-    # One TCP port is all that a session opens, whatever its apps are.
+    assert gateway in found["listening"], "alice's gateway is not listening"
+    # A session opens a single TCP port, whatever its apps are.
     assert found["theirs"] == [gateway]
-    # What root's daemons say for themselves (slurmd speaks HTTP from 26.05 on) is not alice's.
+    # Root's daemons may answer (slurmd speaks HTTP from 26.05 on); they are not alice's.
     others = [answer for answer in found["others"] if "slurmd HTTP server" not in answer[3]]
-    said = [answer for answer in found["answers"] + others if "HTTP/" in answer[3]]
-    assert not said, said
-    # In TLS not even a refusal in words; without it, at most TLS's own alert.
+    http_answers = [answer for answer in found["answers"] + others if "HTTP/" in answer[3]]
+    assert not http_answers, http_answers
+    # Over TLS not even a refusal in words; without it, at most TLS's own alert.
     assert not [answer for answer in found["answers"] if answer[1]], found["answers"]
     assert not found["stood_in"]
     assert not found["opened"]
@@ -97,7 +97,7 @@ def _judge(found: Json, gateway: int) -> None:
     assert not found["found"]
 
 
-def test_neighbour_on_the_node_gets_nothing(
+def test_a_job_on_the_same_node_gains_nothing(
     working: Json, researcher: Api, cluster: Cluster, canaries: dict[str, str]
 ) -> None:
     own = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 "
@@ -107,16 +107,16 @@ def test_neighbour_on_the_node_gets_nothing(
     srun = ["srun", "--quiet", f"--nodelist={working['node']}", "--mem=200M", "--ntasks=1"]
     words = [*srun, "python3", "-", json.dumps(questions)]
     found = json.loads(cluster.run("login", *words, user="bob", stdin=HOSTILE, seconds=120))
-    assert found["processes"] > 3, "alice's processes are not on this node?"
+    assert found["processes"] > 3, "alice's processes are not on this node"
     _judge(found, questions["gateway"])
     assert "jupyter" in " ".join(found["lines"])
     assert {"scontrol show job -dd", "squeue --all --json"} <= set(found["asked"])
 
 
-def test_neighbours_session_gets_nothing(
+def test_a_session_on_the_same_node_gains_nothing(
     working: Json, researcher: Api, bob: Api, cluster: Cluster, canaries: dict[str, str]
 ) -> None:
-    """Bob's own session shows the certificate of its gateway, from the portal's own authority."""
+    """Bob's own session presents its gateway's certificate, issued by the portal's own CA."""
     other = "n2" if working["node"] == "n1" else "n1"
     cluster.run("login", "scontrol", "update", f"NodeName={other}", "State=DRAIN", "Reason=test")
     try:
@@ -128,7 +128,7 @@ def test_neighbours_session_gets_nothing(
     certificate = "/var/tmp/.slipway/gateway.pem"
     questions = _questions(researcher, working, ["", certificate], canaries)
     questions["names"].append(f"control.{session['id']}.slipway")
-    questions["paths"].remove("/var/tmp/.slipway")  # bob's own, here
+    questions["paths"].remove("/var/tmp/.slipway")  # bob's own session
     assert kernel.value(f"import json, os\nprint(json.dumps(os.path.exists({certificate!r})))")
     code = HOSTILE.split('if __name__ == "__main__"')[0]
     code = code.replace("from __future__ import annotations\n", "")
@@ -140,8 +140,8 @@ def test_neighbours_session_gets_nothing(
     _judge(found, questions["gateway"])
 
 
-def test_token_lies_open_nowhere(alice: Api, cluster: Cluster) -> None:
-    """The session's secret is read while its job waits, then looked for in every public place."""
+def test_the_runner_token_is_exposed_nowhere(alice: Api, cluster: Cluster) -> None:
+    """Read the session's secret while its job is pending, then search every public place for it."""
     cluster.run("login", "scontrol", "update", "PartitionName=main", "State=DOWN")
     try:
         session = alice.launch()["id"]
@@ -171,7 +171,7 @@ def test_token_lies_open_nowhere(alice: Api, cluster: Cluster) -> None:
 
 
 def _search(cluster: Cluster, secret: str, session: str, job: str, node: str) -> None:
-    """Fail where the secret is found: on the node and the portal even root must not find it."""
+    """Fail where the secret is found; on the node and the portal not even root may find it."""
     asked = {
         "scontrol": cluster.run("login", "scontrol", "show", "job", "-d", job, user="bob"),
         "squeue": cluster.run("login", "squeue", "--json"),
@@ -189,7 +189,7 @@ def _search(cluster: Cluster, secret: str, session: str, job: str, node: str) ->
         "portal": "/proc/[0-9]*/environ /proc/[0-9]*/cmdline /var/lib/slipway /run/slipway",
     }
     for machine, where in places.items():
-        # The secret comes by standard input, or the search would find itself.
+        # The secret is passed by standard input, or the search would find itself.
         search = f"grep -rlsF -D skip -f /dev/stdin {where}"
         found = cluster.run(machine, "sh", "-c", search, stdin=f"{secret}\n", check=False)
         assert not found.strip(), f"{machine}: {found}"

@@ -1,4 +1,4 @@
-"""Attacks on the pool of ports: what somebody leaves is nobody else's, and nobody takes it all."""
+"""Attacks on the port pool: nobody takes over another user's port, or the whole pool."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from tests.attack.app_access import free_ports, is_in, link, move, port_of, redeem
+from tests.attack.app_access import free_ports, has_access, link, move, port_of, redeem
 from tests.client import OVER, Api
 
 
 def test_bob_does_not_get_alices_port(alice: Api, bob: Api) -> None:
-    """H1: her session is over, her tab stays open and goes on sending; he names her port."""
+    """H1: her session has ended, her tab keeps sending requests; he requests her port."""
     hers, his = alice.running()["id"], bob.running()["id"]
     ports = free_ports(alice, hers, "jupyterlab")
     port = next(p for p in reversed(ports) if port_of(move(alice, hers, "jupyterlab", p)) == p)
     alice.stop(hers)
     alice.wait_state(hers, *OVER)
-    for app, wish in (("terminal", {}), ("webapp", {"public": True, "asked": "sleep 100"})):
-        answer = link(bob, his, app, preferred_port=port, **wish)
-        assert port_of(answer) != port, f"bob's {app} is where alice's tab sends to"
+    for app, options in (("terminal", {}), ("webapp", {"public": True, "asked": "sleep 100"})):
+        answer = link(bob, his, app, preferred_port=port, **options)
+        assert port_of(answer) != port, f"bob's {app} got the port of alice's tab"
         assert f"Port {port} was somebody else's" in answer["notice"]
-    # She herself gets it back.
+    # She gets it back herself.
     again = link(alice, alice.running()["id"], "jupyterlab", preferred_port=port)
     assert port_of(again) == port
 
 
-def test_nobody_walks_over_the_pool(bob: Api) -> None:
-    """C1, H1: each port that he touches would be his for a month."""
+def test_nobody_can_occupy_the_pool(bob: Api) -> None:
+    """C1, H1: each port that he uses would be his for a month."""
     his = bob.running()["id"]
     ports = free_ports(bob, his, "terminal")
     begun = time.monotonic()
@@ -37,23 +37,23 @@ def test_nobody_walks_over_the_pool(bob: Api) -> None:
     assert len(seen) <= 2 + (time.monotonic() - begun) / 3, seen
 
 
-def test_of_many_wishes_at_once_one_wins_and_every_link_is_good(bob: Api) -> None:
+def test_one_of_many_parallel_port_requests_wins_and_every_link_works(bob: Api) -> None:
     """B17: four preferred ports for one app."""
     his = bob.running()["id"]
     link(bob, his, "terminal")
     ports = free_ports(bob, his, "terminal")[:4]
     answers = at_once([partial(link, bob, his, "terminal", preferred_port=port) for port in ports])
     assert len({port_of(answer) for answer in answers}) == 1, [port_of(a) for a in answers]
-    for wished, answer in zip(ports, answers, strict=True):
-        assert bool(answer["notice"]) is (port_of(answer) != wished), answer
+    for preferred, answer in zip(ports, answers, strict=True):
+        assert bool(answer["notice"]) is (port_of(answer) != preferred), answer
         assert "is taken" not in answer["notice"], "it was free"
         status, visitor = redeem(answer["url"])
         assert status == 303, answer
-        assert is_in(visitor)
+        assert has_access(visitor)
 
 
-def test_opening_publishing_closing_at_once_ends_as_the_portal_says(bob: Api) -> None:
-    """B17: whatever the order was, the address and the portal agree."""
+def test_parallel_open_publish_close_agree_with_the_portal(bob: Api) -> None:
+    """B17: whatever the order was, the address and the portal's page agree."""
     his = bob.running()["id"]
     opened = link(bob, his, "webapp", asked="exec python3 -m http.server $PORT", public=True)
     path = f"/sessions/{his}/apps/webapp"
@@ -69,11 +69,11 @@ def test_opening_publishing_closing_at_once_ends_as_the_portal_says(bob: Api) ->
         assert not shown.get("still_open")
         status, visitor = redeem(opened["url"])
         assert status == 401
-        told = visitor.get("/.slipway/status").status_code
-        assert (told == 200) is shown["public"], shown
+        code = visitor.get("/.slipway/status").status_code
+        assert (code == 200) is shown["public"], shown
 
 
 def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
-    """Make these calls at the same moment."""
+    """Run these calls in parallel."""
     with ThreadPoolExecutor(len(calls)) as pool:
         return list(pool.map(lambda call: call(), calls))

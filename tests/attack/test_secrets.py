@@ -15,17 +15,17 @@ STATE = "/var/lib/slipway"
 
 @pytest.fixture
 def canary() -> str:
-    """A secret that is nowhere else."""
+    """A secret that occurs nowhere else."""
     return f"CANARY-{secrets.token_hex(8)}"
 
 
 def found_in(cluster: Cluster, canary: str) -> str:
-    """The portal's files that have a text in them."""
+    """The portal's files that contain a text."""
     return cluster.shell("portal", f"grep -rlaF {canary} {STATE} /run/slipway || true").strip()
 
 
 def test_l9_a_stolen_database_has_no_value_of_a_variable(alice: Api, canary: str) -> None:
-    """L9: session_env.variables was plain text, and presets' values were, too."""
+    """L9: session_env.variables was plain text, and so were presets' values."""
     session = alice.launch(env={"WANDB_API_KEY": canary}, key=canary[-16:], **SMALL)["id"]
     name = f"l9-{canary[-6:]}"
     body = SMALL | {"env": {"WANDB_API_KEY": canary}}
@@ -42,7 +42,7 @@ def test_l9_a_stolen_database_has_no_value_of_a_variable(alice: Api, canary: str
         alice("DELETE", f"/presets/{name}")
 
 
-def test_l9_a_lost_key_is_said_plainly_and_stops_nothing_else(
+def test_l9_a_lost_key_is_reported_and_breaks_nothing_else(
     cluster: Cluster, alice: Api, canary: str
 ) -> None:
     """L9: everything but the values works without the key."""
@@ -63,10 +63,8 @@ def test_l9_a_lost_key_is_said_plainly_and_stops_nothing_else(
     alice.launched.append(again)
 
 
-def test_l3_an_error_of_the_database_logs_no_value(
-    cluster: Cluster, alice: Api, canary: str
-) -> None:
-    """L3: the log had the parameters of the statement that failed."""
+def test_l3_a_database_error_logs_no_value(cluster: Cluster, alice: Api, canary: str) -> None:
+    """L3: the log had the parameters of the failed statement."""
     in_database(cluster, "ALTER TABLE session_env RENAME TO session_env_away")
     try:
         answer = alice("POST", "/sessions", json=SMALL | {"env": {"WANDB_API_KEY": canary}})
@@ -76,4 +74,4 @@ def test_l3_an_error_of_the_database_logs_no_value(
     log = cluster.log_tail("portal", 300)
     assert "session_env" in log, "the failure itself is in the log"
     assert canary not in log
-    assert "v1:" not in log, "nor what it was encrypted to"
+    assert "v1:" not in log, "nor its ciphertext"

@@ -1,4 +1,4 @@
-"""The portal's own sockets are for the portal's own processes (L2)."""
+"""Only the portal's own processes can use the portal's sockets (L2)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ else:
 
 
 def _sockets(cluster: Cluster) -> dict[str, str]:
-    """Path and mode of every socket of the portal's, of whatever is in its folders."""
+    """Path and mode of every socket in the portal's folders."""
     found = cluster.shell(
         "portal", "find /run/slipway /var/lib/slipway /dev/shm -type s -printf '%p %m %u\\n'"
     )
     return {line.split()[0]: line.partition(" ")[2] for line in found.splitlines()}
 
 
-def test_sockets_are_the_portals_alone(cluster: Cluster) -> None:
-    """L2: 0600 in a folder of 0700, whatever umask gunicorn would like."""
+def test_sockets_are_accessible_to_the_portal_only(cluster: Cluster) -> None:
+    """L2: 0600 in a folder of 0700, whatever umask gunicorn uses."""
     found = _sockets(cluster)
     assert "/run/slipway/portal.sock" in found
     assert set(found.values()) == {"600 slipway"}, found
@@ -35,9 +35,9 @@ def test_sockets_are_the_portals_alone(cluster: Cluster) -> None:
     assert folder == "700 slipway"
 
 
-def test_others_on_the_host_cannot_speak_to_gunicorn(cluster: Cluster) -> None:
-    """L2: whoever could would be believed to be HAProxy, and any address."""
+def test_other_accounts_of_the_host_cannot_reach_gunicorn(cluster: Cluster) -> None:
+    """L2: a client of that socket would be trusted like HAProxy, with any forged address."""
     command = ["setpriv", "--reuid", "nobody", "--clear-groups", "python3", "-c", NEIGHBOUR]
     for path in _sockets(cluster):
-        said = cluster.run("portal", *command, path, check=False).strip()
-        assert said == "refused", (path, said)
+        output = cluster.run("portal", *command, path, check=False).strip()
+        assert output == "refused", (path, output)

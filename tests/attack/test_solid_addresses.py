@@ -1,4 +1,4 @@
-"""Alice's addresses in bob's hands: every page and every operation, as if there were nothing.
+"""Alice's addresses used by bob: every page and operation responds as if nothing existed.
 
 Row "bob on alice's addresses" of what was attacked and found solid; test_strangers.py tries the
 operations of the OpenAPI document.
@@ -60,7 +60,7 @@ def his(logged_in: LoggedIn) -> Browser:
 
 @pytest.fixture(scope="module")
 def theirs(logged_in: LoggedIn) -> Browser:
-    """The administrator's."""
+    """The administrator's browser."""
     return logged_in("admin")
 
 
@@ -71,7 +71,7 @@ def _ask(browser: Browser, method: str, path: str) -> requests.Response:
 
 
 @pytest.mark.parametrize(("method", "path"), HERS)
-def test_her_page_is_not_there_for_him(
+def test_her_pages_are_not_found_for_him(
     his: Browser, session: Json, researcher: Api, method: str, path: str
 ) -> None:
     answer = _ask(his, method, path.format(session=session["id"]))
@@ -80,21 +80,21 @@ def test_her_page_is_not_there_for_him(
     other = _ask(his, method, path.format(session=nothing))
     assert other.status_code == 404
     assert answer.text.replace(session["id"], nothing) == other.text, (
-        "it differs from what is not there"
+        "the response differs from that for an unknown page"
     )
     assert session["name"] not in answer.text
     assert researcher.get(session["id"])["state"] == "RUNNING"
 
 
 @pytest.mark.parametrize(("method", "path"), ADMINISTRATORS)
-def test_what_administrators_do_is_not_there_for_him(his: Browser, method: str, path: str) -> None:
+def test_administrators_pages_are_not_found_for_him(his: Browser, method: str, path: str) -> None:
     answer = _ask(his, method, path)
     assert answer.status_code in (403, 404), answer.status_code
     assert "alice" not in answer.text
 
 
-def test_operations_of_administrators_are_not_there_for_him(bob: Api, admin: Api) -> None:
-    """Each of /admin in the OpenAPI document."""
+def test_administrators_operations_are_not_found_for_him(bob: Api, admin: Api) -> None:
+    """Every operation below /admin in the OpenAPI document."""
     found = 0
     for template, operations in admin.ask("GET", "/openapi.json")["paths"].items():
         if not template.startswith("/admin"):
@@ -112,7 +112,7 @@ def test_operations_of_administrators_are_not_there_for_him(bob: Api, admin: Api
 @pytest.mark.parametrize(
     "query", ["", "?owner=alice", "?q={name}", "?owner=*", "?state=running&owner=alice"]
 )
-def test_lists_hold_ones_own_alone(his: Browser, bob: Api, session: Json, query: str) -> None:
+def test_lists_contain_only_own_sessions(his: Browser, bob: Api, session: Json, query: str) -> None:
     query = query.format(name=session["name"])
     for path in ("/sessions", "/sessions/rows"):
         text = his.get(path + query).text
@@ -122,7 +122,7 @@ def test_lists_hold_ones_own_alone(his: Browser, bob: Api, session: Json, query:
     assert session["id"] not in answer.text
 
 
-def test_ending_many_at_once_ends_ones_own_alone(
+def test_bulk_ending_ends_only_own_sessions(
     his: Browser, bob: Api, researcher: Api, session: Json
 ) -> None:
     assert his.post("/sessions/end", {"ids": session["id"]}).status_code == 404
@@ -139,7 +139,7 @@ def test_ending_many_at_once_ends_ones_own_alone(
         "/sessions/{session}/ssh/key",
     ],
 )
-def test_administrators_see_it_and_do_not_enter(
+def test_administrators_see_the_session_but_cannot_open_apps(
     theirs: Browser, researcher: Api, session: Json, path: str
 ) -> None:
     before = len(researcher.list())

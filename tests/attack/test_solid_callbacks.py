@@ -1,7 +1,7 @@
-"""A runner lies: about whose it is, which job and node, what it uses, what its certificate says.
+"""A runner lies: about its session, job, node, usage, and the name in its certificate.
 
-Rows "Call-backs" and "CSR" of what was attacked and found solid. All is sent from inside the
-cluster.
+Rows "Call-backs" and "CSR" of what was attacked and found solid. All requests are sent from inside
+the cluster.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.client import OVER, Api, Json
 from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
 
-# The token comes first, and by a file, as arguments are public.
+# The token is passed first, in a file, since arguments are public.
 CURL = 'umask 077; IFS= read -r token; echo "$token" > .callback-token; '
 CURL += 'curl -sk --max-time 20 -X POST -H "$(cat .callback-token)" '
 CURL += "-H 'Content-Type: application/json' -w '\\n%{http_code}' --data-binary @- "
@@ -31,7 +31,7 @@ BEAT: Json = {"cpu_seconds": 1.0, "memory_bytes": 1}
 
 @dataclass
 class Runner:
-    """Bob, who took the token of his own session's runner."""
+    """Bob, with the token of his own session's runner."""
 
     cluster: Cluster
     api: Api
@@ -39,15 +39,15 @@ class Runner:
     token: str
 
     def send(self, path: str, body: str, token: str | None = None) -> tuple[int, str]:
-        """A call-back's status and answer."""
+        """A callback's status and response."""
         header = f"Authorization: Bearer {self.token if token is None else token}\n"
         command = f"{CURL} 'https://portal:8443/runner/v1/sessions/{path}'"
-        said = self.cluster.run("login", "sh", "-c", command, user="bob", stdin=header + body)
-        text, _, status = said.rpartition("\n")
+        output = self.cluster.run("login", "sh", "-c", command, user="bob", stdin=header + body)
+        text, _, status = output.rpartition("\n")
         return int(status), text
 
-    def say(self, what: str, body: Any) -> tuple[int, str]:
-        """A call-back of the own session."""
+    def report(self, what: str, body: Any) -> tuple[int, str]:
+        """A callback of his own session."""
         return self.send(
             f"{self.session['id']}/{what}", body if isinstance(body, str) else json.dumps(body)
         )
@@ -55,7 +55,7 @@ class Runner:
 
 @pytest.fixture(scope="module")
 def runner(make_api: MakeApi, cluster: Cluster) -> Iterator[Runner]:
-    """His session runs; the token was read while it waited."""
+    """His running session; its token was read while the session was pending."""
     api = make_api("bob")
     cluster.run("login", "scontrol", "update", "PartitionName=main", "State=DOWN")
     try:
@@ -96,18 +96,20 @@ def _ready(runner: Runner, **changes: Any) -> Json:
 
 @pytest.fixture(autouse=True)
 def _not_too_often() -> Iterator[None]:
-    """Call-backs may be limited to one a second for each session."""
+    """Callbacks may be limited to one per second and session."""
     yield
     time.sleep(1.1)
 
 
-def test_the_token_is_good(runner: Runner) -> None:
-    """What the other tests here rely on."""
-    assert runner.say("usage", BEAT)[0] == 200
+def test_the_token_is_valid(runner: Runner) -> None:
+    """A precondition of the other tests here."""
+    assert runner.report("usage", BEAT)[0] == 200
 
 
 @pytest.mark.parametrize("what", ["ready", "usage", "apps/jupyterlab"])
-def test_nothing_is_said_for_another_session(runner: Runner, session: Json, what: str) -> None:
+def test_callbacks_for_another_session_are_refused(
+    runner: Runner, session: Json, what: str
+) -> None:
     body = {"ready": _ready(runner), "usage": BEAT}.get(what, {"state": "failed", "message": "x"})
     for other in (session["id"], "0" * 32):
         assert runner.send(f"{other}/{what}", json.dumps(body))[0] in (401, 404)
@@ -136,23 +138,23 @@ LIES: dict[str, Json] = {
 
 
 @pytest.mark.parametrize("case", LIES)
-def test_a_lie_about_the_place_moves_nothing(runner: Runner, session: Json, case: str) -> None:
+def test_false_job_node_or_port_is_refused(runner: Runner, session: Json, case: str) -> None:
     other = "n2" if runner.session["node"] == "n1" else "n1"
     known = {"ALICES": session["job_id"], "OTHER": other}
     lie = {key: known.get(str(value), value) for key, value in LIES[case].items()}
-    status, text = runner.say("ready", _ready(runner, **lie))
+    status, text = runner.report("ready", _ready(runner, **lie))
     assert status in (400, 401, 403, 404, 409, 410, 413, 422), (status, text)
     assert "BEGIN CERTIFICATE" not in text
     assert runner.api.get(runner.session["id"])["node"] == runner.session["node"]
 
 
-def test_a_certificate_is_for_the_own_session_whatever_is_asked(
+def test_a_certificate_names_its_own_session_whatever_the_request(
     runner: Runner, session: Json
 ) -> None:
     hers = f"jupyterlab.{session['id']}.slipway"
     pem = _csr("portal", "*.slipway", hers, "localhost", common="portal")
-    status, text = runner.say("ready", _ready(runner, csr=pem))
-    if status != 200:  # refused is right, too
+    status, text = runner.report("ready", _ready(runner, csr=pem))
+    if status != 200:  # a refusal is right, too
         assert status in (400, 422), text
         return
     certificate = x509.load_pem_x509_certificate(json.loads(text)["certificate"].encode())
@@ -188,8 +190,8 @@ BODIES = {
 
 
 @pytest.mark.parametrize("case", BODIES)
-def test_a_bad_body_is_refused_in_words(runner: Runner, case: str) -> None:
-    status, text = runner.say("usage", BODIES[case])
+def test_an_invalid_body_is_refused_with_an_explanation(runner: Runner, case: str) -> None:
+    status, text = runner.report("usage", BODIES[case])
     assert status in (400, 413, 415, 422), (status, text[:300])
     assert "Traceback" not in text
     assert runner.api.get(runner.session["id"])["state"] == "RUNNING"
@@ -212,13 +214,13 @@ FORGOTTEN = ("apps/jupyterlab%00", "apps/nothing")
         "../../../healthz",
     ],
 )
-def test_no_path_leads_from_the_runners_side_anywhere_else(
+def test_no_path_escapes_the_runners_routes(
     runner: Runner, session: Json, researcher: Api, path: str
 ) -> None:
     before = [app["state"] for app in researcher.get(session["id"])["apps"]]
     full = f"{runner.session['id']}/{path.format(hers=session['id'])}"
     status, text = runner.send(full, json.dumps({"state": "failed", "message": "x"}))
-    # What is said of an app of one's own that there is not may be taken and forgotten.
+    # A report about an unknown app of the own session may be accepted and ignored.
     allowed = (200,) if path in FORGOTTEN else ()
     assert status in (400, 401, 404, 405, 409, 410, 422, *allowed), (status, text[:200])
     assert text.strip() == "{}" or status != 200
@@ -226,7 +228,7 @@ def test_no_path_leads_from_the_runners_side_anywhere_else(
 
 
 def test_the_token_ends_with_the_session(runner: Runner) -> None:
-    """The last of this file, as it ends what the others use."""
+    """The last test of this file, since it ends the session that the others use."""
     runner.api.stop(runner.session["id"])
     runner.api.wait_state(runner.session["id"], *OVER)
     for what, body in (
@@ -234,5 +236,5 @@ def test_the_token_ends_with_the_session(runner: Runner) -> None:
         ("ready", _ready(runner)),
         ("apps/jupyterlab", {"state": "ready"}),
     ):
-        status, _ = runner.say(what, body)
+        status, _ = runner.report(what, body)
         assert status in (401, 404, 409, 410), (what, status)

@@ -1,7 +1,8 @@
-"""Secrets in use leave no trace where bob, a dump or a log could show them.
+"""Secrets in use leave no trace that bob, a dump or a log could show.
 
-Row "Canaries" of what was attacked and found solid; test_neighbour.py::test_token_lies_open_nowhere
-does the same for the runner's token, with root's eyes.
+Row "Canaries" of what was attacked and found solid;
+test_neighbour.py::test_the_runner_token_is_exposed_nowhere does the same for the runner's token,
+with root's permissions.
 """
 
 from __future__ import annotations
@@ -65,50 +66,50 @@ SEEN_BY_BOB = {
 
 @pytest.mark.parametrize("machine", ["login", "node"])
 @pytest.mark.parametrize("place", SEEN_BY_BOB)
-def test_bob_sees_none(cluster: Cluster, secrets: Found, place: str, machine: str) -> None:
+def test_bob_sees_no_secret(cluster: Cluster, secrets: Found, place: str, machine: str) -> None:
     known, session = secrets
     where = session["node"] if machine == "node" else "login"
     command = SEEN_BY_BOB[place].format(job=session["job_id"])
     argv = ["exec", "--user", "bob", where, "--", "sh", "-c", f"({command}) 2>&1 | tr -d '\\000'"]
-    said = cluster.attempt(*argv).stdout
-    assert [name for name in NAMES if known[name] in said] == []
+    output = cluster.attempt(*argv).stdout
+    assert [name for name in NAMES if known[name] in output] == []
     if place == "jobs":
-        assert session["job_id"] in said, "nothing was asked"
+        assert session["job_id"] in output, "nothing was queried"
 
 
-def test_no_process_is_given_one(cluster: Cluster, secrets: Found) -> None:
-    """Arguments are public on every machine; even root finds none there."""
+def test_no_process_has_a_secret_in_its_arguments(cluster: Cluster, secrets: Found) -> None:
+    """Arguments are public on every machine; even root finds no secret there."""
     known, session = secrets
     for machine in ("login", "ctl", "portal", session["node"]):
-        said = cluster.shell(machine, "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\000' ' '")
-        assert "supervisord" in said
-        assert [name for name in NAMES if known[name] in said] == [], machine
+        output = cluster.shell(machine, "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\000' ' '")
+        assert "supervisord" in output
+        assert [name for name in NAMES if known[name] in output] == [], machine
 
 
 @pytest.mark.parametrize("service", ["ctl", "login", "n1", "n2", "portal"])
-def test_no_daemon_logs_one(cluster: Cluster, secrets: Found, service: str) -> None:
-    said = cluster.ctl("logs", service) + cluster.shell(
+def test_no_daemon_logs_a_secret(cluster: Cluster, secrets: Found, service: str) -> None:
+    output = cluster.ctl("logs", service) + cluster.shell(
         service, "cat /var/log/slurm/* /var/log/*.log 2>/dev/null; true"
     )
-    assert [name for name in NAMES if secrets[0][name] in said] == []
+    assert [name for name in NAMES if secrets[0][name] in output] == []
 
 
-def test_the_accounting_database_holds_none(cluster: Cluster, secrets: Found) -> None:
+def test_the_accounting_database_has_no_secret(cluster: Cluster, secrets: Found) -> None:
     dump = cluster.shell("ctl", "mariadb-dump --skip-extended-insert slurm_accounting")
     assert secrets[1]["job_id"] in dump
     assert [name for name in NAMES if secrets[0][name] in dump] == []
 
 
-def test_the_portals_database_has_no_key_to_a_door(cluster: Cluster, secrets: Found) -> None:
-    """The values of variables, which lost submissions are repeated with, are another matter."""
+def test_the_portals_database_has_no_credentials(cluster: Cluster, secrets: Found) -> None:
+    """Except the values of variables, which are needed to repeat lost submissions."""
     known = secrets[0]
     read = "cat /var/lib/slipway/slipway.db* | tr -cd '[:print:]\\n'"
-    said = cluster.shell("portal", read)
-    assert secrets[1]["id"] in said
-    assert [name for name in NAMES if name != "variable" and known[name] in said] == []
+    output = cluster.shell("portal", read)
+    assert secrets[1]["id"] in output
+    assert [name for name in NAMES if name != "variable" and known[name] in output] == []
 
 
-def test_the_sessions_own_log_has_none(make_api: MakeApi, secrets: Found) -> None:
+def test_the_sessions_own_log_has_no_secret(make_api: MakeApi, secrets: Found) -> None:
     known, session = secrets
     log = make_api("alice").ask("GET", f"/sessions/{session['id']}/log")["log"]
     assert log

@@ -1,4 +1,4 @@
-"""What other pages, others' tokens and old cookies can have done in somebody's name: nothing.
+"""Requests forged by other pages, other users' tokens and old cookies have no effect.
 
 Row "CSRF, fixation, old cookies" of what was attacked and found solid.
 """
@@ -27,7 +27,7 @@ def her(logged_in: LoggedIn) -> Browser:
 
 @pytest.fixture(scope="module")
 def his(logged_in: LoggedIn) -> Browser:
-    """Bob's."""
+    """Bob's browser."""
     return logged_in("bob")
 
 
@@ -48,7 +48,7 @@ def _login_cookie(browser: Browser) -> tuple[str, str]:
 
 @dataclass
 class Forged:
-    """A form that would end alice's session, if it were hers."""
+    """A form that would end alice's session if she sent it herself."""
 
     token: str = ""
     origin: str | None = None
@@ -101,7 +101,7 @@ def _other(own: str, port: int | None = None, scheme: bool = False) -> str:
 
 
 @pytest.mark.parametrize("case", FORGED)
-def test_a_forged_form_ends_nothing(
+def test_a_forged_form_ends_no_session(
     cluster: Cluster, her: Browser, his: Browser, researcher: Api, session: Json, case: str
 ) -> None:
     forged = FORGED[case](cluster.url, _token(her), _token(his))
@@ -110,7 +110,7 @@ def test_a_forged_form_ends_nothing(
     assert researcher.get(session["id"])["state"] == "RUNNING"
 
 
-def test_without_a_login_a_form_leads_to_the_login(cluster: Cluster, session: Json) -> None:
+def test_without_a_login_a_form_redirects_to_the_login(cluster: Cluster, session: Json) -> None:
     for path in (
         "/sessions",
         "/sessions/end",
@@ -133,8 +133,8 @@ def test_without_a_login_a_form_leads_to_the_login(cluster: Cluster, session: Js
         assert answer.headers["Location"].startswith("/login"), path
 
 
-def test_a_cookie_from_before_the_login_is_worth_nothing_after_it(cluster: Cluster) -> None:
-    """Fixation: bob plants the cookie of a visit of his before alice logs in."""
+def test_login_invalidates_earlier_cookies(cluster: Cluster) -> None:
+    """Fixation: bob plants the cookie of his own visit before alice logs in."""
     planted = http_session()
     planted.get(f"{cluster.url}/login", timeout=TIMEOUT)
     cookies = [(c.name, str(c.value)) for c in planted.cookies if "slipway" in c.name]
@@ -159,7 +159,7 @@ def _with_cookie(cluster: Cluster, path: str, name: str, value: str) -> requests
     return http_session().get(address, headers=headers, timeout=TIMEOUT, allow_redirects=False)
 
 
-def test_a_cookie_from_before_the_logout_is_worth_nothing_after_it(cluster: Cluster) -> None:
+def test_logout_invalidates_earlier_cookies(cluster: Cluster) -> None:
     browser = Browser(cluster, "alice")
     name, value = _login_cookie(browser)
     assert _with_cookie(cluster, "/sessions", name, value).status_code == 200
@@ -168,7 +168,7 @@ def test_a_cookie_from_before_the_logout_is_worth_nothing_after_it(cluster: Clus
     assert _with_cookie(cluster, "/api/v1/sessions", name, value).status_code == 401
 
 
-def test_a_browsers_secret_is_no_token(cluster: Cluster, her: Browser) -> None:
+def test_a_browsers_secret_is_not_accepted_as_token(cluster: Cluster, her: Browser) -> None:
     name, value = _login_cookie(her)
     for authorization in (f"Bearer {value}", f"Bearer slipway_{value}", f"Basic {value}", value):
         answer = http_session().get(
@@ -177,11 +177,13 @@ def test_a_browsers_secret_is_no_token(cluster: Cluster, her: Browser) -> None:
             timeout=TIMEOUT,
         )
         assert answer.status_code == 401, authorization
-    # Nor does the API take the cookie: no page of another site can use it there.
+    # Nor does the API accept the cookie: no page of another site can use it there.
     assert _with_cookie(cluster, "/api/v1/sessions", name, value).status_code == 401
 
 
-def test_a_token_is_no_login(cluster: Cluster, tokens: dict[str, str], her: Browser) -> None:
+def test_a_token_is_not_accepted_as_login(
+    cluster: Cluster, tokens: dict[str, str], her: Browser
+) -> None:
     name, _ = _login_cookie(her)
     assert _with_cookie(cluster, "/sessions", name, tokens["alice"]).status_code == 303
     answer = http_session().get(

@@ -1,7 +1,7 @@
 """Root's side of fractional GPUs: whatever a user submits, changes or forges, Slurm decides.
 
-Row "Root's side of GPUs" of what was attacked and found solid. tests/slurm/test_gpu_node.py tries
-what happens on the node later.
+Row "Root's side of GPUs" of what was attacked and found solid. tests/slurm/test_gpu_node.py covers
+what happens on the node afterwards.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ JOBS = "/run/slipway/gpu/jobs"
 MIB = 1 << 20
 OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY"}
 SLICES = {shards: {f"memory={shards * 2048 * MIB}", f"sm={shards * 25}"} for shards in (1, 2, 3, 4)}
-SLICES[-1] = {"memory=0", "sm=100"}  # a whole GPU has no limits to keep
+SLICES[-1] = {"memory=0", "sm=100"}  # a whole GPU has no limits to enforce
 SLEEP = "#!/bin/sh\nsleep 120\n"
 
 Submit = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -25,7 +25,7 @@ Submit = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def submit(cluster: Cluster) -> Iterator[Submit]:
-    """Submit a job as bob; it ends with the test."""
+    """Submit a job as bob; the job ends with the test."""
     name = "solid-gpu"
 
     def run(*options: str, script: str = SLEEP) -> subprocess.CompletedProcess[str]:
@@ -50,7 +50,7 @@ def submit(cluster: Cluster) -> Iterator[Submit]:
 
 
 def _granted(cluster: Cluster, job: str) -> int:
-    """The number of shards that Slurm says the job holds; -1 for a whole GPU."""
+    """The number of shards that Slurm has allocated to the job; -1 for a whole GPU."""
     text = cluster.run("login", "scontrol", "show", "job", "--details", job)
     fields = dict(word.split("=", 1) for word in text.split() if "=" in word)
     held = dict(item.partition("=")[::2] for item in fields.get("AllocTRES", "").split(","))
@@ -68,9 +68,7 @@ def _judge(cluster: Cluster, job: str) -> None:
 
     first = wait_for("a state", state)
     if first == "PENDING":
-        wait_for(
-            "a look of the scheduler", lambda: state() != "PENDING" or _reason(cluster, job), 20
-        )
+        wait_for("a scheduler cycle", lambda: state() != "PENDING" or _reason(cluster, job), 20)
     if state() != "RUNNING":
         return
     shards = _granted(cluster, job)
@@ -78,7 +76,7 @@ def _judge(cluster: Cluster, job: str) -> None:
     def slice_of() -> list[str]:
         return cluster.run("n1", "cat", f"{JOBS}/{job}/slice", check=False).splitlines()
 
-    # Slurm calls a job running while its Prolog still works.
+    # Slurm reports a job as running while its Prolog is still running.
     if shards:
         wait_for("the slice, or the job's end", lambda: slice_of() or state() != "RUNNING")
     lines = slice_of()
@@ -131,7 +129,7 @@ SUBMISSIONS = {
 
 
 @pytest.mark.parametrize("case", SUBMISSIONS)
-def test_a_submission_gets_slurms_slice_or_nothing(
+def test_a_submission_gets_the_slice_that_slurm_allocated_or_none(
     cluster: Cluster, submit: Submit, case: str
 ) -> None:
     done = (
@@ -151,7 +149,9 @@ def test_a_submission_gets_slurms_slice_or_nothing(
     "change",
     ["Gres=shard:4", "TresPerNode=gres/shard:4", "Gres=gpu:1", "NumNodes=2"],
 )
-def test_a_running_job_does_not_grow(cluster: Cluster, submit: Submit, change: str) -> None:
+def test_a_running_job_cannot_enlarge_its_slice(
+    cluster: Cluster, submit: Submit, change: str
+) -> None:
     job = submit("--nodelist=n1", "--gres=shard:1").stdout.strip()
     slice_of = f"{JOBS}/{job}/slice"
     wait_for("the slice", lambda: cluster.run("n1", "cat", slice_of, check=False) or None)
@@ -175,7 +175,7 @@ def test_a_running_job_does_not_grow(cluster: Cluster, submit: Submit, change: s
         "rm -rf {folder}/driver",
     ],
 )
-def test_the_jobs_folder_is_roots(cluster: Cluster, submit: Submit, tampering: str) -> None:
+def test_the_jobs_folder_belongs_to_root(cluster: Cluster, submit: Submit, tampering: str) -> None:
     job = submit("--nodelist=n1", "--gres=shard:1").stdout.strip()
     folder = f"{JOBS}/{job}"
     wait_for("the slice", lambda: cluster.run("n1", "cat", f"{folder}/slice", check=False) or None)

@@ -1,4 +1,4 @@
-"""HTML in everything that people, apps and addresses can say: it is shown as what it is, text.
+"""HTML in everything that users, apps and URLs can supply is shown as text.
 
 Row "HTML everywhere" of what was attacked and found solid.
 """
@@ -29,7 +29,7 @@ def his(logged_in: LoggedIn) -> Browser:
 
 @pytest.fixture(scope="module")
 def hostile(make_api: object, cluster: Cluster) -> Iterator[tuple[Api, Json]]:
-    """Bob's session: HTML in its variables, its apps' questions, its log and his folders."""
+    """Bob's session: HTML in its variables, its apps' prompts, its log and his folders."""
     api: Api = make_api("bob")  # type: ignore[operator]
     folder = f"a<b>{MARK}"
     cluster.run("login", "mkdir", "-p", f"/home/bob/storage/{folder}", user="bob")
@@ -113,7 +113,7 @@ def _filled(path: str, session: str, evil: str) -> str:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_what_a_session_says_is_text_on_every_page(
+def test_values_of_a_session_are_shown_as_text(
     his: Browser, hostile: tuple[Api, Json], path: str
 ) -> None:
     _is_harmless(his, _filled(path, hostile[1]["id"], ""))
@@ -123,19 +123,19 @@ def test_what_a_session_says_is_text_on_every_page(
     "evil", ["%3Cimg%20src=x%20onerror=alert(1)%3E", "%22%27%3E%3Cscript%3E/*" + MARK]
 )
 @pytest.mark.parametrize("path", QUERIES)
-def test_what_an_address_says_is_text_on_every_page(his: Browser, path: str, evil: str) -> None:
+def test_values_of_a_url_are_shown_as_text(his: Browser, path: str, evil: str) -> None:
     _is_harmless(his, _filled(path, "", evil))
 
 
 @pytest.mark.parametrize("path", ADMINS)
-def test_administrators_read_it_as_text(
+def test_administrators_pages_show_it_as_text(
     logged_in: LoggedIn, hostile: tuple[Api, Json], path: str
 ) -> None:
     _is_harmless(logged_in("admin"), _filled(path, hostile[1]["id"], "%3Cimg%20src=x"))
 
 
-def test_it_is_shown(his: Browser, hostile: tuple[Api, Json]) -> None:
-    """Or these tests would look at pages on which nothing of it stands."""
+def test_the_values_are_shown(his: Browser, hostile: tuple[Api, Json]) -> None:
+    """Otherwise these tests would check pages that show nothing of it."""
     _, session = hostile
 
     def text() -> bool:
@@ -149,7 +149,7 @@ def test_it_is_shown(his: Browser, hostile: tuple[Api, Json]) -> None:
     assert MARK in again
 
 
-def test_a_log_is_no_page(his: Browser, hostile: tuple[Api, Json]) -> None:
+def test_a_log_is_not_served_as_html(his: Browser, hostile: tuple[Api, Json]) -> None:
     answer = his.get(f"/sessions/{hostile[1]['id']}/log/download")
     assert answer.headers["Content-Type"].startswith("text/plain")
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
@@ -160,7 +160,7 @@ def test_a_log_is_no_page(his: Browser, hostile: tuple[Api, Json]) -> None:
 @pytest.mark.parametrize(
     "field", ["name", "username", "environment", "version", "cpus", "memory", "env", "preset"]
 )
-def test_a_form_that_is_refused_says_it_back_as_text(his: Browser, field: str) -> None:
+def test_a_refused_form_repeats_its_values_as_text(his: Browser, field: str) -> None:
     path = "/login" if field == "username" else "/presets" if field == "preset" else "/sessions"
     fields = {"environment": "python", "cpus": "1", "memory": "600m", "name": "x"}
     answer = his.post(path, fields | {field: EVIL}, allow_redirects=False)
@@ -179,7 +179,7 @@ def test_a_form_that_is_refused_says_it_back_as_text(his: Browser, field: str) -
         "/.slipway/enter?ticket=%3Cimg%20src=x",
     ],
 )
-def test_the_gate_tells_the_anonymous_nothing(hostile: tuple[Api, Json], path: str) -> None:
+def test_the_gate_shows_nothing_without_a_login(hostile: tuple[Api, Json], path: str) -> None:
     api, session = hostile
     link = api.ask("POST", f"/sessions/{session['id']}/apps/terminal")
     visitor = Visitor(link["url"])
@@ -187,6 +187,6 @@ def test_the_gate_tells_the_anonymous_nothing(hostile: tuple[Api, Json], path: s
         visitor.origin + path, headers={"Accept": "text/html"}, timeout=10, allow_redirects=False
     )
     assert answer.status_code in (303, 400, 401, 404)
-    for told in (*RAW, session["name"], session["id"], "bob"):
-        assert told not in answer.text
-        assert told not in answer.headers.get("Location", "")
+    for secret in (*RAW, session["name"], session["id"], "bob"):
+        assert secret not in answer.text
+        assert secret not in answer.headers.get("Location", "")

@@ -1,6 +1,7 @@
-"""HTTP/2 says what HTTP/1.1 cannot, and becomes HTTP/1.1 behind the proxy: nothing is gained by it.
+"""HTTP/2 can express what HTTP/1.1 cannot, and is translated by the proxy: this gains nothing.
 
-In clear or by TLS, as the cluster speaks. Row "HTTP/2" of what was attacked and found solid.
+In clear or over TLS, as the cluster is configured. Row "HTTP/2" of what was attacked and found
+solid.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from tests.attack.wire import (
     END_HEADERS,
     END_STREAM,
     HEADERS,
-    Heard,
     Pairs,
+    Received,
     block,
     exchange_h2,
     frame,
@@ -29,7 +30,7 @@ REFUSED = {400, 403, 404, 405, 413, 421, 501}
 
 
 def _head(url: str, **changes: bytes | None) -> Pairs:
-    """The pseudo headers of a plain request; those that are None are left out."""
+    """The pseudo headers of a plain request; None values are omitted."""
     parts = urlsplit(url)
     usual: dict[str, bytes | None] = {
         "method": b"GET",
@@ -47,15 +48,15 @@ def _request(pairs: Pairs, body: bytes | None = None, stream: int = 1) -> bytes:
     return data if body is None else data + frame(DATA, END_STREAM, stream, body)
 
 
-def test_a_plain_request_is_answered(cluster: Cluster) -> None:
-    """What the other tests here rely on."""
-    heard = exchange_h2(cluster.url, _request(_head(f"{cluster.url}/login")))
-    assert heard.statuses == [200]
-    assert b"csrf_token" in heard.body
+def test_a_plain_request_succeeds(cluster: Cluster) -> None:
+    """A precondition of the other tests here."""
+    received = exchange_h2(cluster.url, _request(_head(f"{cluster.url}/login")))
+    assert received.statuses == [200]
+    assert b"csrf_token" in received.body
 
 
 def _attempts(url: str, mark: str) -> dict[str, bytes]:
-    """Frames for each attempt; none may be answered as HTTP/1.1 would not be."""
+    """Frames of each attempt; no response may differ from HTTP/1.1."""
     login, hidden = (
         f"{url}/login",
         f" HTTP/1.1\r\nHost: localhost\r\n\r\nGET /static/{mark}".encode(),
@@ -123,13 +124,13 @@ def _attempts(url: str, mark: str) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("case", _attempts("http://localhost:1", ""))
-def test_it_is_reset_refused_or_the_one_request_that_it_is(cluster: Cluster, case: str) -> None:
+def test_an_attempt_is_reset_refused_or_a_single_request(cluster: Cluster, case: str) -> None:
     mark = uuid.uuid4().hex
-    heard = exchange_h2(cluster.url, _attempts(cluster.url, mark)[case])
-    assert len(heard.statuses) <= 1, heard
-    assert set(heard.statuses) <= REFUSED | {200, 303}, heard
-    if heard.statuses == [200]:  # a clean request for the page, then, and for no other
-        assert heard.body.count(b"csrf_token") == 1
+    received = exchange_h2(cluster.url, _attempts(cluster.url, mark)[case])
+    assert len(received.statuses) <= 1, received
+    assert set(received.statuses) <= REFUSED | {200, 303}, received
+    if received.statuses == [200]:  # a valid request for the page, and for no other
+        assert received.body.count(b"csrf_token") == 1
     for _ in range(4):
         page = http_session().get(f"{cluster.url}/login", timeout=10)
         assert page.status_code == 200
@@ -142,11 +143,11 @@ def lab(researcher: Api, session: Json) -> Visitor:
     return researcher.open(session["id"], "jupyterlab")
 
 
-def _at_the_app(lab: Visitor, path: str, extra: Pairs, **changes: bytes | None) -> Heard:
+def _at_the_app(lab: Visitor, path: str, extra: Pairs, **changes: bytes | None) -> Received:
     return exchange_h2(lab.origin, _request([*_head(lab.origin + path, **changes), *extra]))
 
 
-def test_a_cookie_in_crumbs_is_one_cookie(lab: Visitor) -> None:
+def test_cookie_crumbs_are_joined(lab: Visitor) -> None:
     name, value = lab.cookie_name.encode(), lab.cookie.encode()
     whole = [(b"cookie", b"a=1"), (b"cookie", name + b"=" + value), (b"cookie", b"b=2")]
     assert _at_the_app(lab, "/api/status", whole).statuses == [200]
@@ -157,13 +158,13 @@ def test_a_cookie_in_crumbs_is_one_cookie(lab: Visitor) -> None:
         [(b"x-cookie", name + b"=" + value)],
         [],
     ):
-        heard = _at_the_app(lab, "/api/status", crumbs)
-        # Of two the last counts; who has a good one beside it is told to try again.
-        assert heard.statuses in ([401], [409]), (crumbs, heard)
-        assert b"started" not in heard.body
+        received = _at_the_app(lab, "/api/status", crumbs)
+        # The last of two counts; a browser that also sends a valid one is asked to retry.
+        assert received.statuses in ([401], [409]), (crumbs, received)
+        assert b"started" not in received.body
 
 
-def test_an_app_is_reached_under_its_own_name_only(cluster: Cluster, lab: Visitor) -> None:
+def test_an_app_is_reached_by_its_own_name_only(cluster: Cluster, lab: Visitor) -> None:
     cookie = [(b"cookie", f"{lab.cookie_name}={lab.cookie}".encode())]
     portal = urlsplit(cluster.url).netloc.encode()
     for authority in (
@@ -171,9 +172,9 @@ def test_an_app_is_reached_under_its_own_name_only(cluster: Cluster, lab: Visito
         b"x." + urlsplit(lab.origin).netloc.encode(),
         portal + b".evil.example.org",
     ):
-        heard = _at_the_app(lab, "/api/status", cookie, authority=authority)
-        assert heard.statuses in ([404], [421], [400], []), (authority, heard)
-        assert b"started" not in heard.body
+        received = _at_the_app(lab, "/api/status", cookie, authority=authority)
+        assert received.statuses in ([404], [421], [400], []), (authority, received)
+        assert b"started" not in received.body
 
 
 def test_other_origins_are_refused_as_in_http1(lab: Visitor) -> None:
@@ -183,5 +184,5 @@ def test_other_origins_are_refused_as_in_http1(lab: Visitor) -> None:
         assert _at_the_app(lab, "/api/kernels", cookie + foreign, method=method).statuses == [403]
     upgrade = [(b":protocol", b"websocket")]
     head = _head(f"{lab.origin}/api/events/subscribe", method=b"CONNECT")
-    heard = exchange_h2(lab.origin, _request([*head, *upgrade, *cookie, *foreign], b""))
-    assert 200 not in heard.statuses
+    received = exchange_h2(lab.origin, _request([*head, *upgrade, *cookie, *foreign], b""))
+    assert 200 not in received.statuses

@@ -1,7 +1,7 @@
-"""What the wire shows and takes: TLS and cookies, as the cluster speaks.
+"""TLS and cookies on the wire, as the cluster is configured.
 
-By https cookies are bound to their very host and to TLS; by http (one machine, a test) browsers are
-told what they can be told without it.
+Over https, cookies are bound to their exact host and to TLS; over http (a single machine, a test)
+they are restricted as far as browsers permit.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _judge(cluster: Cluster, cookie: Cookie) -> None:
     assert cookie.name.startswith("__Host-") == cluster.secure
 
 
-def test_cookies_are_as_narrow_as_can_be(
+def test_cookies_are_as_restricted_as_possible(
     cluster: Cluster, logged_in: LoggedIn, lab: Visitor
 ) -> None:
     login = [c for c in logged_in("alice").http.cookies if "slipway" in c.name]
@@ -45,7 +45,7 @@ def test_cookies_are_as_narrow_as_can_be(
         _judge(cluster, cookie)
 
 
-def test_nothing_is_said_in_clear_where_https_is_spoken(cluster: Cluster, lab: Visitor) -> None:
+def test_with_https_nothing_is_served_in_clear(cluster: Cluster, lab: Visitor) -> None:
     for origin in (cluster.url, lab.origin):
         plain = origin.replace("https:", "http:")
         host = urlsplit(origin).netloc
@@ -53,8 +53,8 @@ def test_nothing_is_said_in_clear_where_https_is_spoken(cluster: Cluster, lab: V
         assert (b"HTTP/" in answer) is not cluster.secure, answer[:100]
 
 
-def test_the_certificate_is_checked_by_its_name(cluster: Cluster, lab: Visitor) -> None:
-    """What these tests and people's browsers rely on: an unknown authority is refused."""
+def test_clients_verify_the_certificate(cluster: Cluster, lab: Visitor) -> None:
+    """A precondition of these tests and of users' browsers: an unknown CA is rejected."""
     for origin in (cluster.url, lab.origin):
         stranger = http_session()
         stranger.verify = True
@@ -71,7 +71,7 @@ def test_the_certificate_is_checked_by_its_name(cluster: Cluster, lab: Visitor) 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1])
 def test_old_tls_is_refused(cluster: Cluster, version: ssl.TLSVersion) -> None:
-    """By HAProxy's own word: the libraries of today hardly speak it any more."""
+    """Checked with HAProxy's own configuration: current libraries hardly support old TLS."""
     rendered = cluster.run("portal", "cat", "/run/slipway/haproxy.cfg")
     assert "ssl-default-bind-options ssl-min-ver TLSv1.2" in rendered
     assert "ssl-min-ver TLSv1.1" not in rendered
@@ -79,11 +79,13 @@ def test_old_tls_is_refused(cluster: Cluster, version: ssl.TLSVersion) -> None:
     ask = (
         f"openssl s_client {option} -cipher 'ALL:@SECLEVEL=0' -connect {LOOPBACK}:8080 < /dev/null"
     )
-    said = cluster.shell("portal", f"timeout 10 {ask} 2>&1", check=False)
-    assert not re.search(r"Cipher is [A-Z0-9-]{5,}(?<!NONE)\)?\n", said.replace("(NONE)", "")), said
+    output = cluster.shell("portal", f"timeout 10 {ask} 2>&1", check=False)
+    assert not re.search(r"Cipher is [A-Z0-9-]{5,}(?<!NONE)\)?\n", output.replace("(NONE)", "")), (
+        output
+    )
 
 
 def test_this_machines_name_is_not_pinned_to_https(cluster: Cluster) -> None:
-    """A browser would remember it for whatever else runs here."""
+    """A browser would remember it for everything else on this machine."""
     answer = http_session().get(f"{cluster.url}/login", timeout=TIMEOUT)
     assert "Strict-Transport-Security" not in answer.headers

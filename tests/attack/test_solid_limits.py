@@ -1,8 +1,8 @@
-"""Limits that cannot be talked away, and slowness that holds up nobody else.
+"""Limits cannot be bypassed, and slow clients delay nobody else.
 
 Row "X-Forwarded-For against the login limit, slow reading, race for a surviving grant" of what was
-attacked and found solid. The login limit is tried last here, and waited for, since it counts for
-everybody who comes from this address.
+attacked and found solid. The login limit is tested last here, and waited for, since it applies to
+everybody at this address.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def lab(researcher: Api, session: Json) -> Visitor:
 
 
 def _largest_file(cluster: Cluster) -> str:
-    """The biggest of the portal's own files that anybody may load."""
+    """The largest of the portal's public static files."""
     folder = "/opt/slipway/portal/web/static"
     find = f"cd {folder} && find . -type f -printf '%s %P\\n' | sort -n | tail -n 1"
     return "/static/" + cluster.shell("portal", find).split()[1]
@@ -40,7 +40,7 @@ def _largest_file(cluster: Cluster) -> str:
 
 @contextlib.contextmanager
 def _slow_readers(url: str, path: str, cookie: str = "") -> Iterator[list[socket.socket]]:
-    """Connections that ask for a file and then read nothing."""
+    """Connections that request a file and then read nothing."""
     with contextlib.ExitStack() as stack:
         held = []
         for _ in range(SLOW):
@@ -53,16 +53,16 @@ def _slow_readers(url: str, path: str, cookie: str = "") -> Iterator[list[socket
 
 
 def _seconds(cluster: Cluster) -> float:
-    """The slowest of some visits to the login page."""
-    took = []
+    """The slowest of several visits to the login page."""
+    duration = []
     for _ in range(5):
         started = time.monotonic()
         assert http_session().get(f"{cluster.url}/login", timeout=TIMEOUT).status_code == 200
-        took.append(time.monotonic() - started)
-    return max(took)
+        duration.append(time.monotonic() - started)
+    return max(duration)
 
 
-def test_slow_readers_hold_up_nobody(cluster: Cluster, alice: Api) -> None:
+def test_slow_readers_delay_no_other_user(cluster: Cluster, alice: Api) -> None:
     path = _largest_file(cluster)
     with _slow_readers(cluster.url, path) as held:
         assert len(held) == SLOW
@@ -71,7 +71,7 @@ def test_slow_readers_hold_up_nobody(cluster: Cluster, alice: Api) -> None:
         assert alice("GET", "/sessions").status_code == 200
 
 
-def test_slow_readers_at_an_app_hold_up_neither_it_nor_the_portal(
+def test_slow_readers_of_an_app_delay_neither_it_nor_the_portal(
     cluster: Cluster, lab: Visitor
 ) -> None:
     cookie = f"{lab.cookie_name}={lab.cookie}"
@@ -81,8 +81,8 @@ def test_slow_readers_at_an_app_hold_up_neither_it_nor_the_portal(
         assert lab.get("/api/status").status_code == 200
 
 
-def _race(visitors: list[Visitor], pause: float, take_away: Callable[[], None]) -> None:
-    """All tickets are exchanged while the app is taken away."""
+def _race(visitors: list[Visitor], pause: float, revoke: Callable[[], None]) -> None:
+    """Redeem all tickets while access to the app is revoked."""
     start = threading.Barrier(len(visitors) + 1)
 
     def enter(visitor: Visitor) -> None:
@@ -94,12 +94,12 @@ def _race(visitors: list[Visitor], pause: float, take_away: Callable[[], None]) 
         thread.start()
     start.wait()
     time.sleep(pause)
-    take_away()
+    revoke()
     for thread in threads:
         thread.join()
 
 
-def _nobody_is_inside(visitors: list[Visitor]) -> None:
+def _assert_no_access(visitors: list[Visitor]) -> None:
     for visitor in visitors:
         answer = visitor.get("/token", allow_redirects=False)
         assert answer.status_code in (303, 401, 404, 409, 421), (
@@ -120,13 +120,13 @@ def test_no_grant_survives_a_race_with_the_end_of_its_session(alice: Api, pause:
         alice.stop(session)
 
     _race(visitors, pause, end)
-    _nobody_is_inside(visitors)
+    _assert_no_access(visitors)
     alice.wait_state(session, *OVER)
-    _nobody_is_inside(visitors)
+    _assert_no_access(visitors)
 
 
 def test_no_grant_survives_a_race_with_the_end_of_its_app(alice: Api) -> None:
-    """L10: a ticket that is exchanged while its app is closed: whoever comes first."""
+    """L10: a ticket is redeemed while its app is closed, in either order."""
     session = alice.running()["id"]
     alice.open(session, "terminal")
     address = f"/sessions/{session}/apps/terminal"
@@ -137,7 +137,7 @@ def test_no_grant_survives_a_race_with_the_end_of_its_app(alice: Api) -> None:
     for number in range(RACES):
         visitors = [Visitor(alice.ask("POST", address)["url"])]
         _race(visitors, 0.004 * (number % 4), close)
-        _nobody_is_inside(visitors)
+        _assert_no_access(visitors)
 
 
 FORGED = (
@@ -156,8 +156,8 @@ FORGED = (
 )
 
 
-def test_made_up_addresses_do_not_raise_the_number_of_logins(cluster: Cluster) -> None:
-    """Wrong passwords from "many addresses", for accounts that are nobody's."""
+def test_forged_addresses_do_not_raise_the_login_limit(cluster: Cluster) -> None:
+    """Wrong passwords from "many addresses", for accounts that do not exist."""
 
     def attempt(number: int) -> int:
         name = FORGED[number % len(FORGED)]
@@ -170,7 +170,7 @@ def test_made_up_addresses_do_not_raise_the_number_of_logins(cluster: Cluster) -
         )
         return answer.status_code
 
-    with ThreadPoolExecutor(4) as pool:  # a wrong password takes its time to be refused
+    with ThreadPoolExecutor(4) as pool:  # a wrong password takes time to be refused
         seen = list(pool.map(attempt, range(30)))
     assert set(seen) == {401, 429}, seen
     time.sleep(61)  # until others may log in again

@@ -1,6 +1,6 @@
-"""Bob beside alice's job: he cannot signal, join, change or read it, nor ask its gateway.
+"""Bob on the node of alice's job: he cannot signal, join, change or read it, nor use its gateway.
 
-Row "Neighbour on the node" of what was attacked and found solid; test_neighbour.py looks around the
+Row "Neighbour on the node" of what was attacked and found solid; test_neighbour.py explores the
 node with a program, from a job and from a session.
 """
 
@@ -36,7 +36,7 @@ def processes(cluster: Cluster, session: Json, lab: Visitor) -> list[str]:
 def _each(
     cluster: Cluster, session: Json, processes: list[str], command: str, user: str = "bob"
 ) -> list[str]:
-    """Of which processes ($p) somebody's command succeeds."""
+    """The processes ($p) for which a user's command succeeds."""
     script = (
         f"for p in {' '.join(processes)}; do ({command}) >/dev/null 2>&1 && echo $p; done; true"
     )
@@ -46,7 +46,7 @@ def _each(
 def test_these_commands_work_for_alice_herself(
     cluster: Cluster, session: Json, processes: list[str]
 ) -> None:
-    """Or the refusals below would show nothing."""
+    """Otherwise the refusals below would show nothing."""
     for command in (
         "kill -0 $p",
         "ls -A /proc/$p/fd | grep -q .",
@@ -56,7 +56,7 @@ def test_these_commands_work_for_alice_herself(
 
 
 @pytest.mark.parametrize("signal", ["TERM", "KILL", "STOP", "HUP", "USR1", "0"])
-def test_he_signals_none_of_her_processes(
+def test_he_cannot_signal_her_processes(
     cluster: Cluster, session: Json, processes: list[str], lab: Visitor, signal: str
 ) -> None:
     assert _each(cluster, session, processes, f"kill -{signal} $p") == []
@@ -81,18 +81,18 @@ def test_he_signals_none_of_her_processes(
         "map_files",
     ],
 )
-def test_he_reads_nothing_of_her_processes(
+def test_he_cannot_read_her_processes(
     cluster: Cluster, session: Json, processes: list[str], file: str
 ) -> None:
     read = "ls -A" if file.endswith("/") or file in ("fd", "map_files") else "head -c1"
-    # Some of these cannot be read by their owner either; others than the owner get not one byte.
+    # Some of these cannot be read even by their owner; other users get not a single byte.
     assert _each(cluster, session, processes, f"{read} /proc/$p/{file} | grep -q .") == []
 
 
 @pytest.mark.parametrize(
     "file", ["oom_score_adj", "mem", "comm", "coredump_filter", "attr/current", "clear_refs"]
 )
-def test_he_writes_nothing_to_her_processes(
+def test_he_cannot_write_to_her_processes(
     cluster: Cluster, session: Json, processes: list[str], lab: Visitor, file: str
 ) -> None:
     done = _each(cluster, session, processes, f"(echo 1 > /proc/$p/{file})")
@@ -101,7 +101,7 @@ def test_he_writes_nothing_to_her_processes(
 
 
 @pytest.mark.parametrize("option", ["-m", "-n", "-p", "-U", "-C", "-i"])
-def test_he_enters_none_of_her_namespaces(
+def test_he_cannot_enter_her_namespaces(
     cluster: Cluster, session: Json, processes: list[str], option: str
 ) -> None:
     assert _each(cluster, session, processes, f"nsenter -t $p {option} true") == []
@@ -139,7 +139,7 @@ SLURM = (
 
 
 @pytest.mark.parametrize("command", SLURM)
-def test_slurm_lets_him_do_nothing_to_her_job(
+def test_slurm_refuses_him_every_action_on_her_job(
     cluster: Cluster, session: Json, lab: Visitor, command: str
 ) -> None:
     limit = ["squeue", "-h", f"--jobs={session['job_id']}", "-o", "%T %l %j %k"]
@@ -148,7 +148,7 @@ def test_slurm_lets_him_do_nothing_to_her_job(
     done = _try(cluster, "login", f"timeout 30 {words}")
     assert "uid=1001" not in done.stdout
     assert session["id"] not in done.stdout
-    if command != "scancel --user=alice":  # which says that there are none of hers for him
+    if command != "scancel --user=alice":  # reports that none of her jobs exist for him
         refused = done.returncode != 0 or "Invalid user id" in done.stderr
         assert refused, done.stdout + done.stderr
     assert cluster.run("login", *limit) == before
@@ -173,11 +173,13 @@ def test_slurm_lets_him_do_nothing_to_her_job(
     ],
 )
 @pytest.mark.parametrize("machine", ["login", "node"])
-def test_her_files_are_shut(cluster: Cluster, session: Json, machine: str, path: str) -> None:
+def test_her_files_are_not_accessible(
+    cluster: Cluster, session: Json, machine: str, path: str
+) -> None:
     path = path.format(id=session["id"], job=session["job_id"])
     where = session["node"] if machine == "node" else "login"
     done = _try(cluster, where, f"test -d {path} && ls -A {path} || cat {path}")
-    if done.returncode == 0:  # what everybody may look into holds nothing of a job's
+    if done.returncode == 0:  # world-readable folders contain nothing of a job
         assert "slurm_script" not in done.stdout
         assert session["id"] not in done.stdout
         assert path == "/var/spool/slurmd"
@@ -200,7 +202,7 @@ HANDSHAKES = (
 
 @pytest.fixture(scope="module")
 def own(cluster: Cluster) -> str:
-    """A certificate that says that bob is the portal."""
+    """A certificate that claims to be the portal's."""
     make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 "
     make += "-subj /CN=portal -keyout solid.pem -out solid.crt 2>/dev/null "
     make += "&& cat solid.crt >> solid.pem"
@@ -210,7 +212,7 @@ def own(cluster: Cluster) -> str:
 
 @pytest.fixture(scope="module")
 def port(researcher: Api, session: Json, lab: Visitor) -> str:
-    """Where alice's gateway listens on its node."""
+    """The port of alice's gateway on its node."""
     log = researcher.ask("GET", f"/sessions/{session['id']}/log")["log"]
     found = re.search(r"Ready on \w+, port (\d+)", log)
     assert found, log
@@ -223,30 +225,30 @@ def _asked_by_tls(place: str, options: str) -> str:
     return f"printf '{request}' | {client} 2>/dev/null"
 
 
-def _asked_in_clear(place: str, said: str) -> str:
-    return f"printf '{said}' | timeout 5 nc -q 3 {place} | tr -d '\\000'"
+def _asked_in_clear(place: str, data: str) -> str:
+    return f"printf '{data}' | timeout 5 nc -q 3 {place} | tr -d '\\000'"
 
 
-def test_these_ways_to_ask_are_answered_elsewhere(cluster: Cluster, session: Json) -> None:
-    """Or the silence below would show nothing."""
+def test_these_requests_are_answered_by_other_servers(cluster: Cluster, session: Json) -> None:
+    """Otherwise the silence below would show nothing."""
     for machine in (session["node"], "login"):
         assert "HTTP/1" in _try(cluster, machine, _asked_by_tls("portal:8443", "")).stdout
         assert "SSH-2.0" in _try(cluster, machine, _asked_in_clear("login 22", "x\\r\\n")).stdout
 
 
 @pytest.mark.parametrize("options", HANDSHAKES)
-def test_her_gateway_answers_nobody_but_the_portal(
+def test_her_gateway_answers_only_the_portal(
     cluster: Cluster, session: Json, port: str, own: str, options: str
 ) -> None:
     name = f"jupyterlab.{session['id']}.slipway"
     words = options.format(own=own, name=name, id=session["id"])
     for machine in (session["node"], "login"):
-        said = _try(cluster, machine, _asked_by_tls(f"{session['node']}:{port}", words)).stdout
-        assert "HTTP/" not in said
+        output = _try(cluster, machine, _asked_by_tls(f"{session['node']}:{port}", words)).stdout
+        assert "HTTP/" not in output
 
 
 @pytest.mark.parametrize(
-    "said",
+    "data",
     [
         "GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n",
         "PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n",
@@ -254,11 +256,11 @@ def test_her_gateway_answers_nobody_but_the_portal(
         "SSH-2.0-x\\r\\n",
     ],
 )
-def test_her_gateway_speaks_nothing_in_clear(
-    cluster: Cluster, session: Json, port: str, said: str
+def test_her_gateway_sends_nothing_in_clear(
+    cluster: Cluster, session: Json, port: str, data: str
 ) -> None:
     for machine in (session["node"], "login"):
-        answer = _try(cluster, machine, _asked_in_clear(f"{session['node']} {port}", said)).stdout
+        answer = _try(cluster, machine, _asked_in_clear(f"{session['node']} {port}", data)).stdout
         assert "HTTP/" not in answer
         assert "SSH-" not in answer
 

@@ -1,4 +1,4 @@
-"""Where `next` leads: to this portal, or to this app, and nowhere else.
+"""Targets of `next`: this portal, or this app, and nothing else.
 
 Row "Open redirects" of what was attacked and found solid.
 """
@@ -37,8 +37,8 @@ ELSEWHERE = (
 )
 
 
-def _leads_home(origin: str, location: str) -> bool:
-    # As a browser reads it: tabs and line breaks vanish, and a backslash is a slash.
+def _is_same_origin(origin: str, location: str) -> bool:
+    # As a browser parses it: tabs and line breaks are dropped, and a backslash is a slash.
     read = location.strip(" \0").translate({9: None, 10: None, 13: None}).replace("\\", "/")
     target = urlsplit(urljoin(f"{origin}/login", read))
     return f"{target.scheme}://{target.netloc}" == origin
@@ -46,29 +46,31 @@ def _leads_home(origin: str, location: str) -> bool:
 
 @pytest.fixture(scope="module")
 def her(logged_in: LoggedIn) -> Browser:
-    """Alice, who is logged in."""
+    """Alice's browser, logged in."""
     return logged_in("alice")
 
 
 @pytest.mark.parametrize("target", ELSEWHERE)
-def test_a_login_leads_to_the_portal_itself(cluster: Cluster, her: Browser, target: str) -> None:
+def test_a_login_redirects_within_the_portal(cluster: Cluster, her: Browser, target: str) -> None:
     answer = her.get("/login", params={"next": target}, allow_redirects=False)
     assert answer.status_code == 303
-    assert _leads_home(cluster.url, answer.headers["Location"]), answer.headers["Location"]
+    assert _is_same_origin(cluster.url, answer.headers["Location"]), answer.headers["Location"]
 
 
 @pytest.fixture(scope="module")
 def link(researcher: Api, session: Json) -> str:
-    """The address that opens alice's terminal, without its ticket."""
+    """The URL that opens alice's terminal, without its ticket."""
     Visitor(researcher.ask("POST", f"/sessions/{session['id']}/apps/terminal")["url"]).enter()
     return f"/sessions/{session['id']}/apps/terminal"
 
 
 @pytest.mark.parametrize("target", ELSEWHERE)
-def test_a_ticket_leads_to_the_app_itself(researcher: Api, link: str, target: str) -> None:
+def test_a_ticket_redirects_within_the_app(researcher: Api, link: str, target: str) -> None:
     visitor = Visitor(researcher.ask("POST", link)["url"])
     address = visitor.link.partition("&next=")[0]
     answer = visitor.http.get(address, params={"next": target}, timeout=10, allow_redirects=False)
     assert answer.status_code in (303, 400), answer.text
     if answer.status_code == 303:
-        assert _leads_home(visitor.origin, answer.headers["Location"]), answer.headers["Location"]
+        assert _is_same_origin(visitor.origin, answer.headers["Location"]), answer.headers[
+            "Location"
+        ]

@@ -1,4 +1,4 @@
-"""HTTP/1.1 at the portal: a request that means two things is refused, or is one harmless request.
+"""HTTP/1.1 at the portal: an ambiguous request is refused, or treated as one harmless request.
 
 Row "HTTP/1.1 at the portal" of what was attacked and found solid.
 """
@@ -79,7 +79,7 @@ TWO_IN_ONE = {
     "the runners' side by two slashes": b"POST //runner/v1/sessions/x/usage HTTP/1.1\r\n"
     b"Host: {host}\r\nX_Slipway_Frontend: runners\r\nContent-Length: 0\r\n\r\n",
 }
-"""{host} is the portal's, {mark} a word that no two attempts share."""
+"""{host} is the portal's, {mark} a word unique to each attempt."""
 
 HARMLESS = {
     200,
@@ -113,18 +113,16 @@ def _attempt(cluster: Cluster, data: bytes) -> tuple[list[int], bytes, str]:
 
 
 @pytest.mark.parametrize("case", TWO_IN_ONE)
-def test_the_hidden_request_is_not_obeyed_in_the_name_of_the_first(
-    cluster: Cluster, case: str
-) -> None:
+def test_a_hidden_request_gains_nothing_from_the_first(cluster: Cluster, case: str) -> None:
     found, _, mark = _attempt(cluster, TWO_IN_ONE[case])
     assert set(found) <= HARMLESS, found
-    # Where both sides agree on the end of the first, the second is a request of its own, of the
-    # same sender on the same connection: it gains nothing, and nobody else's answer is taken.
+    # Where both servers agree on the end of the first, the second is a separate request of the same
+    # client on the same connection: it gains nothing, and gets no other client's response.
     assert len(found) <= 2, found
     if len(found) == 2 and found[0] != 400:
         assert found[1] in (400, 404), found
     assert "runner" not in case or found == [404]
-    # The next visitor, on the connections that the proxy keeps to the portal, gets his own answer.
+    # The next client, on connections that the proxy reuses, gets its own response.
     for _ in range(4):
         page = http_session().get(f"{cluster.url}/login", timeout=10)
         assert page.status_code == 200
@@ -133,21 +131,21 @@ def test_the_hidden_request_is_not_obeyed_in_the_name_of_the_first(
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_no_server_may_see_is_refused(cluster: Cluster, case: str) -> None:
+def test_requests_that_no_server_may_see_are_refused(cluster: Cluster, case: str) -> None:
     found, answer, _ = _attempt(cluster, REFUSED[case])
     assert not answer or found, answer[:200]
     assert all(400 <= status < 500 or status in (501, 505) for status in found), found
 
 
 @pytest.mark.parametrize("case", ODD)
-def test_what_is_odd_is_one_request_at_most(cluster: Cluster, case: str) -> None:
+def test_odd_requests_are_one_request_at_most(cluster: Cluster, case: str) -> None:
     found, _, _ = _attempt(cluster, ODD[case])
     assert len(found) <= 1
     assert set(found) <= HARMLESS
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_no_path_leads_around_the_login(cluster: Cluster, alice: Api, path: str) -> None:
+def test_no_path_bypasses_the_login(cluster: Cluster, alice: Api, path: str) -> None:
     request = b"GET " + path.encode() + b" HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
     found, answer, _ = _attempt(cluster, request)
     assert len(found) == 1

@@ -1,4 +1,4 @@
-"""Storage folders that are links to where no storage is."""
+"""Storage folders that are links to places other than storage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STORAGE = "/home/alice/storage"
 
 @pytest.fixture(autouse=True)
 def room(cluster: Cluster) -> Iterator[None]:
-    """A folder for links, and what they lead to; gone with the test."""
+    """A folder for links and their targets; removed with the test."""
     cluster.run("login", "mkdir", "-p", STORAGE, user="alice")
     cluster.shell("login", "install -d -m 2770 -o admin -g alice /home/project")
     cluster.shell("login", "install -d -m 755 -o admin -g admin /home/datasets")
@@ -35,16 +35,16 @@ def link(cluster: Cluster, target: str) -> None:
 def test_a_link_into_the_nodes_system_is_refused_on_the_node(
     cluster: Cluster, alice: Api, target: str
 ) -> None:
-    """34: the node's /etc was at ~/symetc, and Slipway's own folder could be mounted so."""
+    """34: the node's /etc was at ~/symetc, and Slipway's own folder could be mounted this way."""
     link(cluster, target)
     session = alice.launch(**BARE, mounts=["try"])["id"]
     alice.wait_state(session, "FAILED")
 
-    def told() -> bool:
+    def has_reason() -> bool:
         words = alice.get(session)["end"]["text"] or ""
         return 'the folder "try" leads to /' in words and "neither yours nor storage" in words
 
-    wait_for("the reason", told)
+    wait_for("the reason", has_reason)
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def test_a_link_into_the_nodes_system_is_refused_on_the_node(
         ("/home/datasets", {"folder": "try", "read_only": True}),
     ],
 )
-def test_a_link_to_what_is_ones_own_or_a_projects_or_shared_is_storage(
+def test_links_to_own_project_or_shared_folders_are_storage(
     cluster: Cluster, alice: Api, target: str, mount: Json
 ) -> None:
-    """34, the other side: sites link project folders and shared data into people's storage."""
+    """34: sites legitimately link project folders and shared data into users' storage."""
     cluster.shell("login", f"echo here > {target}/seen-by-alice; chmod 644 {target}/seen-by-alice")
     link(cluster, target)
     session = alice.running(**BARE, mounts=[mount])

@@ -1,4 +1,4 @@
-"""What is alice's is nobody else's: every address, every app, every cookie."""
+"""Only alice can use her resources: every URL, every app, every cookie."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def lab(researcher: Api, session: Json) -> Visitor:
 
 
 def _operations(api: Api, session: str) -> list[tuple[str, str, Json]]:
-    """Every operation of the OpenAPI document, filled in with a session."""
+    """Every operation of the OpenAPI document, with a session filled in."""
     found = []
     for template, operations in api.ask("GET", "/openapi.json")["paths"].items():
         path = template.format(
@@ -70,7 +70,7 @@ def _send(api: Api, method: str, path: str) -> requests.Response:
     return api(method, path, **(body if method == "POST" else {}))
 
 
-def test_without_a_token_nothing_is_told(cluster: Cluster, session: Json) -> None:
+def test_without_a_token_every_operation_is_refused(cluster: Cluster, session: Json) -> None:
     anonymous = Api(cluster, "nobody")
     operations = _operations(anonymous, session["id"])
     assert len(operations) > 10
@@ -82,13 +82,13 @@ def test_without_a_token_nothing_is_told(cluster: Cluster, session: Json) -> Non
             assert session["id"] not in answer.text
 
 
-def test_bob_finds_nothing_of_alices(bob: Api, session: Json, researcher: Api) -> None:
+def test_bob_finds_none_of_alices_resources(bob: Api, session: Json, researcher: Api) -> None:
     for method, path, _ in _operations(bob, session["id"]):
         if session["id"] not in path:
             continue
         answer = _send(bob, method, path)
         assert answer.status_code == 404, (method, path, answer.text)
-        # The very same as for what does not exist.
+        # Exactly the same as for resources that do not exist.
         other = _send(bob, method, path.replace(session["id"], "0" * 32))
         assert (other.status_code, other.text) == (answer.status_code, answer.text)
     assert session["id"] not in [row["id"] for row in bob.list()]
@@ -96,7 +96,7 @@ def test_bob_finds_nothing_of_alices(bob: Api, session: Json, researcher: Api) -
     assert researcher.get(session["id"])["state"] == "RUNNING"
 
 
-def test_bobs_browser_finds_nothing_of_alices(
+def test_bobs_browser_finds_none_of_alices_pages(
     cluster: Cluster, session: Json, lab: Visitor, researcher: Api
 ) -> None:
     browser = Browser(cluster, "bob")
@@ -110,7 +110,7 @@ def test_bobs_browser_finds_nothing_of_alices(
     assert researcher.get(session["id"])["state"] == "RUNNING"
 
 
-def test_admin_sees_all_but_enters_nothing(admin: Api, session: Json) -> None:
+def test_admin_sees_all_sessions_but_opens_no_app(admin: Api, session: Json) -> None:
     assert session["id"] in [row["id"] for row in admin.list(state="running")]
     assert admin.get(session["id"])["owner"] == "alice"
     assert admin("POST", f"/sessions/{session['id']}/apps/jupyterlab").status_code == 404
@@ -127,7 +127,7 @@ def test_admin_ends_a_session(admin: Api, alice: Api) -> None:
 def test_app_opens_by_its_own_cookie_only(
     researcher: Api, bob: Api, session: Json, lab: Visitor
 ) -> None:
-    """Wrong cookies: none, bob's of his own app, alice's of another app of the same session."""
+    """Wrong cookies: none, bob's for his own app, alice's for another app of the same session."""
     bobs = bob.open(bob.running()["id"], "jupyterlab")
     terminal = researcher.open(session["id"], "terminal")
     for cookie in (None, bobs.cookie, terminal.cookie, "", "x" * 5000):
@@ -147,7 +147,7 @@ def test_app_opens_by_its_own_cookie_only(
 
 
 def test_other_sites_cannot_use_alices_cookie(cluster: Cluster, lab: Visitor) -> None:
-    """What another page in alice's own browser could send, with her cookie."""
+    """Requests that another page in alice's own browser could send, with her cookie."""
     for origin in ("http://evil.example.org", cluster.url, "null"):
         with pytest.raises(InvalidStatus):
             lab.websocket("/api/events/subscribe", origin=origin)
@@ -156,7 +156,7 @@ def test_other_sites_cannot_use_alices_cookie(cluster: Cluster, lab: Visitor) ->
         assert lab.http.post(address, json={}, headers=headers, timeout=10).status_code == 403
 
 
-def test_ticket_is_good_once(researcher: Api, session: Json) -> None:
+def test_ticket_works_only_once(researcher: Api, session: Json) -> None:
     link = researcher.ask("POST", f"/sessions/{session['id']}/apps/jupyterlab")
     Visitor(link["url"]).enter()
     second = Visitor(link["url"])
@@ -164,8 +164,8 @@ def test_ticket_is_good_once(researcher: Api, session: Json) -> None:
     assert not second.cookie
 
 
-def test_app_never_sees_our_secrets(researcher: Api, session: Json, lab: Visitor) -> None:
-    """An app that listens in place of the terminal is told nothing, and can plant nothing."""
+def test_app_never_receives_portal_secrets(researcher: Api, session: Json, lab: Visitor) -> None:
+    """An app that listens in place of the terminal receives no secrets, and can plant nothing."""
     visitor = researcher.open(session["id"], "terminal")
     visitor.http.cookies.set("own", "1", domain=visitor.origin.split("//")[1].split(":")[0])
     visitor.http.cookies.set("slipway", "the-login")
@@ -180,8 +180,9 @@ def test_app_never_sees_our_secrets(researcher: Api, session: Json, lab: Visitor
         "X-Forwarded-For": "6.6.6.6",
     }
     held: list[ClientConnection] = []
-    # Connections to the real terminal are kept for reuse: take them up until a new one is made. Not
-    # at `/`, whose connections are of another backend, where no WebSocket takes them.
+    # Connections to the real terminal are kept for reuse: occupy them until a new one is opened.
+    # Not
+    # at `/`, whose connections belong to another backend, where no WebSocket uses them.
     while visitor.get("/any", headers=spoofed).text != "evil" and len(held) < 20:
         held.append(visitor.websocket("/ws", "tty"))
     assert visitor.get("/any", headers=spoofed).text == "evil"
@@ -199,12 +200,12 @@ def test_app_never_sees_our_secrets(researcher: Api, session: Json, lab: Visitor
     ]
 
 
-def test_runners_side_is_shut_to_browsers(cluster: Cluster, session: Json) -> None:
+def test_runner_routes_are_closed_to_browsers(cluster: Cluster, session: Json) -> None:
     address = f"{cluster.url}/runner/v1/sessions/{session['id']}/usage"
     headers = {"X-Slipway-Frontend": "runners", "Authorization": "Bearer x"}
     answer = http_session().post(address, json={}, headers=headers, timeout=10)
     assert answer.status_code == 404
-    # From inside the cluster the door is there, but it wants the session's own token.
+    # From inside the cluster the port is reachable, but requires the session's own token.
     command = "curl -sk -o /dev/null -w %{http_code} -X POST -H 'Authorization: Bearer x' "
     path = f"https://portal:8443/runner/v1/sessions/{session['id']}/usage"
     assert cluster.shell("login", command + path, user="bob") == "401"

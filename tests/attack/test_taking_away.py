@@ -1,4 +1,4 @@
-"""Attacks on taking away: what is private or closed is so, whatever HAProxy does in between."""
+"""Attacks on revocation: an app that is private or closed stays so, whatever happens to HAProxy."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.attack.app_access import link, redeem, says, serves
+from tests.attack.app_access import link, open_public_app, redeem, serves_word
 from tests.client import Api, Json
 from tests.cluster import Cluster, wait_for
 
 SOCKET = "/run/slipway/haproxy.sock"
 MAP = "/run/slipway/routes.map"
 SOON = 25
-"""Seconds in which the worker has looked at HAProxy's map twice."""
+"""Seconds in which the worker has compared HAProxy's map twice."""
 
 
 @contextmanager
-def deaf(cluster: Cluster) -> Iterator[None]:
-    """HAProxy does not hear anybody meanwhile."""
+def haproxy_unreachable(cluster: Cluster) -> Iterator[None]:
+    """HAProxy cannot be reached meanwhile."""
     cluster.run("portal", "mv", SOCKET, f"{SOCKET}.away")
     try:
         yield
@@ -28,8 +28,8 @@ def deaf(cluster: Cluster) -> Iterator[None]:
         cluster.run("portal", "mv", f"{SOCKET}.away", SOCKET)
 
 
-def tell(cluster: Cluster, command: str) -> str:
-    """Say something to HAProxy."""
+def command_haproxy(cluster: Cluster, command: str) -> str:
+    """Send HAProxy a command."""
     talk = (
         "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
         "s.sendall(sys.argv[2].encode() + b'\\n'); "
@@ -39,55 +39,57 @@ def tell(cluster: Cluster, command: str) -> str:
 
 
 def shown(api: Api, session: str, app: str) -> Json:
-    """What the session says of an app."""
+    """An app in the session's API response."""
     found: Json = next(one for one in api.get(session)["apps"] if one["name"] == app)
     return found
 
 
 @pytest.mark.parametrize("by", ["private", "closed"])
-def test_what_could_not_be_shut_is_called_open_until_it_is(
+def test_an_app_that_could_not_be_closed_is_shown_open_until_it_is(
     cluster: Cluster, bob: Api, by: str
 ) -> None:
-    """M1: the proxy did not answer once, and everybody was inside for ever."""
+    """M1: the proxy did not respond once, and every visitor kept access for ever."""
     his, word = bob.running()["id"], uuid.uuid4().hex
-    address = str(serves(bob, his, word)["public_url"])
+    address = str(open_public_app(bob, his, word)["public_url"])
     path = f"/sessions/{his}/apps/webapp"
 
-    def take_away() -> int:
+    def revoke() -> int:
         if by == "closed":
             return bob("DELETE", path).status_code
         return bob("POST", path, json={"public": False}).status_code
 
-    with deaf(cluster):
+    with haproxy_unreachable(cluster):
         for _ in range(2):
-            assert take_away() == 503, "it says that it is shut"
+            assert revoke() == 503, "it claims to be closed"
         now = shown(bob, his, "webapp")
         assert (now["public"], now["still_open"]) == (False, True)
-        assert says(address, word), "the outage was none"
-    wait_for("nobody is let in any more", lambda: not says(address, word), SOON)
-    wait_for("it is said", lambda: not shown(bob, his, "webapp")["still_open"], SOON)
-    assert take_away() in (200, 204)
+        assert serves_word(address, word), "HAProxy was reachable"
+    wait_for("access is revoked", lambda: not serves_word(address, word), SOON)
+    wait_for(
+        "the app is reported closed", lambda: not shown(bob, his, "webapp")["still_open"], SOON
+    )
+    assert revoke() in (200, 204)
 
 
-def test_haproxys_map_becomes_what_the_store_says(cluster: Cluster, bob: Api) -> None:
-    """M1: entries that a crash has left, or lost."""
+def test_haproxys_map_is_synced_with_the_database(cluster: Cluster, bob: Api) -> None:
+    """M1: entries that a crash has left behind, or lost."""
     his, word = bob.running()["id"], uuid.uuid4().hex
-    address = str(serves(bob, his, word)["public_url"])
-    lines = tell(cluster, f"show map {MAP}").splitlines()
+    address = str(open_public_app(bob, his, word)["public_url"])
+    lines = command_haproxy(cluster, f"show map {MAP}").splitlines()
     entry = next(line.split() for line in lines if f"webapp.{his}" in line)
     key, target = entry[1], entry[2]
     assert key.endswith(".public")
-    tell(cluster, f"del map {MAP} {key}")
-    wait_for("the way is there again", lambda: says(address, word), SOON)
+    command_haproxy(cluster, f"del map {MAP} {key}")
+    wait_for("the route is restored", lambda: serves_word(address, word), SOON)
     link(bob, his, "webapp", public=False)
-    assert not says(address, word)
-    tell(cluster, f"add map {MAP} {key} {target}")
-    assert says(address, word)
-    wait_for("the way is shut again", lambda: not says(address, word), SOON)
+    assert not serves_word(address, word)
+    command_haproxy(cluster, f"add map {MAP} {key} {target}")
+    assert serves_word(address, word)
+    wait_for("the route is removed again", lambda: not serves_word(address, word), SOON)
 
 
-def test_a_cookie_that_nobody_gave_lets_nobody_in(cluster: Cluster, bob: Api) -> None:
-    """C1, M1: neither a grant of another session, nor an entry that the store does not know."""
+def test_an_unknown_cookie_gives_no_access(cluster: Cluster, bob: Api) -> None:
+    """C1, M1: neither a grant of another session, nor an entry unknown to the database."""
     his = bob.running()["id"]
     lab = bob.open(his, "terminal")
     assert bob("DELETE", f"/sessions/{his}/apps/terminal").status_code == 204

@@ -1,4 +1,4 @@
-"""M5: tokens and log-ins can be taken back, have a last day, and do not outlive their account."""
+"""M5: tokens and logins can be revoked, have a last day, and do not outlive their account."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cluster import Cluster, in_database, wait_for
 from tests.slurm.conftest import MakeApi
 
 SECONDS = 60
-"""A removed or locked account is out within that time."""
+"""A removed or locked account loses access within this time."""
 TERMINAL: Json = {"environment": "busybox", "resources": {"cpus": 1, "memory": "300m"}}
 
 
@@ -28,12 +28,12 @@ def more(alice: Api) -> Iterator[Api]:
 
 
 def mine(api: Api) -> dict[str, Json]:
-    """One's tokens by their names."""
+    """The user's tokens by their names."""
     return {token["name"]: token for token in api.ask("GET", "/tokens")["tokens"]}
 
 
-def cut(stream: object) -> bool:
-    """Whether an open WebSocket was ended from the other side."""
+def is_closed(stream: object) -> bool:
+    """Whether the server closed an open WebSocket."""
     try:
         stream.recv(timeout=1)  # type: ignore[attr-defined]
     except TimeoutError:
@@ -43,8 +43,8 @@ def cut(stream: object) -> bool:
     return False
 
 
-def outside(visitor: Visitor) -> bool:
-    """Whether the app is shut for a browser that was inside."""
+def has_lost_access(visitor: Visitor) -> bool:
+    """Whether the app is closed for a browser that had access."""
     try:
         visitor.websocket("/ws", "tty").close()
     except InvalidStatus:
@@ -68,8 +68,8 @@ def test_m5_tokens_are_listed_without_their_secrets_and_revoked_alone(
     assert alice("GET", "/me").status_code == 200
 
 
-def test_m5_nobody_revokes_or_sees_what_is_anothers(alice: Api, bob: Api, more: Api) -> None:
-    """M5: a token's id is no key to it."""
+def test_m5_other_users_cannot_see_or_revoke_a_token(alice: Api, bob: Api, more: Api) -> None:
+    """M5: knowing a token's id is not enough."""
     identifier = mine(alice)["for a test"]["id"]
     assert bob("DELETE", f"/tokens/{identifier}").status_code == 404
     assert identifier not in bob("GET", "/tokens").text
@@ -83,8 +83,8 @@ def test_m5_nobody_revokes_or_sees_what_is_anothers(alice: Api, bob: Api, more: 
     assert more("GET", "/me").status_code == 200
 
 
-def test_m5_a_token_gives_no_more_than_it_has(alice: Api, admin: Api) -> None:
-    """M5: a stolen read-only token makes and revokes nothing, a plain one is no administrator's."""
+def test_m5_a_token_cannot_exceed_its_own_rights(alice: Api, admin: Api) -> None:
+    """M5: a stolen read-only token can create and revoke nothing; an ordinary one is not admin."""
     made = alice.ask("POST", "/tokens", 201, json={"name": "look", "scopes": ["read"], "days": 1})
     reader = Api(alice.cluster, "alice", made["token"])
     try:
@@ -109,21 +109,21 @@ def test_m5_a_token_gives_no_more_than_it_has(alice: Api, admin: Api) -> None:
                 admin("DELETE", f"/tokens/{token['id']}")
 
 
-def test_m5_what_a_token_has_opened_shuts_with_it(alice: Api, more: Api) -> None:
-    """M5: logging out did not touch tokens, and nothing else did."""
+def test_m5_revoking_a_token_closes_the_apps_it_opened(alice: Api, more: Api) -> None:
+    """M5: neither logging out nor anything else revoked tokens."""
     session = alice.running(**TERMINAL)["id"]
     kept, shut = alice.open(session, "terminal"), more.open(session, "terminal")
     streams = [visitor.websocket("/ws", "tty") for visitor in (kept, shut)]
     alice("DELETE", f"/tokens/{mine(alice)['for a test']['id']}")
-    assert outside(shut)
-    wait_for("the stream is cut", lambda: cut(streams[1]), 10)
-    assert not outside(kept)
-    assert not cut(streams[0])
+    assert has_lost_access(shut)
+    wait_for("the stream is cut", lambda: is_closed(streams[1]), 10)
+    assert not has_lost_access(kept)
+    assert not is_closed(streams[0])
     streams[0].close()
 
 
 def test_m5_log_out_everywhere(cluster: Cluster, make_api: MakeApi) -> None:
-    """M5: a browser's log-in could be ended from that browser only."""
+    """M5: a browser's login could be ended from that browser only."""
     with throwaway(cluster, "login") as account:
         browsers = [_browser(cluster, account) for _ in range(2)]
         token = Api(cluster, account.name, account.token())
@@ -147,8 +147,8 @@ def _browser(cluster: Cluster, account: Account) -> Browser:
     return browser
 
 
-def test_m5_a_log_in_has_a_last_day(cluster: Cluster) -> None:
-    """M5: a browser's log-in that was used had no last day."""
+def test_m5_a_login_has_a_last_day(cluster: Cluster) -> None:
+    """M5: a browser's login that was used never expired."""
     with throwaway(cluster, "login") as account:
         browser = _browser(cluster, account)
         which = f"WHERE user = '{account.name}' AND kind = 'browser'"
@@ -163,7 +163,7 @@ def test_m5_a_log_in_has_a_last_day(cluster: Cluster) -> None:
 
 @pytest.fixture(scope="module")
 def ghost(cluster: Cluster) -> Iterator[Account]:
-    """Somebody whose account is changed, with all that a session needs."""
+    """A user whose account gets changed, with everything that a session needs."""
     with throwaway(cluster, *MACHINES) as account:
         cluster.run("ctl", "sacctmgr", "-i", "-Q", "add", "user", account.name, "Account=research")
         yield account
@@ -183,7 +183,7 @@ def ghost(cluster: Cluster) -> Iterator[Account]:
 
 
 def _first_session(api: Api) -> str:
-    """A session, once the portal has read that Slurm knows this account."""
+    """A session, once the portal knows that this account exists in Slurm."""
 
     def launched() -> str | None:
         answer = api("POST", "/sessions", json=TERMINAL)
@@ -202,7 +202,7 @@ HOW = {
 
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.timeout(240)
-def test_m5_a_closed_account_is_out_within_a_minute(
+def test_m5_a_closed_account_loses_access_within_a_minute(
     cluster: Cluster, ghost: Account, how: str
 ) -> None:
     """M5: neither a new password nor a removed account ended anything."""
@@ -218,18 +218,23 @@ def test_m5_a_closed_account_is_out_within_a_minute(
     wait_for("the password is seen to be usable", lambda: "P" in in_database(cluster, seen), 60)
     ghost.login(*HOW[how])
     begun = time.monotonic()
-    wait_for("the token is out", lambda: api("GET", "/me").status_code == 401, SECONDS, 1)
-    wait_for("the browser is out", lambda: outside(visitor), SECONDS + begun - time.monotonic(), 1)
-    wait_for("the stream is cut", lambda: cut(stream), SECONDS + begun - time.monotonic(), 1)
-    print(f"{how}: out after {time.monotonic() - begun:.0f} s")
+    wait_for("the token is revoked", lambda: api("GET", "/me").status_code == 401, SECONDS, 1)
+    wait_for(
+        "the browser is logged out",
+        lambda: has_lost_access(visitor),
+        SECONDS + begun - time.monotonic(),
+        1,
+    )
+    wait_for("the stream is cut", lambda: is_closed(stream), SECONDS + begun - time.monotonic(), 1)
+    print(f"{how}: without access after {time.monotonic() - begun:.0f} s")
 
 
-def test_m5_nobody_is_out_because_the_login_node_is_silent(cluster: Cluster, alice: Api) -> None:
-    """M5: the check must not turn an outage into everybody's."""
+def test_m5_an_outage_of_the_login_node_logs_nobody_out(cluster: Cluster, alice: Api) -> None:
+    """M5: the check must not turn an outage of the login node into one for everybody."""
     cluster.daemon("stop", "login", "sshd")
     try:
-        time.sleep(55)  # two looks
+        time.sleep(55)  # two checks
         assert alice("GET", "/me").status_code == 200
     finally:
         cluster.daemon("start", "login", "sshd")
-    wait_for("log-ins again", lambda: alice("GET", "/folders").status_code == 200, 60)
+    wait_for("logins again", lambda: alice("GET", "/folders").status_code == 200, 60)

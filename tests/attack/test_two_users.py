@@ -1,6 +1,6 @@
-"""Two people do what they like on the real cluster: nobody is inside of what is not theirs.
+"""Two users act at random on the real cluster: neither has access to the other's private app.
 
-Short; the same with many steps is tests/unit/web/gate/test_views_two_users.py.
+Short; tests/unit/web/gate/test_views_two_users.py does the same with many steps.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PEOPLE = st.sampled_from(("alice", "bob"))
 
 
 class TwoUsers(RuleBasedStateMachine):
-    """Each has one session with a web app that says whose it is."""
+    """Each has one session with a web app that serves its owner's word."""
 
     people: ClassVar[dict[str, Api]]
 
@@ -56,17 +56,17 @@ class TwoUsers(RuleBasedStateMachine):
         public=st.sampled_from((None, True, False)),
     )
     def click(self, name: str, port: int | None, public: bool | None) -> None:
-        """With a wish for a port, or for everybody, or without."""
-        wish = {} if port is None else {"preferred_port": self.ports[port]}
+        """Open the app: with a preferred port, public, or neither."""
+        options = {} if port is None else {"preferred_port": self.ports[port]}
         more = {} if public is None else {"public": public}
-        answer = link(self.people[name], self.session[name], APP, **wish, **more)
+        answer = link(self.people[name], self.session[name], APP, **options, **more)
         self.public[name] = answer["public"]
         self.links.append((name, answer["url"]))
 
     @precondition(lambda self: self.links)
     @rule(data=st.data())
     def enter(self, data: st.DataObject) -> None:
-        """By any link of before."""
+        """Use any earlier link."""
         name, url = data.draw(st.sampled_from(self.links))
         visitor = Visitor(url)
         visitor.http.get(url, timeout=TIMEOUT, allow_redirects=False)
@@ -74,7 +74,7 @@ class TwoUsers(RuleBasedStateMachine):
 
     @rule(name=PEOPLE)
     def close(self, name: str) -> None:
-        """Its owner shuts the app."""
+        """The owner closes the app."""
         answer = self.people[name]("DELETE", f"/sessions/{self.session[name]}/apps/{APP}")
         assert answer.status_code == 204
         self.public[name] = False
@@ -86,8 +86,8 @@ class TwoUsers(RuleBasedStateMachine):
         self._launch(name)
 
     @invariant()
-    def nobody_is_inside_of_what_is_not_theirs(self) -> None:
-        """Every cookie ever given, at its origin, through the real HAProxy."""
+    def nobody_has_access_to_anothers_private_app(self) -> None:
+        """Checks every cookie ever issued, at its origin, through the real HAProxy."""
         for name, visitor in self.visitors:
             text = visitor.get("/", allow_redirects=False).text
             for owner, word in self.word.items():
@@ -95,13 +95,13 @@ class TwoUsers(RuleBasedStateMachine):
                     assert owner == name or self.public[owner], (owner, name)
 
     def teardown(self) -> None:
-        """Nobody's sessions stay."""
+        """End all sessions."""
         for api in self.people.values():
             api.clean()
 
 
-def test_nobody_is_inside_of_what_is_not_theirs(alice: Api, bob: Api) -> None:
-    """C1, H1: any order of open, wish, publish, close, enter, end, relaunch."""
+def test_nobody_has_access_to_anothers_private_app(alice: Api, bob: Api) -> None:
+    """C1, H1: any order of open, move, publish, close, enter, end, relaunch."""
     TwoUsers.people = {"alice": alice, "bob": bob}
     run_state_machine_as_test(
         TwoUsers,

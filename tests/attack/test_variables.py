@@ -1,4 +1,4 @@
-"""Variables and files of settings that would switch a protection off: at a real kernel."""
+"""Variables and settings files that would disable a protection, tested with a real kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.apps import Kernel
 from tests.client import Api, Json, Visitor
 from tests.cluster import Cluster, wait_for
 
-# What alice's processes listen on by TCP, as root on the node sees it.
+# The TCP ports on which alice's processes listen, as seen by root on the node.
 LISTENING = """
 import os
 ports = {}
@@ -75,10 +75,10 @@ def ports_of_alice(cluster: Cluster, node: str) -> list[int]:
         ("TTYD_ANYTHING", "terminal's"),
     ],
 )
-def test_what_could_switch_a_protection_off_is_refused_by_name(
+def test_variables_that_disable_a_protection_are_refused_by_name(
     alice: Api, name: str, word: str
 ) -> None:
-    """B38, 40, 41, 44: answered 201 before."""
+    """B38, 40, 41, 44: got 201 before."""
     body = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
     before = len(alice.list())
     answer = alice("POST", "/sessions", json=body | {"env": {name: "/nonexistent"}})
@@ -91,7 +91,7 @@ def test_what_could_switch_a_protection_off_is_refused_by_name(
 
 
 class Room:
-    """A session of alice's whose JupyterLab can be started anew."""
+    """A session of alice's whose JupyterLab can be restarted."""
 
     def __init__(self, cluster: Cluster, api: Api, session: Json) -> None:
         self.cluster = cluster
@@ -100,13 +100,13 @@ class Room:
         self.home = f"/home/alice/.slipway/sessions/{session['id']}/home"
 
     def write(self, path: str, text: str) -> None:
-        """Write a file of her session's home, as she could."""
+        """Write a file in her session's home, as she could."""
         folder = f"{self.home}/{path}".rpartition("/")[0]
         self.cluster.run("login", "mkdir", "-p", folder, user="alice")
         self.cluster.run("login", "tee", f"{self.home}/{path}", user="alice", stdin=text)
 
     def remove(self, path: str) -> None:
-        """Remove it again."""
+        """Remove the file."""
         self.cluster.run("login", "rm", "-rf", f"{self.home}/{path}", user="alice")
 
     def lab(self) -> Visitor:
@@ -115,7 +115,7 @@ class Room:
         return self.api.open(self.session["id"], "jupyterlab")
 
     def stop(self) -> None:
-        """End JupyterLab with all of its kernels, so that the next one reads its files anew."""
+        """End JupyterLab with all its kernels, so that the next one rereads its files."""
         script = (
             "pkill -u alice -f jupyter-lab; while pgrep -u alice -f jupyter-lab; do sleep 0.1; done"
         )
@@ -123,20 +123,20 @@ class Room:
         wait_for("JupyterLab to have ended", lambda: self.state() != "ready")
 
     def state(self) -> str:
-        """How far JupyterLab is."""
+        """JupyterLab's state."""
         apps = self.api.get(self.session["id"])["apps"]
         return next(str(app.get("state")) for app in apps if app["name"] == "jupyterlab")
 
     def ports(self) -> list[int]:
-        """All TCP ports of hers but the gateway's."""
+        """All her TCP ports except the gateway's."""
         found = ports_of_alice(self.cluster, self.session["node"])
-        assert found, "not even the gateway listens?"
+        assert found, "not even the gateway is listening"
         return found[1:] if len(found) == 1 else found
 
 
 @pytest.fixture(scope="module")
 def room(cluster: Cluster, researcher: Api) -> Room:
-    """A session with variables that may be set and come near to Jupyter's own."""
+    """A session with permitted variables that resemble Jupyter's own."""
     env = {
         "PATH": "/usr/games",
         "PYTHONPATH": "/nonexistent",
@@ -149,21 +149,21 @@ def room(cluster: Cluster, researcher: Api) -> Room:
 
 @pytest.fixture(autouse=True)
 def clean(room: Room) -> Iterator[None]:
-    """Each test finds a home without settings."""
+    """Each test starts with a home without settings."""
     yield
     for path in (".ipython", ".jupyter", ".local"):
         room.remove(path)
 
 
 def works_and_listens_nowhere(room: Room, kernel: Kernel) -> None:
-    """The kernel is whole, and no neighbour on the node can reach it."""
+    """The kernel works, and no neighbour on the node can reach it."""
     assert "said by a child" in kernel.run(CHILD).text
     assert kernel.value(DEBUGGER) == {"debugpy": False, "supported": False}
     assert room.ports() == []
 
 
-def test_variables_that_may_be_set_do_no_harm(room: Room) -> None:
-    """41, 44: PATH stays in front, and everything works."""
+def test_permitted_variables_do_no_harm(room: Room) -> None:
+    """41, 44: PATH keeps its first entries, and everything works."""
     kernel = Kernel(room.lab())
     path = kernel.value("import json, os; print(json.dumps(os.environ['PATH']))")
     assert path.startswith("/usr/games:")
@@ -204,7 +204,7 @@ def test_variables_that_may_be_set_do_no_harm(room: Room) -> None:
     ],
 )
 def test_settings_in_files_do_not_open_a_port(room: Room, path: str, text: str) -> None:
-    """B38 by files: an honest person's settings switch nothing off by accident."""
+    """B38 by files: settings made in good faith disable no protection by accident."""
     room.stop()
     for folder in (".ipython", ".jupyter"):
         room.remove(folder)
@@ -245,7 +245,7 @@ sys.kept = socket.create_server(("127.0.0.1", 0))
 
 
 def own_kernel(room: Room, *argv: str, **files: str) -> Visitor:
-    """JupyterLab with a kernel of one's own."""
+    """JupyterLab with a custom kernel."""
     room.stop()
     room.write(f"{PLACE}/kernel.json", specification(*argv))
     for name, text in files.items():
@@ -254,7 +254,7 @@ def own_kernel(room: Room, *argv: str, **files: str) -> Visitor:
 
 
 def test_a_wrapped_kernel_listens_nowhere(room: Room) -> None:
-    """As many sites write them: a script that loads modules and becomes ipykernel."""
+    """As many sites write them: a script that loads modules and executes ipykernel."""
     place = f"/home/alice/{PLACE}"
     visitor = own_kernel(room, "sh", f"{place}/wrap", wrap=BACK)
     kernel = Kernel(visitor, start(visitor, "own")["id"])
@@ -262,18 +262,18 @@ def test_a_wrapped_kernel_listens_nowhere(room: Room) -> None:
     kernel.close()
 
 
-def test_a_kernel_that_listens_is_ended_and_says_why(room: Room, researcher: Api) -> None:
-    """B38: what cannot be helped does not start."""
+def test_a_kernel_that_listens_is_ended_with_a_reason(room: Room, researcher: Api) -> None:
+    """B38: a kernel that cannot be secured does not start."""
     place = f"/home/alice/{PLACE}"
     visitor = own_kernel(room, "python", f"{place}/run.py", **{"run.py": OPENS})
     start(visitor, "own")
     ends_with(room, researcher, "the kernel own is ended: it listens on TCP port")
 
 
-def test_a_kernel_that_would_listen_does_not_start_and_says_why(
+def test_a_kernel_that_would_listen_does_not_start_and_logs_why(
     room: Room, researcher: Api
 ) -> None:
-    """B38: and that is looked at before the kernel serves anybody."""
+    """B38: this is checked before the kernel accepts connections."""
     room.stop()
     room.write(".ipython/profile_default/ipython_kernel_config.py", LISTENS)
     start(room.lab(), "python3")
@@ -282,7 +282,7 @@ def test_a_kernel_that_would_listen_does_not_start_and_says_why(
 
 
 def ends_with(room: Room, researcher: Api, words: str) -> None:
-    """The session's log says why, and there is no port."""
+    """The session's log has the reason, and there is no port."""
     log = f"/sessions/{room.session['id']}/log"
     wait_for("a reason", lambda: words in researcher.ask("GET", log)["log"])
     room.remove(".ipython")

@@ -1,4 +1,4 @@
-"""An account of the cluster that a test may lock and remove."""
+"""A cluster account that a test may lock and remove."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MACHINES = ("login", "ctl", "n1", "n2")
 
 @dataclass
 class Account:
-    """One that nobody else uses; known on these machines."""
+    """An account used by one test only; it exists on these machines."""
 
     cluster: Cluster
     name: str
@@ -23,14 +23,14 @@ class Account:
     uid: int
 
     def add(self, *machines: str) -> None:
-        """Make it, with its home on the login node."""
+        """Create it, with its home on the login node."""
         for machine in machines:
             self.cluster.shell(
                 machine,
                 f"id {self.name} 2>/dev/null || useradd --uid {self.uid} --user-group "
                 f"--no-create-home --home-dir /home/{self.name} --shell /bin/bash {self.name}",
             )
-        # The login node lets nobody else in (AllowGroups).
+        # The login node admits no other accounts (AllowGroups).
         self.cluster.run("login", "usermod", "--append", "--groups", "people", self.name)
         self.cluster.run("login", "chpasswd", stdin=f"{self.name}:{self.password}\n")
         self.cluster.shell(
@@ -40,7 +40,7 @@ class Account:
         )
 
     def login(self, *command: str) -> None:
-        """Run a command of root's on the login node, such as usermod."""
+        """Run a command as root on the login node, such as usermod."""
         self.cluster.run("login", *command, self.name)
 
     def token(self) -> str:
@@ -50,7 +50,7 @@ class Account:
         return token
 
     def remove(self) -> None:
-        """As if it had never been."""
+        """Remove all traces of it."""
         for machine in MACHINES:
             self.cluster.shell(machine, f"pkill -KILL -u {self.uid}; userdel -f {self.name}; true")
         self.cluster.shell("login", f"rm -rf /home/{self.name}")
@@ -69,7 +69,7 @@ def throwaway(cluster: Cluster, *machines: str) -> Iterator[Account]:
 
 
 def anonymous(cluster: Cluster) -> Api:
-    """A program without a token."""
+    """An API client without a token."""
     api = Api(cluster, "")
     api.http = http_session()
     return api

@@ -1,4 +1,4 @@
-"""Bytes to a running portal as they stand, and what came back: HTTP/1.1 and HTTP/2."""
+"""Raw bytes to a running portal, and the response: HTTP/1.1 and HTTP/2."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Pairs = list[tuple[bytes, bytes]]
 
 @contextlib.contextmanager
 def connected(url: str, protocols: list[str] | None = None) -> Iterator[socket.socket]:
-    """A connection to an origin, over TLS where it has that."""
+    """A connection to an origin, over TLS if the origin uses https."""
     parts = urlsplit(url)
     with contextlib.ExitStack() as stack:
         stream = stack.enter_context(socket.create_connection((LOOPBACK, port_of(url)), SECONDS))
@@ -36,12 +36,12 @@ def connected(url: str, protocols: list[str] | None = None) -> Iterator[socket.s
 
 
 def exchange(url: str, data: bytes) -> bytes:
-    """Send these bytes, say that there are no more, and read to the end."""
+    """Send these bytes, half-close, and read to the end."""
     with connected(url) as stream:
         answer = b""
         with contextlib.suppress(OSError):
             stream.sendall(data)
-            if not isinstance(stream, ssl.SSLSocket):  # TLS cannot be shut one way
+            if not isinstance(stream, ssl.SSLSocket):  # TLS cannot be half-closed
                 stream.shutdown(socket.SHUT_WR)
         with contextlib.suppress(OSError):
             while part := stream.recv(65536):
@@ -52,11 +52,11 @@ def exchange(url: str, data: bytes) -> bytes:
 
 
 def statuses(answer: bytes) -> list[int]:
-    """The status of each answer in what came back."""
+    """The status of each response."""
     return [int(found) for found in STATUS.findall(answer)]
 
 
-# --- HTTP/2, as far as an attack needs it: headers go out literally, no answer is unpacked -------
+# --- HTTP/2, as far as an attack needs it: headers are sent literally, no response is decoded ----
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, GOAWAY, CONTINUATION = 0, 1, 3, 4, 7, 9
@@ -76,7 +76,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 
 def block(pairs: Pairs) -> bytes:
-    """A block of headers in which every name and value stands as it is."""
+    """A header block in which every name and value is a literal."""
     return b"".join(b"\x00" + _string(name) + _string(value) for name, value in pairs)
 
 
@@ -90,8 +90,8 @@ def _string(text: bytes) -> bytes:
 
 
 @dataclass
-class Heard:
-    """What became of the streams of a connection."""
+class Received:
+    """The streams of a connection and their outcome."""
 
     statuses: list[int] = field(default_factory=list)
     resets: int = 0
@@ -99,9 +99,9 @@ class Heard:
     body: bytes = b""
 
 
-def exchange_h2(url: str, frames: bytes) -> Heard:
-    """Open HTTP/2, send these frames, and read until all is answered or the other side hangs up."""
-    heard = Heard()
+def exchange_h2(url: str, frames: bytes) -> Received:
+    """Open HTTP/2, send these frames, and read until all streams end or the server closes."""
+    heard = Received()
     with connected(url, ["h2"]) as stream, contextlib.suppress(OSError):
         stream.sendall(PREFACE + frame(SETTINGS, 0, 0, b"") + frames)
         stream.settimeout(3)
@@ -113,8 +113,8 @@ def exchange_h2(url: str, frames: bytes) -> Heard:
     return heard
 
 
-def _take(data: bytes, heard: Heard) -> bytes:
-    """Read whole frames; what is left over."""
+def _take(data: bytes, heard: Received) -> bytes:
+    """Process complete frames; the remaining bytes."""
     while len(data) >= 9:
         size = int.from_bytes(data[:3], "big")
         if len(data) < 9 + size:

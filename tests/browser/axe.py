@@ -1,4 +1,4 @@
-"""axe-core, put into a page as a browser's inspector would: the page's own rules forbid it."""
+"""axe-core, injected as a browser's inspector would: the page's own CSP forbids scripts."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _SETTLED = """() => Promise.race([
 
 
 def settled(page: Page) -> None:
-    """Wait until colours have faded over and nothing moves that comes to an end."""
-    page.wait_for_timeout(400)  # what begins a moment later than its cause
+    """Wait until colour transitions and finite animations have ended."""
+    page.wait_for_timeout(400)  # for animations that begin a moment after their cause
     page.evaluate(_SETTLED)
 
 
 def violations(page: Page, where: str = "html") -> list[str]:
-    """What axe-core finds wrong in a page, or in a part of it, once nothing fades any more."""
+    """axe-core's findings for a page, or a part of it, once all transitions have ended."""
     settled(page)
     page.evaluate(AXE.read_text())
     found: list[str] = page.evaluate(_RUN, where)
@@ -35,7 +35,7 @@ def violations(page: Page, where: str = "html") -> list[str]:
 
 
 def clean_in_both_themes(page: Page, where: str = "body") -> None:
-    """Nothing is wrong by light and by dark."""
+    """No findings in the light or dark theme."""
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
         assert violations(page, where) == [], theme
@@ -48,11 +48,11 @@ def _within(page: Page, width: int) -> bool:
 
 
 def fits(page: Page, *widths: int) -> None:
-    """Nothing has to be scrolled sideways in windows of these widths."""
+    """No horizontal scrolling in windows of these widths."""
     before = page.viewport_size
     for width in widths:
         page.set_viewport_size({"width": width, "height": 844})
-        # A busy browser lays the page out a moment later.
+        # A busy browser updates the layout a moment later.
         wait_for(f"{width} pixels to be enough", partial(_within, page, width), 3)
     if before:
         page.set_viewport_size(before)

@@ -1,6 +1,6 @@
 """A researcher's browser: Debian's Chromium in front of the real cluster.
 
-Pictures of every page go to build/screenshots; UPDATE_SCREENSHOTS=1 also renews the few that are
+Screenshots of every page go to build/screenshots; UPDATE_SCREENSHOTS=1 also renews the few that are
 kept in the repository, for its README.
 """
 
@@ -40,10 +40,10 @@ LogIn = Callable[..., Page]
 
 
 def _trusted() -> list[str]:
-    """The cluster's authority is believed, and nobody else that is unknown."""
+    """Trust the cluster's CA, and no other unknown one."""
     if not authority():
         return []
-    os.environ["NODE_EXTRA_CA_CERTS"] = authority()  # for requests that Playwright makes itself
+    os.environ["NODE_EXTRA_CA_CERTS"] = authority()  # for requests by Playwright itself
     key = load_pem_x509_certificate(Path(authority()).read_bytes()).public_key()
     der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     digest = base64.b64encode(hashlib.sha256(der).digest()).decode()
@@ -55,9 +55,9 @@ _running: list[Browser] = []
 
 @pytest.fixture(scope="session")
 def browser(pytestconfig: pytest.Config) -> Browser:
-    """Chromium, without a window: one for the tests here and for the attacks, which import this."""
+    """Headless Chromium, shared by the tests here and by the attacks, which import this."""
     if not _running:
-        flags = [*FLAGS, *_trusted()]  # first, as Playwright reads it in its environment
+        flags = [*FLAGS, *_trusted()]  # set first, since Playwright reads it from its environment
         playwright = sync_playwright().start()
         pytestconfig.add_cleanup(playwright.stop)
         _running.append(playwright.chromium.launch(executable_path=CHROMIUM, args=flags))
@@ -67,13 +67,13 @@ def browser(pytestconfig: pytest.Config) -> Browser:
 
 @pytest.fixture(scope="session")
 def cookies() -> dict[str, StorageState]:
-    """Who has logged in already: how often passwords may be tried is limited."""
+    """Saved logins by user: login attempts are limited."""
     return {}
 
 
 @pytest.fixture
 def log_in(browser: Browser, cluster: Cluster, cookies: dict[str, StorageState]) -> Iterator[LogIn]:
-    """Gives somebody a browser of their own, logged in, and returns the Sessions page."""
+    """Opens a browser of a user's own, logged in, and returns the Sessions page."""
     with logging_in(browser, cluster, cookies) as enter:
         yield enter
 
@@ -82,7 +82,7 @@ def log_in(browser: Browser, cluster: Cluster, cookies: dict[str, StorageState])
 def logging_in(
     browser: Browser, cluster: Cluster, cookies: dict[str, StorageState]
 ) -> Iterator[LogIn]:
-    """The same for as long as one likes."""
+    """The same, for any scope."""
     contexts: list[BrowserContext] = []
 
     def enter(user: str, **options: object) -> Page:

@@ -1,4 +1,4 @@
-"""A terminal in a browser window, as the tests of it see and use it."""
+"""A terminal in a browser window, as its tests see and use it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.cluster import wait_for
 STARTS = 60_000
 WIDTH, HEIGHT = 1280, 860
 
-# A window that has just opened is asked twice by tmux whether it has the focus. An answer that
-# comes after the prefix key ends that key's power: nothing counts as shown before both are given.
+# tmux asks a new window twice whether it has the focus. A response after the prefix key would end
+# that key's effect: nothing counts as shown before both have been sent.
 _COUNT = """(() => {
     window.answers = 0;
     const send = WebSocket.prototype.send;
@@ -31,7 +31,7 @@ _SHOWN = """() => { if (!window.term || answers < 2) return [];
 
 
 class Terminal:
-    """One window with a terminal in it."""
+    """A window with a terminal."""
 
     def __init__(self, context: BrowserContext, link: str, page: Page | None = None) -> None:
         self.page: Page = page or context.new_page()
@@ -41,15 +41,15 @@ class Terminal:
         wait_for("a prompt", lambda: any("$" in row for row in self.rows()), 30)
 
     def rows(self) -> list[str]:
-        """What is on the screen."""
+        """The lines on the screen."""
         try:
             rows: list[str] = self.page.evaluate(_SHOWN)
-        except Error:  # the page is just being loaded again
+        except Error:  # the page is being reloaded
             return []
-        return [row.rstrip() for row in rows]  # tmux fills some with spaces
+        return [row.rstrip() for row in rows]  # tmux pads some lines with spaces
 
     def shows(self, text: str, seconds: float = 30) -> None:
-        """Wait until some text is on the screen."""
+        """Wait until a text is on the screen."""
         try:
             wait_for(f"{text!r} in the terminal", lambda: text in "\n".join(self.rows()), seconds)
         except AssertionError as error:
@@ -57,11 +57,11 @@ class Terminal:
             raise
 
     def lacks(self, text: str) -> None:
-        """Wait until some text is no longer on the screen."""
+        """Wait until a text is no longer on the screen."""
         wait_for(f"no {text!r}", lambda: text not in "\n".join(self.rows()), 30)
 
     def press(self, *keys: str) -> None:
-        """Press keys, one after the other."""
+        """Press keys one after the other."""
         for key in keys:
             self.page.keyboard.press(key)
 
@@ -76,7 +76,7 @@ class Terminal:
         self.press("Enter")
 
     def tmux(self, command: str) -> None:
-        """Give tmux a command, as people do: on its own line."""
+        """Run a tmux command, as users do: on its own line."""
         self.press("Control+B")
         self.page.keyboard.type(":")
         wait_for("tmux's line", lambda: self.rows()[-1].startswith(":"), 30)
@@ -84,18 +84,18 @@ class Terminal:
         self.press("Enter")
         wait_for("tmux's answer", lambda: not self.rows()[-1].startswith(":"), 30)
 
-    def say(self, mark: str) -> None:
-        """Have the shell print a mark: whatever was typed before it has been read by then."""
+    def print_mark(self, mark: str) -> None:
+        """Have the shell print a marker: by then it has read everything typed before."""
         self.run(f"echo {mark[:1]}''{mark[1:]}")
         self.shows(mark)
 
     def clear(self, mark: str) -> None:
-        """An empty screen with a mark on it."""
+        """Clear the screen and show a marker."""
         self.run(f"clear; echo {mark[:1]}''{mark[1:]}")
         wait_for("a clear screen", lambda: self.rows()[0] == mark, 30)
 
     def drag_over(self, text: str, shift: bool = False) -> None:
-        """Drag with the mouse from the first to behind the last letter of a text."""
+        """Drag the mouse from the first letter of a text to behind the last."""
         self.shows(text)
         box = self.page.locator(".xterm-screen").bounding_box()
         size: dict[str, Any] = self.page.evaluate("({columns: term.cols, rows: term.rows})")
@@ -115,19 +115,19 @@ class Terminal:
             self.page.keyboard.up("Shift")
 
     def clipboard(self) -> str:
-        """What any other program would paste."""
+        """The clipboard, as any other program would paste it."""
         return str(self.page.evaluate("navigator.clipboard.readText()"))
 
     def put_on_clipboard(self, text: str) -> None:
-        """What another program has copied."""
+        """Copy a text, as another program would."""
         self.page.evaluate("(text) => navigator.clipboard.writeText(text)", text)
 
     def copied(self, text: str) -> None:
-        """Wait until some text is on the clipboard."""
+        """Wait until a text is on the clipboard."""
         wait_for(f"{text!r} on the clipboard", lambda: self.clipboard() == text, 30)
 
     def heap(self) -> float:
-        """Megabytes of JavaScript's memory, after the garbage is gone."""
+        """Megabytes of JavaScript heap after a garbage collection."""
         inspector = self.page.context.new_cdp_session(self.page)
         inspector.send("HeapProfiler.collectGarbage")
         used = inspector.send("Runtime.getHeapUsage")["usedSize"]
@@ -136,7 +136,7 @@ class Terminal:
 
 
 class Line:
-    """What goes over the WebSocket of a page, from its first word on."""
+    """The WebSocket frames of a page, from its first one on."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
@@ -155,7 +155,7 @@ class Line:
         self._frames.append((seconds, f"after {seconds:.1f} s {way} {data!r:.300}"))
 
     def between(self, first: float, last: float) -> list[str]:
-        """What was said in these seconds since the beginning; waits until they are over."""
+        """The frames between two times, in seconds since the start; waits until they are over."""
         while (left := self._began + last - time.monotonic()) > 0:
             self._page.wait_for_timeout(1000 * left)  # events arrive while Playwright waits
         self._page.wait_for_timeout(10)

@@ -1,4 +1,4 @@
-"""The administrators' pages in a browser: both colour schemes, narrow, keyboard and no scripts."""
+"""The administrators' pages in a browser: both themes, narrow, keyboard and without scripts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SMALL = {
 
 @pytest.fixture
 def admin(make_api: MakeApi) -> Iterator[Api]:
-    """The administrator as a program; every rule is taken back afterwards."""
+    """The administrator's API client; every rule is removed afterwards."""
     found = make_api("admin")
     yield found
     for name in ("small", "medium", "teaching"):
@@ -34,8 +34,8 @@ def admin(make_api: MakeApi) -> Iterator[Api]:
     found("PUT", "/admin/caps", json={})
 
 
-def looked_at(page: Page, picture: Picture, name: str) -> None:
-    """Pictures and axe-core in both colour schemes, wide and narrow."""
+def check_page(page: Page, picture: Picture, name: str) -> None:
+    """Screenshots and axe-core in both themes, wide and narrow."""
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         for word, size in (("", WIDE), ("-narrow", NARROW)):
@@ -51,7 +51,7 @@ def test_templates(log_in: LogIn, admin: Api, picture: Picture) -> None:
     page = log_in("admin")
     page.get_by_role("link", name="Administration").click()
     expect(page.get_by_text("No templates yet")).to_be_visible()
-    looked_at(page, picture, "templates-none")
+    check_page(page, picture, "templates-none")
     page.get_by_role("link", name="Create the first one").click()
     page.get_by_label("Title").fill("Teaching")
     page.get_by_label("Name").fill("two words")
@@ -61,7 +61,7 @@ def test_templates(log_in: LogIn, admin: Api, picture: Picture) -> None:
     expect(page.locator("#error-resources-memory")).to_contain_text("Write a size")
     expect(page.locator("#error-name")).to_be_visible()
     expect(page.get_by_label("Name")).to_be_focused()
-    looked_at(page, picture, "template-wrong")
+    check_page(page, picture, "template-wrong")
     page.get_by_label("Memory", exact=True).fill("1.5 GB")
     page.get_by_label("Name").fill("teaching")
     page.get_by_role("button", name="Save").click()
@@ -75,11 +75,11 @@ def test_templates(log_in: LogIn, admin: Api, picture: Picture) -> None:
     page.get_by_role("button", name="Move Medium up").click()
     names = page.locator("[data-template] strong")
     expect(names).to_have_text(["Medium", "Teaching", "Small"])
-    looked_at(page, picture, "templates")
+    check_page(page, picture, "templates")
     page.get_by_role("link", name="Delete Teaching").click()
     dialog = page.get_by_role("dialog", name="Delete “Teaching”?")
     expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
-    looked_at(page, picture, "delete")
+    check_page(page, picture, "delete")
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     page.get_by_role("link", name="Delete Teaching").press("Enter")
@@ -98,11 +98,11 @@ def test_images(log_in: LogIn, admin: Api, picture: Picture) -> None:
     page.get_by_label("Users", exact=True).fill("bob, nobody-here")
     page.get_by_role("button", name="Save").click()
     expect(page.locator("#error-users")).to_have_text("Slurm has no user named nobody-here")
-    looked_at(page, picture, "image-wrong")
+    check_page(page, picture, "image-wrong")
     page.get_by_label("Users", exact=True).fill("bob")
     page.get_by_role("button", name="Save").click()
     expect(page.locator("[data-image]").first).to_contain_text("users bob")
-    looked_at(page, picture, "images")
+    check_page(page, picture, "images")
 
 
 def test_limits_and_the_cap(log_in: LogIn, admin: Api, picture: Picture) -> None:
@@ -120,14 +120,14 @@ def test_limits_and_the_cap(log_in: LogIn, admin: Api, picture: Picture) -> None
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_label("Largest shared memory")).to_have_value("2 GB")
     normal.get_by_text("Limits that are not set").click()
-    looked_at(page, picture, "limits")
+    check_page(page, picture, "limits")
 
 
 def test_the_journal(log_in: LogIn, admin: Api, picture: Picture) -> None:
     admin.ask("PUT", "/admin/caps", json={"max_shared_memory": "1g"})
     page = log_in("admin")
     page.goto(page.url.replace("/sessions", "/admin/journal"))
-    looked_at(page, picture, "journal")
+    check_page(page, picture, "journal")
     page.get_by_label("Who").fill("admin")
     page.get_by_label("Did").select_option("Changed the caps")
     page.get_by_role("button", name="Show").click()
@@ -136,7 +136,7 @@ def test_the_journal(log_in: LogIn, admin: Api, picture: Picture) -> None:
     page.get_by_label("Containing").fill("nothing is like this")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Nothing found")).to_be_visible()
-    looked_at(page, picture, "journal-none")
+    check_page(page, picture, "journal-none")
 
 
 def test_it_works_without_scripts(
@@ -153,7 +153,7 @@ def test_it_works_without_scripts(
     context.close()
 
 
-def test_others_see_no_way_in(log_in: LogIn, cluster: Cluster) -> None:
+def test_other_users_see_no_link(log_in: LogIn, cluster: Cluster) -> None:
     page = log_in("bob")
     expect(page.get_by_role("link", name="Administration")).to_have_count(0)
     answer = page.goto(f"{cluster.url}/admin/journal")

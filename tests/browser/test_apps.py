@@ -16,19 +16,19 @@ from tests.slurm.conftest import MakeApi
 
 WHO = "alice"
 STARTS = 60_000
-"""Milliseconds that an app may take on a busy machine."""
+"""Maximum milliseconds until an app responds on a busy machine."""
 CUTS = 10_000
-"""Milliseconds within which a window that lost its right is cut off."""
+"""Milliseconds within which a window without access is cut off."""
 
-# A page and a WebSocket that says everything again, in the notebook image's own Tornado.
-HOUSE = (
+# A page and a WebSocket that echoes everything, in the notebook image's own Tornado.
+PUBLIC_PAGE = (
     "python -c 'import os, tornado.ioloop as i, tornado.web as w, tornado.websocket as s; "
     'E = type("E", (s.WebSocketHandler,), {"on_message": lambda me, m: me.write_message(m)}); '
     'P = type("P", (w.RequestHandler,), {"get": lambda me: me.write("<h1>Open house</h1>")}); '
     'w.Application([("/", P), ("/ws", E)]).listen(int(os.environ["PORT"]), "127.0.0.1"); '
     "i.IOLoop.current().start()'"
 )
-TALK = """() => new Promise((done, failed) => {
+OPEN_WEBSOCKET = """() => new Promise((done, failed) => {
     const socket = window.talk = new WebSocket(location.origin.replace("http", "ws") + "/ws");
     socket.onopen = () => socket.send("hello");
     socket.onmessage = (event) => done(event.data);
@@ -38,7 +38,7 @@ TALK = """() => new Promise((done, failed) => {
 
 @pytest.fixture(scope="module")
 def session(make_api: MakeApi) -> Iterator[Json]:
-    """A session that runs, for all tests of this file."""
+    """A running session for all tests of this file."""
     api: Api = make_api(WHO)
     yield api.running(name="launchpad")
     api.clean()
@@ -58,7 +58,7 @@ def row(page: Page) -> Locator:
 
 
 def launcher(page: Page) -> Locator:
-    """Open the launcher."""
+    """Open the app launcher."""
     row(page).get_by_role("link", name="Apps of launchpad").click()
     dialog = page.get_by_role("dialog", name="Apps of launchpad")
     expect(dialog).to_be_visible()
@@ -66,17 +66,17 @@ def launcher(page: Page) -> Locator:
 
 
 def card(dialog: Locator, app: str) -> Locator:
-    """One app of the launcher."""
+    """An app's card in the launcher."""
     return dialog.locator(f"[data-app={app}]")
 
 
 def options(card: Locator) -> None:
-    """Unfold what may be chosen."""
+    """Unfold an app's options."""
     card.get_by_text("Options").click()
 
 
 def open_from(card: Locator) -> Page:
-    """Press Open, and return the window that opens."""
+    """Press Open, and return the new window."""
     with card.page.context.expect_page() as opened:
         card.get_by_role("button", name="Open").click()
     return opened.value
@@ -85,7 +85,7 @@ def open_from(card: Locator) -> Page:
 def is_cut(window: Page) -> None:
     """Wait until the window's WebSocket is closed."""
     cut = "window.talk.readyState === WebSocket.CLOSED"
-    # Not once a frame, as a window behind others has none.
+    # Not polled once per frame, since a background window has none.
     window.wait_for_function(cut, timeout=CUTS, polling=200)
 
 
@@ -103,9 +103,9 @@ def test_the_launcher_by_keyboard(page: Page, picture: Picture) -> None:
     page.keyboard.press("Tab")
     expect(dialog.get_by_label("Try this port").first).to_be_focused()
     page.keyboard.type("80")
-    page.keyboard.press("Enter")  # the browser itself refuses what is not in the pool
+    page.keyboard.press("Enter")  # the browser itself refuses ports outside the pool
     expect(dialog).to_be_visible()
-    page.wait_for_timeout(2500)  # it has renewed itself, and what was typed is still there
+    page.wait_for_timeout(2500)  # it has been refreshed, and the input is kept
     expect(dialog.get_by_label("Try this port").first).to_have_value("80")
     expect(dialog.get_by_label("Try this port").first).to_be_focused()
     page.keyboard.press("Escape")
@@ -151,7 +151,7 @@ def test_without_scripts_it_is_a_page(log_in: LogIn, session: Json) -> None:
     expect(card(page.locator("main"), "terminal")).not_to_contain_text("Open in your browser")
 
 
-def test_a_port_that_is_taken_is_told(page: Page, session: Json, make_api: MakeApi) -> None:
+def test_a_taken_port_is_reported(page: Page, session: Json, make_api: MakeApi) -> None:
     api = make_api(WHO)
     port = move(api, session["id"], "terminal", free_ports(api, session["id"], "terminal")[-1])[
         "port"
@@ -171,7 +171,7 @@ def test_a_port_that_is_taken_is_told(page: Page, session: Json, make_api: MakeA
     told.wait_for_url(f"**:{other[1]}/**" if other[1] else f"{other[2]}/**", timeout=STARTS)
 
 
-def test_what_is_entered_stays_when_an_app_is_added(page: Page) -> None:
+def test_input_is_kept_when_an_app_is_added(page: Page) -> None:
     def one_more(route: Route) -> None:
         fetched = route.fetch()
         added = '<p data-live id="added">One more</p></div>'
@@ -189,7 +189,7 @@ def test_what_is_entered_stays_when_an_app_is_added(page: Page) -> None:
     expect(wanted.get_by_label("Try this port")).to_be_focused()
 
 
-def test_an_app_that_fails_shows_its_log_and_starts_again(page: Page, picture: Picture) -> None:
+def test_a_failed_app_shows_its_log_and_can_be_restarted(page: Page, picture: Picture) -> None:
     wanted = card(launcher(page), "webapp")
     wanted.get_by_label("Command that starts it").fill("echo this-is-why; exit 3")
     window = open_from(wanted)
@@ -203,26 +203,26 @@ def test_an_app_that_fails_shows_its_log_and_starts_again(page: Page, picture: P
 
     wanted = card(launcher(page), "webapp")
     expect(wanted).to_contain_text("Failed")
-    wanted.get_by_label("Command that starts it").fill(HOUSE)
+    wanted.get_by_label("Command that starts it").fill(PUBLIC_PAGE)
     open_from(wanted)
-    # The window that has waited all the time is there as well.
+    # The window that was waiting all the time is served as well.
     expect(window.get_by_role("heading", name="Open house")).to_be_visible(timeout=STARTS)
 
 
-def test_open_to_everybody_until_taken_back(
+def test_open_to_everybody_until_made_private(
     page: Page, browser: Browser, session: Json, make_api: MakeApi, picture: Picture
 ) -> None:
     dialog = launcher(page)
     wanted = card(dialog, "webapp")
-    wanted.get_by_label("Command that starts it").fill(HOUSE)
+    wanted.get_by_label("Command that starts it").fill(PUBLIC_PAGE)
     options(wanted)
     wanted.get_by_label("Open to everybody").check()
     own = open_from(wanted)
     expect(own.get_by_role("heading", name="Open house")).to_be_visible(timeout=STARTS)
-    expect(wanted.get_by_label("Command that starts it")).to_have_value(HOUSE)
+    expect(wanted.get_by_label("Command that starts it")).to_have_value(PUBLIC_PAGE)
     address = wanted.get_by_label("Address of Any web app for everybody").input_value()
     wanted.get_by_label("Address of Any web app for everybody").scroll_into_view_if_needed()
-    page.bring_to_front()  # behind another window colours fade over when they like
+    page.bring_to_front()  # in a background window colour transitions end at any time
     picture(page, "apps-public")
     clean_in_both_themes(page)
 
@@ -231,8 +231,8 @@ def test_open_to_everybody_until_taken_back(
         stranger = somebody.new_page()
         stranger.goto(address)
         expect(stranger.get_by_role("heading", name="Open house")).to_be_visible(timeout=STARTS)
-        assert stranger.evaluate(TALK) == "hello"
-        assert own.evaluate(TALK) == "hello"
+        assert stranger.evaluate(OPEN_WEBSOCKET) == "hello"
+        assert own.evaluate(OPEN_WEBSOCKET) == "hello"
         wanted.get_by_role("button", name="Make private").click()
         expect(wanted.get_by_role("button", name="Make private")).to_have_count(0)
         is_cut(stranger)

@@ -1,4 +1,4 @@
-"""Ends explained, time running out, holds and notifications, as their owner sees them."""
+"""Ends with their reasons, remaining time, holds and notifications, as their owner sees them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["faulty"]
 
 WHO = "alice"
 SOON = 20_000
-"""Milliseconds within which the page shows what Slurm knows."""
-# The browser shows no notifications here; they are counted where they are made.
+"""Milliseconds within which the page shows a change in Slurm."""
+# This browser shows no notifications; they are counted where they are created.
 WATCH = """
 window.told = [];
 const Real = window.Notification;
@@ -34,14 +34,14 @@ window.Notification = class extends EventTarget {
 
 @pytest.fixture
 def api(make_api: MakeApi) -> Iterator[Api]:
-    """The same researcher as a program."""
+    """The same researcher's API client."""
     found = make_api(WHO)
     yield found
     found.clean()
 
 
 def wrong(page: Page) -> list[str]:
-    """What axe-core finds wrong on the page, in light and in dark."""
+    """axe-core's findings on the page, in light and in dark."""
     found: list[str] = []
     for theme in ("dark", "light"):
         page.evaluate(f"document.documentElement.dataset.bsTheme = '{theme}'")
@@ -49,18 +49,18 @@ def wrong(page: Page) -> list[str]:
     return found
 
 
-def hears(page: Page, title: str, *others: Page) -> None:
-    """Wait for a notification that begins like this, by whichever of the tabs."""
+def expect_notification(page: Page, title: str, *others: Page) -> None:
+    """Wait for a notification with this beginning, shown by any of the tabs."""
 
-    def told() -> bool:
+    def is_shown() -> bool:
         tabs = (page, *others)
         return any(one.startswith(title) for tab in tabs for one, *_ in tab.evaluate("told"))
 
-    wait_for(f"a notification: {title}", told, SOON / 1000)
+    wait_for(f"a notification: {title}", is_shown, SOON / 1000)
 
 
 def both(page: Page, picture: Picture, name: str) -> None:
-    """Pictures in both themes, and on a telephone."""
+    """Screenshots in both themes, and on a telephone."""
     for theme in ("dark", "light"):
         page.evaluate(f"document.documentElement.dataset.bsTheme = '{theme}'")
         picture(page, f"{name}-{theme}")
@@ -74,7 +74,7 @@ def both(page: Page, picture: Picture, name: str) -> None:
     page.set_viewport_size(size)
 
 
-def test_s9_what_did_not_start_says_why(
+def test_s9_a_failed_start_shows_its_reason(
     log_in: LogIn, api: Api, cluster: Cluster, faulty: str, picture: Picture
 ) -> None:
     page = log_in(WHO)
@@ -86,7 +86,7 @@ def test_s9_what_did_not_start_says_why(
     lines = row.locator("details")
     lines.locator("summary").click()
     expect(lines.locator("pre")).to_have_text("going down")
-    # The next change of the list does not close it.
+    # The next update of the list does not close it.
     api.launch(name="another1", **TINY)
     expect(page.locator("tr[data-name=another1]")).to_be_visible(timeout=SOON)
     expect(lines.locator("pre")).to_be_visible()
@@ -140,23 +140,27 @@ def test_s11_warned_extended_and_notified(
     expect(banner).to_contain_text("short1 ends at", timeout=SOON)
     row = page.locator(f"#s-{session}")
     expect(row.locator(".ends")).to_have_text(re.compile(r"ends .*in 0:0\d:\d\d"))
-    # While the page has seen it wait, it tells that it runs; in any case, that it ends soon.
-    hears(page, "short1 ends in")
+    # If the page has seen it waiting, it notifies that it runs; in any case, that it ends soon.
+    expect_notification(page, "short1 ends in")
     assert wrong(page) == []
     both(page, picture, "ends-soon")
     banner.get_by_role("button", name="Extend by 1 hour").click()
     expect(banner).to_have_count(0, timeout=SOON)
     expect(row.locator(".ends")).to_contain_text("ends")
-    expect(row.locator(".ends .remaining")).to_have_count(0)  # far enough not to be counted down
+    expect(row.locator(".ends .remaining")).to_have_count(0)  # far enough away to show no countdown
     assert api.get(session)["time_limit"] == 70
     cluster.run("ctl", "scancel", f"--name={session}")
-    hears(page, "short1 has ended")
-    told = page.evaluate("told")
-    assert len({tag for _, _, tag in told}) == len(told), "each once"
-    assert "by root (an administrator)" in next(b for t, b, _ in told if t == "short1 has ended")
+    expect_notification(page, "short1 has ended")
+    notified = page.evaluate("told")
+    assert len({tag for _, _, tag in notified}) == len(notified), "each once"
+    assert "by root (an administrator)" in next(
+        b for t, b, _ in notified if t == "short1 has ended"
+    )
 
 
-def test_s11_a_waiting_session_runs(log_in: LogIn, api: Api, cluster: Cluster) -> None:
+def test_s11_the_start_of_a_waiting_session_is_notified(
+    log_in: LogIn, api: Api, cluster: Cluster
+) -> None:
     page = log_in(WHO)
     page.context.grant_permissions(["notifications"])
     page.context.add_init_script(WATCH)
@@ -169,14 +173,14 @@ def test_s11_a_waiting_session_runs(log_in: LogIn, api: Api, cluster: Cluster) -
     other = page.context.new_page()
     other.goto(page.url)
     api.stop(first)
-    hears(page, "second1 is running", other)
+    expect_notification(page, "second1 is running", other)
     page.wait_for_timeout(3000)
     both_tabs = page.evaluate("told") + other.evaluate("told")
     assert len({tag for *_, tag in both_tabs if "runs" in tag}) == 1
     assert not [title for title, *_ in both_tabs if "has ended" in title]
 
 
-def test_s11_a_browser_that_forbids_it_says_so(log_in: LogIn) -> None:
+def test_s11_denied_notifications_are_reported(log_in: LogIn) -> None:
     page = log_in(WHO)
     page.add_init_script(
         "Object.defineProperty(Notification, 'permission', {get: () => 'denied'});"

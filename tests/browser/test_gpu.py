@@ -1,4 +1,4 @@
-"""Shares of a GPU in the browser: asked for, seen, waited for, and given back.
+"""Shares of a GPU in the browser: requested, shown, waited for, and released.
 
 The demo's GPU has 8 GB, and 1 fGPU is half of it.
 """
@@ -23,7 +23,7 @@ NARROW = (390, 320)
 
 @pytest.fixture
 def api(make_api: MakeApi) -> Iterator[Api]:
-    """The same researcher as a program, for looking behind the pages and for tidying up."""
+    """The same researcher's API client, to check behind the pages and to clean up."""
     found = make_api(WHO)
     yield found
     found.launched += [session["id"] for session in found.list(state="running")]
@@ -33,14 +33,14 @@ def api(make_api: MakeApi) -> Iterator[Api]:
 
 @pytest.fixture
 def admin(make_api: MakeApi) -> Iterator[Api]:
-    """The administrator as a program; the template is taken back afterwards."""
+    """The administrator's API client; the template is removed afterwards."""
     found = make_api("admin")
     yield found
     found("DELETE", "/admin/templates/half-gpu")
 
 
 def resources(page: Page, name: str, fgpu: str = "") -> Locator:
-    """Fill the wizard in up to its third step, and return the GPU's field."""
+    """Fill in the wizard up to its third step, and return the GPU's field."""
     page.get_by_role("link", name="Start a session").click()
     page.get_by_label("Session name").fill(name)
     page.locator(".steps [data-go=resources]").click()
@@ -53,27 +53,27 @@ def resources(page: Page, name: str, fgpu: str = "") -> Locator:
 
 
 def launch(page: Page) -> None:
-    """Launch without folders, and see the list."""
+    """Launch without folders, and wait for the list."""
     page.get_by_role("button", name="Confirm and launch").click()
     page.get_by_role("button", name="Launch without a folder").click()
     page.wait_for_url("**/sessions**")
 
 
 def state(page: Page, name: str, wanted: str) -> Locator:
-    """Wait until a session's row shows a state, by itself, and return the row."""
+    """Wait until a session's row shows a state, without reloading, and return the row."""
     row = page.locator(f"tr[data-name={name}]")
     expect(row).to_have_attribute("data-state", wanted, timeout=STARTS)
     return row
 
 
 def end(page: Page, name: str) -> None:
-    """End a session by its button."""
+    """End a session with its button."""
     page.get_by_role("button", name=f"End {name}", exact=True).click()
     page.get_by_role("button", name="End session").click()
 
 
 def holds(page: Page, fgpu: str) -> None:
-    """Wait until the bar shows so much as one's own, by itself."""
+    """Wait until the bar shows this amount as the user's own, without reloading."""
     meter = page.locator("[data-meter=fgpu] dd").first
     expect(meter).to_contain_text(re.compile(rf"^\s*{re.escape(fgpu)} of 2\b"), timeout=STARTS)
 
@@ -114,7 +114,7 @@ def test_half_an_fgpu_from_the_wizard_to_nvidia_smi(
     holds(page, "0.5")
     expect(row.locator(".c-use")).to_contain_text("0.5 fGPU")
     expect(row.locator(".c-use")).to_contain_text("2 GB GPU")
-    # What is in use comes with the node's next report.
+    # Usage arrives with the node's next report.
     expect(row.locator(".c-use")).to_contain_text("GPU memory: 2 GB GPUin use: ", timeout=STARTS)
     made = next(one for one in api.list(state="running") if one["name"] == "half1")
     terminal = Terminal(
@@ -148,10 +148,10 @@ def test_s7_three_where_two_fit_and_the_third_runs_when_one_ends(
     holds(page, "2")
 
 
-def test_the_offer_follows_the_resource_group(log_in: LogIn) -> None:
+def test_offered_amounts_depend_on_the_resource_group(log_in: LogIn) -> None:
     page = log_in(WHO)
     field = resources(page, "groups1", "1")
-    # As where only one of the groups had GPUs.
+    # As on a site where only one of the groups has GPUs.
     page.evaluate(
         "document.querySelectorAll('[data-groups]').forEach(o => o.dataset.groups = 'main')"
     )
@@ -164,7 +164,7 @@ def test_the_offer_follows_the_resource_group(log_in: LogIn) -> None:
     expect(field.locator("option:not([disabled])")).to_have_count(5)
 
 
-def test_amounts_between_two_steps_are_rounded_up_and_that_is_said(
+def test_amounts_between_two_steps_are_rounded_up_with_a_notice(
     log_in: LogIn, api: Api, admin: Api
 ) -> None:
     preset = {

@@ -1,4 +1,4 @@
-"""A session that nobody uses, as its owner sees it; and the administrators' rule about it."""
+"""An unused session, as its owner sees it; and the administrators' rule for it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture
-from tests.browser.test_ends import WATCH, both, hears
+from tests.browser.test_ends import WATCH, both, expect_notification
 from tests.client import Api, Json
 from tests.cluster import in_database, wait_for
 from tests.slurm.conftest import MakeApi
 
 WHO = "alice"
 SOON = 30_000
-"""Milliseconds within which the list shows what has changed."""
+"""Milliseconds within which the list shows a change."""
 MEASURED = 30
 """Seconds within which the worker measures use; it does so every 20 s."""
 TINY: Json = {"resources": {"cpus": 1, "memory": "600m"}}
@@ -26,7 +26,7 @@ TINY: Json = {"resources": {"cpus": 1, "memory": "600m"}}
 
 @pytest.fixture
 def api(make_api: MakeApi) -> Iterator[Api]:
-    """The same researcher as a program."""
+    """The same researcher's API client."""
     found = make_api(WHO)
     yield found
     found.clean()
@@ -34,14 +34,14 @@ def api(make_api: MakeApi) -> Iterator[Api]:
 
 @pytest.fixture
 def admin(make_api: MakeApi) -> Iterator[Api]:
-    """The administrator; the rule is taken back afterwards."""
+    """The administrator; the rule is removed afterwards."""
     found = make_api("admin")
     yield found
     found.ask("PUT", "/admin/caps", json={})
 
 
 def open_window(page: Page, api: Api, session: str, app: str) -> Page:
-    """A window of an app, which nobody touches from then on."""
+    """Open an app's window, which gets no input from then on."""
     link = api.ask("POST", f"/sessions/{session}/apps/{app}")
     window = page.context.new_page()
     window.goto(link["url"])
@@ -67,8 +67,8 @@ def test_a13_warned_kept_and_ended(log_in: LogIn, api: Api, admin: Api, picture:
     open_window(page, api, session, "terminal")
     # On a busy machine JupyterLab goes on loading for a while, which counts as use.
     wait_for("a measurement without use", lambda: is_unused(api, session), 180)
-    # The minute without use has passed, as far as the worker knows: it compares stored times.
-    # A long warning, so that there is time to look.
+    # Let the minute without use pass for the worker, which compares stored times.
+    # A long warning, to leave time for the checks.
     in_database(
         api.cluster,
         f"UPDATE session SET last_used = datetime(last_used, '-60 seconds') WHERE id = '{session}'",
@@ -79,7 +79,7 @@ def test_a13_warned_kept_and_ended(log_in: LogIn, api: Api, admin: Api, picture:
     expect(banner).to_contain_text("unused1 has not been used since", timeout=180_000)
     expect(banner.locator(".remaining")).to_have_text(re.compile(r"in 0:0\d:\d\d"))
     expect(row).to_contain_text("unless you use it")
-    hears(page, "unused1 is not used and ends in")
+    expect_notification(page, "unused1 is not used and ends in")
     clean_in_both_themes(page)
     fits(page, 390, 768, 1280)
     both(page, picture, "idle-warned")
@@ -88,10 +88,10 @@ def test_a13_warned_kept_and_ended(log_in: LogIn, api: Api, admin: Api, picture:
     page.keyboard.press("Enter")
     expect(banner).to_have_count(0, timeout=SOON)
     expect(row).not_to_contain_text("Not used since")
-    # The windows are open all the time, and poll as they do.
+    # The windows stay open all the time, and poll as usual.
     admin.ask("PUT", "/admin/caps", json={"idle_minutes": 1})
     wait_for("the end", lambda: api.get(session)["state"] == "FINISHED", 240, 2)
-    hears(page, "unused1 has ended")
+    expect_notification(page, "unused1 has ended")
     page.get_by_role("link", name="Finished").click()
     expect(row).to_contain_text("Ended by Slipway: nobody had used it since", timeout=SOON)
     expect(row.get_by_text("Last lines of its log")).to_be_visible(timeout=SOON)

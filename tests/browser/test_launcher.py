@@ -18,7 +18,7 @@ STARTS = 60_000
 
 @pytest.fixture
 def api(make_api: MakeApi) -> Iterator[Api]:
-    """The same researcher as a program."""
+    """The same researcher's API client."""
     found = make_api(WHO)
     yield found
     found.launched += [session["id"] for session in found.list(state="running")]
@@ -35,7 +35,7 @@ def page(log_in: LogIn) -> Page:
 
 
 def step(page: Page, name: str) -> None:
-    """Go to a step."""
+    """Go to a step of the wizard."""
     page.locator(".steps").get_by_role("link", name=name).click()
 
 
@@ -54,7 +54,7 @@ def write(dialog: Locator, number: int, name: str, value: str) -> None:
 
 
 def saved(page: Page) -> str:
-    """What would be sent."""
+    """The data that would be submitted."""
     return page.locator("[data-env]").input_value()
 
 
@@ -90,7 +90,7 @@ def test_the_dialog_for_variables(page: Page, api: Api, picture: Picture) -> Non
     assert saved(page) == ""
 
 
-def test_closing_with_unsaved_input_asks(page: Page) -> None:
+def test_closing_with_unsaved_input_asks_for_confirmation(page: Page) -> None:
     dialog = config(page)
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
@@ -127,7 +127,7 @@ def test_names_are_checked_before_they_are_saved(page: Page) -> None:
     assert saved(page) == ""
 
 
-def test_what_the_server_refuses_is_kept_and_can_be_mended(
+def test_input_refused_by_the_server_is_kept_and_can_be_corrected(
     page: Page, api: Api, picture: Picture
 ) -> None:
     dialog = config(page)

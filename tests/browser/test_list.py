@@ -1,4 +1,4 @@
-"""The list of sessions: tabs, columns, search, order, picking and ending, on a real cluster."""
+"""The list of sessions: tabs, columns, search, order, selection and ending, on a real cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SMALL: dict[str, Any] = {"resources": {"cpus": 1, "memory": "300m"}}
 
 @pytest.fixture
 def api(make_api: MakeApi) -> Iterator[Api]:
-    """The researcher as a program: launches behind the page's back, and tidies up."""
+    """The researcher's API client: launches independently of the page, and cleans up."""
     found = make_api(WHO)
     yield found
     found.launched += [session["id"] for session in found.list(state="running")]
@@ -37,7 +37,7 @@ def api(make_api: MakeApi) -> Iterator[Api]:
 
 @pytest.fixture
 def other(make_api: MakeApi) -> Iterator[Api]:
-    """Somebody else."""
+    """Another user."""
     found = make_api(OTHER)
     yield found
     found.clean()
@@ -57,7 +57,7 @@ def names(page: Page) -> list[str]:
 
 
 def shown(page: Page) -> list[str]:
-    """The same by their ids: names come again."""
+    """The same by ids, since names may repeat."""
     found: list[str] = page.locator("tr[data-session]").evaluate_all(
         "rows => rows.map((row) => row.dataset.session)"
     )
@@ -71,7 +71,7 @@ def pick(page: Page, *names: str) -> None:
 
 
 def polled(page: Page, times: int = 2) -> None:
-    """Wait until the page has asked for news."""
+    """Wait until the page has polled."""
     for _ in range(times):
         with page.expect_response(lambda answer: "/sessions/rows" in answer.url):
             pass
@@ -167,7 +167,7 @@ def test_s3_administrators_see_everybodys(
     )
 
 
-def test_s6_ending_one_asks_first(log_in: LogIn, api: Api, picture: Picture) -> None:
+def test_s6_ending_one_asks_for_confirmation(log_in: LogIn, api: Api, picture: Picture) -> None:
     page = log_in(WHO)
     api.launch(name="ending1", **SMALL)
     button = row_of(page, "ending1").get_by_role("button", name="End ending1")
@@ -219,17 +219,17 @@ def test_s6_ending_without_a_script(
         assert api.wait_state(session, "FINISHED")["end"]["text"] == "Ended by alice."
 
 
-def test_s12_many_are_ended_at_once(log_in: LogIn, api: Api, picture: Picture) -> None:
+def test_s12_several_are_ended_at_once(log_in: LogIn, api: Api, picture: Picture) -> None:
     page = log_in(WHO)
     made = [api.launch(name=f"bulk{number}", **SMALL)["id"] for number in range(5)]
     expect(page.locator("tr[data-session]")).to_have_count(5)
     bar = page.get_by_role("region", name="Selected sessions")
     expect(bar).to_be_hidden()
-    pick(page, "bulk1", "bulk4")  # one that runs, perhaps, and one that waits
+    pick(page, "bulk1", "bulk4")  # one running, perhaps, and one pending
     expect(bar).to_contain_text("2 selected")
     wait_for("three running", lambda: page.locator("[data-state=RUNNING]").count() == 3, 60)
     polled(page)
-    assert page.locator("input[name=ids]:checked").count() == 2  # updates leave them alone
+    assert page.locator("input[name=ids]:checked").count() == 2  # updates do not change them
     picture(page, "list-picked")
     clean_in_both_themes(page)
     fits(page, 800, 390, 320)
@@ -290,7 +290,9 @@ def test_s12_search_filter_and_order(log_in: LogIn, api: Api, picture: Picture) 
     expect(box).to_have_value("")
 
 
-def test_s10_rows_come_and_change_by_themselves(log_in: LogIn, api: Api, cluster: Cluster) -> None:
+def test_s10_rows_appear_and_change_without_reloading(
+    log_in: LogIn, api: Api, cluster: Cluster
+) -> None:
     page = log_in(WHO)
     page.evaluate("window.neverReloaded = true")
     api.launch(name="itself1", **SMALL)
@@ -315,7 +317,7 @@ def test_s10_rows_come_and_change_by_themselves(log_in: LogIn, api: Api, cluster
     assert page.evaluate("window.neverReloaded")
 
 
-def test_what_was_launched_stands_out(log_in: LogIn, api: Api) -> None:
+def test_new_sessions_are_highlighted(log_in: LogIn, api: Api) -> None:
     page = log_in(WHO)
     made = [api.launch(name=f"fresh{number}", **SMALL)["id"] for number in range(2)]
     api.launch(name="notfresh", **SMALL)
@@ -366,7 +368,7 @@ QUERIES = ("", "?state=finished", "?state=finished&sort=name", "?state=finished&
 
 
 def seconds_for(page: Page, query: str, times: int = 15) -> float:
-    """How long the list takes to come, as a rule."""
+    """The median loading time of the list."""
     took = []
     for _ in range(times):
         began = time.monotonic()
@@ -382,7 +384,7 @@ def test_s12_ten_thousand_rows_stay_quick(log_in: LogIn, api: Api, cluster: Clus
         few = {query: seconds_for(page, query) for query in QUERIES}
     with filled(cluster, template, 10_000):
         many = {query: seconds_for(page, query) for query in QUERIES}
-        # Side by side, since a busy machine makes both slow.
+        # In parallel, since a busy machine slows both.
         assert all(many[query] < 3 * few[query] + 0.25 for query in QUERIES), (few, many)
         page.get_by_role("link", name="Finished").click()
         expect(page.locator("tr[data-session]")).to_have_count(50)

@@ -1,4 +1,4 @@
-"""The log of a session: follows, searches, downloads, and opens at its end however long it is."""
+"""The log of a session: follow, search, download, and open at the end however long it is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SMALL: dict[str, Any] = {"resources": {"cpus": 1, "memory": "300m"}}
 
 @pytest.fixture
 def api(make_api: MakeApi) -> Iterator[Api]:
-    """The researcher as a program: launches, and tidies up."""
+    """The researcher's API client: launches, and cleans up."""
     found = make_api(WHO)
     yield found
     found.clean()
@@ -30,7 +30,7 @@ def api(make_api: MakeApi) -> Iterator[Api]:
 
 @pytest.fixture
 def log_of(cluster: Cluster, api: Api, log_in: LogIn) -> Callable[[int], Page]:
-    """Opens the page of a log with so many lines."""
+    """Opens the page of a log with this number of lines."""
 
     def open_page(lines: int) -> Page:
         session = api.running(name="logged1", **SMALL)["id"]
@@ -90,7 +90,7 @@ def test_s5_the_log_follows_searches_and_downloads(
 
 
 def first_line(log: Locator) -> int:
-    """The number of the first line that is here."""
+    """The number of the first line that is loaded."""
     return int(str(log.locator("pre").first.evaluate("(pre) => pre.textContent.slice(5, 12)")))
 
 
@@ -106,7 +106,7 @@ def test_s5_a_log_of_50_mb_opens_at_once(log_of: Callable[[int], Page], picture:
     for _ in range(4):
         page.get_by_role("button", name="Load earlier lines").click()
         wait_for("earlier lines", lambda: first_line(log) < here[-1], 10)
-        expect(log).to_contain_text(f"line {here[-1] - 1:07}")  # nothing is left out between
+        expect(log).to_contain_text(f"line {here[-1] - 1:07}")  # nothing is missing in between
         here.append(first_line(log))
     assert not page.get_by_label("Follow").is_checked()
     picture(page, "log-earlier")

@@ -1,4 +1,4 @@
-"""What a researcher does on an ordinary day, in a real browser on a real cluster."""
+"""A researcher's ordinary day, in a real browser on a real cluster."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.slurm.conftest import MakeApi
 
 WHO = "alice"
 STARTS = 60_000
-"""Milliseconds that a session, an app or a kernel may take on a busy machine."""
+"""Maximum milliseconds for a session, an app or a kernel to start on a busy machine."""
 
-# Both layouts of cgroups, as a curious user would look.
+# Both cgroup layouts, as a curious user would read them.
 LIMITS = """
 from pathlib import Path
 cg = Path('/sys/fs/cgroup')
@@ -29,7 +29,7 @@ print('memory', memory.read_text().strip(), 'cores', len(cores.read_text().strip
 
 @pytest.fixture
 def api(make_api: MakeApi) -> Iterator[Api]:
-    """The same researcher as a program, for looking behind the pages and for tidying up."""
+    """The same researcher's API client, to check behind the pages and to clean up."""
     found = make_api(WHO)
     yield found
     found.launched += [session["id"] for session in found.list(state="running")]
@@ -37,7 +37,7 @@ def api(make_api: MakeApi) -> Iterator[Api]:
 
 
 def fill_in(page: Page, name: str, memory: str = "600 MB") -> None:
-    """Open the wizard and enter what there is to enter, without launching."""
+    """Open the wizard and fill in the fields, without launching."""
     page.get_by_role("link", name="Start a session").click()
     page.get_by_label("Session name").fill(name)
     page.get_by_role("link", name="Resources").click()
@@ -46,7 +46,7 @@ def fill_in(page: Page, name: str, memory: str = "600 MB") -> None:
 
 
 def go(page: Page) -> None:
-    """Press Confirm and launch, and say that no folder is fine."""
+    """Press Confirm and launch, and confirm that no folder is intended."""
     page.get_by_role("button", name="Confirm and launch").click()
     page.get_by_role("button", name="Launch without a folder").click()
 
@@ -61,7 +61,7 @@ def launch(page: Page, name: str, memory: str = "600 MB") -> Locator:
 
 
 def open_app(page: Page, row: Locator, name: str) -> Page:
-    """Click an app's button and return the window that opens."""
+    """Click an app's button and return the new window."""
     with page.context.expect_page() as opened:
         row.get_by_role("button", name=name).first.click()
     return opened.value
@@ -74,20 +74,20 @@ def run_cell(lab: Page, code: str) -> Locator:
     editor.click()
     expect(lab.locator(".jp-Notebook.jp-mod-editMode")).to_be_visible()
     editor.fill(code)
-    # JupyterLab drops the first keys while its notebook is still settling in.
+    # JupyterLab drops the first keys while its notebook is still loading.
     wait_for("the cell to run", lambda: runs(cell, editor), 30, 1.0)
     return cell.locator(".jp-OutputArea-output")
 
 
 def runs(cell: Locator, editor: Locator) -> bool:
-    """Press Ctrl-Enter, and say whether the cell has begun to run."""
+    """Press Ctrl-Enter; whether the cell has begun to run."""
     if cell.locator(".jp-InputPrompt").inner_text().strip() == "[ ]:":
         editor.press("Control+Enter")
     return cell.locator(".jp-InputPrompt").inner_text().strip() != "[ ]:"
 
 
 def screen(terminal: Page) -> str:
-    """What the terminal shows."""
+    """The text on the terminal's screen."""
     text = terminal.evaluate(
         """() => { if (!window.term) return '';  // the page is still loading
             const b = window.term.buffer.active, lines = [];
@@ -98,24 +98,24 @@ def screen(terminal: Page) -> str:
 
 
 def drawn_share(terminal: Page) -> float:
-    """How much of the window's width the terminal uses."""
+    """The share of the window's width that the terminal uses."""
     wide = terminal.locator(".xterm-screen").bounding_box()
     return wide["width"] / 1280 if wide else 0.0
 
 
 def type_line(terminal: Page, line: str) -> None:
-    """Type a command."""
+    """Type a command and press Enter."""
     terminal.locator(".xterm-helper-textarea").press_sequentially(line)
     terminal.keyboard.press("Enter")
 
 
 def shows(terminal: Page, text: str) -> None:
-    """Wait until the terminal shows some text."""
+    """Wait until the terminal shows a text."""
     wait_for(f"{text!r} in the terminal", lambda: text in screen(terminal), 20)
 
 
 def scrolled_to(terminal: Page, text: str) -> bool:
-    """Turn the wheel once, and say whether the terminal shows some text by now."""
+    """Turn the wheel once; whether the terminal shows a text afterwards."""
     terminal.mouse.wheel(0, -400)
     return text in screen(terminal)
 
@@ -146,7 +146,7 @@ def test_an_ordinary_day(log_in: LogIn, api: Api, picture: Picture) -> None:
 
     terminal = open_app(page, row, "Terminal")
     expect(terminal.locator(".xterm-screen")).to_be_visible(timeout=STARTS)
-    assert drawn_share(terminal) > 0.95  # to the right edge, not only what was counted first
+    assert drawn_share(terminal) > 0.95  # up to the right edge, not only the initial size
     type_line(terminal, "ls")
     shows(terminal, "Untitled.ipynb")
     type_line(terminal, "echo made-here > from-the-terminal.txt; seq 1000 1200")
@@ -157,7 +157,7 @@ def test_an_ordinary_day(log_in: LogIn, api: Api, picture: Picture) -> None:
 
     terminal.reload()
     shows(terminal, "1200")
-    # Scrolling back is tmux's: a line far above the window is still there.
+    # Scrolling back is tmux's: a line far above the window can still be reached.
     terminal.mouse.move(400, 300)
     wait_for("the first lines again", lambda: scrolled_to(terminal, "1001"), 40)
 
@@ -171,10 +171,10 @@ def test_an_ordinary_day(log_in: LogIn, api: Api, picture: Picture) -> None:
     expect(page.locator("tr[data-name=ordinary1]").first).to_contain_text("Ended by alice.")
 
 
-def test_a_greedy_cell_costs_its_kernel_and_nothing_else(log_in: LogIn, api: Api) -> None:
+def test_a_cell_over_the_limit_ends_only_its_kernel(log_in: LogIn, api: Api) -> None:
     page = log_in(WHO)
     row = launch(page, "greedy1")
-    lab = open_app(page, row, "JupyterLab")  # while it waits: the window opens it when it can
+    lab = open_app(page, row, "JupyterLab")  # while it is pending: the window opens it when it can
     new_notebook(lab)
     run_cell(lab, "x = bytearray(900 * 1024**2)\nfor i in range(0, len(x), 4096): x[i] = 1")
     expect(lab.get_by_role("dialog")).to_contain_text("Kernel Restarting", timeout=STARTS)
@@ -209,12 +209,12 @@ def test_wrong_fields_are_named_and_nothing_is_launched(
     page.locator(".steps").get_by_role("link", name="Environment").click()
     expect(page.get_by_label("Session name")).to_have_value("my session")
     page.get_by_label("Session name").fill("goodname")
-    page.get_by_role("button", name="Confirm and launch").click()  # it was asked already
+    page.get_by_role("button", name="Confirm and launch").click()  # it was asked before
     expect(page.locator("#error-resources-cpus")).to_be_visible()
     assert len(api.list(state="running")) == before
 
 
-def test_a_double_click_makes_one_session(log_in: LogIn, api: Api) -> None:
+def test_a_double_click_launches_one_session(log_in: LogIn, api: Api) -> None:
     page = log_in(WHO)
     fill_in(page, "double1")
     page.get_by_role("button", name="Confirm and launch").click()
@@ -225,7 +225,9 @@ def test_a_double_click_makes_one_session(log_in: LogIn, api: Api) -> None:
     assert [s["name"] for s in api.list(state="running")] == ["double1"]
 
 
-def test_the_surplus_waits_and_moves_up(log_in: LogIn, api: Api, picture: Picture) -> None:
+def test_sessions_over_the_limit_wait_and_move_up(
+    log_in: LogIn, api: Api, picture: Picture
+) -> None:
     page = log_in(WHO)
     rows = [launch(page, f"queue{number}") for number in range(4)]
     for row in rows[:3]:
@@ -243,7 +245,7 @@ def test_the_surplus_waits_and_moves_up(log_in: LogIn, api: Api, picture: Pictur
     expect(rows[3]).to_have_attribute("data-state", "RUNNING", timeout=STARTS)
 
 
-def test_a_lost_connection_is_shown_and_heals(log_in: LogIn, cluster: Cluster) -> None:
+def test_a_lost_connection_is_shown_and_recovers(log_in: LogIn, cluster: Cluster) -> None:
     page = log_in(WHO)
     note = page.get_by_text("Connection lost")
     expect(note).to_be_hidden()
@@ -255,7 +257,7 @@ def test_a_lost_connection_is_shown_and_heals(log_in: LogIn, cluster: Cluster) -
     expect(note).to_be_hidden(timeout=30_000)
 
 
-def test_somebody_elses_app_is_not_there(log_in: LogIn, api: Api) -> None:
+def test_another_users_app_is_not_found(log_in: LogIn, api: Api) -> None:
     page = log_in(WHO)
     row = launch(page, "private1")
     expect(row).to_have_attribute("data-state", "RUNNING", timeout=STARTS)

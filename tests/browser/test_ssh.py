@@ -1,4 +1,4 @@
-"""The page of a session's SSH door, as a researcher sees it."""
+"""The page of a session's SSH access, as a researcher sees it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WHO = "alice"
 
 @pytest.fixture
 def api(make_api: MakeApi) -> Iterator[Api]:
-    """The researcher as a program: launches, and tidies up."""
+    """The researcher's API client: launches, and cleans up."""
     found = make_api(WHO)
     yield found
     found.clean()
@@ -55,7 +55,7 @@ def test_a9_ssh_from_the_page_to_a_shell(
     key.chmod(0o600)
     known = tmp_path / "known_hosts"
     known.write_text(page.get_by_label("The line for ~/.ssh/known_hosts", exact=True).inner_text())
-    # What is shown is what works; only the places of the two files are a test's own.
+    # The shown commands work as they are; only the paths of the two files are the test's own.
     typed = command.inner_text().replace("~/.ssh/id_container", str(key))
     options = f"-F none -o UserKnownHostsFile={known} -o StrictHostKeyChecking=yes"
     typed = f"{typed.replace('ssh ', f'ssh {options} ', 1)} id -un"

@@ -1,4 +1,4 @@
-"""The terminal: copy and paste without knowing tmux, tmux for those who do, and floods."""
+"""The terminal: copy and paste without knowledge of tmux, tmux for its users, and floods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.slurm.conftest import MakeApi
 OPEN_TOO = """
     Object.defineProperty(Navigator.prototype, 'clipboard', {get: () => undefined});
 """
-# Several times what anything on the way may hold.
+# Several times the size of all buffers on the path.
 FLOOD = r"head -c 50M /dev/zero | tr '\0' 'x' | fold -w 200"
 
 NewTerminal = Callable[..., Terminal]
@@ -27,7 +27,7 @@ NewTerminal = Callable[..., Terminal]
 
 @pytest.fixture(scope="module")
 def api(make_api: MakeApi) -> Iterator[Api]:
-    """The researcher as a program; her real home holds a .tmux.conf meanwhile."""
+    """The researcher's API client; her real home has a .tmux.conf meanwhile."""
     found = make_api("alice")
     conf = "set -g status-right FROM-MY-HOME; set -g @mine yes"
     found.cluster.shell("login", f"echo '{conf}' > ~/.tmux.conf", user="alice")
@@ -65,7 +65,7 @@ def new_terminal(browser: Browser, api: Api, session: Json) -> Iterator[NewTermi
 
 @pytest.fixture
 def terminal(new_terminal: NewTerminal) -> Iterator[Terminal]:
-    """A terminal with an empty screen; what a test has left running is gone afterwards."""
+    """A terminal with an empty screen; programs left running by a test are ended."""
     made = new_terminal()
     made.clear("BEGIN")
     yield made
@@ -74,7 +74,7 @@ def terminal(new_terminal: NewTerminal) -> Iterator[Terminal]:
 
 @pytest.fixture(scope="module")
 def untouched(browser: Browser, make_api: MakeApi) -> Iterator[Line]:
-    """The line of a terminal that bob opens and leaves alone all the while."""
+    """The WebSocket frames of a terminal that bob opens and never touches."""
     bob = make_api("bob")
     link = bob.ask("POST", f"/sessions/{bob.running(name='untouched1')['id']}/apps/terminal")["url"]
     context = browser.new_context(viewport={"width": 1280, "height": 860})
@@ -99,7 +99,7 @@ def test_dragging_copies_and_the_usual_keys_paste(
     terminal.copied("take-this-line")
     expect(page.get_by_role("status")).to_contain_text("Copied")
     expect(hint).to_be_hidden()
-    # The habit of pressing Ctrl-C after selecting must not end what runs; the next one does.
+    # The habit of Ctrl-C after selecting must not end the running program; the next one does.
     terminal.press("Control+C")
     expect(page.get_by_role("status")).to_be_hidden()
     terminal.type("still-in-cat")
@@ -116,11 +116,11 @@ def test_dragging_copies_and_the_usual_keys_paste(
     expect(hint).to_be_hidden()  # it was read once
 
 
-def test_what_is_pasted_waits_for_enter(terminal: Terminal) -> None:
+def test_pasted_text_waits_for_enter(terminal: Terminal) -> None:
     terminal.put_on_clipboard("echo $((40+2))\necho $((40+3))\n")
     terminal.press("Control+V")
     terminal.shows("echo $((40+3))")
-    # What pretends to be the end of the paste, to be run at once, is just text.
+    # A fake end-of-paste sequence, meant to execute at once, is plain text.
     terminal.put_on_clipboard("# \x1b[201~\recho $((40+4))\r")
     terminal.press("Control+V")
     terminal.shows("echo $((40+4))")
@@ -139,7 +139,7 @@ def test_copying_without_the_clipboard_of_secure_pages(new_terminal: NewTerminal
     terminal.shows("\nagain-plain-http")
 
 
-def test_a_program_can_neither_write_nor_read_the_clipboard(terminal: Terminal) -> None:
+def test_programs_can_neither_write_nor_read_the_clipboard(terminal: Terminal) -> None:
     terminal.put_on_clipboard("mine")
     evil = "$(printf evil | base64)"
     terminal.run(rf"printf '\033]52;c;%s\a' {evil}; printf '\033]52;c;?\a'; sleep 1; echo do''ne")
@@ -147,10 +147,10 @@ def test_a_program_can_neither_write_nor_read_the_clipboard(terminal: Terminal) 
     terminal.run(rf"printf '\033Ptmux;\033\033]52;c;%s\a\033\\' {evil}; sleep 1; echo ag''ain")
     terminal.shows("\nagain")
     assert terminal.clipboard() == "mine"
-    assert "bWluZQ" not in "\n".join(terminal.rows())  # "mine", as an answer would hold it
+    assert "bWluZQ" not in "\n".join(terminal.rows())  # "mine", as a response would contain it
 
 
-def test_tmux_for_those_who_know_it(terminal: Terminal) -> None:
+def test_tmux_keys_work(terminal: Terminal) -> None:
     terminal.shows("FROM-MY-HOME")
     terminal.run("seq 5000")
     terminal.shows("\n5000\n")
@@ -183,12 +183,12 @@ def test_the_mouse_on_and_off(terminal: Terminal) -> None:
     terminal.drag_over("select-me")
     terminal.copied("select-me")
     terminal.put_on_clipboard("other")
-    terminal.press("Control+C")  # with something selected it copies
+    terminal.press("Control+C")  # copies if something is selected
     terminal.copied("select-me")
     terminal.tmux("set -g mouse on")
     wait_for("the mouse for tmux", lambda: mouse_of(terminal) != "none")
     terminal.put_on_clipboard("other")
-    terminal.drag_over("select-me", shift=True)  # as one must where a program has the mouse
+    terminal.drag_over("select-me", shift=True)  # as needed where a program has captured the mouse
     terminal.copied("select-me")
     page.mouse.move(400, 300)
 
@@ -197,19 +197,19 @@ def test_the_mouse_on_and_off(terminal: Terminal) -> None:
         return "3900" in terminal.rows()
 
     wait_for("lines of long ago", scrolled_back, 30, 0.2)
-    # A right click brings the browser's menu and nothing of tmux's.
+    # A right click opens the browser's menu and none of tmux's.
     page.mouse.click(400, 300, button="right")
     terminal.press("q")
-    terminal.say("no-menu")
+    terminal.print_mark("no-menu")
     assert "Horizontal Split" not in "\n".join(terminal.rows())
 
 
 def mouse_of(terminal: Terminal) -> str:
-    """What the page tells tmux of the mouse."""
+    """What the page tells tmux about the mouse."""
     return str(terminal.page.evaluate("term.modes.mouseTrackingMode"))
 
 
-def test_all_windows_show_the_same_through_reload_and_restart(
+def test_all_windows_show_the_same_after_reload_and_restart(
     new_terminal: NewTerminal, terminal: Terminal, cluster: Cluster
 ) -> None:
     other = new_terminal()
@@ -227,18 +227,18 @@ def test_all_windows_show_the_same_through_reload_and_restart(
     other.press("Control+C")
 
 
-def test_a_line_that_breaks_comes_back_by_itself(
+def test_a_broken_connection_is_restored(
     terminal: Terminal, cluster: Cluster, session: Json, picture: Picture
 ) -> None:
     page = terminal.page
-    terminal.say("before-the-cut")
+    terminal.print_mark("before-the-cut")
     away = page.get_by_role("alert")
     cluster.shell(session["node"], "pkill -9 -u alice haproxy")
     expect(away).to_contain_text("The connection is lost")
     terminal.shows("before-the-cut", 60)
     expect(away).to_be_hidden()
-    terminal.say("after-the-cut")
-    # A shell that ends is no accident, and one knows how to go on.
+    terminal.print_mark("after-the-cut")
+    # A shell that exits is no error, and the page shows how to continue.
     terminal.press("Control+B", "d")
     expect(away).to_contain_text("This shell has ended")
     picture(page, "terminal-ended")
@@ -246,11 +246,11 @@ def test_a_line_that_breaks_comes_back_by_itself(
     terminal.shows("after-the-cut")
 
 
-def test_a_flood_is_held_back(
+def test_a_flood_of_output_is_throttled(
     new_terminal: NewTerminal, terminal: Terminal, api: Api, cluster: Cluster, session: Json
 ) -> None:
     visitor = api.open(session["id"], "terminal")
-    with visitor.websocket("/ws", "tty") as stuck:  # a window that reads nothing any more
+    with visitor.websocket("/ws", "tty") as stuck:  # a window that no longer reads
         stuck.send(json.dumps({"columns": 120, "rows": 40}).encode())
         before, heap = memory(cluster, session), terminal.heap()
         terminal.run(f"{FLOOD}; echo flood''-over")
@@ -270,14 +270,14 @@ def test_a_flood_is_held_back(
         terminal.shows("flood\nflood\nflood")
         terminal.press("Control+C")
         began = time.monotonic()
-        terminal.say("the-shell-listens")
+        terminal.print_mark("the-shell-listens")
         assert time.monotonic() - began < 20
     late = new_terminal()
     late.shows("the-shell-listens")
 
 
 def memory(cluster: Cluster, session: Json) -> dict[str, float]:
-    """Megabytes that the session's own programs hold."""
+    """Megabytes held by the session's own programs."""
     text = cluster.run(session["node"], "ps", "-u", "alice", "-o", "rss=,comm=")
     found: dict[str, float] = {}
     for line in text.splitlines():
@@ -286,7 +286,7 @@ def memory(cluster: Cluster, session: Json) -> dict[str, float]:
     return found
 
 
-def test_it_is_for_everybodys_eyes_and_keys(terminal: Terminal, picture: Picture) -> None:
+def test_terminal_page_is_accessible(terminal: Terminal, picture: Picture) -> None:
     page = terminal.page
     terminal.run(r"ls -la --color=always /; printf 'wide 漢字 \U1f600 end\n'")
     wait_for("the wide line", lambda: column_of(terminal, "end") >= 0)
@@ -312,11 +312,11 @@ def test_it_is_for_everybodys_eyes_and_keys(terminal: Terminal, picture: Picture
     terminal.shows("end")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     picture(page, "terminal-dark")
-    terminal.say("keys-go-to-the-shell")
+    terminal.print_mark("keys-go-to-the-shell")
 
 
 def column_of(terminal: Terminal, word: str) -> int:
-    """In which column a word stands, in the last line that ends with it."""
+    """The column of a word in the last line that ends with it."""
     return int(
         terminal.page.evaluate(
             """(word) => { const b = term.buffer.active;
@@ -332,7 +332,7 @@ def column_of(terminal: Terminal, word: str) -> int:
     )
 
 
-def test_a_terminal_that_nobody_touches_says_nothing(untouched: Line) -> None:
-    # At first page and tmux ask each other what they can do, and tmux renames its window.
-    said = untouched.between(20, 50)
-    assert not said, "\n".join(said)
+def test_an_idle_terminal_sends_nothing(untouched: Line) -> None:
+    # Initially page and tmux query each other's features, and tmux renames its window.
+    frames = untouched.between(20, 50)
+    assert not frames, "\n".join(frames)

@@ -1,4 +1,4 @@
-"""The page of one's log-ins and API tokens, and the administrators' page of everybody's."""
+"""The page of a user's logins and API tokens, and the administrators' page of all users'."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WHO = "bob"
 
 @pytest.fixture
 def api(make_api: MakeApi) -> Iterator[Api]:
-    """The same person as a program, whose token is not touched."""
+    """The same user's API client, whose token is not affected."""
     found = make_api(WHO)
     before = {token["id"] for token in found.ask("GET", "/tokens")["tokens"]}
     yield found
@@ -28,16 +28,16 @@ def api(make_api: MakeApi) -> Iterator[Api]:
 
 
 def make(page: Page, name: str, days: str = "7") -> None:
-    """Fill in the form and send it."""
+    """Fill in the form and submit it."""
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_label("Days until it expires").fill(days)
     page.get_by_role("button", name="Create a token").click()
 
 
-def test_m5_a_token_from_the_page_and_back(
+def test_m5_a_token_is_created_and_revoked_on_the_page(
     cluster: Cluster, api: Api, log_in: LogIn, picture: Picture
 ) -> None:
-    """M5: made with a name, shown once, used, listed, revoked."""
+    """M5: created with a name, shown once, used, listed, revoked."""
     page = log_in(WHO)
     page.get_by_title("Log-ins and API tokens").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Log-ins and API tokens")
@@ -72,7 +72,7 @@ def test_m5_a_token_from_the_page_and_back(
 
 
 def test_m5_all_by_the_keyboard(cluster: Cluster, api: Api, log_in: LogIn) -> None:
-    """M5: the question before everything is revoked opens and closes by the keyboard."""
+    """M5: the confirmation before revoking everything opens and closes by the keyboard."""
     page = log_in(WHO)
     page.goto(f"{cluster.url}/account")
     summary = page.locator("summary", has_text="Log out everywhere")
@@ -91,7 +91,7 @@ def test_m5_all_by_the_keyboard(cluster: Cluster, api: Api, log_in: LogIn) -> No
 def test_m5_administrators_see_who_is_logged_in(
     cluster: Cluster, api: Api, log_in: LogIn, picture: Picture
 ) -> None:
-    """M5: everybody's log-ins and tokens, and each can be taken back."""
+    """M5: all users' logins and tokens, each of which can be revoked."""
     api.ask("POST", "/tokens", 201, json={"name": "to be revoked", "days": 1})
     page = log_in("admin")
     page.goto(f"{cluster.url}/admin/templates")

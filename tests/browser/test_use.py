@@ -1,4 +1,4 @@
-"""The bars rise at launch and drop by exactly that much at the end; bounds stand by the fields."""
+"""The bars rise at launch and drop by the same amount at the end; limits stand by the fields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WHO = "bob"
 
 @pytest.fixture
 def api(make_api: MakeApi) -> Iterator[Api]:
-    """The same researcher as a program, for tidying up."""
+    """The same researcher's API client, to clean up."""
     found = make_api(WHO)
     yield found
     found.launched += [session["id"] for session in found.list(state="running")]
@@ -26,14 +26,14 @@ def api(make_api: MakeApi) -> Iterator[Api]:
 
 
 def shows(page: Page, cores: int, memory: int) -> None:
-    """Wait until the bars show so many cores and MiB as one's own, by themselves."""
+    """Wait until the bars show these cores and MiB as the user's own, without reloading."""
     for name, mine in (("cpus", cores), ("memory", memory)):
         meter = page.locator(f"[data-meter={name}]")
         expect(meter).to_have_attribute("data-mine", str(mine), timeout=STARTS)
 
 
 def width(page: Page, meter: str, bar: int) -> float:
-    """How full a bar is, in percent."""
+    """The filled share of a bar, in percent."""
     fill = page.locator(f"[data-meter={meter}] .fill").nth(bar)
     return float(fill.get_attribute("width") or "nan")
 
@@ -71,7 +71,7 @@ def test_bars_rise_at_launch_and_drop_at_the_end(log_in: LogIn, api: Api, pictur
     assert width(page, "memory", 0) == 0
 
 
-def test_the_true_bound_stands_by_the_field_and_is_kept(log_in: LogIn, api: Api) -> None:
+def test_the_effective_limit_is_shown_and_enforced(log_in: LogIn, api: Api) -> None:
     page = log_in(WHO)
     fill_in(page, "toomuch1", "3.2 GB")
     expect(page.locator("#hint-resources-memory")).to_have_text("up to 3 GB")

@@ -1,4 +1,4 @@
-"""The launch wizard on the real cluster; each test's name begins with what it shows (L1 … L13)."""
+"""The launch wizard on the real cluster; test names begin with what they cover (L1 … L13)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STEPS = ("environment", "folders", "resources", "review")
 
 @pytest.fixture
 def api(make_api: MakeApi, cluster: Cluster) -> Iterator[Api]:
-    """The same researcher as a program, for looking behind the pages and for tidying up."""
+    """The same researcher's API client, to check behind the pages and to clean up."""
     found = make_api(WHO)
     yield found
     found.launched += [session["id"] for session in found.list(state="running")]
@@ -61,21 +61,21 @@ def step(page: Page, name: str) -> None:
 
 
 def launched(page: Page) -> list[str]:
-    """Wait until the list is shown, and return the ids of the new sessions."""
-    rows = page.locator("#rows")  # the address forgets them as soon as they are shown
+    """Wait for the list, and return the ids of the new sessions."""
+    rows = page.locator("#rows")  # the URL drops them as soon as they are shown
     expect(rows).to_have_attribute("data-fresh", re.compile("[0-9a-f]{32}"))
     return (rows.get_attribute("data-fresh") or "").split()
 
 
 def small(page: Page, name: str) -> None:
-    """A small session of this name, up to the third step."""
+    """Fill in a small session of this name, up to the third step."""
     page.get_by_label("Session name").fill(name)
     step(page, "resources")
     page.get_by_label("Memory", exact=True).fill("600 MB")
 
 
-def fine(page: Page) -> None:
-    """Nothing is wrong in either theme, and nothing is wider than the window."""
+def check_page(page: Page) -> None:
+    """No axe-core findings in either theme, and nothing wider than the window."""
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)
         assert violations(page) == []
@@ -122,7 +122,7 @@ def test_l1_four_steps_by_keyboard_alone(page: Page, api: Api) -> None:
     assert [mount["folder"] for mount in made["mounts"]] == ["home"]
 
 
-def test_l1_page_one_launches_with_the_defaults(page: Page, api: Api) -> None:
+def test_l1_the_first_page_launches_with_the_defaults(page: Page, api: Api) -> None:
     press(page, "Confirm and launch")
     press(page, "Launch without a folder")
     made = api.get(launched(page)[0])
@@ -132,7 +132,7 @@ def test_l1_page_one_launches_with_the_defaults(page: Page, api: Api) -> None:
     )
 
 
-def test_l2_the_picked_environment_and_version_is_what_runs(page: Page, api: Api) -> None:
+def test_l2_the_selected_environment_and_version_is_what_runs(page: Page, api: Api) -> None:
     offered = page.locator("[name=image]")
     wanted = api.ask("GET", "/environments")["environments"]
     found = [offered.nth(n).get_attribute("value") for n in range(offered.count())]
@@ -145,7 +145,7 @@ def test_l2_the_picked_environment_and_version_is_what_runs(page: Page, api: Api
     assert f"{made['environment']}/{made['version']}" == found[-1]
 
 
-def test_l3_names_follow_their_rule_or_are_made_up(page: Page, api: Api) -> None:
+def test_l3_names_follow_their_rule_or_are_generated(page: Page, api: Api) -> None:
     expect(page.locator("#hint-name")).to_contain_text("4 to 64 letters and digits")
     small(page, "two words")
     step(page, "review")
@@ -161,7 +161,7 @@ def test_l3_names_follow_their_rule_or_are_made_up(page: Page, api: Api) -> None
     assert len(api.get(launched(page)[0])["name"]) > 4
 
 
-def test_l4_only_permitted_groups_with_what_is_free(page: Page, api: Api) -> None:
+def test_l4_only_permitted_groups_with_their_free_resources(page: Page, api: Api) -> None:
     groups = [group["name"] for group in api.ask("GET", "/resource-groups")["resource_groups"]]
     free = api.ask("GET", "/usage")["cpus"]["available"]
     step(page, "resources")
@@ -191,7 +191,7 @@ def test_l5_a_template_stands_for_its_resources(
         expect(page.locator(".templates")).to_contain_text("Not available to you: ")
         page.get_by_label("Trying out").check()
         expect(page.get_by_label("CPU cores", exact=True)).to_be_hidden()
-        fine(page)
+        check_page(page)
         picture(page, "wizard-templates")
         step(page, "review")
         expect(page.locator(".review-list")).to_contain_text("700 MB")
@@ -204,7 +204,7 @@ def test_l5_a_template_stands_for_its_resources(
             admin("DELETE", f"/admin/templates/{name}")
 
 
-def test_l6_bounds_and_whose_they_are(page: Page, api: Api, picture: Picture) -> None:
+def test_l6_limits_and_their_origin(page: Page, api: Api, picture: Picture) -> None:
     step(page, "resources")
     for field in ("CPU cores", "Memory", "Shared memory", "Number of sessions", "Time limit"):
         about = page.locator("summary").and_(page.get_by_label(f"About {field}", exact=True))
@@ -212,7 +212,7 @@ def test_l6_bounds_and_whose_they_are(page: Page, api: Api, picture: Picture) ->
         page.keyboard.press("Enter")
         expect(page.locator("details[open] .info-text")).to_have_count(1)
         expect(page.locator("details[open] .info-text")).to_be_visible()
-        fine(page)
+        check_page(page)
         if field == "Memory":
             expect(page.locator("details[open]")).to_contain_text("You may use 3 GB at once")
             picture(page, "wizard-info")
@@ -236,7 +236,7 @@ def test_l7_shared_memory_is_part_of_the_memory(page: Page, api: Api) -> None:
     expect(page.locator(".review-list")).to_contain_text("64 MB")
 
 
-def test_l8_three_at_once(page: Page, api: Api) -> None:
+def test_l8_three_sessions_at_once(page: Page, api: Api) -> None:
     small(page, "thrice")
     page.get_by_label("Number of sessions", exact=True).fill("3")
     step(page, "review")
@@ -247,14 +247,14 @@ def test_l8_three_at_once(page: Page, api: Api) -> None:
     assert names == ["thrice1", "thrice2", "thrice3"]
 
 
-def test_l9_folders_are_made_and_mounted_and_their_lack_is_asked_about(
+def test_l9_folders_are_created_and_mounted_or_confirmed_missing(
     page: Page, api: Api, picture: Picture
 ) -> None:
     small(page, "mounted1")
     press(page, "Confirm and launch")
     question = page.get_by_role("alertdialog", name="No folder is mounted")
     expect(question).to_be_visible()
-    fine(page)
+    check_page(page)
     picture(page, "wizard-no-folder")
     question.get_by_role("button", name="Choose folders").click()
     on_step(page, "folders")
@@ -266,7 +266,7 @@ def test_l9_folders_are_made_and_mounted_and_their_lack_is_asked_about(
     on_step(page, "folders")
     page.get_by_label("read-only home").check()
     expect(page.get_by_label("Home directory")).to_be_checked()
-    fine(page)
+    check_page(page)
     picture(page, "wizard-folders")
     page.get_by_label("New storage folder").fill("trial")
     press(page, "Create")
@@ -277,7 +277,7 @@ def test_l9_folders_are_made_and_mounted_and_their_lack_is_asked_about(
     assert found == [("home", True), ("trial", False)]
 
 
-def test_l9_who_wants_no_question_gets_none(page: Page, api: Api) -> None:
+def test_l9_the_confirmation_can_be_disabled(page: Page, api: Api) -> None:
     press(page, "Confirm and launch")
     page.get_by_label("Do not ask again in this browser").check()
     press(page, "Launch without a folder")
@@ -313,7 +313,7 @@ def test_l12_free_capacity_and_an_estimate(page: Page, api: Api) -> None:
     expect(outlook).not_to_contain_text("Asking the cluster", timeout=20_000)
 
 
-def test_l13_again_edited_and_kept(page: Page, api: Api, cluster: Cluster) -> None:
+def test_l13_relaunch_edit_and_save(page: Page, api: Api, cluster: Cluster) -> None:
     first = api.launch(name="again1", env={"A": "b c"}, time_limit=30, mounts=["home"])
     page.goto(f"{cluster.url}/sessions/new?from={first['id']}")
     expect(page.get_by_label("Session name")).to_have_value("again1")
@@ -325,11 +325,11 @@ def test_l13_again_edited_and_kept(page: Page, api: Api, cluster: Cluster) -> No
     page.keyboard.press("Enter")
     expect(page.locator("#preset-said")).to_contain_text("Saved as every day.")
     press(page, "Save")
-    fine(page)
+    check_page(page)
     press(page, "Replace it")
     expect(page.locator("#preset-said")).to_contain_text("Saved as every day.")
     page.get_by_role("link", name="Your presets").click()
-    fine(page)
+    check_page(page)
     press(page, "Launch every day")
     second = api.get(launched(page)[0])
     same = ("name", "environment", "version", "resources", "time_limit", "mounts", "env")
@@ -340,9 +340,7 @@ def test_l13_again_edited_and_kept(page: Page, api: Api, cluster: Cluster) -> No
     expect(page.locator("#rows")).to_have_attribute("data-fresh", re.compile(another))
 
 
-def test_what_was_entered_survives_a_portal_that_is_away(
-    page: Page, api: Api, cluster: Cluster
-) -> None:
+def test_input_survives_an_outage_of_the_portal(page: Page, api: Api, cluster: Cluster) -> None:
     small(page, "patient1")
     cluster.daemon("stop", "portal", "web")
     try:
@@ -363,7 +361,7 @@ def test_everybody_can_use_every_step(page: Page, picture: Picture, width: int) 
         step(page, name)
         if name == "folders":
             expect(page.get_by_text("Looking for your storage folders")).to_have_count(0)
-        fine(page)
+        check_page(page)
         picture(page, f"wizard-{name}-{width}")
 
 

@@ -1,4 +1,4 @@
-"""What the tests on a real GPU share. Without one they fail, since they would show nothing."""
+"""Fixtures of the tests on a real GPU. Without a GPU they fail, since they would verify nothing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def neighbour(sessions: tuple[Session, Session], cap: int) -> Session:
 
 @pytest.fixture(scope="session")
 def need() -> Callable[[str], None]:
-    """Skips, and says so, when a framework is not installed. Nothing else is ever skipped."""
+    """Skips, with a reason, if a framework is not installed. Nothing else is ever skipped."""
 
     def check(framework: str) -> None:
         code = (
@@ -62,7 +62,7 @@ def need() -> Callable[[str], None]:
 
 @pytest.fixture(scope="session")
 def figures() -> Iterator[dict[str, str]]:
-    """What was seen, by name; bench/gpu.py puts it into its table."""
+    """Measured figures by name; bench/gpu.py adds them to its table."""
     seen: dict[str, str] = {}
     yield seen
     WORK.mkdir(parents=True, exist_ok=True)

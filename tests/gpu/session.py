@@ -1,4 +1,4 @@
-"""One session's slice of a GPU without Slurm: the shim in front of this machine's own driver."""
+"""A session's slice of a GPU without Slurm: the shim in front of this machine's own driver."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ PYTHON = os.environ.get("PYTHON", sys.executable)
 
 MIB = 1 << 20
 SETTINGS = {"PYTHONDONTWRITEBYTECODE": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-"""The first GPU is the same one for CUDA and for nvidia-smi."""
+"""CUDA and nvidia-smi agree on which GPU is the first."""
 LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
 
 
 @dataclass(frozen=True)
 class Driver:
-    """The libraries that the shim stands before. A folder named by SLIPWAY_GPU_DRIVER comes first,
-    for trying this suite itself where there is no GPU."""
+    """The libraries behind the shim. A folder named by SLIPWAY_GPU_DRIVER is searched first, to
+    test this suite itself without a GPU.
+    """
 
     libraries: dict[str, Path]
-    pretended: Path | None
+    standin: Path | None
 
     @classmethod
     def find(cls) -> Driver:
@@ -63,11 +64,11 @@ class Gpu:
     memory: int
     """Bytes."""
     version: str
-    """The driver's."""
+    """The driver's version."""
 
     @classmethod
     def find(cls) -> Gpu:
-        """Raises FileNotFoundError where there is none."""
+        """Raises FileNotFoundError without a GPU."""
         driver = Driver.find()
         fields = ask_smi(driver, "name,uuid,memory.total,driver_version")
         if len(fields) != 4:
@@ -76,16 +77,16 @@ class Gpu:
         return cls(driver, name, uuid, int(memory) * MIB, version)
 
     def used(self) -> int:
-        """Bytes in use by everybody, without the shim."""
+        """Bytes in use by all processes, measured without the shim."""
         return int(ask_smi(self.driver, "memory.used")[0]) * MIB
 
 
 def ask_smi(driver: Driver, fields: str, **environment: str) -> list[str]:
-    """What nvidia-smi says of the first GPU."""
+    """nvidia-smi's output for the first GPU."""
     program = "nvidia-smi"
-    if driver.pretended:
-        program = str(driver.pretended / "nvidia-smi")
-        environment = {"LD_LIBRARY_PATH": str(driver.pretended)} | environment
+    if driver.standin:
+        program = str(driver.standin / "nvidia-smi")
+        environment = {"LD_LIBRARY_PATH": str(driver.standin)} | environment
     command = [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env=os.environ | environment
@@ -96,7 +97,7 @@ def ask_smi(driver: Driver, fields: str, **environment: str) -> list[str]:
 
 
 class Session:
-    """A slice and the shim that keeps to it."""
+    """A slice and the shim that enforces it."""
 
     def __init__(self, name: str, gpu: Gpu) -> None:
         self.gpu = gpu
@@ -111,7 +112,7 @@ class Session:
         subprocess.run(["make", "--silent", "-C", str(ROOT / "gres/shim"), *build], check=True)
 
     def grant(self, memory: int, percent: int) -> Session:
-        """Another slice, and nothing used of it; 0 bytes and 100 % are no limits."""
+        """Set another slice with nothing used; 0 bytes and 100 % mean no limits."""
         gpu = f"gpu={self.gpu.uuid}\nmemory={memory}\nsm={percent}\n"
         (self.directory / "slice").write_text(f"version=1\ncompute=limiter\n{gpu}")
         (self.directory / "counters").write_bytes(bytes(MIB))
@@ -119,34 +120,34 @@ class Session:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What makes programs find the shim. (In a session it is bound over the libraries.)"""
+        """Variables by which programs find the shim. (Sessions bind it over the libraries.)"""
         path = f"{self.shim}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")
         return {"LD_LIBRARY_PATH": path, "TRITON_LIBCUDA_PATH": str(self.shim)}
 
     def smi(self, fields: str) -> list[str]:
-        """What nvidia-smi says inside."""
+        """nvidia-smi's output inside the session."""
         return ask_smi(self.gpu.driver, fields, **self.environment)
 
     def start(self, program: str, *words: object, **environment: str) -> Program:
-        """One of programs/, inside."""
+        """Start one of programs/ inside."""
         return Program(program, words, self.environment | environment)
 
     def run(self, program: str, *words: object, **environment: str) -> dict[str, Any]:
-        """The same to its end; what it said last."""
+        """The same, run to its end; its last message."""
         with self.start(program, *words, **environment) as started:
             return started.end()
 
 
 def run_bare(gpu: Gpu, program: str, *words: object) -> dict[str, Any]:
     """The same with this machine's own driver, without the shim."""
-    folder = gpu.driver.pretended
+    folder = gpu.driver.standin
     environment = {"LD_LIBRARY_PATH": str(folder)} if folder else {}
     with Program(program, words, environment) as started:
         return started.end()
 
 
 class Program:
-    """A running program. What it found it says in lines of JSON; at a pause it waits for go_on."""
+    """A running program. It prints findings as lines of JSON; at a pause it waits for go_on."""
 
     def __init__(
         self, program: str, words: tuple[object, ...], environment: dict[str, str]
@@ -170,17 +171,17 @@ class Program:
     ) -> None:
         self.kill()
 
-    def heard(self) -> dict[str, Any]:
-        """The next thing it says."""
+    def next_message(self) -> dict[str, Any]:
+        """The program's next message."""
         assert self._process.stdout
         for line in self._process.stdout:
             if line.startswith("{"):
-                said: dict[str, Any] = json.loads(line)
-                return said
+                output: dict[str, Any] = json.loads(line)
+                return output
         raise AssertionError(f"the program ended with {self._process.wait()}; see above for why")
 
     def go_on(self) -> None:
-        """After a pause."""
+        """Continue after a pause."""
         assert self._process.stdin
         with contextlib.suppress(BrokenPipeError):  # it was not waiting, and has ended
             self._process.stdin.write("\n")
@@ -196,11 +197,11 @@ class Program:
                 stream.close()
 
     def end(self) -> dict[str, Any]:
-        """Waits for the end; the last that it said."""
+        """Wait for the end; its last message."""
         self.go_on()
         assert self._process.stdout
-        said = [line for line in self._process.stdout if line.startswith("{")]
+        output = [line for line in self._process.stdout if line.startswith("{")]
         status = self._process.wait()
         assert status == 0, f"it ended with {status}; see above for why"
-        last: dict[str, Any] = json.loads(said[-1])
+        last: dict[str, Any] = json.loads(output[-1])
         return last

@@ -1,4 +1,4 @@
-"""The shim on a real GPU through CUDA's driver interface alone, without any framework."""
+"""The shim on a real GPU through CUDA's driver API alone, without any framework."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_a_program_gets_its_slice_and_no_more(
 ) -> None:
     before = session.gpu.used()
     with session.start("driver", "fill", kind) as program:
-        seen = program.heard()
+        seen = program.next_message()
         outside = session.gpu.used() - before - cap
         program.end()
     assert seen["refused"]
@@ -27,7 +27,7 @@ def test_a_program_gets_its_slice_and_no_more(
 
 def test_two_processes_share_one_slice(session: Session) -> None:
     with session.start("driver", "hold", 0.6) as first:
-        assert first.heard()["got"]
+        assert first.next_message()["got"]
         assert not session.run("driver", "hold", 0.6)["got"]
         first.end()
     assert session.run("driver", "hold", 0.6)["got"]
@@ -39,32 +39,32 @@ def test_a_thousand_cycles_leave_nothing(session: Session, kind: str) -> None:
     assert seen["after"] == seen["before"]
 
 
-def test_everybody_says_the_slice(session: Session, cap: int) -> None:
+def test_all_interfaces_report_the_slice(session: Session, cap: int) -> None:
     assert session.run("driver", "memory")["total"] == cap
     assert int(session.smi("memory.total")[0]) == pytest.approx(cap >> 20, rel=0.01)
 
 
-def test_two_sessions_do_not_feel_each_other(session: Session, neighbour: Session) -> None:
+def test_two_sessions_do_not_affect_each_other(session: Session, neighbour: Session) -> None:
     with session.start("driver", "hold", 0.9) as one, neighbour.start("driver", "hold", 0.9) as two:
-        assert one.heard()["got"]
-        assert two.heard()["got"]
+        assert one.next_message()["got"]
+        assert two.next_message()["got"]
         assert one.end()["got"]
         assert two.end()["got"]
 
 
-def test_what_a_killed_program_held_comes_back(session: Session, cap: int) -> None:
+def test_memory_of_a_killed_program_is_freed(session: Session, cap: int) -> None:
     with session.start("driver", "hold", 0.9) as program:
-        assert program.heard()["got"]
+        assert program.next_message()["got"]
         program.kill()
     assert session.run("driver", "memory")["free"] == cap
     with session.start("driver", "killed") as program:
-        program.heard()
+        program.next_message()
         with pytest.raises(AssertionError):
             program.end()
     assert session.run("driver", "memory")["free"] == cap
 
 
-def test_every_look_up_finds_the_shim(session: Session) -> None:
+def test_every_lookup_finds_the_shim(session: Session) -> None:
     seen = session.run("driver", "pointers")
     assert len(seen) >= 4
     assert all(seen.values()), seen

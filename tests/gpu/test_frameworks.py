@@ -1,4 +1,4 @@
-"""The frameworks that people use, in a slice of a real GPU."""
+"""Common frameworks in a slice of a real GPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_pytorch_fills_its_slice_and_no_more(
     before = session.gpu.used()
     settings = {"PYTORCH_CUDA_ALLOC_CONF": ALLOCATORS[allocator]}
     with session.start("pytorch", "fill", **settings) as program:
-        seen = program.heard()
+        seen = program.next_message()
         outside = session.gpu.used() - before - cap
         program.end()
     assert seen["error"] == "OutOfMemoryError"
@@ -38,9 +38,9 @@ def test_pytorch_fills_its_slice_and_no_more(
 def test_two_processes_of_pytorch_share_one_slice(session: Session, cap: int, need: NEED) -> None:
     need("torch")
     with session.start("pytorch", "fill") as first:
-        one = first.heard()["held"]
+        one = first.next_message()["held"]
         with session.start("driver", "hold", 0.1) as second:
-            assert not second.heard()["got"]
+            assert not second.next_message()["got"]
         first.end()
     assert one <= cap
 
@@ -56,12 +56,12 @@ def test_a_thousand_cycles_of_pytorch_leave_nothing(session: Session, need: NEED
     assert seen["before"] == seen["after"]
 
 
-def test_a_crash_does_not_reach_the_neighbour(
+def test_a_crash_does_not_affect_the_neighbour(
     session: Session, neighbour: Session, need: NEED, figures: dict[str, str]
 ) -> None:
     need("torch")
     with neighbour.start("pytorch", "survive") as other:
-        assert other.heard()["ready"]
+        assert other.next_message()["ready"]
         assert session.run("pytorch", "crash")["crashed"]
         assert other.end()["right"]
     figures["A neighbour's crash"] = "survived"

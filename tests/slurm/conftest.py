@@ -1,7 +1,7 @@
 """Tests against a real cluster: `bash tests/run.sh slurm`, or all of them by `make test`.
 
-SLIPWAY_PROJECT and PORT name a running cluster; its people should have no sessions of their own
-meanwhile, since the tests use up what they are allowed.
+SLIPWAY_PROJECT and PORT name a running cluster; its users should have no sessions of their own
+meanwhile, since the tests use up their limits.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def cluster() -> Cluster:
 
 @pytest.fixture(scope="session")
 def tokens(cluster: Cluster) -> dict[str, str]:
-    """One token for each person: how often passwords may be tried is limited."""
+    """One token per user: login attempts are limited."""
     return {user: login(cluster, user) for user in ("alice", "bob", "admin")}
 
 
 @pytest.fixture(scope="session")
 def make_api(cluster: Cluster, tokens: dict[str, str]) -> MakeApi:
-    """Programs with tokens; whoever makes one cleans up after it."""
+    """Creates API clients and cleans up after them."""
     return lambda user: Api(cluster, user, tokens[user])
 
 
@@ -62,7 +62,7 @@ def admin(make_api: MakeApi) -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def researcher(make_api: MakeApi) -> Iterator[Api]:
-    """Alice, for sessions that the tests of one file share."""
+    """Alice, for sessions shared by the tests of a file."""
     api = make_api("alice")
     yield api
     api.clean()
@@ -70,7 +70,7 @@ def researcher(make_api: MakeApi) -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def session(researcher: Api) -> Json:
-    """A running session of alice's that several tests share."""
+    """A running session of alice's shared by several tests."""
     return researcher.running()
 
 
@@ -78,7 +78,7 @@ def session(researcher: Api) -> Json:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Put the logs of the portal and of the sessions beside a failure."""
+    """Write the logs of the portal and of the sessions next to a failure."""
     report = yield
     if report.failed and isinstance(item, pytest.Function):
         for title, text in _logs(item):

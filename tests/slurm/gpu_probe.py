@@ -1,10 +1,10 @@
-"""Run inside a session: takes memory of the GPU as any program does, by libcuda's own functions.
+"""Run inside a session: allocates GPU memory as any program does, by libcuda's own functions.
 
-    gpu_probe.py look                  what the driver shows; {} where there is none
-    gpu_probe.py fill                  takes as much as it gets, and gives it back
+    gpu_probe.py look                  what the driver shows; {} without a driver
+    gpu_probe.py fill                  allocates as much as possible, and frees it
     gpu_probe.py hold                  the same, and keeps it until standard input ends
     gpu_probe.py compute               launches kernels without a pause until standard input ends
-    gpu_probe.py take LIBRARY MIB      takes so much from a library at a path, and keeps it
+    gpu_probe.py take LIBRARY MIB      allocates through the library at a path, and keeps it
 
 Each prints lines of JSON. Standard library only.
 """
@@ -21,7 +21,7 @@ OUT_OF_MEMORY = 2
 
 
 class Gpu:
-    """The first GPU that a libcuda offers, with a context on it."""
+    """The first GPU visible through a libcuda, with a context on it."""
 
     def __init__(self, library: str = "libcuda.so.1") -> None:
         self.cuda = ctypes.CDLL(library)
@@ -35,24 +35,24 @@ class Gpu:
 
     @staticmethod
     def must(code: int) -> None:
-        """End with the error, where there is one."""
+        """Exit with the error, if any."""
         if code != 0:
             sys.exit(f"CUDA error {code}")
 
     def total(self) -> int:
-        """MiB that the device has."""
+        """Total memory of the device in MiB."""
         size = ctypes.c_size_t()
         self.must(self.cuda.cuDeviceTotalMem_v2(ctypes.byref(size), self.device))
         return size.value // MIB
 
     def free(self) -> int:
-        """MiB that are free."""
+        """Free memory in MiB."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self.must(self.cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
         return free.value // MIB
 
     def take(self, mib: int) -> int:
-        """Allocate; the driver's code."""
+        """Allocate; the driver's return code."""
         address = ctypes.c_uint64()
         size = ctypes.c_size_t(mib * MIB)
         code: int = self.cuda.cuMemAlloc_v2(ctypes.byref(address), size)
@@ -61,7 +61,7 @@ class Gpu:
         return code
 
     def fill(self) -> dict[str, object]:
-        """Allocate in ever smaller pieces until nothing is left."""
+        """Allocate in ever smaller pieces until no memory is left."""
         codes = set()
         for mib in (256, 64, 16, 4, 1):
             while (code := self.take(mib)) == 0:
@@ -70,7 +70,7 @@ class Gpu:
         return {"taken": sum(mib for _, mib in self.taken), "codes": sorted(codes)}
 
     def compute(self) -> None:
-        """Launch kernels; on the stand-in, their first word is how many microseconds they take."""
+        """Launch kernels; on the stand-in, their first word is their duration in microseconds."""
         module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
         self.must(self.cuda.cuModuleLoadData(ctypes.byref(module), b"any"))
         self.must(self.cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"any"))
@@ -83,14 +83,14 @@ class Gpu:
         self.must(self.cuda.cuCtxSynchronize())
 
     def give_back(self) -> None:
-        """Free all."""
+        """Free everything."""
         for address, _ in self.taken:
             self.must(self.cuda.cuMemFree_v2(address))
         self.taken.clear()
 
 
-def look() -> dict[str, object]:
-    """What a program finds, and from which file."""
+def inspect_gpu() -> dict[str, object]:
+    """What a program finds, and in which library file."""
     try:
         gpu = Gpu()
     except OSError:
@@ -100,29 +100,29 @@ def look() -> dict[str, object]:
     return {"total": gpu.total(), "free": gpu.free(), "paths": sorted(paths)}
 
 
-def say(message: dict[str, object]) -> None:
-    """Print one line, now."""
+def emit(message: dict[str, object]) -> None:
+    """Print one line and flush."""
     print(json.dumps(message), flush=True)
 
 
 def main(what: str, *more: str) -> None:
-    """Do what was asked for."""
+    """Execute a command."""
     if what == "look":
-        say(look())
+        emit(inspect_gpu())
         return
     gpu = Gpu(*more[:1])
     if what == "compute":
-        say({})
+        emit({})
         gpu.compute()
         return
     if what == "take":
-        say({"code": gpu.take(int(more[1]))})
+        emit({"code": gpu.take(int(more[1]))})
     else:
-        say(gpu.fill())
+        emit(gpu.fill())
     if what != "fill":
         sys.stdin.read()
     gpu.give_back()
-    say({"free": gpu.free()})
+    emit({"free": gpu.free()})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What administrators decide, on the real cluster: hidden images, the cap, Slurm's limits."""
+"""Administrators' decisions on the real cluster: hidden images, the cap, Slurm's limits."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.client import OVER, SMALL, Api, Json
 from tests.cluster import Cluster, wait_for
 
 LEARNT = 90
-"""Seconds after which the worker has surely read a changed limit (it looks once a minute)."""
+"""Seconds after which the worker has read a changed limit (it polls once a minute)."""
 MISSING = "9.99"
 CLUSTER_LIMITS = "/admin/limits"
 
 
 @pytest.fixture
 def version(admin: Api) -> str:
-    """The newest Python, as the administrator sees it."""
+    """The newest Python version, as the administrator sees it."""
     environments = admin.ask("GET", "/environments")["environments"]
     found = next(e for e in environments if e["name"] == "python")
     return str(found["versions"][0]["version"])
@@ -29,7 +29,7 @@ def version(admin: Api) -> str:
 
 @pytest.fixture
 def accounting(cluster: Cluster) -> Iterator[str]:
-    """An account that only Alice is in, gone after the test."""
+    """An account that only alice belongs to, removed after the test."""
     name = f"probe{uuid.uuid4().hex[:6]}"
     cluster.run("ctl", "sacctmgr", "-i", "add", "account", name)
     cluster.run("ctl", "sacctmgr", "-i", "add", "user", "alice", f"account={name}")
@@ -41,7 +41,7 @@ def accounting(cluster: Cluster) -> Iterator[str]:
 
 @contextmanager
 def seen(admin: Api, version: str, rule: Json) -> Iterator[None]:
-    """Let only some see an image for a while; Slurm's accounts may have to be read first."""
+    """Restrict an image to some users for a while; Slurm's accounts may have to be read first."""
     path = f"/admin/images/python/{version}"
     wait_for("the rule", lambda: admin("PUT", path, json=rule).status_code == 200, LEARNT, 1.0)
     try:
@@ -52,7 +52,7 @@ def seen(admin: Api, version: str, rule: Json) -> Iterator[None]:
 
 @contextmanager
 def capped(admin: Api, size: str) -> Iterator[None]:
-    """A cap on shared memory for a while."""
+    """Cap shared memory for a while."""
     admin.ask("PUT", "/admin/caps", json={"max_shared_memory": size})
     try:
         yield
@@ -69,13 +69,13 @@ def test_an_image_is_hidden_from_all_but_one_account(
         hidden = bob("POST", "/sessions", json=SMALL | {"version": version})
         missing = bob("POST", "/sessions", json=SMALL | {"version": MISSING})
         assert hidden.status_code == missing.status_code == 422
-        # Word for word, whether or not other versions are left for him to see.
+        # Word for word, whether or not other versions remain visible to him.
         assert hidden.text.replace(version, MISSING) == missing.text
         offered = bob.ask("GET", "/environments")["environments"]
         found = [v["version"] for e in offered if e["name"] == "python" for v in e["versions"]]
         assert version not in found
         alice.wait_state(alice.launch(version=version)["id"], "RUNNING")
-        # What runs already keeps its apps.
+        # A running session keeps its apps.
         bob.wait_state(kept["id"], "RUNNING")
         bob.open(kept["id"], "terminal")
     bob.stop(kept["id"])
@@ -98,7 +98,7 @@ def test_the_cap_is_the_size_of_shared_memory_in_the_container(admin: Api, alice
         window.close()
 
 
-def test_the_journal_tells_who_did_what(admin: Api, alice: Api, cluster: Cluster) -> None:
+def test_the_journal_records_who_did_what(admin: Api, alice: Api, cluster: Cluster) -> None:
     session = alice.launch(env={"PASSWORD": "sesame-in-no-journal"})
     admin.stop(session["id"])
     alice.wait_state(session["id"], *OVER)
@@ -106,8 +106,8 @@ def test_the_journal_tells_who_did_what(admin: Api, alice: Api, cluster: Cluster
     assert Api(cluster, "")("POST", "/tokens", json=body).status_code == 401
     entries = admin.ask("GET", "/journal", params={"limit": 50})["entries"]
     about = [e for e in entries if e["target"] == session["id"]]
-    told = [(e["who"], e["action"]) for e in about]
-    assert told == [("admin", "session.end"), ("alice", "session.launch")]
+    actions = [(e["who"], e["action"]) for e in about]
+    assert actions == [("admin", "session.end"), ("alice", "session.launch")]
     # One line for each hour, which other tests may have caused.
     found = admin.ask("GET", "/journal", params={"action": "login.refused"})["entries"]
     (address,) = {e["address"] for e in about}
@@ -120,7 +120,7 @@ def test_the_journal_tells_who_did_what(admin: Api, alice: Api, cluster: Cluster
 
 
 def limited(admin: Api, kind: str, name: str) -> Json | None:
-    """What the limits page has of one QOS, account, user or group."""
+    """A QOS, account, user or group as shown on the limits page."""
     found = admin.ask("GET", CLUSTER_LIMITS)[kind]
     return next((item for item in found if item["name"] == name), None)
 
@@ -140,9 +140,7 @@ def test_limits_are_shown_as_slurm_has_them(admin: Api, cluster: Cluster) -> Non
     assert limit["command"] == "sacctmgr modify qos normal set MaxJobsPerUser=7"
 
 
-def test_every_command_is_one_that_slurm_takes(
-    admin: Api, cluster: Cluster, accounting: str
-) -> None:
+def test_slurm_accepts_every_shown_command(admin: Api, cluster: Cluster, accounting: str) -> None:
     cluster.run("ctl", "sacctmgr", "-i", "add", "qos", accounting)
     user = ["user", "where", "name=alice", f"account={accounting}", "set", "MaxJobs=3"]
     cluster.run("ctl", "sacctmgr", "-i", "modify", *user)

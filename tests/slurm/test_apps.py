@@ -1,4 +1,4 @@
-"""The site's apps in real sessions: what an image can run, TensorBoard, any web app, a bad file."""
+"""The site's apps in real sessions: apps per image, TensorBoard, any web app, an invalid file."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ for step in range(3):
 writer.close()
 """
 
-# What bob sees of alice's ports on the node, and whether the one that apps are told lets him in.
-LOOK = """
+# Alice's ports on the node as bob sees them, and whether he can connect to the apps' port.
+PROBE_PORTS = """
 import json, socket
 listening = []
 for line in open("/proc/net/tcp").readlines()[1:] + open("/proc/net/tcp6").readlines()[1:]:
@@ -50,7 +50,7 @@ print(json.dumps([sorted(set(listening)), stream.connect_ex(("127.0.0.1", 8080))
 
 
 def enter(api: Api, session: str, app: str, asked: str) -> Visitor:
-    """Open an app that asks for something, and wait until it answers."""
+    """Open an app that has a prompt, and wait until it responds."""
     link = api.ask("POST", f"/sessions/{session}/apps/{app}", json={"asked": asked})
     visitor = Visitor(link["url"])
     visitor.enter()
@@ -66,8 +66,8 @@ def test_a_session_offers_what_its_image_can_run(
     assert apps & SPECIAL == special
     assert apps >= EVERYWHERE
 
-    # An administrator's session is believed for everybody: from then on the launch form knows, too;
-    # each of the portal's processes within ten seconds.
+    # An administrator's session is trusted for everybody: from then on the launch form knows its
+    # apps; each of the portal's processes within ten seconds.
     def known() -> bool:
         found = {
             (one["name"], image["version"]): {app["name"] for app in image["apps"]}
@@ -96,22 +96,22 @@ def test_tensorboard_shows_a_curve(researcher: Api, session: Json) -> None:
     assert wait_for("the curve", points) == [1, 0.5, 0.25]
 
 
-def test_any_web_app_is_served_and_its_port_is_nobodys(
+def test_any_web_app_is_served_and_its_port_is_unreachable(
     researcher: Api, session: Json, cluster: Cluster
 ) -> None:
     word = uuid.uuid4().hex
     command = f"mkdir site; echo {word} > site/index.html; exec python -m http.server -d site $PORT"
     visitor = enter(researcher, session["id"], "webapp", command)
     assert visitor.get("/").text.strip() == word
-    found = cluster.run(session["node"], "python3", "-", user="bob", stdin=LOOK)
+    found = cluster.run(session["node"], "python3", "-", user="bob", stdin=PROBE_PORTS)
     listening, connected = json.loads(found)
-    assert len(listening) == 1, "the gateway's port is all that alice's session opens"
+    assert len(listening) == 1, "alice's session opens only the gateway's port"
     assert connected != 0
 
 
 @pytest.fixture
 def bad_app(cluster: Cluster) -> Iterator[str]:
-    """A description that an administrator has got wrong in its third line."""
+    """An app description with an error in its third line."""
     folder = f"/usr/share/slipway/apps/bad{uuid.uuid4().hex[:8]}"
     text = 'title = "Bad"\\ncommand = "true"\\nlisten = "udp"\\n'
     cluster.shell("portal", f"mkdir {folder} && printf '{text}' > {folder}/app.toml")
@@ -119,12 +119,12 @@ def bad_app(cluster: Cluster) -> Iterator[str]:
     cluster.shell("portal", f"rm -r {folder}")
 
 
-def test_a_bad_app_is_named_and_the_others_go_on(
+def test_an_invalid_app_is_reported_and_the_others_work(
     alice: Api, cluster: Cluster, bad_app: str
 ) -> None:
     words = f"{bad_app}/app.toml, line 3: listen: "
-    said = cluster.run("portal", "slipway", "check", check=False)
-    assert f"MISSING {words}" in said
+    output = cluster.run("portal", "slipway", "check", check=False)
+    assert f"MISSING {words}" in output
 
     def logged() -> bool:
         alice.ask("GET", "/environments")

@@ -1,4 +1,4 @@
-"""The portal is killed, stopped and started again: nothing is lost, nothing is done twice."""
+"""The portal is killed, stopped and restarted: nothing is lost, nothing is done twice."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from tests.cluster import CTL, Cluster, healthy, wait_for
 TINY: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 KILLS = 20
 SETTLED = 100.0
-"""Seconds after which every launch is settled: 40 until a lost submission is looked for, then one
-more attempt."""
+"""Seconds after which every launch is settled: 40 until a lost submission is searched for, then one
+more attempt.
+"""
 
 
 class Killer:
-    """kill -9 of the portal's daemons and all their processes, armed so that it is quick."""
+    """kill -9 of the portal's daemons and all their processes, prepared so as to be quick."""
 
     SCRIPT = """
     for name; do
@@ -48,12 +49,12 @@ class Killer:
 
     def strike(self) -> None:
         """Kill."""
-        said, _ = self._shell.communicate("\n", timeout=30)
-        assert said == "done\n"
+        output, _ = self._shell.communicate("\n", timeout=30)
+        assert output == "done\n"
 
 
 def _launch_despite(api: Api, killer: Killer, delay: float) -> Json:
-    """Launch while the portal is killed, asking again with the same key until it is accepted."""
+    """Launch while the portal is killed, retrying with the same key until it is accepted."""
     key = uuid.uuid4().hex
     blow = threading.Timer(delay, killer.strike)
     blow.start()
@@ -111,16 +112,16 @@ def test_killed_during_launches(alice: Api, admin: Api, cluster: Cluster) -> Non
 
 @contextmanager
 def watched(visitor: Visitor) -> Iterator[list[str]]:
-    """Use an app all the time; the list fills with whatever went wrong."""
+    """Use an app all the time; the list collects the failures."""
     wrong: list[str] = []
     stop = threading.Event()
 
-    def look() -> None:
+    def poll() -> None:
         while not stop.wait(0.1):
             if trouble := unanswered(lambda: visitor.get("/api/status", timeout=5)):
                 wrong.append(f"{time.strftime('%X')} {trouble}")
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=poll)
     thread.start()
     try:
         yield wrong
@@ -129,7 +130,7 @@ def watched(visitor: Visitor) -> Iterator[list[str]]:
         thread.join()
 
 
-class Desk:
+class OpenApps:
     """A notebook and a terminal in use."""
 
     def __init__(self, api: Api, session: str) -> None:
@@ -140,37 +141,37 @@ class Desk:
         self.terminal = Terminal(self.shell)
         self.terminal.run("kept=treasure")
 
-    def is_as_it_was(self) -> None:
-        """Fail unless kernel and shell are the same ones, over the windows that are open."""
+    def check_unchanged(self) -> None:
+        """Fail unless kernel and shell are the same as before, over the open connections."""
         assert self.kernel.run("print(kept)").text == "treasure\n"
         assert "it is treasure" in self.terminal.run('echo "it is $kept"')
 
     def reload(self) -> None:
-        """Open both windows again, with the cookies they have."""
+        """Reload both windows, with their cookies."""
         self.kernel.connect()
         self.terminal.close()
         self.terminal = Terminal(self.shell)
 
 
-def test_open_apps_do_not_notice_that_the_portal_is_away(alice: Api, cluster: Cluster) -> None:
-    desk = Desk(alice, alice.running()["id"])
-    with watched(desk.lab) as wrong:
+def test_open_apps_survive_an_outage_of_the_portal(alice: Api, cluster: Cluster) -> None:
+    open_apps = OpenApps(alice, alice.running()["id"])
+    with watched(open_apps.lab) as wrong:
         cluster.daemon("stop", "portal", "web", "worker")
         try:
             assert alice("GET", "/me").status_code in (502, 503)
-            desk.is_as_it_was()
-            desk.reload()
-            desk.is_as_it_was()
+            open_apps.check_unchanged()
+            open_apps.reload()
+            open_apps.check_unchanged()
         finally:
             cluster.daemon("start", "portal", "worker", "web")
         wait_for("the portal back", lambda: healthy(cluster))
-        desk.is_as_it_was()
+        open_apps.check_unchanged()
     assert not wrong
 
 
-def test_haproxy_and_portal_start_again(alice: Api, cluster: Cluster) -> None:
+def test_haproxy_and_portal_restart(alice: Api, cluster: Cluster) -> None:
     session = alice.running()["id"]
-    desk = Desk(alice, session)
+    open_apps = OpenApps(alice, session)
     for restart in (
         lambda: cluster.daemon("restart", "portal", "haproxy"),
         lambda: Killer(cluster, "haproxy", "web", "worker").strike(),
@@ -180,16 +181,16 @@ def test_haproxy_and_portal_start_again(alice: Api, cluster: Cluster) -> None:
         wait_for("the portal back", lambda: healthy(cluster), 60)
         back = time.monotonic()
         wait_for(
-            "the way into the app back",
-            lambda: unanswered(lambda: desk.lab.get("/api/status", timeout=5)) is None,
+            "access to the app",
+            lambda: unanswered(lambda: open_apps.lab.get("/api/status", timeout=5)) is None,
             20,
         )
         assert time.monotonic() - back < 6
         wait_for(
-            "the way into the terminal back",
-            lambda: unanswered(lambda: desk.shell.get("/token", timeout=5)) is None,
+            "access to the terminal",
+            lambda: unanswered(lambda: open_apps.shell.get("/token", timeout=5)) is None,
         )
-        desk.reload()
-        desk.is_as_it_was()
+        open_apps.reload()
+        open_apps.check_unchanged()
         assert alice.get(session)["state"] in ("RUNNING", "UNKNOWN")
     alice.wait_state(session, "RUNNING")

@@ -1,4 +1,4 @@
-"""The bars after 200 sessions came and went: still what Slurm itself says, to the core and MiB."""
+"""The bars after 200 sessions: still equal to Slurm's own figures, to the core and MiB."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tests.slurm.conftest import MakeApi
 
 PEOPLE = ("alice", "bob", "admin")
 ENOUGH = 200
-"""Sessions launched and ended."""
+"""Number of sessions launched and ended."""
 AT_MOST = 60
-"""Sessions there are at the same time."""
+"""Maximum number of concurrent sessions."""
 PER_USER = (3, 3 * 1024)
-"""Cores and MiB that the embedded cluster lets one person hold (MaxTRESPerUser)."""
+"""Cores and MiB that the embedded cluster permits per user (MaxTRESPerUser)."""
 
 Amounts = tuple[int, int]
 """Cores and MiB."""
-ASK = r"""
+QUERY = r"""
 squeue --all --noheader --states=all --Format='UserName:|,State:|,tres-alloc:|'
 echo ==
 scontrol --oneliner show nodes
@@ -34,7 +34,7 @@ scontrol --oneliner show nodes
 
 @dataclass(frozen=True)
 class Truth:
-    """What squeue and scontrol say."""
+    """The figures of squeue and scontrol."""
 
     held: dict[str, Amounts]
     free: Amounts
@@ -47,8 +47,8 @@ def _mb(text: str) -> int:
 
 
 def truth(cluster: Cluster) -> Truth:
-    """Ask Slurm's own commands, and add up without any code of the portal."""
-    queue, _, nodes = cluster.shell("login", ASK).partition("==\n")
+    """Run Slurm's own commands, and add up without code of the portal."""
+    queue, _, nodes = cluster.shell("login", QUERY).partition("==\n")
     held: dict[str, Amounts] = defaultdict(lambda: (0, 0))
     for line in queue.splitlines():
         user, state, tres = map(str.strip, line.split("|")[:3])
@@ -65,14 +65,14 @@ def truth(cluster: Cluster) -> Truth:
 
 
 def shown(api: Api) -> tuple[Amounts, Amounts]:
-    """What the bars say: held, and available."""
+    """The figures of the bars: held, and available."""
     found = api.ask("GET", "/usage")
     cpus, memory = found["cpus"], found["memory"]
     return (cpus["mine"], _mb(memory["mine"])), (cpus["available"], _mb(memory["available"]))
 
 
 def expected(user: str, now: Truth) -> tuple[Amounts, Amounts]:
-    """What the bars must say."""
+    """The figures that the bars must show."""
     held = now.held.get(user, (0, 0))
     cores, memory = (
         max(min(most - mine, free), 0)
@@ -82,7 +82,7 @@ def expected(user: str, now: Truth) -> tuple[Amounts, Amounts]:
 
 
 class Storm:
-    """People who launch and end at random; half of the ends come from somewhere else."""
+    """Users who launch and end at random; half of the ends come from outside the portal."""
 
     def __init__(self, apis: list[Api], cluster: Cluster) -> None:
         self.apis = apis
@@ -93,7 +93,7 @@ class Storm:
         self.compared: list[Truth] = []
 
     def launch(self) -> None:
-        """Some sessions of a random size."""
+        """Launch some sessions of random sizes."""
         api = self.chance.choice(self.apis)
         count = self.chance.randint(1, 20)
         size = {
@@ -105,7 +105,7 @@ class Storm:
         self.live += [(api, session) for session in made]
 
     def end(self, many: int) -> None:
-        """End some, in whatever state they are: here, or by Slurm's own command."""
+        """End some sessions, in any state: by the portal, or by Slurm's own command."""
         self.chance.shuffle(self.live)
         gone, self.live = self.live[:many], self.live[many:]
         half = len(gone) // 2
@@ -116,7 +116,7 @@ class Storm:
             self.cluster.run("login", "scancel", "--quiet", *jobs)
 
     def from_the_command_line(self) -> None:
-        """A job that the portal did not make, over soon in one way or another."""
+        """Submit a short job without the portal."""
         user = self.chance.choice(PEOPLE)
         script = f"#!/bin/sh\nsleep {self.chance.randint(1, 6)}\nexit {self.chance.randint(0, 1)}\n"
         size = [
@@ -127,7 +127,7 @@ class Storm:
         self.cluster.run("login", *argv, user=user, stdin=script)
 
     def compare(self) -> None:
-        """At a moment in which Slurm says the same before and after, so do the bars."""
+        """When Slurm reports the same before and after, the bars agree with it."""
 
         def same() -> Truth | None:
             before = truth(self.cluster)
@@ -142,7 +142,7 @@ class Storm:
 
 @pytest.fixture
 def storm(make_api: MakeApi, cluster: Cluster) -> Iterator[Storm]:
-    """All three people; whatever lives ends with the test."""
+    """All three users; everything ends with the test."""
     found = Storm([make_api(user) for user in PEOPLE], cluster)
     yield found
     found.end(len(found.live))
@@ -165,7 +165,7 @@ def test_bars_after_two_hundred_launches_and_ends(storm: Storm) -> None:
             storm.compare()
     storm.compare()
     storm.end(len(storm.live))
-    for user in PEOPLE:  # what was started by hand
+    for user in PEOPLE:  # jobs submitted by hand
         storm.cluster.run("login", "scancel", "--quiet", f"--user={user}")
     wait_for("an empty cluster", lambda: not truth(storm.cluster).held, 60)
     storm.compare()

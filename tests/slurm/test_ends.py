@@ -1,7 +1,7 @@
-"""Every way in which a session can end, fail or be held up, made to happen on a real cluster.
+"""Every way in which a session can end, fail or be held up, provoked on a real cluster.
 
-Slurm's queue forgets jobs quickly here, so every word must still be right when accounting alone
-knows. The tests run in this order: the first launches what the last waits for.
+Slurm's queue forgets jobs quickly here, so every text must still be right when only accounting
+knows the job. The tests run in this order: the first launches a session that the last needs.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from tests.slurm.test_outages import forgetful
 
 TINY: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 LABELLED = 10.0
-"""Seconds between Slurm's knowing and the portal's saying."""
+"""Seconds between a change in Slurm and its display in the portal."""
 CATALOG_AGE = 10.5
-"""Seconds after which every process of the portal has looked for images again."""
+"""Seconds after which every process of the portal has read the images again."""
 IMAGES = ROOT / "cluster" / ".cache" / "software" / "images"
 APPS = "/usr/share/slipway/apps"
 TOML = 'title = "Faulty"\ndescription = "For tests."\napps = ["mute", "breaks", "terminal"]\n'
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.timeout(240)
 
 @pytest.fixture(scope="module", autouse=True)
 def short_memory(cluster: Cluster) -> Iterator[None]:
-    """A queue that forgets jobs as soon as it can."""
+    """A queue that forgets jobs as soon as possible."""
     with forgetful(cluster):
         yield
 
@@ -58,18 +58,18 @@ def short(make_api: MakeApi, cluster: Cluster) -> Iterator[Json]:
 
 @pytest.fixture(scope="module")
 def ended() -> dict[str, Json]:
-    """How sessions ended, to be looked at again when Slurm has forgotten them."""
+    """The sessions' ends, to be checked again when Slurm has forgotten them."""
     return {}
 
 
 @pytest.fixture(scope="module")
 def faulty(cluster: Cluster) -> Iterator[str]:
-    """An environment of images and apps that do not work, among those that do."""
-    # All clusters of a clone see the same images. The name puts it behind the others, as the first
-    # one is what the launcher offers.
+    """An environment of broken images and apps, next to working ones."""
+    # All clusters of a checkout share the images. The name sorts it after the others, since the
+    # first one is the launcher's default.
     name = f"unwell-{cluster.project.replace('_', '-')}"
     folder = IMAGES / name
-    shutil.rmtree(folder, ignore_errors=True)  # what a killed run has left
+    shutil.rmtree(folder, ignore_errors=True)  # left behind by a killed run
     real = next(IMAGES.glob("python/*/image.sif"))
     _image(folder / "1.0", lambda sif: sif.write_bytes(b"this is no image\n" * 4096))
     _image(folder / "2.0", lambda sif: sif.touch(mode=0))
@@ -115,7 +115,7 @@ def end_of(api: Api, session: str, seconds: float = LABELLED) -> Json:
 
 
 def log_of(api: Api, session: str) -> str:
-    """The log's last lines, which come a moment after the end."""
+    """The log's last lines, which arrive a moment after the end."""
     found = wait_for("the last lines", lambda: api.get(session)["end"]["log"] or None, LABELLED)
     return str(found)
 
@@ -124,25 +124,25 @@ def test_who_ended_it(
     short: Json, alice: Api, bob: Api, admin: Api, cluster: Cluster, ended: dict[str, Json]
 ) -> None:
     first, second = alice.launch(**TINY)["id"], alice.launch(**TINY)["id"]
-    fourth, third = bob.launch(**TINY)["id"], bob.launch(**TINY)["id"]  # the last one waits
+    fourth, third = bob.launch(**TINY)["id"], bob.launch(**TINY)["id"]  # the last one is pending
     for api, session in ((alice, first), (alice, second), (bob, fourth)):
         api.wait_state(session, "RUNNING")
     alice.stop(first)
     admin.stop(third)
     cluster.run("login", "scancel", f"--name={second}", user="alice")
     cluster.run("ctl", "scancel", f"--name={fourth}")
-    said = {
+    texts = {
         first: "Ended by alice.",
         second: "Cancelled by alice with Slurm's own commands.",
         third: "Ended by admin (an administrator).",
         fourth: "Cancelled by root (an administrator) with Slurm's own commands.",
     }
-    for session, text in said.items():
+    for session, text in texts.items():
         ended[session] = end_of(bob if session in (third, fourth) else alice, session)
         assert (ended[session]["cause"], ended[session]["text"]) == ("cancelled", text)
 
 
-def test_what_does_not_start(
+def test_sessions_and_apps_that_do_not_start(
     alice: Api, bob: Api, cluster: Cluster, faulty: str, ended: dict[str, Json]
 ) -> None:
     garbage = alice.launch(environment=faulty, version="1.0", **TINY)["id"]
@@ -174,7 +174,7 @@ def test_what_does_not_start(
 
 
 def test_out_of_memory(bob: Api, cluster: Cluster, ended: dict[str, Json]) -> None:
-    """Pages of /dev/shm outlive the killed processes, so that nothing of the job can go on."""
+    """Pages of /dev/shm outlive the killed processes, so that none of the job's can continue."""
     size = {"cpus": 1, "memory": "600m", "shared_memory": "600m"}
     session = bob.running(resources=size)["id"]
     terminal = Terminal(bob.open(session, "terminal"))
@@ -190,7 +190,7 @@ def test_out_of_memory(bob: Api, cluster: Cluster, ended: dict[str, Json]) -> No
 def test_held_paused_and_requeued(alice: Api, bob: Api, cluster: Cluster) -> None:
     wide: Json = {"resources": {"cpus": 2, "memory": "300m"}}
     running = alice.running(env={"KEPT": "treasure"}, **wide)
-    held = alice.launch(**wide)  # more than she may have at once, so that it waits
+    held = alice.launch(**wide)  # more than she may hold at once, so that it is pending
     job, waiting = running["job_id"], held["job_id"]
     scontrol(cluster, "hold", waiting, user="alice")
     reason(alice, held["id"], "JobHeldUser")
@@ -228,13 +228,13 @@ def test_held_paused_and_requeued(alice: Api, bob: Api, cluster: Cluster) -> Non
 
 
 def requeued(api: Api, session: str) -> Json | None:
-    """The session, once the portal knows that Slurm starts it again."""
+    """The session, once the portal knows that Slurm restarts it."""
     now = api.get(session)
     return now if now["restarts"] and now["state"] == "PENDING" else None
 
 
 def reason(api: Api, session: str, code: str) -> Json:
-    """The session, once its reason is this one."""
+    """The session, once its reason has this code."""
 
     def there() -> Json | None:
         now = api.get(session)
@@ -261,7 +261,7 @@ def test_more_time(bob: Api, make_api: MakeApi, cluster: Cluster) -> None:
     bob.stop(session["id"])
 
 
-def test_accounting_comes_late(bob: Api, cluster: Cluster, ended: dict[str, Json]) -> None:
+def test_accounting_lags_behind(bob: Api, cluster: Cluster, ended: dict[str, Json]) -> None:
     session = bob.running(**TINY)["id"]
     cluster.daemon("stop", "ctl", "slurmdbd")
     try:
@@ -284,7 +284,7 @@ def test_time_limit(admin: Api, short: Json, ended: dict[str, Json]) -> None:
 
 @contextmanager
 def impatient(cluster: Cluster) -> Iterator[None]:
-    """Let Slurm give nodes up quickly."""
+    """Let Slurm declare nodes down quickly."""
     change = "sed -i 's/^SlurmdTimeout=.*/SlurmdTimeout={}/' /etc/slurm/slurm.conf"
     for seconds in (5, 60):
         cluster.shell("ctl", change.format(seconds))
@@ -311,7 +311,7 @@ def test_node_fails(alice: Api, cluster: Cluster, ended: dict[str, Json]) -> Non
     wait_for("the node", lambda: "idle" in cluster.run("login", *up), 60)
 
 
-def test_all_is_still_right_when_slurm_has_forgotten(
+def test_ends_remain_after_slurm_has_forgotten_the_jobs(
     admin: Api, ended: dict[str, Json], cluster: Cluster
 ) -> None:
     assert len(ended) == 10

@@ -20,16 +20,16 @@ from tests.slurm.test_ssh import Client, client_of, opened
 PROBE = Path(__file__).with_name("gpu_probe.py")
 HALF: Json = {"cpus": 1, "memory": "300m", "fgpu": 0.5}
 SLICE = 2048
-"""MiB that 0.5 fGPU are."""
+"""0.5 fGPU in MiB."""
 CONTEXT = 64
-"""MiB that the stand-in takes for each process by itself."""
+"""Memory in MiB that the stand-in charges to each process."""
 OUT_OF_MEMORY = 2
 DRIVER = "/opt/slipway-gpu/driver/libcuda.so.1"
 SHIM = "/.singularity.d/libs/libcuda.so.1"
 
 
 class Computer:
-    """A session with a share of a GPU, and its owner's way in."""
+    """A session with a share of a GPU, and its owner's SSH access."""
 
     def __init__(self, api: Api, session: Json, folder: Path) -> None:
         self.api = api
@@ -44,13 +44,13 @@ class Computer:
         return done.stdout.decode()
 
     def probe(self, what: str, before: str = "") -> Json:
-        """The first line of a probe."""
+        """The first line printed by a probe."""
         found: Json = json.loads(self.run(f"{before} python3 probe.py {what}").splitlines()[0])
         return found
 
     @contextmanager
     def holding(self, what: str = "hold") -> Iterator[Held]:
-        """A probe that keeps what it has taken."""
+        """A probe that keeps the memory that it has allocated."""
         argv = self.client.argv(f"python3 probe.py {what}")
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             try:
@@ -59,33 +59,33 @@ class Computer:
                 process.kill()
 
     def usage(self) -> Json:
-        """What the API says of the session's use."""
+        """The session's usage in the API."""
         return self.api.get(self.session["id"])["usage"] or {}
 
 
 class Held:
-    """Memory of the GPU that a process in a session holds."""
+    """GPU memory held by a process in a session."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
         assert process.stdout is not None
         self.first: Json = json.loads(process.stdout.readline())
 
-    def let_go(self) -> Json:
-        """Give it back; what the process says then."""
+    def release(self) -> Json:
+        """Release the memory; the process's last output."""
         out, _ = self.process.communicate(b"", timeout=20)
         found: Json = json.loads(out)
         return found
 
 
 def node_of(cluster: Cluster, session: Json, *argv: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in the session's job, outside of its container."""
+    """Run a program in the session's job, outside its container."""
     words = ["srun", "--overlap", f"--jobid={session['job_id']}", *argv]
     return cluster.attempt("exec", "--user", session["owner"], "login", "--", *words)
 
 
 def busy(cluster: Cluster) -> dict[int, int]:
-    """Nanoseconds that each process has kept the GPU busy, by PID; at 0 the GPU's own clock."""
+    """Nanoseconds that each process has kept the GPU busy, by PID; key 0 is the GPU's clock."""
     shown = json.loads(cluster.run("n1", "standin", "show"))
     used = {process["pid"]: process["busy_ns"][0] for process in shown["processes"]}
     return {0: shown["now_ns"]} | used
@@ -94,7 +94,7 @@ def busy(cluster: Cluster) -> dict[int, int]:
 # The queue
 
 
-def test_two_fit_the_third_waits_and_follows(alice: Api) -> None:
+def test_two_fit_and_the_third_waits_for_its_turn(alice: Api) -> None:
     whole = {"cpus": 1, "memory": "300m", "fgpu": 1}
     sessions = [alice.launch(resources=whole) for _ in range(3)]
     for session in sessions[:2]:
@@ -127,7 +127,7 @@ def test_without_fgpu_there_is_no_gpu(alice: Api, cluster: Cluster, tmp_path: Pa
     assert "Operation not permitted" in refused.stderr
 
 
-# One session each of alice's and bob's, side by side on the GPU
+# One session each of alice and bob, side by side on the GPU
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def computer(researcher: Api, tmp_path_factory: pytest.TempPathFactory) -> Compu
 
 @pytest.fixture(scope="module")
 def neighbour(make_api: MakeApi, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Computer]:
-    """Bob's."""
+    """Bob's session."""
     api = make_api("bob")
     try:
         session = api.running(resources=HALF)
@@ -149,7 +149,7 @@ def neighbour(make_api: MakeApi, tmp_path_factory: pytest.TempPathFactory) -> It
         api.clean()
 
 
-def test_the_slice_is_all_there_is_to_see(computer: Computer) -> None:
+def test_only_the_slice_is_visible(computer: Computer) -> None:
     assert f"/ {SLICE}MiB" in computer.run("nvidia-smi")
     terminal = Terminal(computer.api.open(computer.session["id"], "terminal"))
     assert f"/ {SLICE}MiB" in terminal.run("nvidia-smi")
@@ -160,7 +160,7 @@ def test_the_slice_is_all_there_is_to_see(computer: Computer) -> None:
 
 
 @pytest.mark.parametrize("before", ["env -u LD_LIBRARY_PATH", "env -i PATH=/opt/python/bin"])
-def test_another_environment_finds_ours_or_nothing(computer: Computer, before: str) -> None:
+def test_other_environments_find_the_shim_or_no_gpu(computer: Computer, before: str) -> None:
     assert computer.probe("look", before) == {}
     seen = computer.probe("look", f"{before} LD_LIBRARY_PATH=/.singularity.d/libs")
     assert seen["total"] == SLICE
@@ -171,10 +171,10 @@ def test_both_get_all_of_their_slices_and_no_more(computer: Computer, neighbour:
         for held in (bob, alice):
             assert held.first["codes"] == [OUT_OF_MEMORY]
             assert SLICE - 128 <= held.first["taken"] <= SLICE
-        # Another process of the same session has the same slice, and nothing is left of it.
+        # Another process of the same session has the same slice, which is used up.
         assert computer.probe("fill")["taken"] == 0
-        assert alice.let_go()["free"] >= alice.first["taken"]
-        assert bob.let_go()["free"] >= bob.first["taken"]
+        assert alice.release()["free"] >= alice.first["taken"]
+        assert bob.release()["free"] >= bob.first["taken"]
 
 
 def test_a_killed_process_gives_its_memory_back(computer: Computer) -> None:
@@ -183,7 +183,7 @@ def test_a_killed_process_gives_its_memory_back(computer: Computer) -> None:
         assert computer.probe("fill")["taken"] == held.first["taken"]
 
 
-def test_computing_keeps_to_the_share_and_shows(
+def test_computing_stays_within_the_share_and_is_shown(
     computer: Computer, neighbour: Computer, cluster: Cluster
 ) -> None:
     def used() -> Json | None:
@@ -191,7 +191,7 @@ def test_computing_keeps_to_the_share_and_shows(
         return found if found.get("gpu_memory") and found.get("gpu_percent") else None
 
     with computer.holding("compute"), neighbour.holding("compute"):
-        time.sleep(1)  # what nobody used until now may be used up at once
+        time.sleep(1)  # quota that nobody has used so far may be used up at once
         before = busy(cluster)
         time.sleep(3)
         after = busy(cluster)
@@ -206,7 +206,7 @@ def test_computing_keeps_to_the_share_and_shows(
     assert usage["gpu_kills"] == 0
 
 
-def test_a_way_around_ends_within_seconds_and_hurts_nobody(
+def test_bypassing_the_shim_ends_within_seconds_and_harms_nobody(
     computer: Computer, neighbour: Computer
 ) -> None:
     with neighbour.holding() as bob:
@@ -217,5 +217,5 @@ def test_a_way_around_ends_within_seconds_and_hurts_nobody(
             assert thief.process.poll() not in (None, 0)
         wait_for("the kill in the figures of use", lambda: computer.usage().get("gpu_kills"), 25)
         assert not neighbour.usage().get("gpu_kills")
-        assert bob.let_go()["free"] >= bob.first["taken"]
+        assert bob.release()["free"] >= bob.first["taken"]
     assert computer.probe("look")["total"] == SLICE

@@ -1,4 +1,4 @@
-"""Folders that outlive sessions: made, mounted, written to, still there; and estimates."""
+"""Folders that outlive sessions: created, mounted, written to, kept; and start estimates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = ("trial", "maps", "linked")
 
 @pytest.fixture(autouse=True)
 def _tidy(cluster: Cluster) -> Iterator[None]:
-    """Each test makes its own folders."""
+    """Each test creates its own folders."""
     places = " ".join(f"{STORAGE}/{name}" for name in NAMES)
     cluster.shell("login", f"rm -rf {places} /home/alice/far", user="alice")
     yield
@@ -25,12 +25,12 @@ def _tidy(cluster: Cluster) -> Iterator[None]:
 
 
 def make(api: Api, name: str = "trial") -> Json:
-    """Make a storage folder."""
+    """Create a storage folder."""
     return api.ask("POST", "/folders", 201, json={"name": name})
 
 
 def kept(cluster: Cluster, name: str, folder: str = "trial") -> str:
-    """A file of a storage folder, read on the login node."""
+    """The content of a file in a storage folder, read on the login node."""
     return cluster.shell("login", f"cat {STORAGE}/{folder}/{name}", user="alice").strip()
 
 
@@ -74,7 +74,7 @@ def test_read_only_and_home_and_links(alice: Api, cluster: Cluster) -> None:
     assert "Read-only file system" in window.run("touch ~/trial/new")
     assert "treasure" in window.run("ls ~/home")
     window.run("echo 2 > ~/home/treasure; echo 3 > ~/linked/here")
-    # The session's own folder, seen through the home directory: the mounts do not show there.
+    # The session's own folder through the mounted home: its mounts do not show there.
     inner = f"~/home/.slipway/sessions/{session['id']}/home"
     found = window.run(f"echo found $(find {inner}/home {inner}/linked -mindepth 1 | wc -l)")
     assert "found 0" in found
@@ -87,16 +87,14 @@ def test_read_only_and_home_and_links(alice: Api, cluster: Cluster) -> None:
     ]
 
 
-def test_what_is_deleted_in_jupyter_is_not_hidden_in_the_session(
-    alice: Api, cluster: Cluster
-) -> None:
+def test_files_deleted_in_jupyter_are_really_deleted(alice: Api, cluster: Cluster) -> None:
     make(alice)
     session = alice.running(mounts=["trial"])
     lab = alice.open(session["id"], "jupyterlab")
     kernel = Kernel(lab)
     kernel.run("for name in 'ab': open(f'trial/{name}', 'w').write(name)")
     assert lab.send("DELETE", "/api/contents/trial/a").status_code == 204
-    # The mounted folder as a whole does not go by a slip.
+    # The mounted folder itself cannot be deleted by mistake.
     assert lab.send("DELETE", "/api/contents/trial").status_code == 400
     trash = "import os; print(os.path.exists(os.path.expanduser('~/.local/share/Trash')))"
     assert kernel.run(trash).text == "False\n"
@@ -105,7 +103,7 @@ def test_what_is_deleted_in_jupyter_is_not_hidden_in_the_session(
 
 @pytest.fixture
 def below(cluster: Cluster) -> Iterator[None]:
-    """Something else is mounted below a storage folder, as big sites have it."""
+    """Another file system mounted below a storage folder, as on large sites."""
     place = f"{STORAGE}/trial/below"
     cluster.shell("login", f"mkdir -p {place}", user="alice")
     for node in ("n1", "n2"):
@@ -116,7 +114,7 @@ def below(cluster: Cluster) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("below")
-def test_read_only_reaches_what_is_mounted_below(alice: Api) -> None:
+def test_read_only_applies_to_mounts_below(alice: Api) -> None:
     session = alice.running(mounts=[{"folder": "trial", "read_only": True}])
     window = terminal(alice, session)
     assert "Read-only file system" in window.run("touch ~/trial/new")
@@ -137,7 +135,7 @@ def _cancel(_api: Api, cluster: Cluster, session: Json) -> None:
 
 
 def _kill(cluster: Cluster, session: Json, spared: str) -> None:
-    # Slurm's own step daemon is in the job's groups on some systems; it is not ours to kill.
+    # Slurm's own step daemon is in the job's cgroups on some systems; it must survive.
     script = (
         f"for group in $(grep -ls '/job_{session['job_id']}/' /proc/[0-9]*/cgroup); do "
         "pid=${group#/proc/}; pid=${pid%/cgroup}; name=$(cat /proc/$pid/comm); "
@@ -151,12 +149,12 @@ def _kill_container(_api: Api, cluster: Cluster, session: Json) -> None:
 
 
 def _kill_all(_api: Api, cluster: Cluster, session: Json) -> None:
-    """As when a node is restarted: the batch script cannot tidy up, and the portal does."""
+    """As in a node's restart: the batch script cannot clean up, so the portal does."""
     _kill(cluster, session, "nobody")
 
 
 def _delete_while_it_runs(api: Api, cluster: Cluster, session: Json) -> None:
-    """What the portal does when a node is lost whose container may go on."""
+    """The portal's clean-up after a node failure, while the container may still run."""
     cluster.run("login", "rm", "-rf", "--", _folder(session), user="alice")
     assert kept(cluster, "deep/file") == "1"
     api.stop(session["id"])
@@ -169,7 +167,7 @@ def _folder(session: Json) -> str:
 @pytest.mark.parametrize(
     "endings", [(_end, _cancel), (_kill_container, _kill_all, _delete_while_it_runs)]
 )
-def test_no_end_of_a_session_touches_what_is_mounted(
+def test_no_end_of_a_session_touches_mounted_folders(
     alice: Api, cluster: Cluster, endings: tuple[Ending, ...]
 ) -> None:
     make(alice)
@@ -185,7 +183,7 @@ def test_no_end_of_a_session_touches_what_is_mounted(
     assert kept(cluster, "deep/file") == "1"
 
 
-def test_others_folders_have_no_name(alice: Api, bob: Api) -> None:
+def test_other_users_folders_cannot_be_named(alice: Api, bob: Api) -> None:
     make(alice)
     assert [folder["name"] for folder in bob.ask("GET", "/folders")["folders"]] == ["home"]
     answer = bob("POST", "/sessions", json=_body(mounts=["trial"]))
@@ -205,7 +203,7 @@ def _body(**more: object) -> Json:
 
 @pytest.fixture
 def occupy(cluster: Cluster) -> Iterator[Callable[[str, int], str]]:
-    """Takes cores for some minutes, with Slurm's own commands."""
+    """Occupy cores for some minutes, with Slurm's own commands."""
     jobs: list[tuple[str, str]] = []
 
     def take(user: str, cpus: int) -> str:
@@ -227,7 +225,7 @@ def _held(cluster: Cluster) -> str:
     return cluster.run("login", "squeue", "--noheader", "--states=PD,R,CG").strip()
 
 
-def test_a_folder_that_is_gone_at_the_start_is_named(
+def test_a_folder_missing_at_the_start_is_named(
     alice: Api, cluster: Cluster, occupy: Callable[[str, int], str]
 ) -> None:
     make(alice, "maps")
@@ -247,18 +245,18 @@ def test_a_folder_that_is_gone_at_the_start_is_named(
 
 
 def guess(api: Api) -> Json:
-    """An estimate; another of the same person's may just have been asked for."""
+    """An estimate; retried, since the user may have requested another one just before."""
     found: list[Json] = []
 
-    def told() -> bool:
+    def has_estimate() -> bool:
         found.append(api.ask("POST", "/sessions/estimate", json=_body()))
         return "a moment ago" not in found[-1]["reason"]
 
-    wait_for("an estimate", told, 10, pause=1)
+    wait_for("an estimate", has_estimate, 10, pause=1)
     return found[-1]
 
 
-def test_the_estimate_tells_now_from_later(
+def test_the_estimate_distinguishes_now_from_later(
     bob: Api, alice: Api, cluster: Cluster, occupy: Callable[[str, int], str]
 ) -> None:
     wait_for("an empty queue", lambda: not _held(cluster), 30)

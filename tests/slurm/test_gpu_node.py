@@ -1,4 +1,4 @@
-"""Root's side of fractional GPUs, with plain sbatch and srun: who decides, what is fenced."""
+"""Root's side of fractional GPUs, with plain sbatch and srun: decisions and enforcement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JOBS = "/run/slipway/gpu/jobs"
 MIB = 1 << 20
 OVER = {"COMPLETED", "FAILED", "CANCELLED"}
 
-# Takes so many MiB of the GPU by the real driver's library, past any shim, and keeps them.
+# Allocates MiB of the GPU through the real driver's library, bypassing any shim, and keeps them.
 HOLD = """#!/usr/bin/python3
 import ctypes, sys, time
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -47,7 +47,7 @@ def _output(cluster: Cluster, job: str) -> str:
 
 
 def _on_n1(cluster: Cluster, script: str, user: str = "") -> str:
-    """What a script on the GPU's node says, and its exit status, whatever that is."""
+    """Output and exit status of a script on the GPU's node."""
     return cluster.shell("n1", f"({script}) 2>&1; echo status $?", user=user)
 
 
@@ -59,7 +59,7 @@ def cluster() -> Cluster:
 
 @pytest.fixture(scope="module")
 def submit(cluster: Cluster) -> Iterator[Submit]:
-    """Submit a script as alice; her jobs end with the tests of this file."""
+    """Submit a script as alice; her jobs end with this file's tests."""
     submitted: list[str] = []
 
     def run(script: str, *options: str) -> str:
@@ -76,7 +76,7 @@ def submit(cluster: Cluster) -> Iterator[Submit]:
 
 @pytest.fixture(scope="module")
 def quarter(cluster: Cluster, submit: Submit) -> str:
-    """A running job with one of four shards whose environment claims that it has more."""
+    """A running job with one of four shards; its environment claims to have more."""
     lies = "--export=ALL,SLURM_SHARDS_ON_NODE=4,SLURM_JOB_GPUS=0"
     job = submit(HOLD.format(mib=1500), "--gres=shard:1", lies)
     _wait(cluster, job, "RUNNING")
@@ -91,14 +91,14 @@ def _usage(cluster: Cluster, job: str) -> dict[str, Any] | None:
     return found
 
 
-def test_the_slice_is_slurms_word(cluster: Cluster, quarter: str) -> None:
+def test_the_slice_is_what_slurm_allocated(cluster: Cluster, quarter: str) -> None:
     lines = cluster.run("n1", "cat", f"{JOBS}/{quarter}/slice").splitlines()
     assert lines[:2] == ["version=1", "compute=limiter"]
     assert lines[2].startswith("gpu=GPU-")
     assert lines[3:] == [f"memory={2048 * MIB}", "sm=25"]
 
 
-def test_the_folder_is_roots_and_the_counters_the_users(cluster: Cluster, quarter: str) -> None:
+def test_root_owns_the_folder_and_the_user_the_counters(cluster: Cluster, quarter: str) -> None:
     folder = f"{JOBS}/{quarter}"
     names = f"cd {folder}; stat -Lc '%n %U %a' slice counters driver .; stat -Lc %s counters"
     assert cluster.shell("n1", names).splitlines() == [
@@ -119,7 +119,7 @@ def test_the_folder_is_roots_and_the_counters_the_users(cluster: Cluster, quarte
     assert "Permission denied" in _on_n1(cluster, f"cat {folder}/counters", "bob")
 
 
-def test_use_is_measured(cluster: Cluster, quarter: str) -> None:
+def test_usage_is_measured(cluster: Cluster, quarter: str) -> None:
     def measured() -> dict[str, Any] | None:
         usage = _usage(cluster, quarter)
         return usage if usage and usage["processes"] else None
@@ -137,7 +137,7 @@ def test_a_job_without_a_share_gets_nothing(cluster: Cluster, submit: Submit) ->
     assert "/dev/nvidia0: Operation not permitted" in _output(cluster, job)
 
 
-def test_who_takes_more_is_ended_and_the_neighbour_is_not(
+def test_a_job_that_takes_more_is_ended_and_its_neighbour_is_not(
     cluster: Cluster, quarter: str, submit: Submit
 ) -> None:
     job = submit(HOLD.format(mib=3000), "--gres=shard:1")
@@ -164,7 +164,7 @@ def test_slurmd_and_the_watchdog_restart_while_the_job_runs(cluster: Cluster, qu
     assert _state(cluster, quarter) == "RUNNING"
 
 
-def test_without_a_slice_nothing_starts_and_the_node_stays(
+def test_without_a_slice_nothing_starts_and_the_node_stays_up(
     cluster: Cluster, submit: Submit
 ) -> None:
     settings = "/etc/slipway/gpu.json"
@@ -183,7 +183,7 @@ def test_without_a_slice_nothing_starts_and_the_node_stays(
     assert set(node.splitlines()) <= {"mixed none", "idle none", "allocated none"}
 
 
-def test_no_environment_makes_a_step_start_without_a_slice(cluster: Cluster, quarter: str) -> None:
+def test_no_variable_lets_a_step_start_without_a_slice(cluster: Cluster, quarter: str) -> None:
     folder, aside = f"{JOBS}/{quarter}", "/run/slipway/gpu/aside"
     srun = ["srun", f"--jobid={quarter}", "--overlap", "--export=SLURM_SHARDS_ON_NODE=0"]
     cluster.run("n1", "mv", folder, aside)
@@ -206,7 +206,7 @@ def test_no_environment_makes_a_step_start_without_a_slice(cluster: Cluster, qua
         (["--ntasks=1", "--tres-per-task=gres/shard:1"], "not per job, socket or task"),
     ],
 )
-def test_what_cannot_work_is_refused_at_once(
+def test_impossible_requests_are_refused_at_once(
     cluster: Cluster, options: list[str], words: str
 ) -> None:
     argv = ["exec", "--user", "alice", "login", "--", "sbatch", *options, "--wrap=true"]
@@ -215,7 +215,7 @@ def test_what_cannot_work_is_refused_at_once(
     assert words in done.stdout + done.stderr
 
 
-def test_the_slice_goes_with_the_job(cluster: Cluster, quarter: str) -> None:
+def test_the_slice_is_removed_with_the_job(cluster: Cluster, quarter: str) -> None:
     cluster.run("login", "scancel", quarter)
     _wait(cluster, quarter, "CANCELLED")
     wait_for("no slice", lambda: "status 2" in _on_n1(cluster, f"ls -d {JOBS}/{quarter}") or None)
@@ -225,7 +225,7 @@ def test_the_slice_goes_with_the_job(cluster: Cluster, quarter: str) -> None:
     assert _on_n1(cluster, again) == "status 0\n"
 
 
-def test_the_node_has_all_that_it_needs(cluster: Cluster) -> None:
+def test_the_node_passes_its_check(cluster: Cluster) -> None:
     found = _on_n1(cluster, "slipway-gpu check")
     assert "MISSING" not in found
     assert "standin8g, 4 shards" in found

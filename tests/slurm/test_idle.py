@@ -1,4 +1,4 @@
-"""Idleness by real use: open windows are none, typing and computations are.
+"""Idleness measured by real use: open windows do not count, typing and computing do.
 
 All sessions of this file run side by side under one rule of a minute.
 """
@@ -21,7 +21,7 @@ TINY: Json = {"resources": {"cpus": 1, "memory": "500m"}}
 
 @pytest.fixture(scope="module")
 def admin(make_api: MakeApi) -> Iterator[Api]:
-    """The administrator; the rule is taken back afterwards."""
+    """The administrator; the rule is removed afterwards."""
     found = make_api("admin")
     yield found
     found.ask("PUT", "/admin/caps", json={})
@@ -29,7 +29,7 @@ def admin(make_api: MakeApi) -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def bob(make_api: MakeApi) -> Iterator[Api]:
-    """Another researcher, since one may not hold so many cores."""
+    """Another researcher, since a user may not hold that many cores."""
     found = make_api("bob")
     yield found
     found.clean()
@@ -38,25 +38,25 @@ def bob(make_api: MakeApi) -> Iterator[Api]:
 def test_a13_only_use_keeps_a_session(
     researcher: Api, bob: Api, admin: Api, cluster: Cluster
 ) -> None:
-    # Two windows that nobody touches.
+    # Two windows without any input.
     open_only = researcher.running(name="openonly", **TINY)["id"]
     lab = Kernel(researcher.open(open_only, "jupyterlab"))
     lab.connect()
     shell = Terminal(researcher.open(open_only, "terminal"))
-    # A kernel that waits for something, without any window and without CPU.
+    # A kernel that waits, without any window and without CPU use.
     computing = researcher.running(name="computing", **TINY)["id"]
     kernel = Kernel(researcher.open(computing, "jupyterlab"))
     with pytest.raises((AssertionError, TimeoutError)):
         kernel.run("import time; time.sleep(900)", seconds=3)
     kernel.close()
-    # Somebody who types now and then, and one that its owner keeps by the API alone.
+    # A user who types now and then, and a session that its owner keeps by the API alone.
     typed = bob.running(name="typedinto", **TINY)["id"]
     keys = Terminal(bob.open(typed, "terminal"))
     kept = bob.running(name="keptalive", **TINY)["id"]
 
     admin.ask("PUT", "/admin/caps", json={"idle_minutes": 1})
     assert researcher.get(open_only)["idle_deadline"] is not None
-    cluster.ctl("daemon", "restart", "portal", "worker")  # which invents no use, and forgets none
+    cluster.ctl("daemon", "restart", "portal", "worker")  # it invents no use, and forgets none
 
     def ended() -> bool:
         keys.type("x")

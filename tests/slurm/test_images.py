@@ -1,4 +1,4 @@
-"""Several environments and versions stand side by side, and the picked one is what runs."""
+"""Several environments and versions exist side by side, and the selected one is what runs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SYSTEMS = {
     ("debian", "13"): "debian-13",
     ("debian", "12"): "debian-12",
 }
-"""Environment and version -> what their /etc/os-release says."""
+"""Environment and version -> the text expected in their /etc/os-release."""
 
 
-def look(api: Api, session: str, environment: str, version: str) -> None:
-    """Look around in a session with its apps."""
+def inspect(api: Api, session: str, environment: str, version: str) -> None:
+    """Inspect a session by its apps."""
     window = Terminal(api.open(session, "terminal"))
     system = window.run('. /etc/os-release; echo "$ID-$VERSION_ID"')
     python = window.run("python -V || echo no-python")
@@ -37,7 +37,7 @@ def look(api: Api, session: str, environment: str, version: str) -> None:
 
 
 @pytest.mark.parametrize("environment", ["python", "debian"])
-def test_the_picked_version_is_what_runs(alice: Api, environment: str) -> None:
+def test_the_selected_version_is_what_runs(alice: Api, environment: str) -> None:
     versions = [version for name, version in SYSTEMS if name == environment]
     sessions = {
         version: alice.launch(environment=environment, version=version, resources=TINY)
@@ -46,7 +46,7 @@ def test_the_picked_version_is_what_runs(alice: Api, environment: str) -> None:
     for version, session in sessions.items():
         running = alice.wait_state(session["id"], "RUNNING")
         assert (running["environment"], running["version"]) == (environment, version)
-        look(alice, session["id"], environment, version)
+        inspect(alice, session["id"], environment, version)
 
 
 def test_without_a_version_the_newest_runs(alice: Api) -> None:

@@ -1,4 +1,4 @@
-"""What a launch may carry: environment variables, a number of sessions, shared memory."""
+"""Options of a launch: environment variables, a number of sessions, shared memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ print(json.dumps([found.f_blocks * found.f_frsize >> 20, size >> 20, full, used 
 
 @contextmanager
 def at_most(cluster: Cluster, user: str, jobs: int) -> Iterator[None]:
-    """Let a user have only so many jobs in the queue."""
+    """Limit the number of a user's jobs in the queue."""
 
     def limit(number: int) -> None:
         words = ["modify", "user", user, "set", f"MaxSubmitJobs={number}"]
@@ -60,7 +60,7 @@ def at_most(cluster: Cluster, user: str, jobs: int) -> Iterator[None]:
         limit(-1)
 
 
-def test_variables_are_seen_by_apps_and_nowhere_else(alice: Api, cluster: Cluster) -> None:
+def test_variables_are_visible_to_apps_only(alice: Api, cluster: Cluster) -> None:
     awkward = 'two\nlines, "quotes", $HOME and ünïcode'
     env = {"PASSWORD": SECRET, "AWKWARD": awkward, "PATH": "/tmp/mine"}
     session = alice.running(env=env)
@@ -77,7 +77,7 @@ def test_variables_are_seen_by_apps_and_nowhere_else(alice: Api, cluster: Cluste
 
     assert SECRET not in json.dumps(alice.list())
     job = session["job_id"]
-    told = [
+    outputs = [
         cluster.run("ctl", "scontrol", "show", "job", "--details", job),
         cluster.run("ctl", "scontrol", "write", "batch_script", job, "-"),
         cluster.run("login", "squeue", "--jobs", job, "--Format=ALL", check=False),
@@ -90,18 +90,18 @@ def test_variables_are_seen_by_apps_and_nowhere_else(alice: Api, cluster: Cluste
         cluster.shell("login", f"grep -rl {SECRET} /home/alice/.slipway || true"),
         cluster.log_tail("portal", 5000),
     ]
-    assert session["id"] in told[0]
-    assert "apptainer" in told[1]
-    assert [text for text in told if SECRET in text] == []
+    assert session["id"] in outputs[0]
+    assert "apptainer" in outputs[1]
+    assert [text for text in outputs if SECRET in text] == []
 
 
-def test_several_at_once(alice: Api, cluster: Cluster) -> None:
+def test_several_sessions_at_once(alice: Api, cluster: Cluster) -> None:
     sessions = alice.launch_all(name="many", count=5, resources=TINY, env={"A": "b"})
     assert [session["name"] for session in sessions] == [f"many{n}" for n in range(1, 6)]
     jobs = cluster.queue("alice")
     assert {session["id"] for session in sessions} <= set(jobs)
     assert len({jobs[session["id"]].id for session in sessions}) == 5
-    # Each is a session of its own: ending one leaves the others.
+    # Each is a separate session: ending one does not affect the others.
     alice.stop(sessions[0]["id"])
     alice.wait_state(sessions[0]["id"], "FINISHED")
     alice.wait_state(sessions[1]["id"], "RUNNING")
@@ -123,7 +123,7 @@ def test_the_same_key_is_the_same_sessions(alice: Api, cluster: Cluster) -> None
     assert len([name for name in cluster.queue("alice") if name in first]) == 3
 
 
-def test_killed_in_the_middle_all_come_or_none(alice: Api, cluster: Cluster) -> None:
+def test_all_or_no_sessions_survive_a_kill_during_the_launch(alice: Api, cluster: Cluster) -> None:
     killer = Killer(cluster, "web", "worker")
     blow = threading.Timer(0.1, killer.strike)
     body = SMALL | {"count": 20, "name": "chop", "resources": TINY}
@@ -147,7 +147,7 @@ def test_killed_in_the_middle_all_come_or_none(alice: Api, cluster: Cluster) -> 
     assert sorted(known) == sorted(made), "one job each, and none twice"
 
 
-def test_none_is_left_when_slurm_refuses_one(bob: Api, cluster: Cluster) -> None:
+def test_no_session_remains_if_slurm_refuses_one(bob: Api, cluster: Cluster) -> None:
     before = {session["id"] for session in bob.list()}
     since = cluster.clock()
     key = {"Idempotency-Key": uuid.uuid4().hex}
@@ -158,7 +158,7 @@ def test_none_is_left_when_slurm_refuses_one(bob: Api, cluster: Cluster) -> None
         assert "Slurm refused it" in answer.text
         assert {session["id"] for session in bob.list()} == before
     jobs = [job for job in cluster.accounted(since) if job.user == "bob"]
-    assert len(jobs) == 2, "two were in the queue before the third was refused"
+    assert len(jobs) == 2, "two were queued before the third was refused"
 
     def gone() -> bool:
         live = [job for job in cluster.queue("bob").values() if not job.state.startswith("CANC")]
@@ -169,8 +169,8 @@ def test_none_is_left_when_slurm_refuses_one(bob: Api, cluster: Cluster) -> None
         ]
         return not ours and not any(left)
 
-    wait_for("no job and no file of the refused launch", gone, 30)
-    # The key is free again, and now it works.
+    wait_for("the refused launch cleaned up", gone, 30)
+    # The key can be reused, and now the launch succeeds.
     sessions = bob.ask("POST", "/sessions", 201, json=body | {"count": 2}, headers=key)["sessions"]
     bob.launched += [session["id"] for session in sessions]
 
@@ -185,7 +185,7 @@ def test_shared_memory_has_its_size_and_is_charged(alice: Api, resources: Json, 
     kernel = Kernel(alice.open(session["id"], "jupyterlab"))
     mounted, written, error, used = kernel.value(SHM)
     assert (mounted, error) == (size, 28)  # ENOSPC
-    assert size - 2 < written <= size  # something of Jupyter's may be in there, too
+    assert size - 2 < written <= size  # Jupyter may have files there, too
     assert used > size
     window = Terminal(alice.open(session["id"], "terminal"))
     assert str(size * 1024) in window.run("df -k /dev/shm")

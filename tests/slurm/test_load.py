@@ -1,4 +1,4 @@
-"""What many open pages cost: Slurm must not notice how many look."""
+"""The cost of many open pages: Slurm's load must not depend on the number of viewers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tests.client import Api, Browser, http_session
 from tests.cluster import Cluster
 
 SECONDS = 30.0
-"""As long as the worker's rarest question, so that each window holds the same questions."""
+"""The worker's longest polling interval, so that each window contains the same queries."""
 POLL = 2.0
-"""How often an open page asks."""
+"""Polling interval of an open page."""
 TOLERANCE = 8
-"""Queries more or less in a window: each look makes two, and what falls into it is chance."""
-SELDOM = 16
-"""Queries in a window for what is asked seldom: nodes, partitions, limits."""
+"""Tolerated difference of queries per window: each poll makes two, and the phase is random."""
+RARE = 16
+"""Queries per window that are made rarely: nodes, partitions, limits."""
 
 
 def _queries(cluster: Cluster) -> int:
-    """How many RPCs Slurm's controller has had from the portal and its people."""
+    """The number of RPCs that slurmctld has received from the portal and its users."""
     text = cluster.run("ctl", "sdiag")
     by_user = text.split("Remote Procedure Call statistics by user", 1)[1].split("Pending RPC")[0]
     found = re.findall(r"^\s*(\w+)\s*\(\s*\d+\) count:(\d+)", by_user, re.MULTILINE)
@@ -30,21 +30,21 @@ def _queries(cluster: Cluster) -> int:
     return sum(counts.get(user, 0) for user in ("slipway", "alice", "bob", "admin"))
 
 
-def _look_with(tabs: int, cluster: Cluster, browser: Browser) -> tuple[int, Counter[int]]:
-    """Keep pages open for a while: (Slurm's RPCs meanwhile, answers that the pages got)."""
+def _poll_with(tabs: int, cluster: Cluster, browser: Browser) -> tuple[int, Counter[int]]:
+    """Keep pages open for a while: (Slurm's RPCs meanwhile, the pages' responses by status)."""
     answers: Counter[int] = Counter()
     stop = time.monotonic() + SECONDS
     before = _queries(cluster)
 
     def tab(number: int) -> None:
-        http, mark = http_session(), ""
+        http, etag = http_session(), ""
         http.cookies.update(browser.http.cookies)
         time.sleep(POLL * number / tabs)
         while time.monotonic() < stop:
             begun = time.monotonic()
             address = f"{cluster.url}/sessions/rows"
-            answer = http.get(address, headers={"If-None-Match": mark}, timeout=30)
-            mark = answer.headers.get("ETag", mark)
+            answer = http.get(address, headers={"If-None-Match": etag}, timeout=30)
+            etag = answer.headers.get("ETag", etag)
             answers[answer.status_code] += 1
             time.sleep(max(POLL - (time.monotonic() - begun), 0))
 
@@ -59,12 +59,12 @@ def _look_with(tabs: int, cluster: Cluster, browser: Browser) -> tuple[int, Coun
 def test_open_pages_cost_slurm_nothing(cluster: Cluster, alice: Api) -> None:
     alice.running()
     browser = Browser(cluster, "alice")
-    with_one, _ = _look_with(1, cluster, browser)
-    with_fifty, answers = _look_with(50, cluster, browser)
+    with_one, _ = _poll_with(1, cluster, browser)
+    with_fifty, answers = _poll_with(50, cluster, browser)
     print(f"RPCs in {SECONDS:g} s: {with_one} with one page, {with_fifty} with fifty; {answers}")
     assert set(answers) <= {200, 204}
     assert answers.total() > 50 * SECONDS / POLL * 0.8, "the pages were not kept fresh"
-    assert answers[204] > answers[200], "unchanged lists are sent again and again"
+    assert answers[204] > answers[200], "unchanged lists are sent repeatedly"
     assert abs(with_fifty - with_one) <= TOLERANCE
-    # squeue asks for the partitions as well as for the jobs.
-    assert with_one <= 2 * SECONDS / POLL + SELDOM + TOLERANCE
+    # squeue queries the partitions as well as the jobs.
+    assert with_one <= 2 * SECONDS / POLL + RARE + TOLERANCE

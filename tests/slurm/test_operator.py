@@ -1,4 +1,4 @@
-"""The account that may lengthen sessions: the portal's certificates open it, no password does."""
+"""The account that may extend sessions: usable by the portal's certificates, not by a password."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ sys.exit(done.code)
 
 
 def as_portal(cluster: Cluster, user: str, *argv: str) -> tuple[int, str]:
-    """Run a command on the login node as the portal does: exit status and complaints."""
+    """Run a command on the login node as the portal does: exit status and error output."""
     portal = ["setpriv", "--reuid=slipway", "--regid=slipway", "--clear-groups"]
     words = ["exec", "portal", "--", *portal, "python", "-c", AS_SOMEBODY, user, *argv]
     done = cluster.attempt(*words)
@@ -30,11 +30,11 @@ def as_portal(cluster: Cluster, user: str, *argv: str) -> tuple[int, str]:
 
 
 def limit(cluster: Cluster, job: str) -> str:
-    """A job's time limit in Slurm's words."""
+    """A job's time limit as Slurm shows it."""
     return cluster.run("login", "squeue", "--noheader", f"--jobs={job}", "--format=%l").strip()
 
 
-def test_only_the_operator_lengthens_a_job(alice: Api, cluster: Cluster) -> None:
+def test_only_the_operator_can_extend_a_job(alice: Api, cluster: Cluster) -> None:
     job = alice.running(time_limit=20)["job_id"]
     longer = ["scontrol", "update", f"JobId={job}", "TimeLimit=+10"]
     assert limit(cluster, job) == "20:00"

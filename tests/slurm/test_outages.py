@@ -1,4 +1,4 @@
-"""Slurm itself is away: what is open goes on, nothing is claimed, nothing is lost."""
+"""An outage of Slurm: open apps keep working, no state is invented, nothing is lost."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import pytest
 
 from tests.client import SMALL, Api
 from tests.cluster import Cluster, gives_shares, wait_for
-from tests.slurm.test_crashes import Desk, watched
+from tests.slurm.test_crashes import OpenApps, watched
 
 AWAY = 40.0
-"""Seconds that slurmctld is away."""
+"""Seconds that slurmctld is stopped."""
 FORGETS = "MinJobAge=2"
 
 
 @pytest.mark.timeout(300)
-def test_slurmctld_away(alice: Api, cluster: Cluster) -> None:
+def test_slurmctld_is_down(alice: Api, cluster: Cluster) -> None:
     session = alice.running()
     doomed = alice.running(resources={"cpus": 1, "memory": "300m"})["id"]
-    desk = Desk(alice, session["id"])
-    with watched(desk.lab) as wrong:
+    open_apps = OpenApps(alice, session["id"])
+    with watched(open_apps.lab) as wrong:
         cluster.daemon("stop", "ctl", "slurmctld")
         away = threading.Event()
         threading.Timer(AWAY, away.set).start()
@@ -34,21 +34,21 @@ def test_slurmctld_away(alice: Api, cluster: Cluster) -> None:
             assert "has not answered since" in unknown["reason"]["text"]
             refused = alice("POST", "/sessions", json=SMALL)
             assert refused.status_code == 503
-            # Said at once when the worker has noted it, else after sbatch has tried in vain.
+            # At once if the worker has noticed the outage, else after sbatch has failed.
             assert "nothing can be launched right now" in refused.json()["detail"]
-            # Ending is a wish that is kept until Slurm hears it.
+            # A request to end is kept until Slurm responds.
             alice.stop(doomed)
-            desk.is_as_it_was()
+            open_apps.check_unchanged()
             rows = alice.list()
             away.wait()
-            desk.is_as_it_was()
+            open_apps.check_unchanged()
             assert {row["id"] for row in alice.list()} == {row["id"] for row in rows}
         finally:
             cluster.daemon("start", "ctl", "slurmctld")
         back = alice.wait_state(session["id"], "RUNNING")
         assert (back["job_id"], back["unknown_since"]) == (session["job_id"], None)
         assert alice.wait_state(doomed, "FINISHED")["end"]["text"] == "Ended by alice."
-        # Its runner has heard of the wish meanwhile, and may have ended it before Slurm could.
+        # Its runner knows of the request already, and may have ended before Slurm could end it.
         over = ("CANCELLED", "COMPLETED")
         wait_for("the job gone", lambda: cluster.queue()[doomed].state in over)
     assert not wrong
@@ -71,8 +71,8 @@ def forgetful(cluster: Cluster) -> Iterator[None]:
 
 
 @pytest.mark.timeout(300)
-def test_accounting_away_while_a_session_ends(alice: Api, cluster: Cluster) -> None:
-    """Gone from the queue and not in accounting yet is not "ended": the true cause comes later."""
+def test_accounting_is_down_while_a_session_ends(alice: Api, cluster: Cluster) -> None:
+    """Gone from the queue and not yet in accounting is not "ended": the true cause comes later."""
     session = alice.running()["id"]
     with forgetful(cluster):
         alice.wait_state(session, "RUNNING")
@@ -83,12 +83,12 @@ def test_accounting_away_while_a_session_ends(alice: Api, cluster: Cluster) -> N
             wait_for("the queue to forget the job", lambda: session not in cluster.queue(), 150)
             cluster.daemon("start", "portal", "worker")
 
-            def nobody_knows_it() -> bool:
-                now = alice.get(session)  # until the worker has looked, Slurm counts as silent
+            def is_unknown_to_slurm() -> bool:
+                now = alice.get(session)  # until the worker has polled, Slurm counts as silent
                 code = (now["reason"] or {}).get("code")
                 return (now["state"], code) == ("UNKNOWN", "JobUnknown")
 
-            wait_for("a job that nobody knows", nobody_knows_it)
+            wait_for("a job that nobody knows", is_unknown_to_slurm)
         finally:
             cluster.daemon("start", "ctl", "slurmdbd")
             cluster.attempt("daemon", "start", "portal", "worker")

@@ -1,4 +1,4 @@
-"""Slurm's queue is the only queue: what does not fit waits there, what is wrong does not."""
+"""Slurm's queue is the only queue: what does not fit waits there, invalid requests do not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.client import SMALL, Api, Json
 from tests.cluster import Cluster, wait_for
 
 ALLOWED = 3
-"""Cores that the QOS gives one person (cluster/bin/make-accounts)."""
+"""Cores that the QOS permits per user (cluster/bin/make-accounts)."""
 TINY: Json = {"cpus": 1, "memory": "300m"}
 
 
@@ -16,7 +16,7 @@ def _resources(**changes: Any) -> Json:
     return {"resources": {**SMALL["resources"], **changes}}
 
 
-# What is sent instead of the good request's fields -> the field that the answer must name.
+# Fields that replace those of the valid request -> the field that the response must name.
 BAD: list[tuple[Json, str]] = [
     ({"environment": "nosuch"}, "environment"),
     ({"environment": ""}, "environment"),
@@ -54,7 +54,7 @@ BAD: list[tuple[Json, str]] = [
 ]
 
 
-def test_surplus_waits_in_the_queue_and_starts_by_itself(alice: Api, cluster: Cluster) -> None:
+def test_sessions_over_the_limit_wait_and_start_by_themselves(alice: Api, cluster: Cluster) -> None:
     sessions = [alice.launch(resources=TINY)["id"] for _ in range(ALLOWED)]
     for session in sessions:
         alice.wait_state(session, "RUNNING")
@@ -92,7 +92,7 @@ def test_waiting_session_is_terminated_at_once(alice: Api, cluster: Cluster) -> 
         cluster.run("login", "scontrol", "update", "PartitionName=main", "State=UP")
 
 
-def test_bad_input_names_the_field_and_leaves_nothing(alice: Api, cluster: Cluster) -> None:
+def test_invalid_input_names_the_field_and_leaves_nothing(alice: Api, cluster: Cluster) -> None:
     jobs, rows = set(cluster.queue()), alice.list()
     wrong = []
     for changes, field in BAD:
@@ -112,8 +112,8 @@ def test_bad_input_names_the_field_and_leaves_nothing(alice: Api, cluster: Clust
     assert alice.list() == rows
 
 
-def test_what_slurm_refuses_leaves_nothing(alice: Api, cluster: Cluster) -> None:
-    """A limit that only Slurm reckons with: its refusal comes back as an answer to the request."""
+def test_a_launch_refused_by_slurm_leaves_nothing(alice: Api, cluster: Cluster) -> None:
+    """A limit that only Slurm enforces: its refusal becomes the response to the request."""
     limit = "MaxTRESMins=cpu=10"
     cluster.run("ctl", "sacctmgr", "-i", "modify", "user", "alice", "set", limit)
     cluster.run("ctl", "sacctmgr", "-i", "modify", "qos", "normal", "set", "Flags=DenyOnLimit")

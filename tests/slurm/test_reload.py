@@ -1,4 +1,4 @@
-"""HAProxy is reloaded, the portal restarted: open apps do not notice. What is shut is cut."""
+"""HAProxy is reloaded, the portal restarted: open apps do not notice. Revoked ones are cut off."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.cluster import Cluster, healthy, wait_for
 
 MANY = 300
 CHANGES = 12
-"""Fewer than an app keeps cookies of browsers: beyond that the oldest go."""
+"""Fewer than the browsers per app: beyond that limit the oldest cookies are dropped."""
 SOCKET = "/api/events/subscribe"
 
 
@@ -36,7 +36,7 @@ def sockets(lab: Visitor) -> Iterator[list[ClientConnection]]:
 
 
 def alive(sockets: list[ClientConnection]) -> int:
-    """How many of them answer."""
+    """The number of responsive WebSockets."""
     waiting = []
     for socket in sockets:
         try:
@@ -53,28 +53,28 @@ def command(socket: str, words: str) -> str:
 
 
 def workers(cluster: Cluster) -> list[str]:
-    """HAProxy's processes that have streams, the newest first."""
+    """HAProxy's processes that have streams, newest first."""
 
     def processes() -> str | None:
-        # The master's socket refuses while it executes itself anew.
+        # The master's socket refuses connections while it re-executes itself.
         return cluster.shell("portal", command("master", "show proc"), check=False) or None
 
     return re.findall(r"^(\d+)\s+worker", wait_for("HAProxy's master", processes), re.MULTILINE)
 
 
 def routes(cluster: Cluster) -> int | None:
-    """How many ways HAProxy knows; None until it has been told all of them."""
+    """The number of routes in HAProxy's map; None until the map is complete."""
     text = cluster.shell("portal", command("haproxy", "show map /run/slipway/routes.map"))
     keys = {line.split()[1] for line in text.splitlines() if line}
     return len(keys) - 1 if "slipway" in keys else None
 
 
 def known_routes(cluster: Cluster) -> int:
-    """The same, when it has been told."""
+    """The same, waiting until the map is complete."""
     return wait_for("the routes", lambda: routes(cluster), 60)
 
 
-def test_many_websockets_live_through_a_reload_and_a_restart(
+def test_many_websockets_survive_a_reload_and_a_restart(
     sockets: list[ClientConnection], cluster: Cluster, lab: Visitor
 ) -> None:
     assert alive(sockets) == MANY
@@ -85,7 +85,7 @@ def test_many_websockets_live_through_a_reload_and_a_restart(
     wait_for("a healthy portal", lambda: healthy(cluster), 60)
     assert alive(sockets) == MANY
     assert set(before) < set(workers(cluster)), "the old process lives on with its streams"
-    # New requests come by the new process, with the old cookie.
+    # New requests are served by the new process, with the old cookie.
     wait_for("the app by the new process", lambda: lab.get("/api/status").status_code == 200)
 
 
@@ -105,16 +105,16 @@ def test_changing_routes_reloads_nothing(
     assert workers(cluster) == before
 
 
-def test_after_a_cold_start_the_routes_are_back(cluster: Cluster, lab: Visitor) -> None:
+def test_after_a_cold_start_the_routes_are_restored(cluster: Cluster, lab: Visitor) -> None:
     known = known_routes(cluster)
     cluster.daemon("restart", "portal", "haproxy")
     wait_for("a healthy portal", lambda: healthy(cluster), 30, pause=0.05)
-    # Nobody asks for an app meanwhile: the worker alone brings them back.
+    # No request for an app meanwhile: the worker alone restores the routes.
     wait_for("all routes", lambda: routes(cluster) == known, 2, pause=0.1)
     assert lab.get("/api/status").status_code == 200
 
 
-def test_logging_out_and_ending_cut_what_is_open(
+def test_logging_out_and_ending_cut_open_connections(
     cluster: Cluster, researcher: Api, session: Json, lab: Visitor
 ) -> None:
     browser = Browser(cluster, "alice")

@@ -1,7 +1,7 @@
 """The running portal against its own OpenAPI document: HAProxy, gunicorn, SSH and Slurm included.
 
-tests/unit/web/api/test_openapi.py tries far more; this is about what stand-ins cannot show, and for
-a bounded time. What it launches is ended at once.
+tests/unit/web/api/test_openapi.py tries far more; this covers what fakes cannot show, for a limited
+time. What it launches is ended at once.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ SAFE = settings(
 )
 
 
-def _about(spec: dict[str, Any], session: str) -> dict[str, Any]:
-    """The document for somebody who knows one session, and asks for small ones only."""
+def _restricted(spec: dict[str, Any], session: str) -> dict[str, Any]:
+    """The document restricted to one session and to small launches."""
     schemas = spec["components"]["schemas"]
     schemas["LaunchRequest"]["properties"] |= {
         "environment": {"enum": ["python"]},
@@ -55,15 +55,15 @@ def _about(spec: dict[str, Any], session: str) -> dict[str, Any]:
     return spec
 
 
-def test_the_running_portal_answers_as_its_document_says(alice: Api, cluster: Cluster) -> None:
+def test_the_running_portal_conforms_to_its_document(alice: Api, cluster: Cluster) -> None:
     session = alice.launch(resources={"cpus": 1, "memory": "300m"})["id"]
-    api = schemathesis.openapi.from_dict(_about(alice.ask("GET", "/openapi.json"), session))
+    api = schemathesis.openapi.from_dict(_restricted(alice.ask("GET", "/openapi.json"), session))
     until, statuses = time.monotonic() + SECONDS, Counter[int]()
 
     @SAFE
     @given(data=st.data())
     def try_it(data: st.DataObject, operation: Any, mode: GenerationMode) -> None:
-        # Drawn in any case: Hypothesis wants to see the same each time.
+        # Drawn in any case: Hypothesis expects the same draws each time.
         case = data.draw(operation.as_strategy(generation_mode=mode))
         if time.monotonic() < until:
             answer = case.call(
@@ -76,11 +76,11 @@ def test_the_running_portal_answers_as_its_document_says(alice: Api, cluster: Cl
             case.validate_response(answer, checks=CHECKS)
 
     try:
-        # Logins are left out: one address may try only so many passwords a minute.
+        # Logins are omitted: an address may try only a few passwords per minute.
         for found in api.exclude(path="/tokens").get_all_operations():
             assert isinstance(found, Ok)
             try_it(operation=found.ok(), mode=GenerationMode.POSITIVE)
-            with suppress(Unsatisfiable):  # where nothing is sent, nothing can be wrong
+            with suppress(Unsatisfiable):  # a request without data cannot be invalid
                 try_it(operation=found.ok(), mode=GenerationMode.NEGATIVE)
     finally:
         alice.launched += [other["id"] for other in alice.list(state="running")]

@@ -1,4 +1,4 @@
-"""The life of one session: launched, used in notebook and terminal, ended."""
+"""The life of a session: launched, used in notebook and terminal, ended."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def test_launch_passes_through_the_queue(alice: Api, cluster: Cluster) -> None:
     assert running["name"] == "firstone"
 
 
-def test_cgroup_shows_what_was_asked_for(lab: Visitor) -> None:
+def test_the_cgroup_has_the_requested_limits(lab: Visitor) -> None:
     memory, *cores = Kernel(lab).value(SEEN_IN_CGROUP)
     assert memory == 600 * MB
     assert cores == [1, 1, 1]
 
 
 def answers(kernel: Kernel) -> bool:
-    """Whether a kernel runs a cell; what is sent while Jupyter starts it again is lost."""
+    """Whether a kernel runs a cell; messages sent while Jupyter restarts it are lost."""
     kernel.close()
     try:
         return kernel.run("print(6 * 7)", seconds=5).text == "42\n"
@@ -69,7 +69,7 @@ def answers(kernel: Kernel) -> bool:
         return False
 
 
-def test_kernel_that_takes_too_much_dies_alone(
+def test_only_the_kernel_over_its_memory_limit_is_killed(
     researcher: Api, bob: Api, session: Json, lab: Visitor, cluster: Cluster
 ) -> None:
     neighbour = bob.running()
@@ -111,11 +111,11 @@ def test_reload_finds_the_same_terminal(researcher: Api, session: Json) -> None:
     after.close()
 
 
-def test_terminate_leaves_nothing(alice: Api, cluster: Cluster) -> None:
+def test_nothing_remains_after_termination(alice: Api, cluster: Cluster) -> None:
     session = alice.running()
     alice.open(session["id"], "jupyterlab")
     terminal = Terminal(alice.open(session["id"], "terminal"))
-    # Somebody who left the process group and hangs on.
+    # A process that has left the process group and stays.
     terminal.run("(setsid nohup sleep 3333 >/dev/null 2>&1 &)")
     folder = f"/home/alice/.slipway/sessions/{session['id']}"
     assert cluster.shell("login", f"ls {folder}", user="alice").strip()
@@ -138,7 +138,7 @@ def test_terminate_leaves_nothing(alice: Api, cluster: Cluster) -> None:
     assert alice.stop(session["id"])["end"] == ended["end"]
 
 
-def test_app_of_an_ended_session_is_shut(alice: Api) -> None:
+def test_app_of_an_ended_session_is_closed(alice: Api) -> None:
     session = alice.running()
     lab = alice.open(session["id"], "jupyterlab")
     socket = Kernel(lab)
@@ -149,7 +149,7 @@ def test_app_of_an_ended_session_is_shut(alice: Api) -> None:
     assert answer.status_code == 409
 
 
-def test_log_tells_the_story(researcher: Api, session: Json) -> None:
+def test_log_is_read_in_pieces(researcher: Api, session: Json) -> None:
     first = researcher.ask("GET", f"/sessions/{session['id']}/log")
     assert "Ready on" in first["log"]
     more = researcher.ask(

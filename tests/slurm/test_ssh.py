@@ -26,32 +26,32 @@ BIG = 100 * 1024 * 1024
 
 @dataclass
 class Client:
-    """Somebody's computer: stock OpenSSH, a key, and what the portal told of the host."""
+    """A user's computer: stock OpenSSH, a key, and the host key from the portal."""
 
     folder: Path
-    door: Json
+    endpoint: Json
 
     def options(self, **more: object) -> list[str]:
-        """What all of OpenSSH's programs are given."""
+        """Options common to all of OpenSSH's programs."""
         settings = {
             "IdentityFile": self.folder / "id_container",
             "IdentitiesOnly": "yes",
             "UserKnownHostsFile": self.folder / "known_hosts",
             "StrictHostKeyChecking": "yes",
-            "HostKeyAlias": self.door["host_key_alias"],
+            "HostKeyAlias": self.endpoint["host_key_alias"],
             "BatchMode": "yes",
-            "Port": self.door["port"],
-            "User": self.door["user"],
+            "Port": self.endpoint["port"],
+            "User": self.endpoint["user"],
             "LogLevel": "ERROR",
         } | more
         return [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
 
     def argv(self, *command: str, **more: object) -> list[str]:
-        """The words of an ssh command."""
-        return ["ssh", "-F", "none", *self.options(**more), str(self.door["host"]), *command]
+        """The argv of an ssh command."""
+        return ["ssh", "-F", "none", *self.options(**more), str(self.endpoint["host"]), *command]
 
     def ssh(self, *command: str, stdin: bytes = b"", **more: object) -> Done:
-        """Run a command there."""
+        """Run a command in the session."""
         return run(self.argv(*command, **more), stdin)
 
     def copy(self, *words: str) -> None:
@@ -62,11 +62,11 @@ class Client:
     @property
     def there(self) -> str:
         """The session's home, as scp and rsync write it."""
-        return f"{self.door['host']}:"
+        return f"{self.endpoint['host']}:"
 
 
 def run(argv: list[str], stdin: bytes = b"") -> Done:
-    """Run a program of this computer."""
+    """Run a program on this computer."""
     return subprocess.run(argv, input=stdin, capture_output=True, timeout=120, check=False)
 
 
@@ -75,49 +75,49 @@ def digest(file: Path) -> str:
 
 
 def opened(api: Api, session: str) -> Json:
-    """Open the door and wait until the server is there."""
+    """Open SSH access and wait until the server is ready."""
     api.ask("POST", f"/sessions/{session}/apps/ssh")
 
     def ready() -> Json | None:
-        door = api.ask("GET", f"/sessions/{session}/ssh")
-        assert door["state"] not in ("failed", "stopped"), door
-        return door if door["state"] == "ready" and door["host_key"] else None
+        endpoint = api.ask("GET", f"/sessions/{session}/ssh")
+        assert endpoint["state"] not in ("failed", "stopped"), endpoint
+        return endpoint if endpoint["state"] == "ready" and endpoint["host_key"] else None
 
     return wait_for("the SSH server", ready, 30)
 
 
-def client_of(api: Api, door: Json, folder: Path) -> Client:
-    """A computer with the person's own key, that knows the host."""
+def client_of(api: Api, endpoint: Json, folder: Path) -> Client:
+    """A computer with the user's own key, which knows the host key."""
     folder.mkdir(exist_ok=True)
     key = api.ask("POST", "/me/id_container")["private_key"]
     (folder / "id_container").touch(0o600)
     (folder / "id_container").write_text(key)
-    (folder / "known_hosts").write_text(f"{door['host_key_alias']} {door['host_key']}\n")
-    return Client(folder, door)
+    (folder / "known_hosts").write_text(f"{endpoint['host_key_alias']} {endpoint['host_key']}\n")
+    return Client(folder, endpoint)
 
 
 @pytest.fixture(scope="module")
 def bare(researcher: Api) -> Json:
-    """A running session without a C library that the tests here share."""
+    """A running session without a C library, shared by the tests here."""
     return researcher.running(**BARE)
 
 
 @pytest.fixture(scope="module")
 def client(researcher: Api, bare: Json, tmp_path_factory: pytest.TempPathFactory) -> Client:
     """Alice's computer."""
-    door = opened(researcher, bare["id"])
-    return client_of(researcher, door, tmp_path_factory.mktemp("alice"))
+    endpoint = opened(researcher, bare["id"])
+    return client_of(researcher, endpoint, tmp_path_factory.mktemp("alice"))
 
 
 @pytest.fixture(scope="module")
 def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of 100 MB that cannot be compressed."""
+    """A random file of 100 MB, which cannot be compressed."""
     file = tmp_path_factory.mktemp("files") / "big"
     file.write_bytes(os.urandom(BIG))
     return file
 
 
-def test_the_image_really_has_nothing(researcher: Api, bare: Json) -> None:
+def test_the_image_has_no_c_library(researcher: Api, bare: Json) -> None:
     window = Terminal(researcher.open(bare["id"], "terminal"))
     found = window.run("ls -d /lib /lib64 /usr/lib /usr/bin/python3; ls -l /proc/self/exe; tmux ls")
     window.close()
@@ -132,7 +132,7 @@ def test_a_command_its_environment_and_its_exit_code(client: Client) -> None:
     assert (user, places, stdin) == ("alice", "/home/alice /bin/sh", "from here")
     assert path.endswith(":/opt/slipway/user/bin")
     assert done.returncode == 7
-    # What an editor does to set itself up: a script on standard input of a shell.
+    # As an editor does to set itself up: a script on standard input of a shell.
     done = client.ssh("sh", stdin=b"uname; [ -t 0 ] || echo no terminal\n")
     assert done.stdout == b"Linux\nno terminal\n"
 
@@ -145,20 +145,27 @@ def test_a_terminal(client: Client) -> None:
     assert done.returncode == 3
 
 
-def test_the_host_proves_itself_with_the_key_that_is_shown(client: Client, tmp_path: Path) -> None:
-    argv = ["ssh-keyscan", "-t", "ed25519", "-p", str(client.door["port"]), client.door["host"]]
+def test_the_host_key_is_the_one_shown(client: Client, tmp_path: Path) -> None:
+    argv = [
+        "ssh-keyscan",
+        "-t",
+        "ed25519",
+        "-p",
+        str(client.endpoint["port"]),
+        client.endpoint["host"],
+    ]
     shown = run(["ssh-keygen", "-l", "-f", "-"], run(argv).stdout).stdout.decode()
-    assert client.door["fingerprint"] in shown.split()
-    # And whoever expects another one is warned.
+    assert client.endpoint["fingerprint"] in shown.split()
+    # A client that expects another key is warned.
     other = tmp_path / "other"
     run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(other)])
     known = tmp_path / "known_hosts"
-    known.write_text(f"{client.door['host_key_alias']} {other.with_suffix('.pub').read_text()}")
+    known.write_text(f"{client.endpoint['host_key_alias']} {other.with_suffix('.pub').read_text()}")
     assert client.ssh("true", UserKnownHostsFile=known).returncode == 255
 
 
 def test_files_of_100_mb_both_ways(client: Client, big: Path, tmp_path: Path) -> None:
-    client.copy(str(big), f"{client.there}by-sftp")  # scp speaks SFTP today
+    client.copy(str(big), f"{client.there}by-sftp")  # current scp uses SFTP
     client.copy("-O", f"{client.there}by-sftp", str(tmp_path / "old-way"))
     assert digest(tmp_path / "old-way") == digest(big)
     assert client.ssh("rm by-sftp").returncode == 0
@@ -178,13 +185,13 @@ def test_sftp_and_rsync(client: Client, tmp_path: Path) -> None:
         digest(file) for file in folder.iterdir()
     ]
     batch = b"mkdir made\nrename kept made/kept\nls -1 made\n"
-    done = run(["sftp", "-F", "none", "-b", "-", *client.options(), client.door["host"]], batch)
+    done = run(["sftp", "-F", "none", "-b", "-", *client.options(), client.endpoint["host"]], batch)
     assert done.stdout.decode().splitlines()[-1] == "made/kept", done
     assert client.ssh("ls made/kept | wc -l").stdout.strip() == b"20"
 
 
 def test_ports_are_forwarded_to_the_node_and_not_opened_to_others(client: Client) -> None:
-    # Which is what VS Code Remote lives on: a server on loopback there, and -L or -D to it.
+    # As VS Code Remote needs: a server on loopback in the session, and -L or -D to it.
     server = "/opt/slipway/bin/socat TCP-LISTEN:18765,bind=127.0.0.1 EXEC:cat"
     listens = "netstat -ltn | grep -q 127.0.0.1:18765"
     argv = client.argv(f"{server} & until {listens}; do sleep 0.1; done; echo up; sleep 30")
@@ -199,7 +206,7 @@ def test_ports_are_forwarded_to_the_node_and_not_opened_to_others(client: Client
                 assert stream.recv(100) == b"through and back\n"
         finally:
             process.kill()
-    # The other way round, a port there for everybody on the node's network is refused.
+    # In the other direction, a listening port on the node's network is refused.
     argv = client.argv("netstat -ltn", ExitOnForwardFailure="yes")
     argv[1:1] = ["-R", f"0.0.0.0:18766:127.0.0.1:{port}"]
     assert b"0.0.0.0:18766" not in run(argv).stdout
@@ -212,19 +219,19 @@ def free_port() -> int:
 
 
 def test_ten_at_once(client: Client) -> None:
-    said: list[bytes] = []
+    output: list[bytes] = []
     threads = [
-        threading.Thread(target=lambda n=n: said.append(client.ssh(f"sleep 1; echo {n}").stdout))
+        threading.Thread(target=lambda n=n: output.append(client.ssh(f"sleep 1; echo {n}").stdout))
         for n in range(10)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(said) == sorted(f"{n}\n".encode() for n in range(10))
+    assert sorted(output) == sorted(f"{n}\n".encode() for n in range(10))
 
 
-def test_only_the_owners_key_opens(
+def test_only_the_owners_key_is_accepted(
     client: Client, make_api: MakeApi, tmp_path: Path, cluster: Cluster
 ) -> None:
     run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "wrong")])
@@ -242,7 +249,7 @@ def test_only_the_owners_key_opens(
         assert client.ssh("id", User=user).returncode == 255
 
 
-def test_at_the_node_nothing_of_it_can_be_reached(
+def test_the_server_is_not_reachable_on_the_node(
     cluster: Cluster, researcher: Api, bare: Json, client: Client
 ) -> None:
     node = researcher.get(bare["id"])["node"]
@@ -250,16 +257,18 @@ def test_at_the_node_nothing_of_it_can_be_reached(
     assert sockets
     ports = set(cluster.shell(node, "ss -Htln | awk '{print $4}' | sed 's/.*://'").split())
     assert ports
-    for way in [f"-U {path}" for path in sockets.split()] + [f"127.0.0.1 {p}" for p in ports]:
-        said = cluster.shell(node, f"timeout 2 nc -w1 {way} 2>&1 </dev/null", "bob", check=False)
-        assert "SSH-" not in said, way
+    for address in [f"-U {path}" for path in sockets.split()] + [f"127.0.0.1 {p}" for p in ports]:
+        output = cluster.shell(
+            node, f"timeout 2 nc -w1 {address} 2>&1 </dev/null", "bob", check=False
+        )
+        assert "SSH-" not in output, address
     files = "/home/alice/.slipway/*/id_container /home/alice/.slipway/ssh/*"
     assert not cluster.shell("login", f"cat {files}", user="bob", check=False)
 
 
 @contextmanager
 def held(client: Client) -> Iterator[subprocess.Popen[bytes]]:
-    """A connection that stands."""
+    """An established connection."""
     argv = client.argv("echo inside; sleep 600")
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -270,7 +279,7 @@ def held(client: Client) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def test_a_new_key_takes_the_old_ones_place(
+def test_a_new_key_replaces_the_old_one(
     researcher: Api, client: Client, bare: Json, tmp_path: Path
 ) -> None:
     old = (client.folder / "id_container").read_text()
@@ -282,7 +291,7 @@ def test_a_new_key_takes_the_old_ones_place(
     assert client.ssh("true").returncode == 0
 
 
-def test_closing_cuts_and_opening_again_shows_the_same_host(
+def test_closing_cuts_and_reopening_keeps_the_host_key(
     researcher: Api, client: Client, bare: Json
 ) -> None:
     with held(client) as process:
@@ -290,7 +299,7 @@ def test_closing_cuts_and_opening_again_shows_the_same_host(
         assert process.wait(10) == 255
     assert client.ssh("true").returncode == 255
     again = opened(researcher, bare["id"])
-    assert again == client.door
+    assert again == client.endpoint
     assert client.ssh("true").returncode == 0
 
 

@@ -1,4 +1,4 @@
-"""Forty launches in the same moment, each sent twice and the first time cut off: none doubled."""
+"""Forty launches at the same moment, each sent twice and cut off the first time: none doubled."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ PATIENCE = 120.0
 
 @dataclass
 class Launcher:
-    """Somebody who launches one session, over a connection that breaks."""
+    """A client that launches one session, over a connection that breaks."""
 
     api: Api
     key: str = field(default_factory=lambda: f"storm-{uuid.uuid4()}")
     name: str = field(default_factory=lambda: f"storm{uuid.uuid4().hex[:12]}")
     answers: list[tuple[int, str]] = field(default_factory=list)
-    """Each answer's status, and the session's id."""
+    """Each response's status and session id."""
     seconds: float = 0.0
 
     def __call__(self, barrier: threading.Barrier, patience: float) -> None:
-        """Send, hang up, and send again at once, as a program does that heard nothing."""
+        """Send, disconnect, and resend at once, as a client does that got no response."""
         barrier.wait(PATIENCE)
         begun = time.monotonic()
-        with suppress(requests.RequestException):  # nobody heard the answer, if there was one
+        with suppress(requests.RequestException):  # nobody receives the response, if there is one
             self._note(self.send(patience))
         self._note(self.send(PATIENCE))
         self.seconds = time.monotonic() - begun
 
     def send(self, seconds: float) -> requests.Response:
-        """Ask for the session."""
+        """Send the launch request."""
         body = SMALL | {"name": self.name, "resources": {"cpus": 1, "memory": "300m"}}
         headers = {"Idempotency-Key": self.key}
         return self.api("POST", "/sessions", json=body, headers=headers, timeout=(10.0, seconds))
 
     def again(self) -> None:
-        """Ask once more, when all is over."""
+        """Send it again at the end."""
         self._note(self.send(PATIENCE))
 
     def _note(self, answer: requests.Response) -> None:
@@ -61,13 +61,13 @@ class Launcher:
 
     @property
     def ids(self) -> set[str]:
-        """All ids that the answers named."""
+        """All ids in the responses."""
         return {identifier for _status, identifier in self.answers}
 
 
 @pytest.fixture
 def launchers(make_api: MakeApi) -> Iterator[list[Launcher]]:
-    """Forty of them, for three people; what they launched ends with the test."""
+    """Forty clients of three users; what they launched ends with the test."""
     found = [Launcher(make_api(PEOPLE[number % 3])) for number in range(MANY)]
     yield found
     with ThreadPoolExecutor(8) as pool:
@@ -83,12 +83,12 @@ def _end(launcher: Launcher) -> None:
 
 
 def _names(cluster: Cluster) -> Counter[str]:
-    """How often each job name occurs in Slurm, by the queue and by accounting."""
+    """How often each job name occurs in Slurm's queue."""
     queue = cluster.run("login", "squeue", "--all", "--noheader", "--states=all", "--format=%j")
     return Counter(queue.split())
 
 
-def test_forty_launches_at_once_make_forty_sessions(
+def test_forty_parallel_launches_create_forty_sessions(
     launchers: list[Launcher], cluster: Cluster
 ) -> None:
     since = cluster.clock()
@@ -104,10 +104,10 @@ def test_forty_launches_at_once_make_forty_sessions(
 
     statuses = Counter(status for launcher in launchers for status, _ in launcher.answers)
     slowest = max(launcher.seconds for launcher in launchers)
-    heard = sum(len(launcher.answers) - 2 for launcher in launchers)
-    print(f"{MANY} launches in {took:.1f} s, the slowest {slowest:.1f} s, {heard} not cut off")
+    completed = sum(len(launcher.answers) - 2 for launcher in launchers)
+    print(f"{MANY} launches in {took:.1f} s, the slowest {slowest:.1f} s, {completed} not cut off")
     assert set(statuses) == {201}, [launcher.answers for launcher in launchers]
-    assert heard < MANY, "no connection was cut"
+    assert completed < MANY, "no connection was cut"
     assert all(len(launcher.ids) == 1 for launcher in launchers), "a key gave two sessions"
     ids = {launcher.ids.pop() for launcher in launchers}
     assert len(ids) == MANY
@@ -127,14 +127,14 @@ def test_forty_launches_at_once_make_forty_sessions(
 
 
 def _stored(launchers: list[Launcher], user: str, **query: str) -> list[Json]:
-    """The sessions of the storm that a person's list shows."""
+    """The sessions of the storm in a user's list."""
     api = next(launcher.api for launcher in launchers if launcher.api.user == user)
     names = {launcher.name for launcher in launchers}
     return [session for session in api.list(**query) if session["name"] in names]
 
 
-def test_a_connection_that_rested_still_gets_its_answer(make_api: MakeApi) -> None:
-    """gunicorn drops what was idle for two seconds; whoever asks just then must not notice."""
+def test_an_idle_connection_still_gets_its_response(make_api: MakeApi) -> None:
+    """gunicorn drops connections idle for two seconds; a request just then must not fail."""
     apis = [make_api("alice") for _ in range(24)]
     chance = random.Random(2)
     with ThreadPoolExecutor(len(apis)) as pool:

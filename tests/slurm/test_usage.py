@@ -1,4 +1,4 @@
-"""Limits and bars are Slurm's own: compared with what squeue and scontrol say."""
+"""Limits and bars are Slurm's own: compared with the output of squeue and scontrol."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.client import OVER, SMALL, Api, Json
 from tests.cluster import Cluster, wait_for
 
 LEARNT = 90
-"""Seconds after which the worker has surely read a changed limit (it looks once a minute)."""
+"""Seconds after which the worker has read a changed limit (it polls once a minute)."""
 TINY: Json = {"cpus": 1, "memory": "300m"}
 
 
 def held(cluster: Cluster, user: str) -> tuple[int, int]:
-    """Cores and MiB that squeue says a user's jobs hold in main."""
+    """Cores and MiB held by a user's jobs in main according to squeue."""
     argv = ["squeue", "--noheader", f"--user={user}", "--partition=main"]
     argv += ["--states=RUNNING,CONFIGURING,COMPLETING,SUSPENDED", "--Format=tres-alloc:200"]
     text = cluster.run("login", *argv)
@@ -30,18 +30,18 @@ def held(cluster: Cluster, user: str) -> tuple[int, int]:
 
 
 def mb(size: str) -> int:
-    """A size of the API in MiB."""
+    """A size from the API in MiB."""
     return int(size[:-1]) * {"m": 1, "g": 1024}[size[-1]]
 
 
 def bars(api: Api) -> tuple[int, int]:
-    """Cores and MiB that the bars show as one's own."""
+    """Cores and MiB that the bars show as the user's own."""
     found = api.ask("GET", "/usage")
     return found["cpus"]["mine"], mb(found["memory"]["mine"])
 
 
 def agree(api: Api, cluster: Cluster) -> tuple[int, int] | None:
-    """What the bars show, if it is what squeue says before and after."""
+    """The bars' figures if they equal squeue's before and after."""
     before = held(cluster, api.user)
     shown = bars(api)
     return shown if before == shown == held(cluster, api.user) else None
@@ -49,7 +49,7 @@ def agree(api: Api, cluster: Cluster) -> tuple[int, int] | None:
 
 @contextmanager
 def changed(cluster: Cluster, what: str, limit: str, back: str) -> Iterator[None]:
-    """Another limit for a while."""
+    """Change a limit for a while."""
     cluster.run("ctl", "sacctmgr", "-i", "modify", *what.split(), "set", limit)
     try:
         yield
@@ -58,12 +58,12 @@ def changed(cluster: Cluster, what: str, limit: str, back: str) -> Iterator[None
 
 
 def group(api: Api, name: str = "main") -> Json | None:
-    """One of the resource groups that are open."""
+    """One of the available resource groups."""
     found: list[Json] = api.ask("GET", "/resource-groups")["resource_groups"]
     return next((group for group in found if group["name"] == name), None)
 
 
-def test_bars_are_what_slurm_says_after_launches_and_ends(alice: Api, cluster: Cluster) -> None:
+def test_bars_equal_slurms_figures_after_launches_and_ends(alice: Api, cluster: Cluster) -> None:
     wait_for("nothing held", lambda: agree(alice, cluster) == (0, 0))
     chance = random.Random(4)
     live: list[str] = []
@@ -137,7 +137,7 @@ def test_only_open_partitions_are_offered(alice: Api, cluster: Cluster, word: st
     wait_for("the group again", lambda: group(alice) is not None, LEARNT, 1.0)
 
 
-def test_the_chosen_group_is_where_it_runs_and_bounds_it(alice: Api, cluster: Cluster) -> None:
+def test_the_chosen_group_runs_and_limits_the_session(alice: Api, cluster: Cluster) -> None:
     answer = alice("POST", "/sessions", json=SMALL | {"resource_group": "short", "time_limit": 31})
     assert answer.json()["errors"] == [
         {"field": "time_limit", "message": "sessions here may run 30 minutes at most"}
@@ -147,7 +147,7 @@ def test_the_chosen_group_is_where_it_runs_and_bounds_it(alice: Api, cluster: Cl
     argv = ["squeue", "--noheader", f"--jobs={session['job_id']}", "--format=%P %l"]
     assert cluster.run("login", *argv).split() == ["short", "15:00"]
 
-    # Held in one group, it is no less taken from what the QOS allows in both.
+    # Held in one group, it also counts towards the QOS limit of both.
     def shown(name: str) -> tuple[int, int]:
         found = alice.ask("GET", "/usage", params={"resource_group": name})["cpus"]
         return found["mine"], found["available"]

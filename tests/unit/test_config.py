@@ -1,4 +1,4 @@
-"""The settings: each described, a wrong one named."""
+"""The settings: each is described, and invalid ones are named."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from portal.config import Settings, SettingsError, load_settings
 from tests.paths import ROOT
 
 SITE_APPS = "/usr/share/slipway/apps"
-"""Where tests on the cluster put apps of their own."""
+"""Where tests on the cluster put their own apps."""
 
 
 def models(model: type[BaseModel]) -> list[type[BaseModel]]:
-    """A model and the models in it."""
+    """A model and its sub-models."""
     inner = [
         inner
         for field in model.model_fields.values()
@@ -34,7 +34,7 @@ def test_every_setting_is_described(model: type[BaseModel]) -> None:
 
 
 def write(tmp_path: Path, text: str) -> str:
-    """A settings file."""
+    """Write a settings file."""
     file = tmp_path / "slipway.toml"
     file.write_text(text)
     return str(file)
@@ -53,7 +53,7 @@ def write(tmp_path: Path, text: str) -> str:
         ("[web", "slipway.toml"),
     ],
 )
-def test_a_wrong_setting_is_named(tmp_path: Path, text: str, word: str) -> None:
+def test_an_invalid_setting_is_named(tmp_path: Path, text: str, word: str) -> None:
     with pytest.raises(SettingsError, match=word):
         load_settings(write(tmp_path, text))
 
@@ -63,7 +63,9 @@ def test_a_missing_file_is_named() -> None:
         load_settings("/nowhere/slipway.toml")
 
 
-def test_the_port_can_come_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_port_can_come_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SLIPWAY_PUBLIC_URL", "http://localhost:9000")
     settings = load_settings(write(tmp_path, "[web]\npublic_url = 'http://localhost:8080'"))
     assert settings.web.public_url == "http://localhost:9000"
@@ -80,13 +82,15 @@ def test_the_port_can_come_from_outside(tmp_path: Path, monkeypatch: pytest.Monk
         load_settings(write(tmp_path, ""))
 
 
-def test_https_can_come_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_https_can_come_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SLIPWAY_PUBLIC_URL", "https://localhost:9000")
     monkeypatch.setenv("SLIPWAY_TLS_CERTIFICATE", "/etc/site.pem")
     web = load_settings(write(tmp_path, "")).web
     assert (web.secure, web.tls_certificate) == (True, "/etc/site.pem")
     assert web.app_cookie("abc") == "__Host-slipway_app_abc"
-    monkeypatch.setenv("SLIPWAY_TLS_CERTIFICATE", "")  # as the embedded cluster says "none"
+    monkeypatch.setenv("SLIPWAY_TLS_CERTIFICATE", "")  # the embedded cluster's way to write "none"
     assert load_settings(write(tmp_path, "")).web.tls_certificate == ""
 
 
@@ -144,14 +148,14 @@ def test_apps_should_have_a_domain_of_their_own(tmp_path: Path, web: str, shared
     text = f"[web]\npublic_url = 'https://slipway.example.org'\n{web}"
     settings = load_settings(write(tmp_path, text))
     assert settings.web.shared_domain == shared
-    said = [finding.text for finding in check(settings) if not finding.ok]
-    assert any("a domain of their own" in text for text in said) is bool(shared)
+    findings = [finding.text for finding in check(settings) if not finding.ok]
+    assert any("a domain of their own" in text for text in findings) is bool(shared)
 
 
 def test_check_names_plain_http(tmp_path: Path) -> None:
     text = "[web]\npublic_url = 'http://slipway.example.org'\nplain_http = true"
-    said = [finding.text for finding in check(load_settings(write(tmp_path, text)))]
-    assert any("https: passwords" in text for text in said)
+    findings = [finding.text for finding in check(load_settings(write(tmp_path, text)))]
+    assert any("https: passwords" in text for text in findings)
 
 
 def test_names_need_no_ports(tmp_path: Path) -> None:
@@ -171,7 +175,7 @@ def test_names_and_ports_side_by_side(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("domain", ["localhost", "LocalHost", "portal.example.org", "example.org"])
-def test_the_apps_domain_never_has_the_portal_in_it(tmp_path: Path, domain: str) -> None:
+def test_the_apps_domain_never_contains_the_portal(tmp_path: Path, domain: str) -> None:
     host = domain if domain.lower() == "localhost" else "portal.example.org"
     text = f"[web]\napps = 'subdomains'\napps_domain = '{domain}'\npublic_url = 'https://{host}'"
     with pytest.raises(SettingsError, match="contains the portal"):
@@ -179,21 +183,21 @@ def test_the_apps_domain_never_has_the_portal_in_it(tmp_path: Path, domain: str)
 
 
 def test_a_ports_quarantine_outlasts_every_login(tmp_path: Path) -> None:
-    """H1: nobody gets a port to which an open window still sends."""
+    """H1: no port is reassigned while open windows still send requests to it."""
     text = "[web]\nlogin_days = {}\nport_quarantine_days = 2"
     assert load_settings(write(tmp_path, text.format(1))).web.login_days == 1
     with pytest.raises(SettingsError, match="port_quarantine_days is 2"):
         load_settings(write(tmp_path, text.format(2)))
 
 
-def test_the_clusters_own_settings_are_good() -> None:
+def test_the_clusters_own_settings_are_valid() -> None:
     settings = load_settings(str(ROOT / "cluster" / "etc" / "slipway.toml"))
     assert settings.login.host == "login"
     assert settings.sessions.app_folders == (str(ROOT / "portal/data/apps"), SITE_APPS)
 
 
 def test_folders_of_apps(tmp_path: Path) -> None:
-    """What ships, unless `apps` names another folder, then the site's own."""
+    """The shipped apps, unless `apps` names another folder, then the site's own."""
     ships = str(ROOT / "portal/data/apps")
     for text, folders in {
         "": (ships,),

@@ -1,4 +1,4 @@
-"""A wheel has the templates and apps of its version, and works without a checkout."""
+"""A wheel contains the templates and apps of its version, and works without a checkout."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def files(folder: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy, since setuptools leaves things behind in the folder that it builds."""
+    """Built from a copy, since setuptools leaves files in the folder that it builds."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard",
@@ -43,7 +43,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def test_templates_and_apps_are_in_it(wheel: Path) -> None:
+def test_it_contains_templates_and_apps(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     for folder in ("templates", "apps"):
         inside = f"portal/data/{folder}/"
@@ -52,7 +52,7 @@ def test_templates_and_apps_are_in_it(wheel: Path) -> None:
     assert not [name for name in names if name.startswith(("templates/", "apps/", "tests/"))]
 
 
-def test_it_renders_and_lists_apps_from_a_folder_of_its_own(wheel: Path, tmp_path: Path) -> None:
+def test_an_installed_wheel_renders_and_lists_apps(wheel: Path, tmp_path: Path) -> None:
     target, config = tmp_path / "site", tmp_path / "slipway.toml"
     install = ["install", "--no-deps", "--no-index", "--target", str(target), str(wheel)]
     subprocess.run([*PIP, *install], check=True)

@@ -1,4 +1,4 @@
-"""What ARCHITECTURE.md says of the folders, where a program can check it."""
+"""The rules for folders in ARCHITECTURE.md, as far as a program can check them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.paths import ROOT
 UNIT = ROOT / "tests" / "unit"
 PORTAL = ROOT / "portal"
 OTHERS = {"bench", "cluster", "docs", "gres", "images", "slurm_plugins", "templates"}
-"""Folders of unit tests for what lies beside portal/."""
+"""Folders of unit tests for files outside of portal/."""
 MOST_MODULES = 13
 MOST_LINES = 350
 MOST_LINES_OF_FUNCTION = 50
 
 
 def sources() -> list[Path]:
-    """The portal's own modules; migrations are history."""
+    """The portal's own modules; migrations are never changed."""
     found = PORTAL.rglob("*.py")
     return [p for p in found if "versions" not in p.parts and "node_modules" not in p.parts]
 
@@ -82,7 +82,7 @@ def test_only_transitions_write_a_state() -> None:
 
 
 def test_no_service_is_reached_through_another() -> None:
-    """`services().a.b.c` is a reach through a; settings are values and may be read at any depth."""
+    """`services().a.b.c` reaches through `a`; settings are values and may be read at any depth."""
     reach = re.compile(r"\bservices(?:\(\))?\.(?!settings\b)(\w+)\.(\w+)\.\w+")
     found = [
         f"{path.relative_to(ROOT)}: {match[0]}"
@@ -93,8 +93,8 @@ def test_no_service_is_reached_through_another() -> None:
     assert found == []
 
 
-def test_architecture_names_what_there_is() -> None:
-    """Every file or folder of the portal that ARCHITECTURE.md names exists."""
+def test_files_named_in_architecture_exist() -> None:
+    """Every file or folder of the portal named in ARCHITECTURE.md exists."""
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     named = set(
         re.findall(

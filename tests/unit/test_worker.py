@@ -1,4 +1,4 @@
-"""The worker's threads: one that hangs is noticed."""
+"""The worker's threads: a hanging one is detected."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from portal.worker import PeriodicTask, TaskThread, Worker
 from tests.fakes import World
 
 
-def test_a_thread_that_hangs_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """H3 c: a thread that is alive may still never come back."""
+def test_a_hanging_thread_is_detected(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H3 c: a thread that is alive may never return."""
     monkeypatch.setattr(worker, "HANGS_AFTER", 0.5)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     hold = threading.Event()
@@ -30,7 +30,7 @@ def test_a_thread_that_hangs_is_noticed(world: World, monkeypatch: pytest.Monkey
     hold.set()
 
 
-def test_tasks_may_take_long_if_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_tasks_are_not_hanging(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "HANGS_AFTER", 0.2)
     lane = TaskThread(PeriodicTask("any", 1, lambda: None))
     assert not lane.hangs

@@ -1,4 +1,4 @@
-"""Plain CUDA without any framework:  driver.py CASE …  says what it saw as JSON."""
+"""Plain CUDA without any framework:  driver.py CASE …  prints its findings as JSON."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ again:
     ret;
 }
 """
-"""Computes for about so many microseconds; the trap keeps the compiler from leaving that out."""
+"""Computes for about `us` microseconds; the trap keeps the compiler from dropping the loop."""
 
 
 class Cuda:
@@ -54,22 +54,22 @@ class Cuda:
         self.device = device
 
     def ask(self, name: str, *arguments: object) -> int:
-        """The result's number."""
+        """The function's return code."""
         return int(getattr(self.library, name)(*arguments))
 
     def call(self, name: str, *arguments: object) -> None:
-        """For what must succeed."""
+        """Call a function that must succeed."""
         if result := self.ask(name, *arguments):
             sys.exit(f"{name} answered {result}")
 
     def memory(self) -> dict[str, int]:
-        """Free and total, as programs see them."""
+        """Free and total memory as programs see it."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return {"free": free.value, "total": total.value}
 
     def allocate(self, kind: str, size: int) -> int | None:
-        """An address; None when there is no room."""
+        """An address; None if there is no memory."""
         pointer = ctypes.c_uint64()
         place = ctypes.byref(pointer)
         bytes_ = ctypes.c_size_t(size)
@@ -84,7 +84,7 @@ class Cuda:
         return None if result else pointer.value
 
     def kernel(self) -> Callable[[int], None]:
-        """Launches some microseconds of work on all multiprocessors."""
+        """Loads a kernel with some microseconds of work on all multiprocessors."""
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         self.call("cuModuleLoadData", ctypes.byref(module), WORK)
         self.call("cuModuleGetFunction", ctypes.byref(function), module, b"work")
@@ -101,7 +101,7 @@ class Cuda:
 
 
 def fill(cuda: Cuda, kind: str) -> None:
-    """Everything there is, in pieces; then half of the GPU in one go must not be had."""
+    """Allocate everything in pieces; then half of the GPU in one piece must fail."""
     held = []
     while (address := cuda.allocate(kind, STEP)) is not None:
         held.append(address)
@@ -112,7 +112,7 @@ def fill(cuda: Cuda, kind: str) -> None:
 
 
 def cycles(cuda: Cuda, kind: str) -> None:
-    """A thousand times most of the slice, and what is free before and after."""
+    """Allocate most of the slice a thousand times; free memory before and after."""
     free = "cuMemFree_v2"
     size = int(cuda.memory()["total"] * 0.8)
     before = cuda.memory()["free"]
@@ -126,7 +126,7 @@ def cycles(cuda: Cuda, kind: str) -> None:
 
 
 def hold(cuda: Cuda, share: str) -> None:
-    """Part of the slice until the test says so."""
+    """Hold part of the slice until the test continues."""
     address = cuda.allocate("plain", int(cuda.memory()["total"] * float(share)))
     say(got=address is not None)
     pause()
@@ -134,7 +134,7 @@ def hold(cuda: Cuda, share: str) -> None:
 
 
 def busy(cuda: Cuda, seconds: str, us: str) -> None:
-    """Kernels one after the other: how many a second were done."""
+    """Kernels one after the other: how many per second."""
     launch = cuda.kernel()
     launch(1)
     cuda.call("cuCtxSynchronize")
@@ -162,7 +162,7 @@ def launches(cuda: Cuda, number: str) -> None:
 
 
 def pointers(cuda: Cuda) -> None:
-    """However a program looks a function up, it must be the same one."""
+    """Every way to look up a function must return the same one."""
     same = {}
     for base, exported in (
         ("cuMemAlloc", "cuMemAlloc_v2"),
@@ -182,7 +182,7 @@ def pointers(cuda: Cuda) -> None:
 
 
 def end_in_the_middle(cuda: Cuda) -> None:
-    """Killed while it allocates and frees all the time."""
+    """Killed while allocating and freeing."""
     say(ready=True)
     pause()
     for number in range(10_000_000):

@@ -1,4 +1,4 @@
-"""PyTorch in a slice:  pytorch.py CASE …  says what it saw as JSON."""
+"""PyTorch in a slice:  pytorch.py CASE …  prints its findings as JSON."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ STEP = 64 * MIB
 
 
 def mem_get_info() -> dict[str, int]:
-    """As programs see it."""
+    """Free and total memory as programs see it."""
     free, total = torch.cuda.mem_get_info()
     return {"free": free, "total": total}
 
 
 def fill() -> None:
-    """Everything there is, in pieces of 64 MiB; what PyTorch says then is its own error."""
+    """Allocate everything in pieces of 64 MiB; the failure must be PyTorch's own error."""
     held: list[Any] = []
     error = ""
     while not error:
@@ -35,7 +35,7 @@ def fill() -> None:
 
 
 def graphs() -> None:
-    """A graph with memory of its own, many times; then too much memory in one."""
+    """A graph with its own memory, many times; then too much memory in one."""
     data = torch.ones(1024, 1024, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -54,7 +54,7 @@ def graphs() -> None:
 
 
 def cycles() -> None:
-    """A thousand times 80 % of the slice, given back each time."""
+    """Allocate 80 % of the slice a thousand times, freed each time."""
     size = int(mem_get_info()["total"] * 0.8)
     torch.empty(size, dtype=torch.uint8, device="cuda")
     torch.cuda.empty_cache()
@@ -75,7 +75,7 @@ def crash() -> None:
 
 
 def survive() -> None:
-    """Works on until told, and is right at the end."""
+    """Computes until the test continues, with the right result at the end."""
     data = torch.ones(2048, 2048, device="cuda")
     say(ready=bool((data @ data == 2048).all()))
     pause()
@@ -104,7 +104,7 @@ def residual(width: int) -> Any:
 
 
 def train(seconds: str) -> None:
-    """Steps of training a second."""
+    """Training steps per second."""
     model = residual(64)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.01)
     images = torch.randn(32, 3, 128, 128, device="cuda")

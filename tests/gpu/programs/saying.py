@@ -1,4 +1,4 @@
-"""How these programs talk with the tests."""
+"""How these programs communicate with the tests."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import sys
 
 
 def say(**seen: object) -> None:
-    """One line for the test."""
+    """Print a line for the test."""
     print(json.dumps(seen), flush=True)
 
 
 def pause() -> None:
-    """Until the test says so."""
+    """Wait until the test continues."""
     sys.stdin.readline()

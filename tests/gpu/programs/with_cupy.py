@@ -1,4 +1,4 @@
-"""CuPy in a slice: fills it, and says what it saw as JSON."""
+"""CuPy in a slice: fills it, and prints its findings as JSON."""
 
 from __future__ import annotations
 

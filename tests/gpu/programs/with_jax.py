@@ -1,4 +1,4 @@
-"""JAX in a slice: takes its usual share of all memory first, then fills it; says it as JSON."""
+"""JAX in a slice: first allocates its usual share of all memory, then the rest; prints JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ STEP = 64 << 20
 
 
 def main() -> None:
-    """JAX takes three quarters of what it sees as total, unless told otherwise."""
+    """By default JAX allocates three quarters of what it sees as total."""
     device = jax.devices("gpu")[0]
     right = float((jnp.ones((512, 512)) @ jnp.ones((512, 512)))[0, 0]) == 512.0
     limit = device.memory_stats()["bytes_limit"]

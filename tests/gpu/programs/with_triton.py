@@ -1,4 +1,4 @@
-"""A kernel of Triton in a slice. It looks for libcuda in a way of its own (TRITON_LIBCUDA_PATH)."""
+"""A Triton kernel in a slice. Triton has its own search for libcuda (TRITON_LIBCUDA_PATH)."""
 
 import torch
 import triton
@@ -8,14 +8,14 @@ from saying import say
 
 @triton.jit  # type: ignore[untyped-decorator]
 def double(data, size, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
-    """Each element twice."""
+    """Doubles each element."""
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = place < size
     tl.store(data + place, tl.load(data + place, mask=inside) * 2, mask=inside)
 
 
 def main() -> None:
-    """Launches it, and asks which libcuda this process has mapped."""
+    """Launches the kernel, and checks which libcuda is mapped into this process."""
     data = torch.ones(10_000, device="cuda")
     double[(triton.cdiv(10_000, 256),)](data, 10_000, BLOCK=256)
     with open("/proc/self/maps") as maps:

@@ -1,4 +1,4 @@
-"""Descriptions of apps and images; a wrong one is named and left out."""
+"""Descriptions of apps and images; an invalid one is reported and omitted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.paths import ROOT
 
 
 def app(folder: Path, name: str, toml: str, script: str | None = "exec true\n") -> Path:
-    """An app's folder."""
+    """Create an app's folder."""
     (folder / name).mkdir(parents=True)
     (folder / name / "app.toml").write_text(toml)
     if script is not None:
@@ -53,7 +53,7 @@ LONG = "title = 'A'\ncommand = '''\ntimeout = 0\n'''\n"
         ("title = 'A'\nkind = 'ssh'\npublic = true", "x", "line 3: public: an app of the kind"),
     ],
 )
-def test_a_wrong_app_is_refused_with_line_and_reason(
+def test_an_invalid_app_is_refused_with_line_and_reason(
     tmp_path: Path, toml: str, script: str | None, words: str
 ) -> None:
     with pytest.raises(CatalogError, match=re.escape(words)):
@@ -61,13 +61,13 @@ def test_a_wrong_app_is_refused_with_line_and_reason(
 
 
 @pytest.mark.parametrize("name", ["control", "Thing", "9", "a" * 32])
-def test_some_names_are_not_for_apps(tmp_path: Path, name: str) -> None:
+def test_reserved_names_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(CatalogError, match=r"app\.toml: name: "):
         read_app(app(tmp_path, name, "title = 'A'"))
 
 
 @pytest.mark.parametrize("name", ["app.toml", "start.sh"])
-def test_what_is_no_text_is_refused(tmp_path: Path, name: str) -> None:
+def test_binary_files_are_refused(tmp_path: Path, name: str) -> None:
     folder = app(tmp_path, "thing", "title = 'A'")
     (folder / name).write_bytes(b"title = 'A'\n#\xff\n")
     with pytest.raises(CatalogError, match=f"{name}, line 2: this is not UTF-8"):
@@ -80,7 +80,7 @@ def test_one_file_is_enough_for_an_app(tmp_path: Path) -> None:
     assert (read.script, read.listen, read.server) == ("exec serve $PORT\n", "tcp", "thing")
 
 
-def test_what_a_window_asks_for_by_itself(tmp_path: Path) -> None:
+def test_background_requests_of_a_window(tmp_path: Path) -> None:
     text = "title = 'A'\nbackground = ['/api/list', 'PUT /state']"
     read = read_app(app(tmp_path, "thing", text))
     asked = [split_request(one) for one in read.background]
@@ -88,13 +88,11 @@ def test_what_a_window_asks_for_by_itself(tmp_path: Path) -> None:
 
 
 def catalog_of(tmp_path: Path, found: Found | None = None) -> FolderCatalog:
-    """The catalog of a test's folders."""
+    """The catalogue of a test's folders."""
     return FolderCatalog((str(tmp_path / "apps"),), str(tmp_path / "images"), lambda: found or {})
 
 
-def test_apps_that_do_not_fit_together_are_left_out(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_incompatible_apps_are_omitted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     apps = tmp_path / "apps"
     app(apps, "a", "title = 'A'")
     app(apps, "b", "title = 'B'\nshares = 'a'", None)
@@ -119,7 +117,7 @@ def test_apps_that_do_not_fit_together_are_left_out(
     assert len(catalog.problems) == len(texts)
 
 
-def test_a_wrong_one_does_not_hide_the_others(tmp_path: Path) -> None:
+def test_an_invalid_app_does_not_hide_the_others(tmp_path: Path) -> None:
     app(tmp_path / "apps", "good", "title = 'Good'")
     app(tmp_path / "apps", "bad", "title = ")
     for version in ("3.9", "3.13"):
@@ -135,7 +133,7 @@ def test_a_wrong_one_does_not_hide_the_others(tmp_path: Path) -> None:
     assert newest.version == "3.13"
 
 
-def test_the_sites_own_apps_join_or_replace_those_that_ship(tmp_path: Path) -> None:
+def test_the_sites_own_apps_extend_or_replace_the_shipped_ones(tmp_path: Path) -> None:
     ships, own = tmp_path / "ships", tmp_path / "own"
     for name in ("a", "b", "c"):
         app(ships, name, f"title = 'Ships {name}'")
@@ -146,12 +144,12 @@ def test_the_sites_own_apps_join_or_replace_those_that_ship(tmp_path: Path) -> N
     catalog = FolderCatalog(folders, str(tmp_path / "images"))()
     titles = {name: spec.title for name, spec in catalog.apps.items()}
     assert titles == {"a": "Ships a", "b": "Own b", "d": "Own d"}
-    (problem,) = catalog.problems  # a wrong one is not taken for the one that it replaces
+    (problem,) = catalog.problems  # an invalid one does not fall back to the one that it replaces
     assert problem.startswith(f"{own}/c/app.toml")
 
 
 def image(folder: Path, environment: str, version: str, toml: str = "") -> None:
-    """An image's folder."""
+    """Create an image's folder."""
     place = folder / "images" / environment / version
     place.mkdir(parents=True)
     (place / "image.sif").touch()
@@ -196,7 +194,7 @@ def test_our_own_images(file: Path) -> None:
     assert set(image.apps) <= known
 
 
-def test_what_an_image_offers(tmp_path: Path) -> None:
+def test_apps_offered_by_an_image(tmp_path: Path) -> None:
     apps = tmp_path / "apps"
     app(apps, "board", "title = 'Board'\ndetect = ['board']")
     app(apps, "lab", "title = 'Lab'\ndetect = ['lab']")
@@ -211,14 +209,14 @@ def test_what_an_image_offers(tmp_path: Path) -> None:
         catalog = catalog_of(tmp_path, known)()
         return [spec.name for spec in catalog.apps_of(environment, "1", session)]
 
-    # Nobody has looked: what runs everywhere, and what the description names.
+    # Not inspected yet: the apps that run everywhere, and those named by the description.
     assert offered("plain") == ["shell"]
     assert offered("python") == ["book", "lab", "shell"]
     assert offered("chosen") == ["shell", "lab"]
-    # What sessions found counts, within what administrators want, in their order.
+    # The findings of sessions count, within the administrators' choice, in its order.
     assert offered("plain", known=found) == ["board", "shell"]
     assert offered("chosen", known=found) == ["shell", "lab"]
-    # What this very session found counts most; an entry without its server is none.
+    # The findings of this session count most; an app without its server is omitted.
     assert offered("plain", "lab", "book", known=found) == ["book", "lab"]
     assert offered("plain", "book", known=found) == []
     assert offered("chosen", "lab", "board", known=found) == ["lab"]
@@ -231,7 +229,7 @@ def test_what_an_image_offers(tmp_path: Path) -> None:
     ]
 
 
-def test_a_session_looks_for_all_that_may_be_offered(tmp_path: Path) -> None:
+def test_a_session_looks_for_every_possible_app(tmp_path: Path) -> None:
     apps = tmp_path / "apps"
     app(apps, "lab", "title = 'Lab'\ndetect = ['lab']")
     app(apps, "book", "title = 'Book'\nshares = 'lab'", None)

@@ -1,4 +1,4 @@
-"""Three authorities, none of which can stand in for another."""
+"""Three CAs, none of which can replace another."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ SESSION = "a" * 32
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A folder with all authorities."""
+    """A folder with all CAs."""
     prepare_authorities(tmp_path / "ca", "portal.example.org")
     return tmp_path / "ca"
 
 
 def request(file: Path, name: str = "anything") -> str:
-    """A signing request; its key goes to the file."""
+    """A signing request; its key is written to the file."""
     key = ec.generate_private_key(ec.SECP256R1())
     file.write_bytes(
         key.private_bytes(
@@ -44,7 +44,7 @@ def request(file: Path, name: str = "anything") -> str:
 
 
 def handshake(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> None:
-    """Connect the two over a socket pair; raises what the client or the server raises."""
+    """Connect the two over a socket pair; raises the client's or the server's error."""
     ours, theirs = socket.socketpair()
     failures: list[Exception] = []
 
@@ -68,7 +68,7 @@ def handshake(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> None
 
 
 def gateway(directory: Path, tmp_path: Path) -> ssl.SSLContext:
-    """A gateway of SESSION, as the runner would set it up."""
+    """A gateway of SESSION, as the runner sets it up."""
     key = tmp_path / "gateway.key"
     certificate = tmp_path / "gateway.pem"
     authority = CertificateAuthority(directory)
@@ -81,13 +81,13 @@ def gateway(directory: Path, tmp_path: Path) -> ssl.SSLContext:
 
 
 def client(directory: Path, chain: Path, key: Path | None = None) -> ssl.SSLContext:
-    """Somebody who connects to a gateway with a certificate."""
+    """A client that connects to a gateway with a certificate."""
     context = ssl.create_default_context(cafile=str(directory / "gateway_ca.pem"))
     context.load_cert_chain(chain, key)
     return context
 
 
-def test_the_portal_gets_in_under_the_sessions_names_only(directory: Path, tmp_path: Path) -> None:
+def test_the_portal_connects_by_the_sessions_names_only(directory: Path, tmp_path: Path) -> None:
     server = gateway(directory, tmp_path)
     portal = client(directory, directory / "client.pem")
     handshake(server, portal, f"control.{SESSION}.slipway")
@@ -120,19 +120,19 @@ def test_a_bad_request_is_named(directory: Path, pem: str) -> None:
     assert caught.value.errors[0].field == "csr"
 
 
-def test_preparing_again_keeps_everything(directory: Path) -> None:
+def test_a_second_prepare_keeps_everything(directory: Path) -> None:
     before = {file.name: file.read_bytes() for file in directory.iterdir()}
     prepare_authorities(directory, "portal.example.org")
     assert {file.name: file.read_bytes() for file in directory.iterdir()} == before
 
 
-def test_private_keys_are_nobody_elses(directory: Path) -> None:
+def test_private_keys_are_readable_by_their_owner_only(directory: Path) -> None:
     for file in directory.iterdir():
         public = file.name in ("user_ca.pub", "gateway_ca.pem", "client_ca.pem")
         assert file.stat().st_mode & 0o777 == (0o644 if public else 0o600)
 
 
-def test_a_users_certificate_says_one_user_one_address_a_few_minutes(
+def test_a_users_certificate_is_for_one_user_one_address_a_few_minutes(
     directory: Path, tmp_path: Path
 ) -> None:
     _private, certificate = CertificateAuthority(directory).sign_user(

@@ -1,4 +1,4 @@
-"""Values of variables at rest: what the database's file shows, and what a lost key costs."""
+"""Values of variables at rest: what the database's files reveal, and what a lost key costs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def url(tmp_path: Path) -> str:
 
 
 def dump(folder: Path) -> bytes:
-    """All that a thief of the database's files has."""
+    """Everything that a thief of the database's files has."""
     return b"".join(file.read_bytes() for file in folder.glob("test.db*"))
 
 
@@ -65,7 +65,7 @@ def test_the_database_has_no_value_in_clear(tmp_path: Path, keys: Path, url: str
     )
 
 
-def test_the_same_key_launches_once_still(keys: Path, url: str) -> None:
+def test_the_same_key_still_launches_once(keys: Path, url: str) -> None:
     store = SessionTables(open_database(url), Sealer(keys))
     store.add([session(1)], "key", "one", ENV)
     make_key(keys)
@@ -75,7 +75,7 @@ def test_the_same_key_launches_once_still(keys: Path, url: str) -> None:
         store.add([session(3)], "key", "other", ENV)
 
 
-def test_a_text_opens_at_its_place_alone(keys: Path) -> None:
+def test_a_ciphertext_opens_only_in_its_own_row(keys: Path) -> None:
     sealer = Sealer(keys)
     sealed = sealer.seal("text", "session_env 1")
     assert sealer.open(sealed, "session_env 1") == "text"
@@ -88,7 +88,7 @@ def test_a_text_opens_at_its_place_alone(keys: Path) -> None:
 
 
 def _in_clear(engine: object, tmp_path: Path) -> None:
-    """What versions of before have written."""
+    """Rows as earlier versions wrote them."""
     with sqlite3.connect(tmp_path / "test.db") as db:
         for number in range(50):
             env = json.dumps({"A": f"{CANARY}-{number}"})
@@ -99,7 +99,7 @@ def _in_clear(engine: object, tmp_path: Path) -> None:
     db.close()
 
 
-def test_what_is_there_in_clear_is_sealed(tmp_path: Path, keys: Path, url: str) -> None:
+def test_existing_clear_values_are_sealed(tmp_path: Path, keys: Path, url: str) -> None:
     engine, sealer = open_database(url), Sealer(keys)
     _in_clear(engine, tmp_path)
     assert CANARY.encode() in dump(tmp_path)
@@ -116,10 +116,10 @@ def test_what_is_there_in_clear_is_sealed(tmp_path: Path, keys: Path, url: str) 
 
 
 class Crash(Exception):
-    """The end of the process."""
+    """The process is killed."""
 
 
-def test_sealing_may_be_stopped_at_any_row(
+def test_sealing_may_be_interrupted_at_any_row(
     tmp_path: Path, keys: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine, sealer = open_database(url), Sealer(keys)
@@ -150,7 +150,7 @@ def test_sealing_may_be_stopped_at_any_row(
     assert CANARY.encode() not in dump(tmp_path)
 
 
-def test_a_new_key_takes_over_and_the_old_one_may_go(keys: Path, url: str) -> None:
+def test_a_new_key_takes_over_and_the_old_one_may_be_removed(keys: Path, url: str) -> None:
     engine, sealer = open_database(url), Sealer(keys)
     store = SessionTables(engine, sealer)
     store.add([session(1)], None, "", ENV)
@@ -161,10 +161,10 @@ def test_a_new_key_takes_over_and_the_old_one_may_go(keys: Path, url: str) -> No
     assert seal_all(engine, fresh) == (1, 0)
     (keys / f"variables-{old}.key").unlink()
     assert SessionTables(engine, Sealer(keys)).env(session(1).id) == ENV
-    assert store.env(session(1).id) == ENV, "a process that runs finds the new key by itself"
+    assert store.env(session(1).id) == ENV, "a running process finds the new key"
 
 
-def test_without_its_key_nothing_but_the_values_is_lost(keys: Path, url: str) -> None:
+def test_without_the_key_only_the_values_are_lost(keys: Path, url: str) -> None:
     engine = open_database(url)
     store, presets = SessionTables(engine, Sealer(keys)), PresetTables(engine, Sealer(keys))
     store.add([session(1)], None, "", ENV)
@@ -185,7 +185,7 @@ def test_without_its_key_nothing_but_the_values_is_lost(keys: Path, url: str) ->
     store, sealer = SessionTables(engine, Sealer(keys)), Sealer(keys)
     with pytest.raises(Unreadable, match="put it back"):
         store.env(session(1).id)
-    assert seal_all(engine, sealer) == (1, 2)  # the mark of session 3's key, which was in clear
+    assert seal_all(engine, sealer) == (1, 2)  # the fingerprint of session 3's key, in clear
     for file in keys.with_name("away").iterdir():
         shutil.copy(file, keys)
     assert store.env(session(1).id) == ENV

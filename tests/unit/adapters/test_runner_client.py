@@ -1,4 +1,4 @@
-"""Calls to runners over mutual TLS; gateways that are not honest make nobody wait for long."""
+"""Calls to runners over mutual TLS; hostile gateways delay nobody for long."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TERMINAL = StartRequest(
 
 
 class Gateway:
-    """A gateway of a session's that answers as it is told."""
+    """A session's gateway with a scripted response."""
 
     def __init__(self, folder: Path, authority: CertificateAuthority, answer: Answer) -> None:
         self.session = "b" * 32
@@ -69,11 +69,11 @@ class Gateway:
             pass
 
     def close(self) -> None:
-        """End."""
+        """Close the gateway."""
         self._server.close()
 
     def row(self, owner: str = "bob") -> Session:
-        """The session as it is stored."""
+        """The stored session."""
         return Session(
             id=self.session, name="x", owner=owner, environment="python", version="3.13", cpus=1,
             memory_mb=600, state=State.RUNNING, created=NOW, token_hash="x", submitted=NOW,
@@ -82,7 +82,7 @@ class Gateway:
 
 
 def make_gateway(folder: Path, authority: CertificateAuthority, session: str) -> tuple[Path, Path]:
-    """A key and the portal's certificate for it, as a runner gets one."""
+    """A key and a certificate issued by the portal, as a runner gets one."""
     key, request = folder / "gateway.key", folder / "gateway.csr"
     subprocess.run(
         ["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
@@ -113,8 +113,8 @@ def make(tmp_path: Path) -> Iterator[MakeGateway]:
         gateway.close()
 
 
-def say(text: bytes) -> Answer:
-    """Answer at once."""
+def respond(text: bytes) -> Answer:
+    """Respond at once."""
     return lambda stream: stream.sendall(text)
 
 
@@ -126,25 +126,32 @@ def drip(stream: socket.socket) -> None:
 
 
 def flood(stream: socket.socket) -> None:
-    """An answer without an end."""
+    """An endless response."""
     while True:
         stream.sendall(b"x" * 65536)
 
 
-def test_honest_answers(make: MakeGateway) -> None:
-    gateway, calls = make(say(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"))
+def test_valid_responses(make: MakeGateway) -> None:
+    gateway, calls = make(respond(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"))
     calls.start_app(gateway.row(), TERMINAL)
     calls.stop_app(gateway.row(), "terminal")
-    gateway, calls = make(say(b"HTTP/1.1 503 No\r\n\r\n"))
+    gateway, calls = make(respond(b"HTTP/1.1 503 No\r\n\r\n"))
     with pytest.raises(Unavailable, match="answered 503"):
         calls.start_app(gateway.row(), TERMINAL)
 
 
 @pytest.mark.parametrize(
     "answer",
-    [drip, flood, lambda _: time.sleep(5), say(b""), say(b"SSH-2.0\r\n"), say(b"HTTP/1.1 2")],
+    [
+        drip,
+        flood,
+        lambda _: time.sleep(5),
+        respond(b""),
+        respond(b"SSH-2.0\r\n"),
+        respond(b"HTTP/1.1 2"),
+    ],
 )
-def test_all_of_a_call_has_one_deadline(
+def test_a_call_as_a_whole_has_one_deadline(
     make: MakeGateway, answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner_client, "SECONDS", 0.6)
@@ -155,7 +162,7 @@ def test_all_of_a_call_has_one_deadline(
     assert time.monotonic() - begun < 2
 
 
-def test_a_session_that_does_not_answer_holds_few_threads(
+def test_a_silent_session_holds_few_threads(
     make: MakeGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner_client, "SECONDS", 3.0)
@@ -169,7 +176,7 @@ def test_a_session_that_does_not_answer_holds_few_threads(
 
     with ThreadPoolExecutor(24) as pool:
         seconds = sorted(pool.map(ask, range(24)))
-    assert seconds[-4] < 2, seconds  # but for one that calls and two that wait a moment
+    assert seconds[-4] < 2, seconds  # but for one running call and two that wait a moment
     assert gateway.calls <= 2
     with pytest.raises(Unavailable, match="Try again in"):
         calls.start_app(gateway.row(), TERMINAL)

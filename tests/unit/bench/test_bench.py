@@ -1,4 +1,4 @@
-"""The benches measure what sites run: the configurations come from the product's own code."""
+"""The benchmarks measure what sites run: their configurations come from the product's own code."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from bench import browser, ways
+from bench import browser, routes
 from portal.runner import gateway
 from tests.cluster import ROOT
 
 
 def test_front_is_what_the_command_renders(tmp_path: Path) -> None:
-    ways.prepare_site(tmp_path)
+    routes.prepare_site(tmp_path)
     config = ["--config", str(tmp_path / "slipway.toml")]
     rendered = subprocess.run(
         [sys.executable, "-m", "portal.cli.main", *config, "render", "haproxy"],
@@ -27,24 +27,26 @@ def test_front_is_what_the_command_renders(tmp_path: Path) -> None:
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     ).stdout
     assert "backend sessions" in rendered
-    assert ways.front_config(tmp_path) == rendered
+    assert routes.front_config(tmp_path) == rendered
 
 
 @pytest.mark.skipif(
     not (shutil.which("haproxy") and shutil.which("openssl")), reason="needs haproxy and openssl"
 )
 def test_gateway_is_what_the_runner_renders(tmp_path: Path) -> None:
-    settings = ways.prepare_site(tmp_path)
+    settings = routes.prepare_site(tmp_path)
     run = tmp_path / "gateway"
     run.mkdir()
-    running, listener = ways.start_gateway(settings, tmp_path, run)
+    running, listener = routes.start_gateway(settings, tmp_path, run)
     with listener:
         written = (run / "gateway.cfg").read_text()
         running.stop()
     file = re.search(r"fd@(\d+)", written)
     assert file
     connections = gateway.affordable_connections()
-    assert written == gateway.render(str(run), ways.SESSION, ways.APPS, int(file[1]), connections)
+    assert written == gateway.render(
+        str(run), routes.SESSION, routes.APPS, int(file[1]), connections
+    )
 
 
 def test_the_browsers_figures_are_medians() -> None:

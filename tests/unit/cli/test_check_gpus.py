@@ -1,4 +1,4 @@
-"""`slipway check gpu` and `slipway render gpu`: the settings against Slurm, and for the nodes."""
+"""`slipway check gpu` and `slipway render gpu`: settings against Slurm, and for nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GOOD = {"n1": "gpu:demo:1,shard:demo:4"}
 
 
 def findings(gres: dict[str, str], *kinds: GpuKind, tracked: str | None = None) -> list[Finding]:
-    """What is found where Slurm has these GPUs."""
+    """The findings if Slurm has these GPUs."""
     slurm = FakeSlurm(FakeClock(), gres=gres)
     slurm.tracked = slurm.tracked if tracked is None else tracked
     scheduler = Slurm(slurm, "slipway", ".slipway", 20, "")
@@ -30,11 +30,11 @@ def findings(gres: dict[str, str], *kinds: GpuKind, tracked: str | None = None) 
 
 
 def missing(gres: dict[str, str], *kinds: GpuKind, tracked: str | None = None) -> list[str]:
-    """What of it is wrong."""
+    """The failed findings."""
     return [f.text for f in findings(gres, *kinds, tracked=tracked) if not f.ok]
 
 
-def test_all_is_well() -> None:
+def test_matching_settings_pass() -> None:
     assert findings(GOOD) == [
         Finding(True, "Demo (demo) on n1"),
         Finding(True, "AccountingStorageTRES has gres/gpu (slurm.conf)"),
@@ -54,17 +54,17 @@ def test_all_is_well() -> None:
         ({"n1": "gpu:demo:1,shard:demo:4,gpu:x:1"}, "GPUs x: the settings do not name them"),
     ],
 )
-def test_settings_and_slurm_must_say_the_same(gres: dict[str, str], word: str) -> None:
+def test_settings_and_slurm_must_agree(gres: dict[str, str], word: str) -> None:
     assert any(text.startswith(word) for text in missing(gres))
 
 
-def test_what_slurm_does_not_count_it_does_not_limit() -> None:
+def test_untracked_gres_are_reported() -> None:
     assert missing(GOOD, tracked="cpu,mem,gres/gpu") == [
         "AccountingStorageTRES has gres/shard (slurm.conf)"
     ]
 
 
-def test_a_kind_without_a_name_is_all_there_are() -> None:
+def test_a_kind_without_a_name_stands_for_all() -> None:
     assert missing(GOOD, replace(DEMO, name="")) == []
 
 
@@ -72,14 +72,14 @@ def test_whole_gpus_need_no_shards() -> None:
     assert missing({"n1": "gpu:demo:2"}, replace(DEMO, sharing="whole")) == []
 
 
-def test_a_silent_slurm_is_said() -> None:
+def test_a_silent_slurm_is_reported() -> None:
     slurm = FakeSlurm(FakeClock(), down=True)
     (found,) = compare_gpus(Gpus((DEMO,)), Slurm(slurm, "slipway", ".slipway", 20, ""))
     assert not found.ok
     assert "does not answer" in found.text
 
 
-def test_without_gpus_or_keys_the_command_says_so(
+def test_missing_gpus_or_keys_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "slipway.toml"

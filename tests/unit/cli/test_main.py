@@ -26,7 +26,7 @@ def config(tmp_path: Path) -> str:
     return str(file)
 
 
-def test_init_makes_everything_once(config: str, tmp_path: Path) -> None:
+def test_init_creates_everything_once(config: str, tmp_path: Path) -> None:
     for _ in range(2):
         assert main(["--config", config, "init"]) == 0
     state = tmp_path / "state"
@@ -60,24 +60,24 @@ def test_render(config: str, capsys: pytest.CaptureFixture[str], what: str, word
     assert words in capsys.readouterr().out
 
 
-def test_check_says_what_is_missing(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_reports_what_is_missing(config: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--config", config, "check"]) == 1
     assert "run `slipway init`" in capsys.readouterr().out
     main(["--config", config, "init"])
     assert main(["--config", config, "check"]) == 1
-    said = capsys.readouterr().out
-    assert "MISSING 0 images" in said
-    assert "The login node does not answer" in said
+    output = capsys.readouterr().out
+    assert "MISSING 0 images" in output
+    assert "The login node does not answer" in output
 
 
-def test_wrong_settings_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_settings_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "slipway.toml"
     file.write_text("[web]\ncolour = 'red'")
     assert main(["--config", str(file), "init"]) == 2
     assert "web.colour" in capsys.readouterr().err
 
 
-def test_a_wrong_app_is_shown_with_its_line_and_others_are_listed(
+def test_an_invalid_app_is_shown_with_its_line_and_others_are_listed(
     config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, text in (("good", "title = 'Good'\ncommand = 'x'"), ("bad", "title = 'Bad'\nx = 1")):
@@ -88,9 +88,9 @@ def test_a_wrong_app_is_shown_with_its_line_and_others_are_listed(
     (tmp_path / "images" / "plain" / "1" / "image.toml").write_text("title = 'Plain'")
     main(["--config", config, "init"])
     assert main(["--config", config, "check"]) == 1
-    said = capsys.readouterr().out
-    assert "ok      1 apps in" in said
-    assert "MISSING" in said
-    assert "bad/app.toml, line 2: x: there is no such field" in said
+    output = capsys.readouterr().out
+    assert "ok      1 apps in" in output
+    assert "MISSING" in output
+    assert "bad/app.toml, line 2: x: there is no such field" in output
     assert main(["--config", config, "apps"]) == 0
     assert capsys.readouterr().out.split() == ["good", "Good", "plain/1"]

@@ -1,4 +1,4 @@
-"""`slipway render` prints or writes what a site's other programs read."""
+"""`slipway render` prints or writes the configuration of a site's other programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.paths import TEMPLATES
 
 @pytest.fixture
 def config(tmp_path: Path) -> str:
-    """Settings that say nothing but where the state is."""
+    """Settings that contain only the state directory."""
     file = tmp_path / "slipway.toml"
     file.write_text(f"[state]\ndirectory = {json.dumps(str(tmp_path / 'state'))}\n")
     return str(file)
@@ -51,11 +51,11 @@ def test_every_template_of_a_unit_is_rendered() -> None:
     assert sorted(file.stem for file in (TEMPLATES / "systemd").iterdir()) == sorted(UNITS)
 
 
-def test_systemd_finds_nothing_wrong(config: str, tmp_path: Path) -> None:
+def test_systemd_accepts_the_units(config: str, tmp_path: Path) -> None:
     """Where systemd-analyze is installed."""
     folder = tmp_path / "units"
     main(["--config", config, "render", "systemd", "--output", str(folder)])
-    for file in folder.glob("*.service"):  # the programs of a site are not here
+    for file in folder.glob("*.service"):  # the site's programs are not installed here
         program = r"^(Exec\w+)=\S+"
         file.write_text(re.sub(program, r"\1=/bin/true", file.read_text(), flags=re.MULTILINE))
     if shutil.which("systemd-analyze") is None:
@@ -66,8 +66,10 @@ def test_systemd_finds_nothing_wrong(config: str, tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    said = [line for line in done.stderr.splitlines() if str(folder) in line or "slipway" in line]
-    assert said == []
+    complaints = [
+        line for line in done.stderr.splitlines() if str(folder) in line or "slipway" in line
+    ]
+    assert complaints == []
 
 
 def test_without_a_folder_units_are_printed_under_their_names(
@@ -80,7 +82,7 @@ def test_without_a_folder_units_are_printed_under_their_names(
 
 
 @pytest.mark.parametrize("what", ["haproxy", "gpu"])
-def test_a_file_is_what_would_be_printed(
+def test_a_written_file_equals_the_printed_one(
     config: str, what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / what
@@ -92,7 +94,7 @@ def test_a_file_is_what_would_be_printed(
     assert capsys.readouterr().out == f"{file}\n"
 
 
-def test_what_cannot_be_written_is_named(
+def test_an_unwritable_file_is_named(
     config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "nowhere" / "haproxy.cfg"

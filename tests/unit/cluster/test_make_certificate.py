@@ -1,4 +1,4 @@
-"""The embedded cluster's certificate: for this machine's names, and no key to make more."""
+"""The embedded cluster's certificate: for this machine's names, without a key to issue others."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ def test_it_is_for_this_machines_names(tmp_path: Path) -> None:
     assert not _verified(tmp_path / "tls", "-verify_hostname", "example.org")
 
 
-def test_the_authority_can_sign_nothing_else(tmp_path: Path) -> None:
+def test_the_ca_can_sign_nothing_else(tmp_path: Path) -> None:
     ca, pem = _make(tmp_path / "tls")
     authority = x509.load_pem_x509_certificate(ca.encode())
     limits = authority.extensions.get_extension_for_class(x509.NameConstraints)
     assert limits.critical
     assert x509.DNSName("localhost") in (limits.value.permitted_subtrees or [])
-    # Its key is nowhere: one key there is, and that is the site's own.
+    # Its key is not stored: the only key is the site's own.
     assert {file.name for file in (tmp_path / "tls").iterdir()} == {"ca.crt", "site.pem"}
     assert pem.count("PRIVATE KEY-----") == 2
     assert (tmp_path / "tls" / "site.pem").stat().st_mode & 0o777 == 0o600
 
 
-def test_it_stays_the_same_until_it_is_wrong(tmp_path: Path) -> None:
+def test_it_stays_the_same_until_it_is_invalid(tmp_path: Path) -> None:
     folder = tmp_path / "tls"
     first = _make(folder)
     assert _make(folder) == first

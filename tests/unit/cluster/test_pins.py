@@ -1,4 +1,4 @@
-"""What is installed is what was tested: each package has a version and the hashes of its files."""
+"""Only tested packages are installed: each has a pinned version and the hashes of its files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_every_package_has_a_version_and_hashes(name: str) -> None:
 
 
 @pytest.mark.parametrize("script", ["tests/run.sh", "cluster/Containerfile"])
-def test_hashes_are_demanded(script: str) -> None:
+def test_hashes_are_required(script: str) -> None:
     text = (ROOT / script).read_text().replace("\\\n", " ")
     found = [line for line in text.splitlines() if re.search(r"-r(equirement)?[ =]", line)]
     assert found

@@ -1,4 +1,4 @@
-"""How tests are dealt to clusters: what is named is there, and nothing is left out."""
+"""The distribution of tests to clusters: every name exists, and no test is left out."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import re
 from tests.sharing import ONCE, ROOT, SECONDS, deal
 
 
-def test_what_runs_once_is_there() -> None:
+def test_names_of_once_exist() -> None:
     for name in ONCE:
         file, _, test = name.partition("::")
         text = (ROOT / "attack" / f"{file}.py").read_text()
         assert not test or re.search(rf"^def {test}\(", text, re.MULTILINE), name
 
 
-def test_what_takes_long_is_there() -> None:
+def test_names_of_slow_files_exist() -> None:
     assert [file for file in SECONDS if not (ROOT / f"{file}.py").exists()] == []
 
 
-def test_every_file_has_one_share_and_shares_take_about_as_long() -> None:
+def test_every_file_has_one_share_and_shares_are_balanced() -> None:
     files = [*SECONDS, *(f"slurm/test_{number}" for number in range(9))]
     loads = [0.0, 0.0]
     shares = deal(files, loads)

@@ -1,4 +1,4 @@
-"""`slipway config` prints a settings file that is whole and can be loaded."""
+"""`slipway config` prints a settings file that is complete and valid."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def load(tmp_path: Path, text: str) -> Settings:
 
 
 def uncommented(text: str) -> str:
-    """The file with every setting in force, those without a default filled in."""
+    """The file with every setting uncommented, those without a default filled in."""
 
     def fill(match: re.Match[str]) -> str:
         name, _, value = match[1].partition(" = ")
@@ -40,7 +40,7 @@ def uncommented(text: str) -> str:
     return SETTING.sub(fill, text)
 
 
-def test_as_it_is_it_gives_the_defaults(tmp_path: Path) -> None:
+def test_unchanged_it_gives_the_defaults(tmp_path: Path) -> None:
     assert load(tmp_path, annotated()) == Settings()
 
 
@@ -62,7 +62,7 @@ def test_a_required_key_is_marked(tmp_path: Path) -> None:
 
 
 def keys(model: type[BaseModel]) -> set[str]:
-    """All keys of a model and of those in it."""
+    """All keys of a model and its sub-models."""
     found = set()
     for name, field in model.model_fields.items():
         found.add(name)
@@ -72,7 +72,7 @@ def keys(model: type[BaseModel]) -> set[str]:
     return found
 
 
-def test_every_key_is_there_with_its_description() -> None:
+def test_every_key_has_its_description() -> None:
     text = annotated()
     written = set(re.findall(r"^#?(?:\[\[?(?:\w+\.)?)?(\w+)(?: = .*|\]+)$", text, re.MULTILINE))
     assert written == keys(Settings)

@@ -1,4 +1,4 @@
-"""What can never be granted is refused with its reason; the rest is Slurm's to decide."""
+"""Requests that can never be granted are refused with a reason; the rest is up to Slurm."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def ask(**changes: Any) -> str:
     return decide(parse_launch(data), CATALOG, GROUPS, SiteRules(), NO_GPUS).image.version
 
 
-def test_the_picked_version_or_the_newest() -> None:
+def test_the_selected_version_or_the_newest() -> None:
     assert ask() == "3.13"
     assert ask(version="3.12") == "3.12"
 
@@ -46,7 +46,9 @@ def test_a_bigger_group_has_room() -> None:
         ({"time_limit": 481}, "time_limit", "480 minutes"),
     ],
 )
-def test_what_never_fits_says_the_bound(changes: dict[str, Any], field: str, word: str) -> None:
+def test_a_request_that_never_fits_names_the_limit(
+    changes: dict[str, Any], field: str, word: str
+) -> None:
     with pytest.raises(InvalidRequest) as caught:
         ask(**changes)
     (error,) = caught.value.errors

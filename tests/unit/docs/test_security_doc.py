@@ -1,4 +1,4 @@
-"""SECURITY.md names a test for each threat: each exists, and none of tests/attack is left out."""
+"""Every test named for a threat in SECURITY.md exists, and all of tests/attack is named."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_every_finding_has_a_row(finding: str) -> None:
     assert re.search(rf"^\|[^|]*\([^|)]*\b{finding}\b[^|)]*\)[^|]*\|", TEXT, re.MULTILINE), finding
 
 
-def test_every_row_says_what_stops_it_and_names_a_test() -> None:
+def test_every_row_has_a_defence_and_names_a_test() -> None:
     table = TEXT.partition("## Threats")[2]
     rows = [line for line in table.splitlines() if line.startswith("| ") and "tried by" not in line]
     assert len(rows) > 30

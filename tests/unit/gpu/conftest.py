@@ -1,4 +1,4 @@
-"""What the tests of root's command on the nodes share."""
+"""Fixtures for the tests of root's command on the nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.gpu import memory
 
 @pytest.fixture(autouse=True)
 def mounted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """What was mounted: name of the folder and bytes. Only root can really; test_memory.py does."""
+    """Recorded mounts: folder name and bytes. Only root can mount; test_memory.py really does."""
     found: list[tuple[str, int]] = []
 
     def mount(place: Path, size: int) -> None:

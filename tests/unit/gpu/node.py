@@ -1,4 +1,4 @@
-"""A node for the tests: its GPUs as NVML tells of them, and its settings."""
+"""A fake node: its GPUs as reported by NVML, and its settings."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MIG = GpuKind("1g.10gb", "MIG", 9728, Fraction(1), Fraction(1), sharing="mig", c
 
 
 def gpu(number: int, memory_mb: int = 8192, name: str = "Stand-in 8GB") -> Device:
-    """One GPU of a node."""
+    """A GPU of a node."""
     return Device(f"GPU-{number}", name, memory_mb * MIB, number, (f"/dev/nvidia{number}",))
 
 
 class FakeNvml:
-    """What NVML says; `broken` makes it fail as after a driver's reload."""
+    """NVML's reports; `broken` makes it fail as after a driver's reload."""
 
     def __init__(self, *devices: Device) -> None:
         self.found = list(devices)
@@ -37,7 +37,7 @@ class FakeNvml:
         self.open = 0
 
     def connect(self) -> Nvml:
-        """As `Nvml()`."""
+        """Stands in for `Nvml()`."""
         self._fail("driver")
         self.open += 1
         return cast(Nvml, self)
@@ -64,12 +64,12 @@ class FakeNvml:
 
 
 def settings_file(folder: Path, *kinds: GpuKind, margin_mb: int = 256) -> Path:
-    """The settings as `slipway render gpu` writes them."""
+    """Write the settings as `slipway render gpu` does."""
     file = folder / "gpu.json"
     file.write_text(json.dumps({"kinds": kinds_as_json(kinds), "margin_mb": margin_mb}))
     return file
 
 
 def answer(*gres: Gres, over: bool = False) -> Callable[[int, str], NodeJob]:
-    """A Slurm that says the same of every job."""
+    """A Slurm that reports the same for every job."""
     return lambda job, node: NodeJob(os.getuid(), os.getgid(), over, gres)

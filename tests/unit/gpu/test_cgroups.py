@@ -1,4 +1,4 @@
-"""Whose a process is: Slurm's cgroups, both versions, both layouts."""
+"""The job of a process: Slurm's cgroups, both versions, both layouts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ V1 = """9:name=systemd:/libpod_parent/libpod-a2f6
         ("0::/system.slice/slurmstepd.scope/job_12/step_0/user/task_0\n", 12),
         ("0::/system.slice/n1_slurmstepd.scope/job_12/step_extern/user/task_special\n", 12),
         ("0::/slurmstepd.scope/job_3/step_batch\n", 3),
-        # The user's own cgroups inside a job do not make it another one.
+        # The user's own cgroups inside a job still belong to the job.
         (
             "0::/system.slice/slurmstepd.scope/job_12/step_0/user/task_0/slurmstepd.scope/job_9\n",
             12,
@@ -38,7 +38,7 @@ def test_the_job_of_a_cgroup(text: str, job: int | None) -> None:
     assert job_in(text) == job
 
 
-def test_a_process_that_is_gone_is_nobodys(tmp_path: Path) -> None:
+def test_a_missing_process_belongs_to_no_job(tmp_path: Path) -> None:
     assert job_of(1, tmp_path) is None
 
 

@@ -1,4 +1,4 @@
-"""What Slurm is told of a node's GPUs, and what `check` finds missing."""
+"""Slurm's configuration for a node's GPUs, and what `check` finds missing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_lines_of_a_mixed_node() -> None:
     assert "# Tesla P100, 16384 MiB: no kind in the settings; whole only" in lines
 
 
-def test_kinds_of_one_size_are_told_apart_by_name() -> None:
+def test_kinds_of_one_size_are_distinguished_by_name() -> None:
     h100 = GpuKind("h100", "H100", 81920, Fraction(1, 4), Fraction(1, 2))
     assert gres.find_kind(gpu(0, 81559, "NVIDIA H100 PCIe"), (A100, h100)) == h100
     assert gres.find_kind(gpu(0, 81559, "NVIDIA A800"), (A100, h100)) is None
@@ -66,7 +66,7 @@ def test_files_of_a_mig_device() -> None:
     )
 
 
-def test_the_clusters_table_is_the_one_that_is_made() -> None:
+def test_the_clusters_table_is_the_generated_one() -> None:
     kinds = settings.load(CLUSTER / "gpu.json").kinds
     assert (CLUSTER / "slurm" / "slipway_gpu.lua").read_text() == gres.lua_table(kinds)
 
@@ -83,7 +83,7 @@ def _findings(tmp_path: Path, nvml: FakeNvml, config: str) -> dict[str, list[str
     return found
 
 
-def test_check_is_content_with_a_node_that_has_all(tmp_path: Path) -> None:
+def test_check_passes_on_a_complete_node(tmp_path: Path) -> None:
     plugstack = tmp_path / "plugstack.conf"
     plugstack.write_text("include plugstack.conf.d/*.conf\n")
     (tmp_path / "plugstack.conf.d").mkdir()
@@ -96,7 +96,7 @@ def test_check_is_content_with_a_node_that_has_all(tmp_path: Path) -> None:
     assert any("shim and watchdog do (tier B)" in text for text in found["note"])
 
 
-def test_check_says_all_that_is_missing(tmp_path: Path) -> None:
+def test_check_reports_everything_missing(tmp_path: Path) -> None:
     config = "Prolog = (null)\nGresTypes = gpu\nTaskPlugin = task/affinity\n"
     wrong = "\n".join(_findings(tmp_path, FakeNvml(gpu(0, 24576)), config)["wrong"])
     for word in (

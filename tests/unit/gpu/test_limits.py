@@ -1,4 +1,4 @@
-"""Tier A: the driver is told a job's limits, by a stand-in for nvidia-smi."""
+"""Tier A: the driver is given a job's limits, by a fake nvidia-smi."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.gpu.node import DEMO, FakeNvml, answer, gpu, settings_file
 
 @pytest.fixture
 def smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Notes what it is called with; fails while a file says so."""
+    """Records its arguments; fails while a file says so."""
     folder = tmp_path / "bin"
     folder.mkdir()
     script = folder / "nvidia-smi"
@@ -37,7 +37,7 @@ def cgroups(tmp_path: Path) -> Path:
     return found
 
 
-def test_which_drivers_can(smi: Path, cgroups: Path, tmp_path: Path) -> None:
+def test_supported_drivers(smi: Path, cgroups: Path, tmp_path: Path) -> None:
     assert supported((615, 1), "GPU-0", cgroups)
     assert smi.read_text() == f"memory-limits --get -n {cgroups} -i GPU-0\n"
     assert not supported((610, 99), "GPU-0", cgroups)
@@ -59,7 +59,7 @@ def test_the_jobs_cgroup_gets_its_limit_without_a_reservation(
     ]
 
 
-def test_a_limit_that_is_not_taken_is_an_error(smi: Path, cgroups: Path, tmp_path: Path) -> None:
+def test_a_refused_limit_is_an_error(smi: Path, cgroups: Path, tmp_path: Path) -> None:
     jobs = tmp_path / "jobs"
     for job in (12, 13):
         slices.write(jobs, job, (os.getuid(), os.getgid()), {"limits": "GPU-0 2048\n"})
@@ -77,7 +77,7 @@ def test_older_drivers_have_nothing_to_apply(smi: Path, cgroups: Path, tmp_path:
     assert not smi.exists()
 
 
-def test_prolog_notes_what_a_new_driver_is_to_limit(
+def test_prolog_records_the_limits_for_a_new_driver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("portal.gpu.limits.supported", lambda driver, gpu: driver >= (615,))

@@ -1,4 +1,4 @@
-"""The counters' file system, really mounted: in a namespace of this test's own."""
+"""The counters' file system, really mounted, in a separate namespace."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ print(list(jobs.iterdir()), "slipway" in Path("/proc/self/mounts").read_text())
 """
 
 
-def test_what_a_user_may_write_ends_and_nothing_is_left(tmp_path: Path) -> None:
+def test_user_writes_are_bounded_and_nothing_is_left(tmp_path: Path) -> None:
     """L1: counters could grow until /run was full."""
     words = ["unshare", "--mount", "--map-root-user", sys.executable, "-c", PROGRAM]
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""NVML as it is really called: a library built for this, with structures of its own."""
+"""Real calls of NVML: a library built for the test, with its own structures."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def test_devices_in_the_order_of_their_files(
     assert (third.name, third.memory) == ("First", 8192 * MIB)
 
 
-def test_processes_of_all_kinds_and_more_than_were_expected(driver: Nvml) -> None:
+def test_processes_of_all_kinds_and_more_than_expected(driver: Nvml) -> None:
     found = driver.processes("GPU-a")
     assert len(found) == 70
-    assert found[1000] == 5 * MIB  # it computes and draws: the larger figure has both
+    assert found[1000] == 5 * MIB  # it computes and draws: the larger figure includes both
     assert found[1001] == 2 * MIB
-    assert found[1069] == 0  # not known
+    assert found[1069] == 0  # unknown
     assert driver.processes("GPU-b") == {}
 
 
-def test_shares_of_time_since_the_last_look(driver: Nvml) -> None:
+def test_shares_of_time_since_the_last_poll(driver: Nvml) -> None:
     assert driver.busy("GPU-a", 80) == {1000: 25.0, 1001: 7.0}
     assert driver.busy("GPU-a", 101) == {}
     assert driver.busy("GPU-b", 80) is None
@@ -71,7 +71,7 @@ def test_versions_and_errors(driver: Nvml, tmp_path: Path) -> None:
         Nvml(str(tmp_path / "libnvidia-ml.so.1"))
 
 
-def test_the_library_is_let_go(library: Path) -> None:
+def test_the_library_is_unloaded(library: Path) -> None:
     mapped = Path("/proc/self/maps")
     Nvml(str(library)).close()
     assert str(library) not in mapped.read_text()

@@ -1,4 +1,4 @@
-"""Prolog and Epilog: a slice before anything of the user runs, and never a failed node."""
+"""Prolog and Epilog: a slice before any process of the user, and never a failed node."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def file(tmp_path: Path) -> Path:
     return settings_file(tmp_path, DEMO)
 
 
-def test_the_slice_is_slurms_word_and_not_the_environments(jobs: Path, file: Path) -> None:
+def test_the_slice_is_from_slurm_and_not_from_the_environment(jobs: Path, file: Path) -> None:
     nvml = FakeNvml(gpu(0))
     mine = {"SLURM_SHARDS_ON_NODE": "4", "SLURM_JOB_UID": "0"}
     prolog(JOB | mine, jobs=jobs, file=file, ask=answer(SHARD), connect=nvml.connect)
@@ -42,7 +42,7 @@ def test_the_slice_is_slurms_word_and_not_the_environments(jobs: Path, file: Pat
     assert list(jobs.iterdir()) == []
 
 
-def test_a_job_without_a_gpu_asks_nobody(jobs: Path) -> None:
+def test_a_job_without_a_gpu_queries_nothing(jobs: Path) -> None:
     def fail(job: int, node: str) -> NodeJob:
         raise AssertionError("Slurm was asked")
 
@@ -50,9 +50,7 @@ def test_a_job_without_a_gpu_asks_nobody(jobs: Path) -> None:
     assert not jobs.exists()
 
 
-def test_without_settings_or_driver_there_is_a_reason_instead(
-    jobs: Path, file: Path, tmp_path: Path
-) -> None:
+def test_missing_settings_or_driver_are_a_reason(jobs: Path, file: Path, tmp_path: Path) -> None:
     ask = answer(SHARD)
     broken = FakeNvml(gpu(0))
     broken.broken = {"driver"}
@@ -67,10 +65,10 @@ def test_without_settings_or_driver_there_is_a_reason_instead(
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_no_room_for_a_slice_is_a_reason_and_nobody_elses_matter(
+def test_a_full_file_system_is_a_reason_and_affects_no_other_job(
     jobs: Path, file: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
-    """L1: an OSError left whatever was there before."""
+    """L1: an OSError kept what was there before."""
 
     def full(place: Path, size: int) -> None:
         raise OSError(28, "No space left on device")
@@ -94,14 +92,14 @@ def test_an_earlier_runs_slice_does_not_outlive_a_refusal(jobs: Path, file: Path
     assert not (jobs / "12" / "slice").exists()
 
 
-def test_whole_gpus_go_on_where_no_slice_can_be_made(jobs: Path, file: Path) -> None:
+def test_whole_gpus_work_where_no_slice_can_be_created(jobs: Path, file: Path) -> None:
     ask = answer(Gres("gpu", "", 1))
     prolog(JOB, jobs=jobs, file=file, ask=ask, connect=FakeNvml().connect)
     assert [path.name for path in (jobs / "12").iterdir()] == ["driver"]
 
 
 @pytest.mark.parametrize(("silences", "name"), [(2, "slice"), (3, "refused")])
-def test_a_moments_silence_of_slurm_is_waited_for(
+def test_a_short_silence_of_slurm_is_waited_for(
     jobs: Path, file: Path, monkeypatch: pytest.MonkeyPatch, silences: int, name: str
 ) -> None:
     monkeypatch.setattr(module, "PAUSE", 0)
@@ -136,7 +134,7 @@ def test_prologs_script_calls_root_only_for_gpus_and_never_fails(tmp_path: Path)
     assert _run_script("prolog.sh", tmp_path, SLURM_JOB_ID="12", SLURM_JOB_GPUS="0") == 0
 
 
-def test_roots_command_is_one_file_that_needs_nothing(tmp_path: Path) -> None:
+def test_roots_command_is_one_file_without_dependencies(tmp_path: Path) -> None:
     build = PLUGINS.parent / "gres" / "build.sh"
     one, two = tmp_path / "one", tmp_path / "two"
     for out in (one, two):

@@ -1,4 +1,4 @@
-"""From what Slurm granted to a slice, and the folder that holds it."""
+"""From Slurm's allocation to a slice, and the folder that holds it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_third_gpu_of_a_mixed_node() -> None:
     devices = [gpu(0), gpu(1, 81559, "A100"), gpu(2, 81559, "A100")]
     found = decide([shard(2, (2, 8), kind="a100")], [2], devices, [DEMO, A100])
     (part,) = found.parts
-    # A quarter of what the GPU really has, not of what the settings say.
+    # A quarter of the GPU's real memory, not of the configured one.
     assert part == Part("GPU-2", 81559 * MIB // 4 // MIB * MIB, 25)
 
 
@@ -72,7 +72,7 @@ def test_all_slices_of_a_gpu_fit_into_it() -> None:
         ([Gres("gpu", "", 2)], [0], [gpu(0)], [DEMO], "named 1"),
     ],
 )
-def test_what_cannot_be_fenced_is_refused(
+def test_allocations_that_cannot_be_enforced_are_refused(
     gres: list[Gres],
     numbers: list[int],
     devices: list[Device],
@@ -87,7 +87,7 @@ def _mode(file: Path) -> int:
     return stat.S_IMODE(file.stat().st_mode)
 
 
-def test_the_folder_is_roots_and_the_counters_the_users(
+def test_root_owns_the_folder_and_the_user_the_counters(
     tmp_path: Path, mounted: list[tuple[str, int]]
 ) -> None:
     jobs = tmp_path / "jobs"
@@ -100,11 +100,11 @@ def test_the_folder_is_roots_and_the_counters_the_users(
     counters = folder / "counters"
     assert (_mode(counters), counters.stat().st_size) == (0o600, 1 << 20)
     assert counters.read_bytes().count(0) == 1 << 20
-    assert counters.stat().st_blocks * 512 >= 1 << 20  # no page of it can be missing later
+    assert counters.stat().st_blocks * 512 >= 1 << 20  # every page of it is allocated
     assert list(slices.all_jobs(jobs)) == [12]
 
 
-def test_a_job_that_runs_again_starts_from_nothing(tmp_path: Path) -> None:
+def test_a_requeued_job_starts_with_an_empty_folder(tmp_path: Path) -> None:
     slices.write(tmp_path, 12, ME, {"slice": "old", "limits": "GPU-0 2048\n"})
     (tmp_path / "12" / "counters").write_bytes(b"full")
     slices.write(tmp_path, 12, ME, {"slice": "new"})
@@ -114,7 +114,7 @@ def test_a_job_that_runs_again_starts_from_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("half", [".new-12", ".old-12"])
-def test_a_crash_in_the_middle_leaves_nothing_in_the_way(tmp_path: Path, half: str) -> None:
+def test_leftovers_of_a_crash_are_replaced(tmp_path: Path, half: str) -> None:
     (tmp_path / half / "driver").mkdir(parents=True)
     assert list(slices.all_jobs(tmp_path)) == []
     slices.write(tmp_path, 12, ME, {"slice": "whole"})

@@ -1,4 +1,4 @@
-"""What Slurm says of a job, whatever its user called it."""
+"""Slurm's report of a job, whatever its user named it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def _one(version: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_recorded_job_and_not_what_its_name_claims(version: str) -> None:
+def test_a_recorded_job_whose_name_claims_something_else(version: str) -> None:
     text = (RECORDED / version / "gpu-job.json").read_text()
     job = _one(version)
-    assert "GRES=shard:4(4/4)" in job["name"]  # its user's own invention
+    assert "GRES=shard:4(4/4)" in job["name"]  # invented by its user
     found = parse(text, job["job_id"], "n1")
     assert found.gres == (Gres("shard", "", 2, ((2, 4),)),)
     assert (found.uid, found.gid, found.over) == (1001, 1001, False)
@@ -49,7 +49,7 @@ def test_forms_of_gres(text: str, found: list[Gres]) -> None:
     assert list(parse_gres(text)) == found
 
 
-def test_a_form_that_is_not_known_is_no_gres() -> None:
+def test_an_unknown_form_of_gres_is_refused() -> None:
     with pytest.raises(SlurmError, match="unknown form"):
         list(parse_gres("shard=2"))
 
@@ -93,7 +93,7 @@ def test_other_tasks_of_an_array_are_not_this_job() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "slurm_load_jobs error", "{}", '{"jobs": [{"job_id": 9}]}'])
-def test_an_answer_that_is_not_understood(text: str) -> None:
+def test_an_unknown_report(text: str) -> None:
     with pytest.raises(SlurmError):
         parse(text, 9, "n1")
 

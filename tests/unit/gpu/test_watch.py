@@ -1,4 +1,4 @@
-"""The watchdog: what it writes down, whom it ends, and what it survives."""
+"""The watchdog: what it records, which processes it ends, and what it survives."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Node:
         self.proc = folder / "proc"
         self.cgroups = folder / "cgroup"
         self.nvml = FakeNvml(gpu(0), gpu(1))
-        self.said: list[str] = []
+        self.logged: list[str] = []
         self.ask = answer()
         self.running: list[subprocess.Popen[bytes]] = []
         self.watch = self.watchdog()
 
     def watchdog(self) -> watch.Watch:
-        """A new one, as after a restart."""
+        """A new watchdog, as after a restart."""
         return watch.Watch(
             MARGIN,
             "n1",
@@ -48,19 +48,19 @@ class Node:
             cgroups=self.cgroups,
             connect=self.nvml.connect,
             ask=self._asked,
-            log=self.said.append,
+            log=self.logged.append,
         )
 
     def _asked(self, job: int, name: str) -> NodeJob:
         return self.ask(job, name)
 
     def job(self, job: int, slice_: JobSlice = QUARTER) -> None:
-        """Prolog ran for a job."""
+        """Run Prolog for a job."""
         owner = os.getuid(), os.getgid()
         slices.write(self.jobs, job, owner, {"slice": slice_.text()})
 
     def process(self, job: int, memory_mb: int, gpu: str = "GPU-0") -> subprocess.Popen[bytes]:
-        """A real process, in a job by what /proc says of it."""
+        """A real process that belongs to a job according to /proc."""
         child = subprocess.Popen(["sleep", "60"])
         self.running.append(child)
         place = self.proc / str(child.pid)
@@ -72,12 +72,12 @@ class Node:
         return child
 
     def move(self, pid: int, job: int) -> None:
-        """Say what its cgroup is."""
+        """Set the process's cgroup."""
         path = f"/system.slice/slurmstepd.scope/job_{job}/step_batch/user/task_0"
         (self.proc / str(pid) / "cgroup").write_text(f"0::{path}\n")
 
     def usage(self, job: int) -> dict[str, Any]:
-        """What the session reads."""
+        """The usage that the session reads."""
         found: dict[str, Any] = json.loads((self.jobs / str(job) / "usage.json").read_text())
         return found
 
@@ -98,7 +98,7 @@ def _killed(child: subprocess.Popen[bytes]) -> bool:
         return False
 
 
-def test_use_is_counted_for_each_job(node: Node) -> None:
+def test_usage_is_measured_for_each_job(node: Node) -> None:
     node.job(12)
     node.job(13)
     one, two = node.process(12, 500), node.process(12, 100)
@@ -114,10 +114,10 @@ def test_use_is_counted_for_each_job(node: Node) -> None:
     }
     assert node.usage(13)["memory"] == 0
     assert node.usage(13)["sm_percent"] == 0.0
-    assert node.said == []
+    assert node.logged == []
 
 
-def test_a_gpu_that_does_not_tell_its_load(node: Node) -> None:
+def test_a_gpu_that_does_not_report_its_load(node: Node) -> None:
     node.job(12)
     node.process(12, 10)
     node.nvml.share["GPU-0"] = None
@@ -133,13 +133,13 @@ def test_the_margin_is_allowed_and_a_byte_more_is_not(node: Node) -> None:
     node.nvml.held["GPU-0"][child.pid] += 1
     node.watch.poll(NOW + 1)
     assert _killed(child)
-    assert "ended python3" in node.said[0]
+    assert "ended python3" in node.logged[0]
     node.watch.poll(NOW + 2)  # the driver shows it a moment longer
     assert node.usage(12)["kills"] == 1
-    assert len(node.said) == 1
+    assert len(node.logged) == 1
 
 
-def test_the_greediest_goes_first_and_the_neighbour_stays(node: Node) -> None:
+def test_the_largest_process_is_ended_first_and_the_neighbour_stays(node: Node) -> None:
     node.job(12)
     node.job(13)
     small, greedy = node.process(12, 300), node.process(12, 4000)
@@ -151,7 +151,7 @@ def test_the_greediest_goes_first_and_the_neighbour_stays(node: Node) -> None:
     assert (node.usage(12)["kills"], node.usage(13)["kills"]) == (1, 0)
 
 
-def test_many_small_processes_are_no_way_around(node: Node) -> None:
+def test_many_small_processes_do_not_bypass_the_limit(node: Node) -> None:
     node.job(12)
     children = [node.process(12, 1000) for _ in range(4)]
     node.watch.poll(NOW)
@@ -165,7 +165,7 @@ def test_whole_gpus_have_no_limit(node: Node) -> None:
     assert not _killed(child)
 
 
-def test_a_pid_that_became_somebody_elses_is_not_ended(node: Node) -> None:
+def test_a_reused_pid_is_not_ended(node: Node) -> None:
     node.job(12)
     child = node.process(12, 4000)
     watchdog = node.watchdog()
@@ -193,19 +193,19 @@ def test_kills_are_remembered_by_the_next_watchdog_but_not_by_the_next_run(node:
     assert node.usage(12)["kills"] == 0
 
 
-def test_a_lost_driver_is_said_once_and_tried_again(node: Node) -> None:
+def test_a_lost_driver_is_logged_once_and_retried(node: Node) -> None:
     node.job(12)
     node.nvml.broken = {"driver"}
     node.watch.poll(NOW)
     node.watch.poll(NOW + 1)
-    assert node.said == ["cannot watch now, trying again: driver is lost"]
+    assert node.logged == ["cannot watch now, trying again: driver is lost"]
     node.nvml.broken = set()
     node.watch.poll(NOW + 2)
-    assert node.said[1:] == ["watching again"]
+    assert node.logged[1:] == ["watching again"]
     assert node.usage(12)["memory"] == 0
 
 
-def test_the_fence_stands_when_another_gpu_is_lost(node: Node) -> None:
+def test_limits_are_enforced_when_another_gpu_is_lost(node: Node) -> None:
     node.job(12)
     node.job(13, JobSlice("limiter", (Part("GPU-1", 2048 * MIB, 25),)))
     child = node.process(12, 4000)
@@ -213,10 +213,10 @@ def test_the_fence_stands_when_another_gpu_is_lost(node: Node) -> None:
     node.watch.poll(NOW)
     assert _killed(child)
     assert not (node.jobs / "13" / "usage.json").exists()
-    assert node.said[-1] == "cannot watch now, trying again: GPU-1 is lost"
+    assert node.logged[-1] == "cannot watch now, trying again: GPU-1 is lost"
 
 
-def test_the_driver_is_let_go_when_no_job_needs_it(node: Node) -> None:
+def test_the_driver_is_released_when_no_job_needs_it(node: Node) -> None:
     node.job(12)
     node.watch.poll(NOW)
     assert node.nvml.open == 1
@@ -228,7 +228,7 @@ def test_the_driver_is_let_go_when_no_job_needs_it(node: Node) -> None:
 def test_a_job_without_a_slice_is_left_alone(node: Node) -> None:
     slices.write(node.jobs, 12, (0, 0), {"refused": "no driver\n"})
     node.watch.poll(NOW)
-    assert node.said == []
+    assert node.logged == []
     assert node.nvml.open == 0
 
 
@@ -244,7 +244,7 @@ def _silent(job: int, name: str) -> NodeJob:
     ("ask", "stays"),
     [(answer(), True), (_silent, True), (answer(over=True), False), (_gone, False)],
 )
-def test_what_jobs_leave_behind_is_swept_when_slurm_says_so(
+def test_folders_of_ended_jobs_are_removed_once_slurm_confirms(
     node: Node, ask: Any, stays: bool
 ) -> None:
     node.ask = ask
@@ -256,7 +256,7 @@ def test_what_jobs_leave_behind_is_swept_when_slurm_says_so(
     assert (node.jobs / "12").exists() is stays
 
 
-def test_a_running_job_is_not_asked_about(node: Node) -> None:
+def test_slurm_is_not_queried_about_a_running_job(node: Node) -> None:
     node.ask = _gone
     node.job(12)
     (node.cgroups / "system.slice" / "slurmstepd.scope" / "job_12").mkdir(parents=True)
@@ -265,7 +265,7 @@ def test_a_running_job_is_not_asked_about(node: Node) -> None:
     assert (node.jobs / "12").exists()
 
 
-def test_halves_of_folders_are_swept(node: Node) -> None:
+def test_incomplete_folders_are_removed(node: Node) -> None:
     half = node.jobs / ".new-12"
     half.mkdir(parents=True)
     node.watch.poll(half.stat().st_mtime + GONE_AFTER + 1)
@@ -282,8 +282,8 @@ def test_there_is_one_watchdog(tmp_path: Path) -> None:
     assert not watch.is_running(jobs)
 
 
-def test_the_lock_is_roots_alone(tmp_path: Path) -> None:
-    """M3: it could be opened by everybody, and what can be opened can be locked."""
+def test_only_root_can_open_the_lock(tmp_path: Path) -> None:
+    """M3: every user could open it, and so lock it."""
     jobs = tmp_path / "gpu" / "jobs"
     held = watch.lock(jobs)
     assert held is not None
@@ -293,8 +293,8 @@ def test_the_lock_is_roots_alone(tmp_path: Path) -> None:
     held.close()
 
 
-def test_the_watchdog_starts_whatever_users_hold(tmp_path: Path) -> None:
-    """M3: the lock of an earlier version, and one in a folder that was open to all."""
+def test_user_locks_do_not_stop_the_watchdog(tmp_path: Path) -> None:
+    """M3: the lock of an earlier version, and one in a folder with access for all."""
     jobs = tmp_path / "gpu" / "jobs"
     folder = jobs.parent / "watch"
     folder.mkdir(parents=True, mode=0o755)

@@ -1,4 +1,4 @@
-"""Programs of CUDA that a test leads line by line (cuda_client.c)."""
+"""CUDA programs that a test controls line by line (cuda_client.c)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OUT_OF_MEMORY = 2
 
 
 class Client:
-    """One process that has a GPU of its own accord, unless it is told to wait with that."""
+    """A process with a context on the GPU, unless `begin` is false."""
 
     def __init__(
         self,
@@ -32,8 +32,8 @@ class Client:
         if begin:
             assert self.ask("begin") == ["0"]
 
-    def tell(self, *words: object) -> None:
-        """Sends a command; its answer is read by `answer`, if the process lives to give it."""
+    def send(self, *words: object) -> None:
+        """Sends a command; read its response by `answer`, if the process survives it."""
         assert self.process.stdin
         self.process.stdin.write(" ".join(map(str, words)) + "\n")
         self.process.stdin.flush()
@@ -44,11 +44,11 @@ class Client:
         return self.process.stdout.readline().split()
 
     def ask(self, *words: object) -> list[str]:
-        self.tell(*words)
+        self.send(*words)
         return self.answer()
 
     def take(self, kind: str, size: int) -> int:
-        """CUDA's answer: 0, or what went wrong."""
+        """CUDA's return code: 0, or the error."""
         return int(self.ask("take", kind, size)[0])
 
     def give(self, number: int = 0) -> int:
@@ -56,7 +56,7 @@ class Client:
 
     @property
     def unused(self) -> int:
-        """What CUDA says is left."""
+        """Free memory as reported by CUDA."""
         return int(self.ask("unused")[0])
 
     def kill(self) -> None:

@@ -1,4 +1,4 @@
-"""What the tests of fractional GPUs share: a pretended driver, and the shim in front of it."""
+"""Fixtures for fractional GPUs: a stand-in driver, and the shim in front of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UUID = "GPU-51195a90-0000-4000-8000-00000000000{}"
 
 
 def make(source: str, out: Path, **variables: object) -> None:
-    """Builds one of the folders of C code; what the compiler says is the test's failure."""
+    """Build one of the folders of C code; compiler output fails the test."""
     words = [f"{name}={value}" for name, value in {"OUT": out, **variables}.items()]
     done = subprocess.run(
         ["make", "--silent", "-C", str(ROOT / source), *words],
@@ -30,7 +30,7 @@ def make(source: str, out: Path, **variables: object) -> None:
 
 @dataclass(frozen=True)
 class Standin:
-    """A pretended driver with GPUs of its own, whose device files are plain files."""
+    """A stand-in driver with its own GPUs, whose device files are plain files."""
 
     directory: Path
 
@@ -50,7 +50,7 @@ class Standin:
         return self.directory / f"nvidia{number}"
 
     def reset(self, gpus: int = 1, mib: int = 8192) -> None:
-        """New and empty GPUs, all of them open to everybody."""
+        """New, empty GPUs, accessible to everybody."""
         for old in self.directory.glob("nvidia[0-9]"):
             old.unlink()
         for number in range(gpus):
@@ -58,12 +58,12 @@ class Standin:
         self._run("reset", str(gpus), str(mib))
 
     def show(self) -> dict[str, Any]:
-        """What is in use: {"now_ns", "gpus": [{used, busy_ns…}], "processes": [{pid, bytes…}]}."""
+        """The current use: {"now_ns", "gpus": [{used, busy_ns…}], "processes": [{pid, bytes…}]}."""
         shown: dict[str, Any] = json.loads(self._run("show"))
         return shown
 
     def used(self, gpu: int = 0) -> int:
-        """Bytes of a GPU's memory that all processes hold, as the hardware counts."""
+        """Bytes of a GPU's memory held by all processes, as counted by the hardware."""
         return int(self.show()["gpus"][gpu]["used"])
 
     def _run(self, *words: str) -> str:
@@ -73,7 +73,7 @@ class Standin:
 
 @dataclass(frozen=True)
 class Shim:
-    """The shim of one session: its libraries, and the folder that root would have made for it."""
+    """The shim of one session: its libraries, and the folder that root creates for it."""
 
     directory: Path
     libraries: Path
@@ -87,7 +87,7 @@ class Shim:
         return self.libraries / "libnvidia-ml.so.1"
 
     def grant(self, *gpus: tuple[str, int, int], compute: str = "limiter") -> None:
-        """A new slice, (UUID, bytes, percent of the multiprocessors) a GPU, with empty counters."""
+        """A new slice, (UUID, bytes, percent of multiprocessors) per GPU, with empty counters."""
         lines = ["version=1", f"compute={compute}"]
         for uuid, memory, percent in gpus:
             lines += [f"gpu={uuid}", f"memory={memory}", f"sm={percent}"]
@@ -97,7 +97,7 @@ class Shim:
 
 @pytest.fixture(scope="session")
 def standin_built(tmp_path_factory: pytest.TempPathFactory) -> Standin:
-    """Built once; tests take `standin`."""
+    """Built once; tests use `standin`."""
     directory = tmp_path_factory.mktemp("standin")
     make("tests/standin", directory, STATE=directory / "state", DEVICE=directory / "nvidia")
     return Standin(directory)
@@ -105,14 +105,14 @@ def standin_built(tmp_path_factory: pytest.TempPathFactory) -> Standin:
 
 @pytest.fixture
 def standin(standin_built: Standin) -> Standin:
-    """One empty GPU of 8 GiB."""
+    """An empty GPU of 8 GiB."""
     standin_built.reset()
     return standin_built
 
 
 @pytest.fixture(scope="session")
 def shim(standin_built: Standin, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Shim]:
-    """Makes the shim of a session by its name; each is built once. Follow it by grant()."""
+    """Creates the shim of a session by its name; each is built once. Call grant() afterwards."""
     made: dict[str, Shim] = {}
 
     def session(name: str = "session") -> Shim:

@@ -36,7 +36,7 @@ STEPS = {
     "nested": 1,
     "captured": 1,
 }
-"""Each way to take memory (cuda_client.c), and the smallest difference that it knows, in bytes."""
+"""Each kind of allocation (cuda_client.c), and its granularity in bytes."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def session(standin: Standin, shim: Callable[..., Shim]) -> Shim:
-    """A session with a slice of the one GPU."""
+    """A session with a slice of the only GPU."""
     made = shim()
     made.grant((GPU, CAP, 100))
     return made
@@ -88,7 +88,7 @@ def test_nothing_leaks_in_a_thousand_rounds(client: Client, standin: Standin) ->
         assert (kind, client.unused, standin.used()) == (kind, CAP, empty)
 
 
-def test_threads_and_forks_at_once_neither_leak_nor_wait_for_each_other_for_ever(
+def test_concurrent_threads_and_forks_neither_leak_nor_deadlock(
     client: Client, standin: Standin
 ) -> None:
     empty = standin.used()
@@ -103,13 +103,13 @@ def test_memory_of_the_host_is_not_charged(client: Client) -> None:
     assert client.unused == CAP
 
 
-def test_physical_memory_is_charged_while_there_is_a_handle_or_a_mapping(client: Client) -> None:
+def test_physical_memory_is_charged_while_it_has_a_handle_or_a_mapping(client: Client) -> None:
     taken = CAP - 4 * MIB
     assert client.ask("map", 4 * MIB) == [str(taken), str(taken), str(CAP)]
     assert client.ask("tile", 4 * MIB) == [str(taken), str(CAP)]
 
 
-def test_a_pool_gives_its_unused_part_back_before_another_allocator_is_refused(
+def test_a_pool_is_trimmed_before_another_allocator_fails(
     client: Client,
 ) -> None:
     assert client.take("captured", 1024 * MIB) == 0
@@ -120,7 +120,7 @@ def test_a_pool_gives_its_unused_part_back_before_another_allocator_is_refused(
     assert client.take("plain", CAP) == 0
 
 
-def test_the_end_of_a_context_ends_its_memory(client: Client, standin: Standin) -> None:
+def test_destroying_a_context_frees_its_memory(client: Client, standin: Standin) -> None:
     for kind in ("plain", "array", "mipmap", "managed", "old"):
         assert client.take(kind, 6 * MIB) == 0
     assert client.ask("reset") == ["0"]
@@ -161,7 +161,7 @@ def test_each_gpu_has_its_own_part_whatever_its_number(
         assert client.take("physical", CAP) == 0
 
 
-def test_a_whole_gpu_is_as_it_is_but_counted(
+def test_a_whole_gpu_is_unlimited_but_counted(
     program: Path, standin: Standin, session: Shim
 ) -> None:
     session.grant((GPU, 0, 100))
@@ -183,7 +183,7 @@ def test_a_neighbour_keeps_the_rest_of_the_gpu(
         assert neighbour.take("async", rest) == 0
 
 
-def test_a_gpu_that_is_not_in_the_slice_gives_nothing(program: Path, session: Shim) -> None:
+def test_a_gpu_outside_the_slice_has_no_memory(program: Path, session: Shim) -> None:
     session.grant((UUID.format(7), CAP, 100))
     with Client(program, session.cuda) as client:
         assert client.take("plain", 1) == OUT_OF_MEMORY
@@ -191,9 +191,7 @@ def test_a_gpu_that_is_not_in_the_slice_gives_nothing(program: Path, session: Sh
 
 
 @pytest.mark.parametrize("text", ["", "version=2\n", "version=1\ngpu=GPU-1\nmemory=-1\n"])
-def test_without_a_slice_that_can_be_read_the_process_ends(
-    text: str, program: Path, session: Shim
-) -> None:
+def test_without_a_readable_slice_the_process_ends(text: str, program: Path, session: Shim) -> None:
     (session.directory / "slice").write_text(text)
     done = subprocess.run(
         [program, session.cuda],
@@ -212,7 +210,7 @@ def test_without_counters_there_is_no_memory(program: Path, session: Shim) -> No
         assert client.take("plain", 1) == OUT_OF_MEMORY
 
 
-# --- however a program finds a function, it finds the shim's ---
+# --- however a program looks a function up, it finds the shim's ---
 
 NAMES = """
     cuMemAlloc cuMemAllocPitch cuMemAllocManaged cuMemFree cuMemAllocAsync cuMemAllocFromPoolAsync
@@ -223,7 +221,7 @@ NAMES = """
 
 
 @pytest.mark.parametrize("form", [4, 5])
-def test_cuda_s_own_look_up_leads_to_the_shim_in_the_version_that_the_driver_chose(
+def test_cudas_own_lookup_finds_the_shim_in_the_version_chosen_by_the_driver(
     form: int, program: Path, standin: Standin, session: Shim
 ) -> None:
     questions = [
@@ -244,7 +242,7 @@ def test_cuda_s_own_look_up_leads_to_the_shim_in_the_version_that_the_driver_cho
             found, ours = client.ask(*question)
             assert (found, plain(ours)) == (str(session.cuda), plain(symbol)), question
         other = client.ask("where", form, "cuCtxGetDevice", 12000, 0)[0]
-        assert Path(other).resolve() == standin.cuda.resolve()  # what is not wrapped
+        assert Path(other).resolve() == standin.cuda.resolve()  # functions without a wrapper
 
 
 NEWER = """
@@ -262,7 +260,7 @@ NEWER = """
 
 
 @pytest.mark.parametrize("form", [4, 5])
-def test_a_version_that_the_shim_does_not_know_is_not_found(
+def test_a_version_unknown_to_the_shim_is_not_found(
     form: int, program: Path, standin: Standin, session: Shim, tmp_path: Path
 ) -> None:
     (tmp_path / "newer.c").write_text(NEWER)
@@ -283,7 +281,7 @@ def test_a_version_that_the_shim_does_not_know_is_not_found(
 
 
 def plain(symbol: str) -> str:
-    """The stand-in's functions for streams of each thread are the same as the others."""
+    """In the stand-in, per-thread stream functions are the same as the others."""
     return symbol.removesuffix("_ptsz")
 
 

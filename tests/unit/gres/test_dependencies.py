@@ -1,6 +1,7 @@
-"""No circle among the shim's files, neither of definitions (by `nm`) nor of includes.
+"""No cycles among the shim's files, neither of definitions (by `nm`) nor of includes.
 
-`python -m tests.unit.gres.test_dependencies FOLDER` builds the shim into FOLDER, prints the graph.
+`python -m tests.unit.gres.test_dependencies FOLDER` builds the shim into FOLDER and prints the
+graph.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ def symbols(folder: Path) -> Graph:
 
 
 def includes() -> Graph:
-    """Which headers and sources include which headers of the shim."""
+    """Which headers and sources of the shim include which headers."""
     pattern = re.compile(r'^#include "(.+)"', re.MULTILINE)
     return {file.name: set(pattern.findall(file.read_text())) for file in SHIM.glob("*.[ch]")}
 
 
 def modules() -> Graph:
-    """The same by module: a source and its header are one."""
+    """The same by module: a source and its header count as one."""
     graph: Graph = {}
     for name, used in includes().items():
         graph.setdefault(Path(name).stem, set()).update(Path(each).stem for each in used)
@@ -60,7 +61,7 @@ def modules() -> Graph:
 
 
 def order(graph: Graph) -> list[str]:
-    """The names, each after all that it uses; raises CycleError."""
+    """The names in topological order; raises CycleError."""
     return list(TopologicalSorter(graph).static_order())
 
 
@@ -72,18 +73,18 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("library", ["cuda", "nvml"])
-def test_definitions_form_no_circle(built: Path, library: str) -> None:
+def test_definitions_form_no_cycle(built: Path, library: str) -> None:
     graph = symbols(built / library)
     assert any(graph.values())
     order(graph)
 
 
-def test_includes_form_no_circle() -> None:
+def test_includes_form_no_cycle() -> None:
     order(includes())
     order(modules())
 
 
-def test_a_circle_would_be_seen() -> None:
+def test_a_cycle_would_be_detected() -> None:
     with pytest.raises(CycleError):
         order({"charge": {"pools"}, "pools": {"guard"}, "guard": {"charge"}})
 
@@ -95,7 +96,7 @@ def test_every_source_that_others_use_has_a_header_and_includes_it_first(built: 
             assert re.search(r'^#include "(.+)"', source, re.MULTILINE)[1] == f"{used}.h"  # type: ignore[index]
 
 
-def test_every_header_is_of_one_source_or_common() -> None:
+def test_every_header_belongs_to_one_source_or_is_common() -> None:
     for header in SHIM.glob("*.h"):
         assert header.name in COMMON or header.with_suffix(".c").exists()
 

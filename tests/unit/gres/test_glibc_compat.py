@@ -1,4 +1,4 @@
-"""The shim can be loaded in old images, and its build fails when somebody forgets that."""
+"""The shim can be loaded in old images, and otherwise its build fails."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SHIM = Path(__file__).parents[3] / "gres" / "shim"
 
 
 def build(folder: Path, code: str, *options: str) -> Path:
-    """A library with this code in it."""
+    """A library with this code."""
     library = folder / "libtest.so"
     subprocess.run(
         ["gcc", "-shared", "-fPIC", "-O2", *options, "-x", "c", "-", "-o", str(library)],
@@ -21,14 +21,14 @@ def build(folder: Path, code: str, *options: str) -> Path:
 
 
 def complaint(library: Path) -> str:
-    """What check_glibc.sh says, "" when all is well."""
+    """The output of check_glibc.sh; "" if the library passes."""
     command = ["sh", str(SHIM / "check_glibc.sh"), str(library)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode == 0) == (not done.stderr)
     return done.stderr
 
 
-def test_functions_that_got_new_versions_are_taken_in_the_old_ones(tmp_path: Path) -> None:
+def test_old_versions_of_reversioned_functions_are_used(tmp_path: Path) -> None:
     code = """
         #include <dlfcn.h>
         #include <fcntl.h>

@@ -1,6 +1,6 @@
-"""The suite for a real GPU works, as far as a pretended driver can show; and so does a share of it.
+"""The suite for a real GPU passes on the stand-in driver, and so does limiting a share.
 
-What needs a framework is skipped there, so only that suite's plain CUDA is played here.
+Tests that need a framework are skipped, so only that suite's plain CUDA runs here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.unit.gres.conftest import UUID, Shim, Standin
 
 
 def suite(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs its tests as run.sh does."""
+    """Run its tests as run.sh does."""
     settings = ["--confcutdir=tests/gpu", "-p", "no:cacheprovider", "-p", "no:xdist"]
     return subprocess.run(
         [sys.executable, "-m", "pytest", *words, *settings],
@@ -31,7 +31,7 @@ def suite(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_it_passes_on_the_pretended_driver(standin: Standin, tmp_path: Path) -> None:
+def test_it_passes_on_the_stand_in_driver(standin: Standin, tmp_path: Path) -> None:
     done = suite(
         "tests/gpu/test_driver.py",
         SLIPWAY_GPU_DRIVER=str(standin.directory),
@@ -49,7 +49,7 @@ def test_it_refuses_to_run_without_a_driver(tmp_path: Path) -> None:
 
 
 def busy(standin: Standin, sessions: list[Shim], us: int) -> float:
-    """The GPU's busy time, by its own clock, while each session has as much to do as it can."""
+    """The GPU's busy time, by its own clock, while each session is fully loaded."""
     with ExitStack() as stack:
         programs = [
             stack.enter_context(
@@ -58,7 +58,7 @@ def busy(standin: Standin, sessions: list[Shim], us: int) -> float:
             for session in sessions
         ]
         for program in programs:
-            assert program.heard()["ready"]
+            assert program.next_message()["ready"]
         before = standin.show()
         for program in programs:
             program.go_on()
@@ -73,7 +73,7 @@ def busy(standin: Standin, sessions: list[Shim], us: int) -> float:
 def test_two_busy_sessions_keep_to_their_shares(
     standin: Standin, shim: Callable[..., Shim], us: int
 ) -> None:
-    """25 % each. Real time, so only too much is wrong: a slow machine makes it less."""
+    """25 % each. In real time, so only an excess is wrong: a slow machine lowers it."""
     sessions = [shim("session"), shim("neighbour")]
     for session in sessions:
         session.grant((UUID.format(0), 1 << 30, 25))

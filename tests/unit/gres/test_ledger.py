@@ -1,4 +1,4 @@
-"""What all processes of a session hold together: races, forks, ends of every kind."""
+"""The total held by all processes of a session: races, forks, ends of every kind."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def test_64_racing_processes_fill_the_slice_and_never_more(
             stack.enter_context(Client(program, session.cuda, begin=False)) for _ in range(64)
         ]
         for racer in racers:
-            racer.tell("begin")
-            racer.tell("race", piece)
+            racer.send("begin")
+            racer.send("race", piece)
         taken = [(racer.answer(), int(racer.answer()[0]))[1] for racer in racers]
         assert sum(taken) * piece == CAP
         assert racers[0].unused == 0
@@ -45,14 +45,14 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["plain", "async", "physical", "graph", "array"])
-def test_who_is_killed_in_the_middle_of_an_allocation_holds_nothing(
+def test_a_process_killed_during_an_allocation_holds_nothing(
     kind: str, client: Client, program: Path, session: Shim
 ) -> None:
     with Client(program, session.cuda) as other:
         client.ask("pause", 60_000)
-        client.tell("take", kind, 1024 * MIB)
+        client.send("take", kind, 1024 * MIB)
         wait_for(lambda: other.unused == CAP - 1024 * MIB)
-        assert other.take("plain", CAP) == OUT_OF_MEMORY  # it may still get it
+        assert other.take("plain", CAP) == OUT_OF_MEMORY  # it may still succeed
         client.kill()
         assert other.unused == CAP
         assert other.take("plain", CAP) == 0
@@ -64,14 +64,14 @@ def test_kills_at_any_moment_leave_nothing_behind(
     empty = standin.used()
     for round_ in range(40):
         with Client(program, session.cuda) as churning:
-            churning.tell("churn", 6 * MIB)
+            churning.send("churn", 6 * MIB)
             time.sleep(0.001 + round_ * 0.00017)
             assert client.unused >= CAP - 3 * 6 * MIB
         assert (client.unused, standin.used()) == (CAP, empty)
     assert client.take("plain", CAP) == 0
 
 
-def test_who_is_stopped_keeps_what_it_holds(client: Client, program: Path, session: Shim) -> None:
+def test_a_stopped_process_keeps_its_memory(client: Client, program: Path, session: Shim) -> None:
     client.take("plain", 512 * MIB)
     client.process.send_signal(signal.SIGSTOP)
     with Client(program, session.cuda) as other:
@@ -79,7 +79,7 @@ def test_who_is_stopped_keeps_what_it_holds(client: Client, program: Path, sessi
         assert other.unused == CAP - 512 * MIB
 
 
-def test_a_child_counts_for_itself(client: Client, program: Path, session: Shim) -> None:
+def test_a_child_is_counted_separately(client: Client, program: Path, session: Shim) -> None:
     client.take("plain", 512 * MIB)
     with Client(program, session.cuda) as other:
         assert client.ask("fork") == ["child"]
@@ -94,7 +94,7 @@ def test_a_child_counts_for_itself(client: Client, program: Path, session: Shim)
         assert other.unused == CAP
 
 
-def test_a_child_that_lives_on_keeps_nothing_of_its_parent(
+def test_a_surviving_child_keeps_no_memory_of_its_parent(
     client: Client, program: Path, session: Shim
 ) -> None:
     client.take("plain", 512 * MIB)
@@ -106,7 +106,7 @@ def test_a_child_that_lives_on_keeps_nothing_of_its_parent(
         assert client.ask("begin") == ["0"]
         assert client.take("plain", 256 * MIB) == 0
         assert other.unused == CAP - 256 * MIB
-        client.tell("end")
+        client.send("end")
 
 
 def test_a_program_that_closes_all_descriptors_stays_counted(
@@ -119,7 +119,7 @@ def test_a_program_that_closes_all_descriptors_stays_counted(
         assert other.take("plain", CAP) == OUT_OF_MEMORY
 
 
-def test_a_process_of_another_pid_namespace_is_counted_and_swept(
+def test_a_process_of_another_pid_namespace_is_counted_and_cleaned_up(
     client: Client, program: Path, session: Shim
 ) -> None:
     apart = "unshare --user --map-current-user --pid --fork --kill-child".split()

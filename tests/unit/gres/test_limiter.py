@@ -1,6 +1,6 @@
 """A session keeps to its share of the GPU's time, however it launches.
 
-The GPU and the time are made up (limiter_rig.c), so these are exact and take no time.
+GPU and time are simulated (limiter_rig.c), so these tests are exact and fast.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def play(rig: Path) -> Play:
-    """Plays a scenario in a session of 25 % that has just begun; what it prints, by name."""
+    """Run a scenario in a new session of 25 %; its output by name."""
     rig.with_name("counters").write_bytes(bytes(1 << 20))
 
     def run(*scenario: str | int) -> dict[str, float]:
@@ -64,16 +64,16 @@ def test_a_busy_neighbour_costs_something_but_gives_nothing(play: Play) -> None:
     assert 15 < play("contended", 1000)["share"] < 26
 
 
-def test_long_kernels_do_not_hide_among_short_ones(play: Play) -> None:
+def test_long_kernels_are_charged_among_short_ones(play: Play) -> None:
     assert play("mixed")["share"] == pytest.approx(25, abs=4)
 
 
 @pytest.mark.parametrize("gate", GATES)
-def test_every_way_to_launch_is_gated(play: Play, gate: str) -> None:
+def test_every_launch_function_is_gated(play: Play, gate: str) -> None:
     assert play(gate)["share"] == pytest.approx(25, abs=1)
 
 
-def test_the_list_of_gates_is_whole(play: Play) -> None:
+def test_the_list_of_gates_is_complete(play: Play) -> None:
     assert {name for name in play("gates") if name.startswith("cu")} == set(GATES)
 
 
@@ -90,7 +90,7 @@ def test_without_a_limit_nothing_is_measured(play: Play, scenario: str) -> None:
     assert (seen["events"], seen["slept_ms"]) == (0, 0)
 
 
-def test_who_uses_less_than_the_share_never_waits(play: Play) -> None:
+def test_a_session_below_its_share_never_waits(play: Play) -> None:
     assert play("rare")["slept_ms"] == 0
 
 
@@ -99,13 +99,13 @@ def test_loading_a_kernel_s_code_is_not_charged(play: Play) -> None:
     assert play("lazy")["slept_ms"] == 0
 
 
-def test_an_idle_hour_is_no_credit_for_later(play: Play) -> None:
+def test_an_idle_hour_gives_no_credit(play: Play) -> None:
     """A second of work right after it: the share, and the depth of 100 ms."""
     assert 25 < play("idle")["share"] < 29
 
 
-def test_little_work_of_unknown_length_is_let_ahead(play: Play) -> None:
-    """A thousand kernels of 100 ms, each new: eight may be on their way."""
+def test_only_a_few_kernels_of_unknown_length_may_be_in_flight(play: Play) -> None:
+    """A thousand kernels of 100 ms, each new: eight may be in flight."""
     seen = play("flood")
     assert seen["deepest_ms"] < 900
     assert seen["share"] == pytest.approx(25, abs=1)
@@ -119,7 +119,7 @@ def test_a_refused_launch_is_neither_measured_nor_charged(play: Play) -> None:
     assert play("refused")["slept_ms"] == 0
 
 
-def test_the_next_process_of_the_session_pays_for_the_last(play: Play) -> None:
+def test_the_next_process_of_the_session_is_charged_for_the_last(play: Play) -> None:
     """A second of a kernel at 25 %: three more seconds, less the depth."""
     assert play("debt")["waited_ms"] == pytest.approx(2900, abs=20)
 
@@ -129,13 +129,13 @@ def test_a_program_that_ends_early_is_charged_by_the_clock(play: Play) -> None:
     assert play("exit")["waited_ms"] == pytest.approx(1100, abs=20)
 
 
-def test_contexts_that_end_take_no_measurement_along(play: Play) -> None:
+def test_measurements_survive_the_end_of_a_context(play: Play) -> None:
     seen = play("contexts")
     assert seen["share"] == pytest.approx(25, abs=1)
     assert seen["events"] == 0
 
 
-def test_what_cannot_be_measured_is_waited_for(play: Play) -> None:
+def test_unmeasurable_kernels_are_waited_for(play: Play) -> None:
     seen = play("unmeasurable", 1000)
     assert seen["waits"] > 1000
     assert seen["share"] == pytest.approx(25, abs=1)

@@ -1,4 +1,4 @@
-"""What a session sees of its GPU through NVML and nvidia-smi: its slice and its own processes."""
+"""A session's view of its GPU through NVML and nvidia-smi: its slice and its own processes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def processes(device, name="Compute", form="_v3", kind=Two):
 
 @pytest.fixture
 def session(standin: Standin, shim: Callable[..., Shim]) -> Shim:
-    """A quarter of the one GPU."""
+    """A quarter of the only GPU."""
     made = shim()
     made.grant((UUID.format(0), SLICE, 25))
     return made
@@ -61,7 +61,7 @@ def session(standin: Standin, shim: Callable[..., Shim]) -> Shim:
 
 @contextmanager
 def running(standin: Standin, shim: Shim | None, text: str) -> Iterator[subprocess.Popen[str]]:
-    """A program in the session (or beside it: None) that says "ready" and then waits."""
+    """A program in the session (or outside it: None) that prints "ready" and then waits."""
     whole = PREAMBLE + text + "\nprint('ready', flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", whole, str((shim or standin).cuda)],
@@ -78,7 +78,7 @@ def running(standin: Standin, shim: Shim | None, text: str) -> Iterator[subproce
 
 
 def ask(shim: Shim, text: str) -> str:
-    """What a program of the session prints that asks NVML."""
+    """The output of a program in the session that queries NVML."""
     command = [sys.executable, "-c", PREAMBLE + ASK + text, str(shim.cuda), str(shim.nvml)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0, done.stderr
@@ -93,12 +93,12 @@ def smi(shim: Shim, standin: Standin, *words: str) -> str:
     return done.stdout
 
 
-def test_memory_is_the_slice_and_neighbours_are_not_seen(standin: Standin, session: Shim) -> None:
+def test_memory_is_the_slice_and_neighbours_are_hidden(standin: Standin, session: Shim) -> None:
     with running(standin, None, "start(); ok(alloc(3000 * MIB)[0])"):
         assert ask(session, "print(memory(handle()))") == "(2048, 0, 2048)"
         assert ask(session, "print(processes(handle()))") == "[]"
         with running(standin, session, "start(); ok(alloc(1000 * MIB)[0])") as own:
-            # The context is the driver's to know; it counts for what is shown.
+            # Only the driver knows the context's size; it counts as shown.
             assert ask(session, "print(memory(handle()))") == "(2048, 1064, 984)"
             assert ask(session, "print(processes(handle()))") == f"[({own.pid}, 1064)]"
             assert f"{own.pid}" in smi(session, standin)
@@ -107,7 +107,7 @@ def test_memory_is_the_slice_and_neighbours_are_not_seen(standin: Standin, sessi
         assert "No running processes found" in table
 
 
-def test_every_form_of_the_questions(standin: Standin, session: Shim) -> None:
+def test_every_form_of_the_queries(standin: Standin, session: Shim) -> None:
     text = """
 g = handle()
 second = Memory2(version(Memory2, 2)); ok(n.nvmlDeviceGetMemoryInfo_v2(g, c.byref(second)))
@@ -141,7 +141,7 @@ BUSY = "start(); ok(alloc(MIB)[0])\nfor _ in range({}): run({}); ok(d.cuCtxSynch
 
 
 def test_utilisation_is_of_the_slice(standin: Standin, session: Shim) -> None:
-    """Somebody beside keeps the GPU busy; the session, idle, shows nothing of it."""
+    """A neighbour keeps the GPU busy; the idle session shows none of it."""
     text = """
 g, rates, many, room = handle(), Rates(9, 9), c.c_uint(64), (Sample * 64)()
 ok(n.nvmlDeviceGetUtilizationRates(g, c.byref(rates)))
@@ -154,7 +154,7 @@ if not answer: assert [(one.pid, one.sm) for one in infos.list[: infos.count]] =
 print(rates.gpu, answer, listed)"""
     with running(standin, None, BUSY.format(1, 1100000)):
         assert ask(session, text) == "0 6 []"
-    # 600 ms of the last second are more than the 25 % that the session has: all of its part.
+    # 600 ms of the last second exceed the session's 25 %: 100 % of its share.
     session.grant((UUID.format(0), SLICE, 25), compute="none")
     with running(standin, session, BUSY.format(1, 600000)) as own:
         assert ask(session, text) == f"100 0 [({own.pid}, 100)]"
@@ -172,7 +172,7 @@ ok(n.nvmlDeviceGetHandleByUUID(b"GPU-51195a90-0000-4000-8000-000000000002", c.by
 index = c.c_uint(); ok(n.nvmlDeviceGetIndex(found, c.byref(index))); assert index.value == 1
 assert n.nvmlDeviceGetHandleByPciBusId_v2(b"00000000:01:00.0", c.byref(found)) == 6
 """
-    # A whole GPU, the second here, is shown as it is.
+    # A whole GPU, the second here, is shown unchanged.
     assert ask(session, text) == "2 ['1', '2'] [8192, 2048]"
     assert smi(session, standin, "-L").count("GPU-") == 2
 
@@ -192,7 +192,7 @@ def test_a_process_in_a_pid_namespace_of_its_own(standin: Standin, session: Shim
     assert (done.stdout, done.stderr) == ("1 [(1, 164)]\n", "")
 
 
-def test_what_is_not_wrapped_comes_from_the_driver(standin: Standin, session: Shim) -> None:
+def test_functions_without_a_wrapper_come_from_the_driver(standin: Standin, session: Shim) -> None:
     text = """
 class Bar(c.Structure): _fields_ = [(x, c.c_ulonglong) for x in ("total", "free", "used")]
 bar, driver = Bar(), c.create_string_buffer(80)
@@ -230,7 +230,7 @@ def test_nvidia_smi_of_the_host_shows_all(standin: Standin) -> None:
     assert CONTEXT == 64 * MIB
 
 
-def test_nvidia_smi_notes_limits_of_cgroups(standin: Standin) -> None:
+def test_nvidia_smi_records_limits_of_cgroups(standin: Standin) -> None:
     words = "--set -n /sys/fs/cgroup/job_1 --soft-limit 0 --hard-limit 2048 -i 0".split()
     noted = standin.directory / "state-limits"
     noted.unlink(missing_ok=True)

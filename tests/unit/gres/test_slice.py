@@ -1,4 +1,4 @@
-"""Root's command, the runner and the shim mean the same by one slice file (tests/golden/slice)."""
+"""Root's command, the runner and the shim agree on the slice file (tests/golden/slice)."""
 
 from __future__ import annotations
 

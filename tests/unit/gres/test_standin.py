@@ -1,4 +1,4 @@
-"""The pretended driver behaves as far as the tests of the shim rely on it."""
+"""The stand-in driver behaves as the tests of the shim require."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.unit.gres.conftest import MIB, Standin
 
 CONTEXT = 64 * MIB
 
-# What a program has at hand: d is libcuda, MIB, and each call fails loudly through ok().
+# Available to programs: d is libcuda, MIB, and ok() fails on errors.
 PREAMBLE = """
 import ctypes as c, os, sys
 d = c.CDLL(sys.argv[1])
@@ -49,7 +49,7 @@ def program(standin: Standin, text: str, **environment: str) -> subprocess.Popen
 
 
 def output(standin: Standin, text: str, **environment: str) -> str:
-    """What a program prints that ends well."""
+    """The output of a program that succeeds."""
     running = program(standin, text, **environment)
     printed, _ = running.communicate(timeout=30)
     assert running.returncode == 0
@@ -59,7 +59,7 @@ def output(standin: Standin, text: str, **environment: str) -> str:
 HOLD = "start(); ok(alloc({} * MIB)[0]); print('holds', flush=True); sys.stdin.read()"
 
 
-def test_memory_is_one_for_all_processes_and_comes_back_when_one_is_killed(
+def test_processes_share_memory_and_a_killed_one_frees_its_own(
     standin: Standin,
 ) -> None:
     holder = program(standin, HOLD.format(6000))
@@ -68,7 +68,7 @@ def test_memory_is_one_for_all_processes_and_comes_back_when_one_is_killed(
     shown = standin.show()
     assert shown["gpus"][0]["used"] == 6000 * MIB + CONTEXT
     assert [one["pid"] for one in shown["processes"]] == [holder.pid]
-    # Another process has what is left, to the byte.
+    # Another process gets the rest, to the byte.
     left = (8192 - 6000) * MIB - 2 * CONTEXT
     more = f"start(); print(alloc({left} + 1)[0], alloc({left})[0], free())"
     assert output(standin, more) == "2 0 0"
@@ -77,7 +77,7 @@ def test_memory_is_one_for_all_processes_and_comes_back_when_one_is_killed(
     assert standin.used() == 0
 
 
-def test_a_device_that_may_not_be_opened_is_not_there(standin: Standin) -> None:
+def test_an_inaccessible_device_is_not_listed(standin: Standin) -> None:
     standin.device().unlink()
     assert output(standin, "print(d.cuInit(0))") == "100"
 
@@ -94,11 +94,11 @@ print(found)"""
     assert output(standin, look, CUDA_VISIBLE_DEVICES="2,0,7,1") == "[2, 0]"
     uuid = str(standin.show()["gpus"][1]["uuid"])
     assert output(standin, look, CUDA_VISIBLE_DEVICES=uuid) == "[1]"
-    standin.device(0).unlink()  # what is fenced off is not counted
+    standin.device(0).unlink()  # inaccessible devices are not counted
     assert output(standin, look, CUDA_VISIBLE_DEVICES="0") == "[1]"
 
 
-def test_look_ups_in_both_forms(standin: Standin) -> None:
+def test_lookups_in_both_forms(standin: Standin) -> None:
     text = """
 found, status = c.c_void_p(), c.c_int()
 def new(name, version, flags=0):
@@ -235,7 +235,7 @@ ok(d.cuCtxDestroy_v2(context))  # its memory goes with it""",
 
 
 @pytest.mark.parametrize("text", ALLOCATORS.values(), ids=ALLOCATORS)
-def test_each_allocator_takes_and_gives_back(standin: Standin, text: str) -> None:
+def test_each_allocator_allocates_and_frees(standin: Standin, text: str) -> None:
     whole = "start(); before = free()\ndef taken(b): assert before - free() == b, before - free()\n"
     output(standin, whole + text + "\ntaken(0)")
 
@@ -312,7 +312,7 @@ assert 30 <= ms.value < 1000, ms.value"""
     output(standin, text)
 
 
-def test_a_child_starts_anew_and_the_parents_memory_stays_the_parents(standin: Standin) -> None:
+def test_a_child_starts_empty_and_the_parent_keeps_its_memory(standin: Standin) -> None:
     text = """
 start(); ok(alloc(100 * MIB)[0]); before = free()
 if os.fork() == 0:

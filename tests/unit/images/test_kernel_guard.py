@@ -1,4 +1,4 @@
-"""What looks whether a kernel listens on TCP, which runs in the kernel's own Python."""
+"""The check whether a kernel listens on TCP, which runs in the kernel's own Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 KERNEL = Path(__file__).parents[3] / "images" / "toolkit" / "jupyter" / "kernel.py"
 
 
-def test_only_tcp_ports_that_are_listened_on_count(tmp_path: Path) -> None:
+def test_only_listening_tcp_ports_count(tmp_path: Path) -> None:
     tcp_ports = runpy.run_path(str(KERNEL), run_name="kernel")["tcp_ports"]
     before = set(tcp_ports())
     with (
@@ -26,13 +26,13 @@ def test_only_tcp_ports_that_are_listened_on_count(tmp_path: Path) -> None:
         stream.sendall(b"connected")
         ports = {listener.getsockname()[1], other.getsockname()[1]}
         assert set(tcp_ports()) - before == ports
-        # Looking closes nothing.
+        # Checking closes nothing.
         with listener.accept()[0] as accepted:
             assert accepted.recv(9) == b"connected"
     assert set(tcp_ports()) == before
 
 
-def test_it_tells_why_there_is_no_kernel(tmp_path: Path) -> None:
+def test_it_reports_why_there_is_no_kernel(tmp_path: Path) -> None:
     """Without ipykernel it fails as `-m ipykernel_launcher` does, and never as something else."""
     argv = [sys.executable, "-S", str(KERNEL), "-f", "nowhere"]
     done = subprocess.run(

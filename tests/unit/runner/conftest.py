@@ -1,4 +1,4 @@
-"""What the runner's tests share: a private directory with a short path, and a portal to call."""
+"""Fixtures of the runner's tests: a private directory with a short path, and a fake portal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.runner.fake_portal import FakePortal, spec_text
 
 @pytest.fixture
 def directory() -> Iterator[str]:
-    """A directory for unix sockets, whose paths may only have 107 characters."""
+    """A directory for unix sockets, whose paths are limited to 107 characters."""
     path = tempfile.mkdtemp(prefix="slipway-")
     yield path
     shutil.rmtree(path, ignore_errors=True)
@@ -22,19 +22,19 @@ def directory() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def authorities(tmp_path_factory: pytest.TempPathFactory) -> FakePortal:
-    """The keys and certificates of a portal, made once."""
+    """The keys and certificates of a portal, created once."""
     return FakePortal(tmp_path_factory.mktemp("portal"))
 
 
 @pytest.fixture
 def portal(authorities: FakePortal) -> Iterator[FakePortal]:
-    """A portal that listens on loopback."""
-    authorities.forget()
+    """A portal on loopback."""
+    authorities.reset()
     yield authorities.up()
     authorities.down()
 
 
 @pytest.fixture
 def spec(portal: FakePortal) -> Spec:
-    """The spec of a session of that portal, with a quick heartbeat."""
+    """The spec of a session of that portal, with a short heartbeat."""
     return parse_spec(spec_text(portal, heartbeat_seconds=0.2))

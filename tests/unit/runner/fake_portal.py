@@ -1,4 +1,4 @@
-"""A portal as far as a runner sees it: HTTPS call-backs, certificates signed on request.
+"""A portal as seen by a runner: HTTPS callbacks, certificates signed on request.
 
 Also a program for trying the runner by hand, see `main`. Needs the openssl command.
 """
@@ -22,7 +22,7 @@ SESSION = "0123456789abcdef0123456789abcdef"
 
 
 def openssl(*arguments: str, stdin: str | None = None) -> str:
-    """Run openssl and return what it prints."""
+    """Run openssl and return its output."""
     done = subprocess.run(
         ["openssl", *arguments], input=stdin, capture_output=True, text=True, check=True
     )
@@ -30,7 +30,7 @@ def openssl(*arguments: str, stdin: str | None = None) -> str:
 
 
 class Authority:
-    """A certificate authority in a folder of its own."""
+    """A CA in its own folder."""
 
     def __init__(self, directory: Path, name: str) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ class Authority:
         )
 
     def issue(self, name: str, names: str, usage: str) -> Path:
-        """Make a key and a certificate in one PEM file."""
+        """Issue a key and a certificate in one PEM file."""
         key = self.directory / f"{name}.key"
         request = openssl(
             *("req", "-new", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
@@ -66,7 +66,7 @@ class Authority:
 
 
 class FakePortal:
-    """Answers the runner and remembers what it said; `status` forces every answer."""
+    """Responds to the runner and records its reports; `status` forces every response."""
 
     def __init__(self, directory: Path, host: str = "localhost", port: int = 0) -> None:
         self.directory = directory
@@ -129,32 +129,32 @@ class FakePortal:
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
-    def forget(self) -> None:
-        """Begin anew: nothing heard, nothing forced."""
+    def reset(self) -> None:
+        """Reset: no reports, no forced status."""
         self.reports, self.status, self.start, self.connections = [], None, [], 0
 
     def down(self) -> None:
-        """Stop listening; connections that are open stay."""
+        """Stop listening; open connections stay."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
             self._server = None
 
     def drop_connections(self) -> None:
-        """Break off every connection, as a restart does."""
+        """Cut every connection, as a restart does."""
         for connection in list(self.open):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def request(self) -> str:
-        """A certificate request as a runner makes it."""
+        """A certificate request as created by a runner."""
         argv = ("req", "-new", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256")
         return openssl(*argv, "-subj", "/CN=x", "-keyout", str(self.directory / "x.key"))
 
     def answer(
         self, path: str, authorization: str, message: dict[str, Any]
     ) -> tuple[int, dict[str, object]]:
-        """Decide what a report is answered."""
+        """The response to a report."""
         with self._news:
             self.reports.append((time.monotonic(), path, message))
             self._news.notify_all()
@@ -172,7 +172,7 @@ class FakePortal:
         return 200, {}
 
     def wait_for(self, what: str, seconds: float = 10, **values: object) -> dict[str, Any]:
-        """Wait for a report whose path ends in `what` and that holds the values."""
+        """Wait for a report whose path ends in `what` and that contains these values."""
 
         def found() -> dict[str, Any] | None:
             for _, path, message in self.reports:
@@ -187,7 +187,7 @@ class FakePortal:
         return message
 
     def spec(self, **changes: object) -> dict[str, object]:
-        """The spec of a session whose portal this is."""
+        """The spec of a session of this portal."""
         return {
             "session": SESSION,
             "token": TOKEN,
@@ -202,7 +202,7 @@ class FakePortal:
 
 
 def spec_text(portal: FakePortal, **changes: object) -> str:
-    """The spec as it comes on the runner's standard input."""
+    """The spec as passed on the runner's standard input."""
     return json.dumps(portal.spec(**changes)) + "\n"
 
 

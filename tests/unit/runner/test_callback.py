@@ -1,4 +1,4 @@
-"""Reports to a real HTTPS server on loopback, which comes and goes."""
+"""Reports to a real HTTPS server on loopback, which goes down and up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.runner.fake_portal import FakePortal, spec_text
 
 
 class Reporting:
-    """A reporter at work in a thread of its own."""
+    """A reporter running in its own thread."""
 
     def __init__(self, spec: Spec) -> None:
         self.ended = threading.Event()
@@ -29,7 +29,7 @@ class Reporting:
         self.thread = threading.Thread(target=self.reporter.run)
         self.thread.start()
 
-    def tell(self, state: str) -> None:
+    def report(self, state: str) -> None:
         self.reporter.app_changed("terminal", {"state": state})
 
 
@@ -61,7 +61,7 @@ def test_one_connection_for_many_reports(portal: FakePortal, callback: Callback)
     assert [message for _, _, message in portal.reports] == [usage()] * 3
 
 
-def test_closed_connection_is_opened_again(portal: FakePortal, callback: Callback) -> None:
+def test_closed_connection_is_reopened(portal: FakePortal, callback: Callback) -> None:
     callback.post("usage", usage())
     portal.drop_connections()
     callback.post("usage", usage())
@@ -78,7 +78,7 @@ def test_closed_connection_is_opened_again(portal: FakePortal, callback: Callbac
         (503, Unreachable),
     ],
 )
-def test_what_answers_mean(
+def test_meaning_of_response_statuses(
     portal: FakePortal, callback: Callback, status: int, error: type[Exception]
 ) -> None:
     portal.status = status
@@ -86,7 +86,7 @@ def test_what_answers_mean(
         callback.post("usage", usage())
 
 
-def test_stranger_with_another_authority_hears_nothing(portal: FakePortal) -> None:
+def test_server_of_another_ca_receives_nothing(portal: FakePortal) -> None:
     foreign = portal.client.certificate.read_text()
     callback = Callback(parse_spec(spec_text(portal, callback_ca=foreign)))
     with pytest.raises(Unreachable, match="certificate"):
@@ -111,35 +111,35 @@ def test_ready_waits_for_the_portal(portal: FakePortal, callback: Callback) -> N
     assert "BEGIN CERTIFICATE" in str(answer["certificate"])
 
 
-def test_ready_gives_up_in_the_end(portal: FakePortal, callback: Callback) -> None:
+def test_ready_gives_up_eventually(portal: FakePortal, callback: Callback) -> None:
     portal.down()
     with pytest.raises(Unreachable, match="the portal could not be reached for 0 minutes"):
         post_ready(callback, {}, patience=0.3)
 
 
-def test_apps_are_told_at_once_and_usage_at_every_beat(
+def test_apps_are_reported_at_once_and_usage_at_every_heartbeat(
     portal: FakePortal, reporting: Reporting
 ) -> None:
-    reporting.tell("ready")
+    reporting.report("ready")
     began = time.monotonic()
     portal.wait_for("apps/terminal", state="ready")
     assert time.monotonic() - began < 0.15
     portal.wait_for("usage")
 
 
-def test_only_the_newest_is_sent_once_the_portal_is_back(
+def test_only_the_newest_report_is_sent_once_the_portal_is_back(
     portal: FakePortal, reporting: Reporting
 ) -> None:
     portal.wait_for("usage")
     portal.status = 503
-    reporting.tell("failed")
+    reporting.report("failed")
     portal.wait_for("apps/terminal", state="failed")
-    reporting.tell("ready")
+    reporting.report("ready")
     time.sleep(0.5)
-    portal.forget()
+    portal.reset()
     portal.wait_for("apps/terminal", state="ready")
-    told = [message for _, path, message in portal.reports if path.endswith("terminal")]
-    assert told == [{"state": "ready"}]
+    sent = [message for _, path, message in portal.reports if path.endswith("terminal")]
+    assert sent == [{"state": "ready"}]
 
 
 def test_portal_that_is_down_stops_nothing(portal: FakePortal, reporting: Reporting) -> None:
@@ -149,12 +149,12 @@ def test_portal_that_is_down_stops_nothing(portal: FakePortal, reporting: Report
     time.sleep(0.5)
     assert reporting.thread.is_alive()
     assert not reporting.ended.is_set()
-    portal.forget()
+    portal.reset()
     portal.up()
     portal.wait_for("usage")
 
 
-def test_over_ends_the_reports(portal: FakePortal, reporting: Reporting) -> None:
+def test_end_of_the_session_stops_the_reports(portal: FakePortal, reporting: Reporting) -> None:
     portal.wait_for("usage")
     portal.status = 410
     assert reporting.ended.wait(5)
@@ -162,7 +162,7 @@ def test_over_ends_the_reports(portal: FakePortal, reporting: Reporting) -> None
 
 def test_refused_report_is_not_repeated(portal: FakePortal, reporting: Reporting) -> None:
     portal.status = 422
-    reporting.tell("ready")
+    reporting.report("ready")
     portal.wait_for("apps/terminal")
     time.sleep(0.5)
     assert len([path for _, path, _ in portal.reports if path.endswith("terminal")]) == 1

@@ -63,7 +63,9 @@ def test_start_list_stop(supervisor: Supervisor, directory: str) -> None:
     wait_until(lambda: supervisor.states() == {DEMO: "ready"})
 
 
-def test_nonsense_is_answered_and_harms_nothing(supervisor: Supervisor, directory: str) -> None:
+def test_invalid_requests_are_refused_and_do_no_harm(
+    supervisor: Supervisor, directory: str
+) -> None:
     for status, method, path, body in [
         (400, "PUT", f"/apps/{DEMO}", "{"),
         (400, "PUT", f"/apps/{DEMO}", "[]"),

@@ -19,7 +19,7 @@ def test_configuration_is_the_golden_one() -> None:
     assert text == GOLDEN.read_text()
 
 
-def test_every_name_is_matched_whole_and_nothing_else_is_served() -> None:
+def test_names_match_exactly_and_nothing_else_is_served() -> None:
     text = gateway.render("/d", SESSION, ["terminal"], 5, 2000)
     assert "verify required" in text
     assert "strict-sni" in text
@@ -27,7 +27,7 @@ def test_every_name_is_matched_whole_and_nothing_else_is_served() -> None:
     assert f"ssl_fc_sni -i terminal.{SESSION}.slipway }}" in text
 
 
-def test_port_of_the_range_that_is_free() -> None:
+def test_free_port_of_the_range() -> None:
     with gateway.listen((0, 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(gateway.GatewayFailed, match=str(port)):
@@ -36,7 +36,7 @@ def test_port_of_the_range_that_is_free() -> None:
             assert port < other.getsockname()[1] <= port + 20
 
 
-def test_listener_takes_ipv4() -> None:
+def test_listener_accepts_ipv4() -> None:
     with (
         gateway.listen((0, 0)) as listener,
         socket.create_connection(("127.0.0.1", listener.getsockname()[1]), 2) as stream,

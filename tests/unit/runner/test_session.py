@@ -1,4 +1,4 @@
-"""The whole runner as a process: call-back, gateway with mutual TLS, apps, and an orderly end."""
+"""The complete runner as a process: callbacks, gateway with mutual TLS, apps, an orderly end."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Runner:
         return self.process.wait(5)
 
     def get(self, port: int, name: str, client: Path | None) -> str:
-        """The first line that an app answers through the gateway."""
+        """The first line of an app's response through the gateway."""
         context = ssl.create_default_context(cafile=str(self.portal.gateway.certificate))
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if client is not None:
@@ -95,10 +95,10 @@ def test_from_ready_to_the_end(runner: Runner, portal: FakePortal) -> None:
     assert "PRIVATE" not in log
 
 
-def test_only_the_portal_gets_through(runner: Runner, portal: FakePortal) -> None:
+def test_only_the_portal_is_accepted(runner: Runner, portal: FakePortal) -> None:
     port = int(portal.wait_for("/ready")["port"])
     portal.wait_for(f"/apps/{DEMO}", state="ready")
-    # Signed by the wrong authority, by none, and a name that is not served.
+    # Signed by the wrong CA, by none, and a name that is not served.
     own = portal.gateway.issue("own", f"DNS:*.{SESSION}.slipway", "clientAuth")
     for client in (None, own):
         with pytest.raises(OSError, match=r"(?i)alert|reset|unknown"):
@@ -111,12 +111,12 @@ def test_only_the_portal_gets_through(runner: Runner, portal: FakePortal) -> Non
         assert runner.get(port, f"xdemo.{SESSION}.slipway", portal.client_pem) == ""
 
 
-def test_gateway_that_is_killed_comes_back_on_its_port(runner: Runner, portal: FakePortal) -> None:
+def test_killed_gateway_is_restarted_on_its_port(runner: Runner, portal: FakePortal) -> None:
     port = int(portal.wait_for("/ready")["port"])
     portal.wait_for(f"/apps/{DEMO}", state="ready")
     runner.get(port, f"{DEMO}.{SESSION}.slipway", portal.client_pem)
     subprocess.run(["pkill", "-9", "-P", str(runner.process.pid), "haproxy"], check=True)
-    # The runner's own socket holds the connection until HAProxy is back.
+    # The runner's own socket keeps the connection waiting until HAProxy is back.
     assert runner.get(port, f"{DEMO}.{SESSION}.slipway", portal.client_pem) == "HTTP/1.1 200 X"
     assert "starting it again" in runner.log.read_text()
 
@@ -128,7 +128,7 @@ def test_portal_that_forgets_the_session_ends_it(runner: Runner, portal: FakePor
     assert not list(apps.processes_of(DEMO))
 
 
-def test_app_that_fails_is_told_and_the_session_goes_on(portal: FakePortal, directory: str) -> None:
+def test_failed_app_is_reported_and_the_session_goes_on(portal: FakePortal, directory: str) -> None:
     portal.start = [{**APP, "script": "echo no such file; exit 1"}]
     runner = Runner(portal, directory)
     message = portal.wait_for(f"/apps/{DEMO}", state="failed")
@@ -158,7 +158,7 @@ def test_no_zombies(runner: Runner, portal: FakePortal) -> None:
     assert not [state for state in states if state.rpartition(")")[2].split()[0] == "Z"]
 
 
-def test_bad_spec_is_told_and_ends_at_once(portal: FakePortal, directory: str) -> None:
+def test_invalid_spec_is_reported_and_ends_at_once(portal: FakePortal, directory: str) -> None:
     runner = Runner(portal, directory, ports=[5, 1])
     assert runner.process.wait(10) == 2
     assert "ports: must be" in runner.log.read_text()

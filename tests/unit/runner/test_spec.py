@@ -1,4 +1,4 @@
-"""The spec: what the portal writes is read, what is wrong is named."""
+"""The spec: the portal's output can be parsed, and invalid fields are named."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GOOD: dict[str, object] = {
 }
 
 
-def test_good_spec_is_read_whole() -> None:
+def test_valid_spec_is_read_completely() -> None:
     spec = parse_spec(json.dumps({**GOOD, "start": [START]}) + "\n")
     assert spec.callback == ("portal", 8443)
     assert spec.ports == (10000, 10100)
@@ -47,7 +47,7 @@ def test_a_share_of_a_gpu() -> None:
     assert parse_spec(json.dumps({**GOOD, "gpu": True})).gpu
 
 
-def test_what_to_look_for() -> None:
+def test_apps_to_detect() -> None:
     assert parse_spec(json.dumps(GOOD)).detect == {}
     probes = {"jupyterlab": ["jupyter-lab", "/opt/lab"], "terminal": []}
     found = parse_spec(json.dumps({**GOOD, "detect": probes})).detect
@@ -100,7 +100,7 @@ def test_fields_of_a_later_portal_are_ignored() -> None:
         ("gpu", "yes"),
     ],
 )
-def test_bad_spec_names_the_field(field: str, value: object) -> None:
+def test_invalid_spec_names_the_field(field: str, value: object) -> None:
     with pytest.raises(SpecError) as caught:
         parse_spec(json.dumps({**GOOD, field: value}))
     assert caught.value.field == field
@@ -125,7 +125,7 @@ def test_not_an_object(text: str) -> None:
     ("field", "value"),
     [("ready", "api"), ("ready", "/a b"), ("ready", ""), ("script", ""), ("timeout", -1)],
 )
-def test_bad_app_start_names_the_field(field: str, value: object) -> None:
+def test_invalid_app_start_names_the_field(field: str, value: object) -> None:
     with pytest.raises(SpecError) as caught:
         parse_app_start({**START, field: value})
     assert caught.value.field == field

@@ -1,4 +1,4 @@
-"""Work for owners: side by side for different ones, never twice, and pauses for who is slow."""
+"""Work for owners: parallel for different ones, never twice, and pauses for slow ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def work() -> OwnerQueue:
     return found
 
 
-def test_a_slow_owner_makes_only_himself_wait(work: OwnerQueue) -> None:
+def test_a_slow_owner_delays_only_himself(work: OwnerQueue) -> None:
     hold, done = threading.Event(), []
     for number in range(10):
         work("bob", f"slow {number}", lambda: hold.wait(10))
@@ -50,7 +50,7 @@ def test_nothing_is_done_twice_at_once(work: OwnerQueue) -> None:
     wait_for("once more", lambda: len(begun) == 2, 3, 0.01)
 
 
-def test_failures_bring_a_pause_that_success_ends(
+def test_failures_cause_a_pause_that_success_ends(
     work: OwnerQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(owner_queue, "SLOW", 0.0)
@@ -77,7 +77,7 @@ def _more_than(times: list[float], number: int) -> bool:
     return len(times) > number
 
 
-def test_what_is_broken_is_noticed(work: OwnerQueue) -> None:
+def test_a_hanging_task_is_detected(work: OwnerQueue) -> None:
     hold = threading.Event()
     work("bob", "hang", lambda: hold.wait(10))
     time.sleep(0.2)
@@ -87,7 +87,7 @@ def test_what_is_broken_is_noticed(work: OwnerQueue) -> None:
     wait_for("its end", lambda: not work.is_stuck(0.1), 3, 0.01)
 
 
-def test_without_lanes_it_is_done_at_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_threads_it_is_done_at_once(caplog: pytest.LogCaptureFixture) -> None:
     done: list[int] = []
     run_now("bob", "act", lambda: done.append(1))
 

@@ -1,4 +1,4 @@
-"""job_submit.lua in Slurm's own Lua (5.1): what is refused in words, what is completed."""
+"""job_submit.lua in Slurm's own Lua (5.1): jobs that are refused, and fields that are completed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ print(answer, job.tres_per_node, job.min_nodes, job.max_nodes)
 def submit(
     tmp_path: Path, job: str, kinds: str = ONE, call: str = "slurm_job_submit(job, {}, 1001)"
 ) -> list[str]:
-    """What Slurm would hear and people read."""
+    """The return code and messages to the user."""
     file = tmp_path / "kinds.lua"
     file.write_text(kinds)
     text = HARNESS.format(kinds=file, script=SCRIPT, job=job, call=call)
@@ -56,31 +56,33 @@ def submit(
         ('tres_per_node = "gres/shard:1", min_nodes = 2', ONE, "you asked for 2 nodes"),
     ],
 )
-def test_what_cannot_work_is_refused_in_words(
+def test_impossible_requests_are_refused_with_an_explanation(
     tmp_path: Path, job: str, kinds: str, words: str
 ) -> None:
-    said, answer = submit(tmp_path, job, kinds)
-    assert said.startswith("USER ")
-    assert words in said
+    message, answer = submit(tmp_path, job, kinds)
+    assert message.startswith("USER ")
+    assert words in message
     assert answer.startswith("-1\t")
     changed = submit(tmp_path, job, kinds, "slurm_job_modify(job, {}, {}, 1001)")
-    assert changed[0] == said
+    assert changed[0] == message
 
 
 @pytest.mark.parametrize(
     ("job", "answer"),
     [
-        # The smallest amount that is offered, on one node.
+        # The smallest amount offered, on one node.
         ('tres_per_node = "gres/shard"', "0\tgres/shard:2\t1\t1"),
         ('tres_per_node = "gres/shard:standin8g"', "0\tgres/shard:standin8g:2\t1\t1"),
         ('tres_per_node = "gres/shard:3", min_nodes = 4294967294', "0\tgres/shard:3\t1\t1"),
         ('tres_per_node = "gres/shard:1,gres/tmp:5"', "0\tgres/shard:1,gres/tmp:5\t1\t1"),
-        # Nothing of ours.
+        # Without our GRES.
         ('tres_per_node = "gres/gpu:a100:8", min_nodes = 2', "0\tgres/gpu:a100:8\t2\tnil"),
         ("min_nodes = 4", "0\tnil\t4\tnil"),
     ],
 )
-def test_what_works_is_completed_and_else_left_alone(tmp_path: Path, job: str, answer: str) -> None:
+def test_valid_requests_are_completed_and_others_unchanged(
+    tmp_path: Path, job: str, answer: str
+) -> None:
     assert submit(tmp_path, job) == [answer]
 
 

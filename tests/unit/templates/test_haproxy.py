@@ -1,4 +1,4 @@
-"""The rendered HAProxy configuration in a real HAProxy: who is let through, and with what."""
+"""The rendered HAProxy configuration in a real HAProxy: which requests pass, and their headers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def front(
 
 @pytest.fixture
 def route(front: Front) -> Iterator[str]:
-    """The way to the app, open."""
+    """Add the app's route."""
     front.routes.add(front.key, front.target)
     yield front.target
     front.routes.remove(front.key)
@@ -70,7 +70,7 @@ def test_the_address_by_number_leads_to_the_right_name(front: Front) -> None:
     assert health.sent("host") == ["localhost"]
 
 
-def test_call_backs_come_in_on_their_own_side_only(front: Front) -> None:
+def test_callbacks_are_accepted_on_their_own_port_only(front: Front) -> None:
     assert front.ask(f"localhost:{front.port}", "/runner/v1/sessions/x/ready").status == 404
     context = ssl.create_default_context(cafile=str(front.ca / "gateway_ca.pem"))
 
@@ -85,7 +85,7 @@ def test_call_backs_come_in_on_their_own_side_only(front: Front) -> None:
     assert call("/sessions").status == 404
 
 
-def test_a_good_cookie_leads_to_the_app(front: Front, route: str) -> None:
+def test_a_valid_cookie_leads_to_the_app(front: Front, route: str) -> None:
     answer = front.app("/lab?a=1")
     assert (answer.seen["who"], answer.seen["path"]) == ("app", "/lab?a=1")
     assert front.gateway.names[-1] == f"jupyterlab.{SESSION}.slipway"
@@ -104,7 +104,7 @@ def test_no_secret_reaches_the_app(front: Front, route: str) -> None:
     assert front.app().sent("cookie") == []
 
 
-def test_header_names_in_disguise_are_dropped(front: Front, route: str) -> None:
+def test_disguised_header_names_are_dropped(front: Front, route: str) -> None:
     host = front.origin.removeprefix("http://")
     headers = [("Cookie", front.cookie), ("X_Forwarded_User", "root")]
     answer = front.raw(host, "/", "GET", "", headers, front.app_port)
@@ -137,7 +137,7 @@ def test_an_app_cannot_plant_our_cookie(front: Front, route: str) -> None:
         f"{{name}}={COOKIE}; {{name}}=planted",
     ],
 )
-def test_without_a_good_cookie_the_portal_answers(front: Front, route: str, cookie: str) -> None:
+def test_without_a_valid_cookie_the_portal_responds(front: Front, route: str, cookie: str) -> None:
     name = front.web.app_cookie(front.label)
     assert front.app(cookie=cookie.format(name=name)).seen["who"] == "portal"
 
@@ -148,7 +148,7 @@ def test_a_cookie_planted_for_a_deeper_path_does_no_harm(front: Front, route: st
     assert front.app(cookie=f"{name}=planted; a=1; {front.cookie}").seen["who"] == "app"
 
 
-def test_a_cookie_is_good_at_one_origin_only(front: Front, route: str) -> None:
+def test_a_cookie_is_valid_at_one_origin_only(front: Front, route: str) -> None:
     if front.web.apps == "ports":
         port = front.app_port + 1
         host = f"127.0.0.1:{port}"
@@ -166,13 +166,13 @@ def test_our_own_pages_at_the_apps_origin(front: Front, route: str) -> None:
     assert answer.sent("cookie") == [front.cookie]
 
 
-def test_a_removed_route_is_shut_at_once(front: Front, route: str) -> None:
+def test_a_removed_route_is_closed_at_once(front: Front, route: str) -> None:
     assert front.app().seen["who"] == "app"
     front.routes.remove(front.key)
     assert front.app().seen["who"] == "portal"
 
 
-def test_only_the_right_gateway_is_believed(front: Front, route: str) -> None:
+def test_only_the_right_gateway_is_trusted(front: Front, route: str) -> None:
     stranger = f"jupyterlab.{'f' * 32}.slipway"
     front.routes.add(front.key, f"127.0.0.1@{front.gateway.server_port}@{stranger}")
     answer = front.app()
@@ -201,12 +201,13 @@ def test_origins(front: Front, route: str, method: str, origin: str | None, pass
         headers |= {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Version": "13"}
     if origin is not None:
         headers["Origin"] = origin.format(own=front.origin, port=front.port)
-    # A POST without an Origin is no browser's; a WebSocket without one is refused all the same.
+    # A POST without an Origin is not from a browser; a WebSocket without one is refused all the
+    # same.
     expected = passes or (origin is None and method == "POST")
     assert (front.app(method=method, **headers).status == 200) is expected
 
 
-def test_while_the_portal_restarts_apps_go_on(tmp_path: Path) -> None:
+def test_apps_keep_working_while_the_portal_restarts(tmp_path: Path) -> None:
     with running_front(tmp_path) as front:
         front.routes.add(front.key, front.target)
         front.portal.shutdown()
@@ -232,7 +233,7 @@ def test_while_the_portal_restarts_apps_go_on(tmp_path: Path) -> None:
          "tls_certificate": "{ca}/server.pem"},
     ],
 )  # fmt: skip
-def test_haproxy_takes_the_configuration_without_a_warning(
+def test_haproxy_accepts_the_configuration_without_a_warning(
     front: Front, tmp_path: Path, web: dict[str, str]
 ) -> None:
     shutil.copytree(front.ca, tmp_path / "ca")

@@ -1,4 +1,4 @@
-"""Malformed and ambiguous requests through a real HAProxy: refused, or exactly what they say."""
+"""Malformed and ambiguous requests through a real HAProxy: refused, or a single request."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs h
 def front(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Front]:
-    """One HAProxy for all tests here, in each mode, with the way to the app open."""
+    """One HAProxy for all tests here, in each mode, with the app's route added."""
     with running_front(tmp_path_factory.mktemp("front"), request.param) as running:
         running.routes.add(running.key, running.target)
         yield running
-        assert running.app().seen["who"] == "app", "it did not live through this"
+        assert running.app().seen["who"] == "app", "HAProxy has crashed"
         assert running.ask(f"localhost:{running.port}").seen["who"] == "portal"
 
 
@@ -33,7 +33,7 @@ def place(front: Front, at_app: bool) -> tuple[int, str]:
 
 @pytest.mark.parametrize("at_app", [True, False], ids=["app", "portal"])
 @pytest.mark.parametrize("case", REFUSED)
-def test_it_reaches_nobody(front: Front, case: str, at_app: bool) -> None:
+def test_refused_requests_reach_no_server(front: Front, case: str, at_app: bool) -> None:
     port, host = place(front, at_app)
     cookie = f"\r\nCookie: {front.cookie}\r\n\r\n".encode()
     data = REFUSED[case].replace(b"{host}", host.encode()).replace(b"\r\n\r\n", cookie, 1)
@@ -43,7 +43,7 @@ def test_it_reaches_nobody(front: Front, case: str, at_app: bool) -> None:
 
 
 @pytest.mark.parametrize("case", ODD)
-def test_it_is_one_request_at_most(front: Front, case: str) -> None:
+def test_odd_requests_are_one_request_at_most(front: Front, case: str) -> None:
     port, host = place(front, at_app=True)
     answer = send(port, ODD[case].replace(b"{host}", host.encode()))
     assert b'"who": "app"' not in answer
@@ -64,7 +64,7 @@ def test_a_path_arrives_as_it_was_sent(front: Front, path: str) -> None:
     assert b'"who": "app"' not in send(port, f"{line}\r\n".encode())
 
 
-def test_what_follows_a_body_is_a_request_of_its_own(front: Front) -> None:
+def test_data_after_a_body_is_a_separate_request(front: Front) -> None:
     port, host = place(front, at_app=True)
     hidden = f"GET /hidden HTTP/1.1\r\nHost: {host}\r\n\r\n"
     both = (
@@ -72,12 +72,12 @@ def test_what_follows_a_body_is_a_request_of_its_own(front: Front) -> None:
         f"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{hidden}"
     )
     answer = send(port, both.encode())
-    # The hidden one has no cookie: it must not profit from that of the first.
+    # The hidden one has no cookie: it must not profit from the first one's.
     assert answer.count(b'"who": "app"') <= 1
     assert b'"path": "/hidden"' not in answer or b'"who": "portal"' in answer
 
 
-def test_requests_in_a_row_are_judged_one_by_one(front: Front) -> None:
+def test_pipelined_requests_are_checked_separately(front: Front) -> None:
     port, host = place(front, at_app=True)
     good = f"GET /mine HTTP/1.1\r\nHost: {host}\r\nCookie: {front.cookie}\r\n\r\n"
     bad = f"GET /other HTTP/1.1\r\nHost: {host}\r\n\r\n"

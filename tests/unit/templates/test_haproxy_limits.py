@@ -1,4 +1,4 @@
-"""What anybody may use up of a real HAProxy, and in which words it refuses the rest."""
+"""Limits of a real HAProxy on anonymous clients, and the responses beyond them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs h
 def front(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Front]:
-    """One HAProxy for all tests here, in each mode, with the way to the app open."""
+    """One HAProxy for all tests here, in each mode, with the app's route added."""
     with running_front(tmp_path_factory.mktemp("front"), request.param) as running:
         running.routes.add(running.key, running.target)
         yield running
 
 
-def _say(port: int, *parts: bytes, pause: float = 0.0, tls: bool = False) -> tuple[int, bytes]:
-    """Status and text of the answer to these pieces."""
+def _send(port: int, *parts: bytes, pause: float = 0.0, tls: bool = False) -> tuple[int, bytes]:
+    """Status and text of the response to these pieces."""
     with contextlib.ExitStack() as stack:
         connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), 20))
         if tls:
@@ -62,12 +62,12 @@ def _head(front: Front, line: str, *headers: str) -> bytes:
     ).encode()
 
 
-def test_a_body_arrives_as_a_whole_or_not_at_all(front: Front) -> None:
+def test_a_body_arrives_completely_or_not_at_all(front: Front) -> None:
     start = _head(front, "POST /login", "Content-Length: 10")
-    status, data = _say(front.port, start, b"12345", b"67890", pause=0.3)
+    status, data = _send(front.port, start, b"12345", b"67890", pause=0.3)
     assert (status, b'"body": "1234567890"' in data) == (200, True)
     begun = time.monotonic()
-    status, data = _say(front.port, start, *[b"1"] * 9, pause=1.2)
+    status, data = _send(front.port, start, *[b"1"] * 9, pause=1.2)
     assert status == 408
     assert time.monotonic() - begun < 14
     assert b"<h1" in data
@@ -86,26 +86,26 @@ def test_a_body_arrives_as_a_whole_or_not_at_all(front: Front) -> None:
         ("/api/v1/sessions", (1 << 20) + 1, "Authorization: Bearer x", 413),
     ],
 )
-def test_how_long_a_body_may_be(
+def test_the_maximum_length_of_a_body(
     front: Front, path: str, length: int, more: str, status: int
 ) -> None:
     headers = [f"Content-Length: {length}", *([more] if more else [])]
-    found, data = _say(front.port, _head(front, f"POST {path}", *headers), b"x" * length)
+    found, data = _send(front.port, _head(front, f"POST {path}", *headers), b"x" * length)
     assert found == status, data[:300]
     if status == 413 and path.startswith("/api/"):
         assert json.loads(data.partition(b"\r\n\r\n")[2])["status"] == 413
 
 
 @pytest.mark.parametrize("side", ["portal", "runners"])
-def test_chunks_are_taken_while_they_are_short(front: Front, side: str) -> None:
+def test_short_chunked_bodies_are_accepted(front: Front, side: str) -> None:
     tls, port = side == "runners", front.runners_port if side == "runners" else front.port
     path = "/runner/v1/x" if tls else "/api/v1/sessions"
     headers = ("Authorization: Bearer x", "Transfer-Encoding: chunked")
     start = _head(front, f"GET {path}", *headers)
-    assert _say(port, start, b"5\r\nhello\r\n", b"0\r\n\r\n", pause=0.2, tls=tls)[0] == 200
+    assert _send(port, start, b"5\r\nhello\r\n", b"0\r\n\r\n", pause=0.2, tls=tls)[0] == 200
     pieces = [b"4000\r\n" + b"x" * 16384 + b"\r\n"] * 40
     begun = time.monotonic()
-    status, data = _say(port, start, *pieces, tls=tls)
+    status, data = _send(port, start, *pieces, tls=tls)
     assert status == 413, data[:300]
     assert json.loads(data.partition(b"\r\n\r\n")[2])["title"] == "Too large"
     assert time.monotonic() - begun < 5
@@ -115,19 +115,19 @@ def test_chunks_are_taken_while_they_are_short(front: Front, side: str) -> None:
     ("path", "header", "status"),
     [(f"/x?{'q' * 5000}", "", 414), ("/x", f"X-Long: {'x' * 20000}", 431)],
 )
-def test_long_heads_are_refused_in_the_form_of_the_asker(
+def test_long_heads_are_refused_in_the_clients_format(
     front: Front, path: str, header: str, status: int
 ) -> None:
     headers = [header] if header else []
-    found, data = _say(front.port, _head(front, f"GET {path}", *headers))
+    found, data = _send(front.port, _head(front, f"GET {path}", *headers))
     assert (found, b"Slipway" in data) == (status, True)
-    found, data = _say(front.port, _head(front, f"GET /api/v1{path}", *headers))
+    found, data = _send(front.port, _head(front, f"GET /api/v1{path}", *headers))
     assert found == status
     assert json.loads(data.partition(b"\r\n\r\n")[2])["status"] == status
 
 
-def test_cookies_of_one_request_are_not_those_of_the_next(front: Front) -> None:
-    """What is remembered of a connection is forgotten as soon as its cookies change."""
+def test_cookies_of_a_request_do_not_apply_to_the_next(front: Front) -> None:
+    """Data stored for a connection is dropped as soon as its cookies change."""
     key, host = public_key(front.label), urlsplit(front.origin).netloc
     front.routes.add(key, front.target)
     jars = [f"{front.cookie}; own=1", f"{front.cookie}; own=1", "own=2", "", f"{front.cookie}"]
@@ -145,7 +145,7 @@ def test_cookies_of_one_request_are_not_those_of_the_next(front: Front) -> None:
     assert found == [["own=1"], ["own=1"], ["own=2"], [], []]
 
 
-def test_a_key_that_is_taken_away_is_gone_for_open_connections_too(front: Front) -> None:
+def test_a_revoked_key_is_void_on_open_connections_too(front: Front) -> None:
     host = urlsplit(front.origin).netloc
     question = f"GET / HTTP/1.1\r\nHost: {host}\r\nCookie: {front.cookie}\r\n\r\n".encode()
     with contextlib.closing(socket.create_connection(("127.0.0.1", front.app_port), 10)) as raw:
@@ -161,7 +161,9 @@ def test_a_key_that_is_taken_away_is_gone_for_open_connections_too(front: Front)
 
 
 @pytest.mark.parametrize("mode", ["ports", "subdomains"])
-def test_one_address_has_its_share(tmp_path_factory: pytest.TempPathFactory, mode: Mode) -> None:
+def test_connections_are_limited_by_address(
+    tmp_path_factory: pytest.TempPathFactory, mode: Mode
+) -> None:
     few = {"connections_per_address": 10, "requests_per_second": 20}
     with (
         running_front(tmp_path_factory.mktemp("few"), mode, **few) as front,
@@ -172,22 +174,22 @@ def test_one_address_has_its_share(tmp_path_factory: pytest.TempPathFactory, mod
         for stream in streams:
             stack.callback(stream.close)
         assert all(stream.opened for stream in streams)
-        assert _is_hung_up(front.app_port)
-        assert streams[0].echoes(), "who is inside stays inside"
-        if mode == "ports":  # the portal counts for itself
-            assert not _is_hung_up(front.port)
+        assert _is_closed(front.app_port)
+        assert streams[0].echoes(), "open connections stay open"
+        if mode == "ports":  # the portal counts by itself
+            assert not _is_closed(front.port)
         for stream in streams:
             stream.close()
-        # HAProxy notices one after the other that they are closed.
-        wait_for("room again", lambda: not any(_is_hung_up(front.port) for _ in range(4)))
+        # HAProxy notices closed connections one after the other.
+        wait_for("room again", lambda: not any(_is_closed(front.port) for _ in range(4)))
         statuses = _many(front, 210)
         assert statuses[0] == 200
         assert statuses[-1] == 429
         assert 190 <= statuses.index(429) <= 200
 
 
-def _is_hung_up(port: int) -> bool:
-    """Whether a fresh connection is closed before anything is read from it."""
+def _is_closed(port: int) -> bool:
+    """Whether a new connection is closed before anything is read from it."""
     try:
         with contextlib.closing(socket.create_connection(("127.0.0.1", port), 1)) as one_more:
             return one_more.recv(1) == b""
@@ -198,7 +200,7 @@ def _is_hung_up(port: int) -> bool:
 
 
 def _many(front: Front, count: int) -> list[int]:
-    """The answers to so many requests on one connection."""
+    """The responses to `count` requests on one connection."""
     connection = http.client.HTTPConnection("127.0.0.1", front.port, timeout=10)
     found = []
     for _ in range(count):

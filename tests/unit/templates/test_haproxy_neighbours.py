@@ -1,4 +1,4 @@
-"""What pages of other origins can do with an app, through a real HAProxy: open it, no more."""
+"""What pages of other origins can do with an app through a real HAProxy: open it, nothing else."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAVIGATION = {"Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"}
 def front(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Front]:
-    """One HAProxy for all tests here, in each mode, with the way to the app open."""
+    """One HAProxy for all tests here, in each mode, with the app's route added."""
     with running_front(tmp_path_factory.mktemp("front"), request.param) as running:
         running.routes.add(running.key, running.target)
         yield running
@@ -60,18 +60,18 @@ def test_other_origins_may_open_a_window_only(
 
 
 @pytest.mark.parametrize("site", ["same-origin", "none"])
-def test_its_own_pages_may_do_all(front: Front, site: str) -> None:
+def test_its_own_pages_may_do_everything(front: Front, site: str) -> None:
     headers = {"Sec_Fetch_Site": site, "Sec_Fetch_Mode": "cors", "Sec_Fetch_Dest": "iframe"}
     assert front.app("/lab", **headers).seen["who"] == "app"
 
 
-def test_what_is_public_may_be_read_from_anywhere(front: Front, public: None) -> None:
+def test_public_apps_may_be_read_from_anywhere(front: Front, public: None) -> None:
     headers = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "cors", "Sec_Fetch_Dest": "empty"}
     answer = front.app("/", cookie="theme=dark", **headers)
     assert answer.seen["who"] == "app"
     assert answer.headers["Access-Control-Allow-Origin"] == "*"
     assert "X-Frame-Options" not in answer.headers
-    # The owner's own cookie leads the owner's way, and that is not public.
+    # The owner's own cookie selects the owner's route, which is not public.
     assert front.app("/", **headers).status == 403
 
 
@@ -94,10 +94,10 @@ def test_private_apps_are_not_framed_or_read(front: Front) -> None:
     assert "X-Frame-Options" not in own.headers
 
 
-def test_ports_keep_nothing_for_the_next_app(front: Front) -> None:
+def test_ports_keep_no_data_for_the_next_app(front: Front) -> None:
     in_ports = front.web.apps == "ports"
     answer = front.app()
-    assert "Vary" not in answer.headers  # what one person's browser keeps is good the next time
+    assert "Vary" not in answer.headers  # the browser cache of a user stays valid the next time
     front.routes.add(public_key(front.label), front.target)
     everybody = front.app(cookie="")
     front.routes.remove(public_key(front.label))
@@ -114,7 +114,7 @@ def test_ports_keep_nothing_for_the_next_app(front: Front) -> None:
      "127.0.0.1:{port}0", "{own}.evil.example.org", "[::1]:{port}", "127.1:{port}", ""],
 )  # fmt: skip
 @pytest.mark.parametrize("front", ["ports"], indirect=True)
-def test_a_port_answers_under_its_own_name_only(front: Front, host: str) -> None:
+def test_a_port_responds_to_its_own_name_only(front: Front, host: str) -> None:
     name = host.format(port=front.app_port, own=front.origin.removeprefix("http://"))
     assert front.app(host=name).status in (400, 421)
 
@@ -138,14 +138,14 @@ def test_the_portals_port_has_no_apps(front: Front) -> None:
         ("/", "text/html", False),
     ],
 )
-def test_only_a_programs_own_files_are_compressed(
+def test_only_static_files_are_compressed(
     front: Front, path: str, kind: str, squeezed: bool
 ) -> None:
-    """The length of a compressed page would tell of the secrets in it."""
+    """The length of a compressed page would leak its secrets."""
     assert _is_compressed(front, path, kind) is squeezed
 
 
-def test_a_page_that_is_a_file_is_compressed(front: Front) -> None:
+def test_a_static_page_is_compressed(front: Front) -> None:
     front.routes.set_background_requests(["jupyterlab/STATIC"])
     assert _is_compressed(front, "/", "text/html")
     assert not _is_compressed(front, "/lab", "text/html")

@@ -31,7 +31,7 @@ def front(
 
 @pytest.fixture
 def keys(front: Front) -> Iterator[list[str]]:
-    """The ways in: two browsers', everybody's, and SSH's."""
+    """The keys of the routes: two browsers', the public one, and SSH's."""
     other = f"{front.label}.{hash_secret('other')}"
     first_ssh = front.web.ssh_ports[0]
     found = [front.key, other, public_key(front.label), ssh_key(str(first_ssh))]
@@ -42,7 +42,7 @@ def keys(front: Front) -> Iterator[list[str]]:
 
 
 def open_all(front: Front) -> list[Stream]:
-    """A stream by each of the keys, in their order."""
+    """Open a stream by each of the keys, in their order."""
     other = front.web.app_cookie(front.label) + "=other"
     ssh = front.web.ssh_ports[0]
     return [
@@ -53,9 +53,7 @@ def open_all(front: Front) -> list[Stream]:
     ]
 
 
-def test_taking_a_key_away_cuts_who_is_inside_by_it_and_nobody_else(
-    front: Front, keys: list[str]
-) -> None:
+def test_removing_a_key_cuts_only_its_streams(front: Front, keys: list[str]) -> None:
     streams = open_all(front)
     assert all(stream.opened for stream in streams)
     alive = list(streams)
@@ -66,8 +64,8 @@ def test_taking_a_key_away_cuts_who_is_inside_by_it_and_nobody_else(
         assert all(other.echoes() for other in alive)
 
 
-def test_the_map_can_be_read_with_who_is_still_inside(front: Front, keys: list[str]) -> None:
-    """M1: an entry that is gone does not mean that nobody is inside any more."""
+def test_the_map_can_be_read_with_open_streams(front: Front, keys: list[str]) -> None:
+    """M1: a removed entry does not mean that all its connections have been closed."""
     assert front.routes.entries() == dict.fromkeys(keys, front.target)
     with closing(Stream(front)) as stream:
         assert stream.opened
@@ -79,7 +77,7 @@ def test_the_map_can_be_read_with_who_is_still_inside(front: Front, keys: list[s
         assert stream.ended()
 
 
-def test_after_a_reload_streams_live_on_and_can_still_be_cut(front: Front, keys: list[str]) -> None:
+def test_streams_survive_a_reload_and_can_still_be_cut(front: Front, keys: list[str]) -> None:
     streams = open_all(front)
     front.process.send_signal(signal.SIGUSR2)
     deadline = time.monotonic() + 10
@@ -94,7 +92,7 @@ def test_after_a_reload_streams_live_on_and_can_still_be_cut(front: Front, keys:
         assert all(stream.ended() for stream in [*streams, newcomer])
 
 
-def test_keys_are_taken_away_while_haproxy_is_reloaded(front: Front, keys: list[str]) -> None:
+def test_keys_are_removed_while_haproxy_is_reloaded(front: Front, keys: list[str]) -> None:
     with closing(Stream(front)) as inside:
         for _ in range(3):
             front.process.send_signal(signal.SIGUSR2)
@@ -107,7 +105,7 @@ def test_keys_are_taken_away_while_haproxy_is_reloaded(front: Front, keys: list[
         assert inside.ended()
 
 
-def test_many_keys_at_once(front: Front, keys: list[str]) -> None:
+def test_many_keys_are_removed_at_once(front: Front, keys: list[str]) -> None:
     many = [f"{front.label}.{hash_secret(str(number))}" for number in range(300)]
     for key in many:
         front.routes.add(key, front.target)
@@ -118,7 +116,7 @@ def test_many_keys_at_once(front: Front, keys: list[str]) -> None:
         assert other.echoes()
 
 
-def test_a_way_that_two_opened_at_once_is_shut_as_well(front: Front, keys: list[str]) -> None:
+def test_a_route_added_twice_concurrently_is_removed_as_well(front: Front, keys: list[str]) -> None:
     haproxy = Haproxy(str(front.ca.parent))
     for _ in range(2):
         haproxy.ask(f"add map {front.ca.parent}/routes.map {front.key} {front.target}")
@@ -132,9 +130,7 @@ def test_an_ssh_port_without_a_session_is_closed_at_once(front: Front, keys: lis
     assert not Stream(front, front.web.ssh_ports[0]).opened
 
 
-def test_use_is_counted_and_what_windows_do_by_themselves_is_not(
-    front: Front, keys: list[str]
-) -> None:
+def test_use_is_counted_without_background_requests(front: Front, keys: list[str]) -> None:
     front.routes.set_background_requests(
         ["jupyterlab/GET/api/kernels", "jupyterlab/GET/static/", "jupyterlab/PUT/workspace"]
     )

@@ -1,4 +1,4 @@
-"""The job script's search for its own cgroup, in sample trees of v1 and v2, run by a real bash."""
+"""The job script's search for its cgroup, in sample trees of v1 and v2, run by a real bash."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ UNLIMITED = "9223372036854771712"
 
 
 class Node:
-    """A compute node's cgroup files under a directory of the test."""
+    """A compute node's cgroup files in a directory of the test."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         (root / "proc").mkdir()
 
-    def tell(self, cgroup: str, mountinfo: str) -> None:
+    def set_files(self, cgroup: str, mountinfo: str) -> None:
         (self.root / "proc" / "cgroup").write_text(cgroup)
         (self.root / "proc" / "mountinfo").write_text(mountinfo.replace("@", str(self.root)))
 
@@ -44,7 +44,7 @@ class Node:
             (folder / name.replace("__", ".", 1)).write_text(text + "\n")
 
     def options(self) -> list[str]:
-        """The --mount options that the script's search comes to."""
+        """The --mount options that the script's search results in."""
         text = render_script(JOB, TEMPLATE.read_text())
         search = text.partition("# --- the job's own cgroup")[2].partition("# --- the container")[0]
         search = search.replace("/proc/self/", f"{self.root}/proc/")
@@ -59,7 +59,7 @@ class Node:
         return [line for line in lines if line.startswith("type=bind")]
 
     def binds(self) -> dict[str, str]:
-        """Place in the container, and the node's folder that is shown there."""
+        """Mount point in the container, and the node's folder mounted there."""
         pattern = re.compile(r'type=bind,"src=(.+)","dst=(.+)",ro')
         matches = [pattern.fullmatch(option) for option in self.options()]
         assert all(matches)
@@ -89,10 +89,10 @@ def v1_tree(node: Node) -> None:
     node.group(f"cpuacct/{job}/step_batch/task_0")
 
 
-def test_v1_takes_the_level_with_the_limit(node: Node) -> None:
+def test_v1_uses_the_level_with_the_limit(node: Node) -> None:
     v1_tree(node)
     step = "/slurm_n1/uid_1001/job_5/step_batch"
-    node.tell(
+    node.set_files(
         f"4:memory:{step}/task_0\n3:cpuset:{step}\n2:cpuacct:{step}/task_0\n1:name=systemd:/\n0::/\n",
         V1_MOUNTS.format(root="/"),
     )
@@ -107,7 +107,7 @@ def test_v1_where_the_mount_begins_below_the_root(node: Node) -> None:
     v1_tree(node)
     above = "/libpod_parent/libpod-1"
     step = "/slurm_n1/uid_1001/job_5/step_batch"
-    node.tell(
+    node.set_files(
         f"4:memory:{above}{step}\n3:cpuset:{above}{step}\n2:cpuacct:{above}{step}/task_0\n",
         V1_MOUNTS.format(root=above),
     )
@@ -119,7 +119,7 @@ def test_v1_controllers_that_share_a_mount(node: Node) -> None:
     step = "/slurm_n1/job_5/step_batch"
     node.group(f"memory{step}", memory__limit_in_bytes="1000000")
     node.group(f"cpu,cpuacct{step}")
-    node.tell(
+    node.set_files(
         f"4:memory:{step}\n2:cpu,cpuacct:{step}\n",
         "30 29 0:27 / @/memory rw - cgroup cgroup rw,memory\n"
         "31 29 0:28 / @/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n",
@@ -130,19 +130,19 @@ def test_v1_controllers_that_share_a_mount(node: Node) -> None:
 def test_v1_without_a_memory_limit_still_shows_the_cores(node: Node) -> None:
     node.group("memory/slurm/job_5", memory__limit_in_bytes=UNLIMITED)
     node.group("cpuset/slurm/job_5")
-    node.tell(
+    node.set_files(
         "4:memory:/slurm/job_5\n3:cpuset:/slurm/job_5\n2:cpuacct:/\n", V1_MOUNTS.format(root="/")
     )
     assert node.binds() == {"/cpuset": "/cpuset/slurm/job_5"}
 
 
-def test_v2_takes_the_level_with_the_limit(node: Node) -> None:
+def test_v2_uses_the_level_with_the_limit(node: Node) -> None:
     scope = "/system.slice/slurmstepd.scope/job_5"
     node.group(f"fs{scope}", memory__max="629145600")
     node.group(f"fs{scope}/step_batch", memory__max="629145600")
     node.group(f"fs{scope}/step_batch/user", memory__max="max")
     node.group(f"fs{scope}/step_batch/user/task_0", memory__max="max")
-    node.tell(
+    node.set_files(
         f"0::{scope}/step_batch/user/task_0\n",
         "30 29 0:27 / @/fs rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n",
     )
@@ -151,13 +151,13 @@ def test_v2_takes_the_level_with_the_limit(node: Node) -> None:
 
 def test_v2_without_a_limit_shows_the_own_group(node: Node) -> None:
     node.group("fs/slurm/job_5", memory__max="max")
-    node.tell("0::/slurm/job_5\n", "30 29 0:27 / @/fs rw - cgroup2 cgroup2 rw\n")
+    node.set_files("0::/slurm/job_5\n", "30 29 0:27 / @/fs rw - cgroup2 cgroup2 rw\n")
     assert node.binds() == {"/fs": "/fs/slurm/job_5"}
 
 
-def test_no_group_of_its_own_shows_nothing(node: Node) -> None:
+def test_without_a_group_of_its_own_nothing_is_mounted(node: Node) -> None:
     node.group("fs", memory__max="max")
-    node.tell("0::/\n", "30 29 0:27 / @/fs rw - cgroup2 cgroup2 rw\n")
+    node.set_files("0::/\n", "30 29 0:27 / @/fs rw - cgroup2 cgroup2 rw\n")
     assert node.binds() == {}
 
 

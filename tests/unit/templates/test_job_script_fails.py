@@ -1,4 +1,4 @@
-"""What the batch script says when a session cannot start, run by a real bash."""
+"""The batch script's errors if a session cannot start, run by a real bash."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Node:
         self.apptainer("exit 0")
 
     def apptainer(self, script: str) -> None:
-        """Put an Apptainer there."""
+        """Install a fake Apptainer."""
         (self.bin / "apptainer").write_text(f"#!/bin/sh\n{script}\n")
         (self.bin / "apptainer").chmod(0o755)
 
@@ -58,7 +58,7 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
-def test_a_session_that_starts_says_nothing(node: Node) -> None:
+def test_a_started_session_logs_nothing(node: Node) -> None:
     assert node.run() == (0, "")
 
 
@@ -72,7 +72,7 @@ def test_a_session_that_starts_says_nothing(node: Node) -> None:
         ("image", "The session did not start: its image cannot be read on n1 ("),
     ],
 )
-def test_what_is_missing_is_the_logs_last_word(node: Node, missing: str, words: str) -> None:
+def test_missing_requirements_are_the_logs_last_line(node: Node, missing: str, words: str) -> None:
     if missing == "home":
         (node.folder / "home").write_text("in the way")
     else:
@@ -84,7 +84,7 @@ def test_what_is_missing_is_the_logs_last_word(node: Node, missing: str, words: 
     assert start_failure(code, log).startswith(words)
 
 
-def test_a_gpu_is_nothing_without_the_share_that_root_has_written(node: Node) -> None:
+def test_a_gpu_requires_the_share_written_by_root(node: Node) -> None:
     code, log = node.run("shard:1")
     assert code == SCRIPT_FAILED
     assert start_failure(code, log) == (
@@ -103,7 +103,7 @@ def test_a_gpu_is_nothing_without_the_share_that_root_has_written(node: Node) ->
     assert "mps" not in log
 
 
-def test_apptainers_own_words_and_code_pass_through(node: Node) -> None:
+def test_apptainers_own_errors_and_code_pass_through(node: Node) -> None:
     node.apptainer("echo 'FATAL:   while mounting: no fuse' >&2; exit 255")
     code, log = node.run()
     assert code == 255

@@ -1,4 +1,4 @@
-"""A portal's web application over the stand-ins of tests/fakes.py, and ways to talk to it."""
+"""A portal's web application over the fakes of tests/fakes.py, and its clients."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LAUNCH: dict[str, Any] = {"environment": "python", "resources": {"cpus": 1, "mem
 
 
 def make_settings(directory: Path, **web: object) -> Settings:
-    """Settings of a small site; web settings may differ."""
+    """Settings of a small site; web settings can be overridden."""
     (directory / "secret_key").write_text("0" * 64)
     return Settings.model_validate(
         {
@@ -47,20 +47,20 @@ def with_gpus(settings: Settings) -> Settings:
 
 @dataclass
 class Api:
-    """A program with a token."""
+    """An API client with a token."""
 
     client: FlaskClient
     token: str
 
     def __call__(self, method: str, path: str, **options: Any) -> TestResponse:
-        """Ask the API."""
+        """Send an API request."""
         headers = {"Authorization": f"Bearer {self.token}"} | options.pop("headers", {})
         address = f"/api/v1{path}"
         return self.client.open(address, method=method, base_url=PORTAL, headers=headers, **options)
 
 
 class Browser:
-    """Somebody at the portal's pages."""
+    """A user's browser at the portal's pages."""
 
     def __init__(self, app: Flask, base: str = PORTAL) -> None:
         self.client = app.test_client()
@@ -72,13 +72,13 @@ class Browser:
         return self.client.get(path, **options)
 
     def post(self, path: str, data: dict[str, Any] | None = None, **options: Any) -> TestResponse:
-        """Send a form, with the token that the page gave."""
+        """Submit a form with the page's CSRF token."""
         fields = {"csrf_token": self.csrf()} | (data or {})
         options.setdefault("base_url", self.base)
         return self.client.post(path, data=fields, **options)
 
     def csrf(self) -> str:
-        """The form token of a page that everybody can load."""
+        """The CSRF token of a page that everybody can load."""
         text = self.get("/login", follow_redirects=True).text
         found = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', text)
         assert found is not None
@@ -92,13 +92,13 @@ class Browser:
 
 
 class CompiledTemplates(BytecodeCache):
-    """Templates of this process: each test builds its own application from the same ones."""
+    """Templates compiled once per process, for the applications of all tests."""
 
     def __init__(self) -> None:
         self._known: dict[str, bytes] = {}
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Take what an earlier application has compiled, unless the source has changed."""
+        """Reuse the template compiled for an earlier application, unless its source has changed."""
         if bucket.key in self._known:
             bucket.bytecode_from_string(self._known[bucket.key])
 
@@ -126,12 +126,12 @@ def app(world: World) -> Flask:
 
 @pytest.fixture
 def api(app: Flask) -> Callable[[str], Api]:
-    """Programs by the name of their user."""
+    """API clients by user name."""
 
     known: dict[str, Api] = {}
 
     def make(name: str) -> Api:
-        # Once for each test: a fuzzer asks hundreds of times.
+        # Once per test: a fuzzer sends hundreds of requests.
         if name not in known:
             known[name] = log_in(name)
         return known[name]
@@ -160,14 +160,14 @@ def bob(app: Flask) -> Browser:
 
 @dataclass
 class Runner:
-    """A session's runner, as the call-backs see it."""
+    """A session's runner as seen by the callbacks."""
 
     client: FlaskClient
     world: World
     session: Session
 
     def __call__(self, path: str, body: object, **headers: str) -> TestResponse:
-        """Report something."""
+        """Send a report."""
         return self.client.post(
             f"/runner/v1/sessions/{self.session.id}/{path}",
             json=body,
@@ -181,7 +181,7 @@ class Runner:
 
     @property
     def token(self) -> str:
-        """The secret that reached the job."""
+        """The secret passed to the job."""
         spec = self.job.spec
         found = re.search(r'"token": "([^"]+)"', spec)
         assert found is not None
@@ -193,7 +193,7 @@ class Runner:
         return next(job for job in self.world.slurm.jobs if job.name == self.session.id)
 
     def ready(self) -> TestResponse:
-        """The job starts and its gateway calls back."""
+        """Start the job and let its gateway call back."""
         self.world.slurm.start(self.job)
         body = {"job_id": str(self.job.id), "node": "n1", "port": 40123, "csr": "PEM"}
         return self("ready", body)

@@ -1,4 +1,4 @@
-"""A real HAProxy with the rendered configuration, between a test, a portal and one session."""
+"""A real HAProxy with the rendered configuration, between a test, a fake portal and one session."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FIRST_PORT, PORTS = 20000, 12000
 
 
 class Echo(http.server.BaseHTTPRequestHandler):
-    """Answers with what reached it."""
+    """Responds with the received request."""
 
     protocol_version = "HTTP/1.1"
 
@@ -71,7 +71,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def _echo(self) -> None:
-        """What follows comes back, as over a WebSocket."""
+        """Echo the following data, as over a WebSocket."""
         self.send_response(101)
         self.send_header("Connection", "Upgrade")
         self.send_header("Upgrade", str(self.headers["Upgrade"]))
@@ -83,7 +83,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
     do_GET = do_POST = _answer  # noqa: N815
 
     def log_message(self, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def address_string(self) -> str:
         """Unix sockets have no address."""
@@ -91,7 +91,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
 
 
 class PortalServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    """The portal's place."""
+    """Stands in for the portal."""
 
     daemon_threads = True
     who = "portal"
@@ -107,7 +107,7 @@ class GatewayServer(http.server.ThreadingHTTPServer):
 
 @dataclass
 class Answer:
-    """What came back."""
+    """A response."""
 
     status: int
     headers: http.client.HTTPMessage
@@ -115,21 +115,21 @@ class Answer:
 
     @property
     def seen(self) -> dict[str, Any]:
-        """What the server behind saw."""
+        """The request as seen by the server."""
         return dict(json.loads(self.text))
 
     def sent(self, name: str) -> list[str]:
-        """Values of a header that the server behind saw."""
+        """Values of a header as seen by the server."""
         return [value for key, value in self.seen["headers"] if key == name]
 
 
 @dataclass
 class Front:
-    """A running HAProxy with something behind it."""
+    """A running HAProxy with servers behind it."""
 
     web: WebSettings
     label: str
-    """Of the one app there is."""
+    """Label of the only app."""
     port: int
     app_port: int
     runners_port: int
@@ -141,17 +141,17 @@ class Front:
 
     @property
     def origin(self) -> str:
-        """The app's own."""
+        """The app's own origin."""
         return self.web.app_url(self.label)
 
     @property
     def key(self) -> str:
-        """The app's route, for the browser with the cookie."""
+        """The key of the app's route, for the browser with the cookie."""
         return f"{self.label}.{hash_secret(COOKIE)}"
 
     @property
     def target(self) -> str:
-        """Where that route leads."""
+        """The target of that route."""
         return f"127.0.0.1@{self.gateway.server_port}@jupyterlab.{SESSION}.slipway"
 
     @property
@@ -162,11 +162,11 @@ class Front:
     def ask(
         self, host: str, path: str = "/", method: str = "GET", body: str = "", **headers: str
     ) -> Answer:
-        """Send one request to the portal's port; underscores in names stand for dashes."""
+        """Send a request to the portal's port; underscores in header names stand for dashes."""
         return self._ask(self.port, host, path, method, body, **headers)
 
     def app(self, path: str = "/", method: str = "GET", **headers: str) -> Answer:
-        """Ask at the app's origin, with its cookie."""
+        """Send a request to the app's origin, with its cookie."""
         headers = {"cookie": self.cookie} | headers
         host = headers.pop("host", urlsplit(self.origin).netloc)
         return self._ask(self.app_port, host, path, method, "", **headers)
@@ -186,7 +186,7 @@ class Front:
         headers: list[tuple[str, str]],
         port: int | None = None,
     ) -> Answer:
-        """Send one request with exactly these headers."""
+        """Send a request with exactly these headers."""
         connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=10)
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         connection.putheader("Host", host)
@@ -216,7 +216,7 @@ class Stream:
             self.close()
 
     def echoes(self, text: bytes = b"still here") -> bool:
-        """Whether what is sent comes back."""
+        """Whether sent data is echoed."""
         try:
             self._socket.sendall(text)
             return self._socket.recv(len(text)) == text
@@ -224,7 +224,7 @@ class Stream:
             return False
 
     def ended(self) -> bool:
-        """Whether it ends within seconds."""
+        """Whether it is closed within seconds."""
         with self._socket:
             try:
                 return self._socket.recv(1) == b""
@@ -234,7 +234,7 @@ class Stream:
                 return True
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._socket.close()
 
 
@@ -246,10 +246,10 @@ def read(connection: http.client.HTTPConnection) -> Answer:
 
 
 def free_ports(count: int) -> int:
-    """The first of so many free ports in a row, from those that are this process's own.
+    """The first of `count` consecutive free ports, from a range of this process's own.
 
-    Below the ports that the kernel gives to connections, and apart from those of the processes that
-    run tests beside this one: what was free a moment ago is still free then.
+    The range is below the ephemeral ports and separate from those of parallel test processes, so
+    that a free port stays free.
     """
     number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     share = PORTS // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
@@ -284,14 +284,14 @@ def _gateway(ca: Path, folder: Path) -> GatewayServer:
 
 
 def render(settings: Settings) -> str:
-    """The configuration, as `slipway render haproxy` writes it."""
+    """The configuration, as written by `slipway render haproxy`."""
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     text = (TEMPLATES / "haproxy" / "portal.cfg.j2").read_text()
     return environment.from_string(text).render(settings=settings) + "\n"
 
 
 def make_settings(folder: Path, **web: object) -> Settings:
-    """Settings whose state and sockets lie in a folder."""
+    """Settings whose state and sockets are in a folder."""
     return Settings.model_validate(
         {
             "web": web,
@@ -303,7 +303,7 @@ def make_settings(folder: Path, **web: object) -> Settings:
 
 @contextmanager
 def running_front(folder: Path, mode: Mode = "ports", **web: object) -> Iterator[Front]:
-    """HAProxy between us, a portal and one session; more settings of the web may be given."""
+    """HAProxy between the test, a portal and one session; further web settings can be given."""
     ca = folder / "ca"
     prepare_authorities(ca, "portal")
     port = free_ports(2 + 2 * POOL)
@@ -345,7 +345,7 @@ def running_front(folder: Path, mode: Mode = "ports", **web: object) -> Iterator
 
 
 def wait_for_haproxy(routes: HaproxyRoutes, process: subprocess.Popen[bytes]) -> None:
-    # Not by its port, on which the HAProxy of another test could answer.
+    # Not by its port, where the HAProxy of another test could respond.
     for _ in range(200):
         assert process.poll() is None, "HAProxy did not start"
         with contextlib.suppress(Unavailable):

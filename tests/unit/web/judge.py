@@ -1,4 +1,4 @@
-"""What is true of every answer, whatever was sent: for the fuzzers and for known bad inputs."""
+"""Properties of every response, whatever was sent: for the fuzzers and for known invalid inputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PEOPLE = ("alice", "bob", "admin")
 
 
 def state(world: World) -> Any:
-    """All that a request could change; not the journal, which tells of refused ones as well."""
+    """Everything that a request could change; not the journal, which also records refusals."""
     rules, presets = world.services.administration, world.services.presets
     return (
         sorted((s.id, s.state, s.name) for s in world.store.live()),
@@ -27,30 +27,30 @@ def state(world: World) -> Any:
     )
 
 
-def told(answer: TestResponse) -> Any:
-    """The answer's JSON."""
+def response_json(answer: TestResponse) -> Any:
+    """The response's JSON."""
     assert answer.json is not None
     return answer.json
 
 
 def judge_api(answer: TestResponse, before: Any, world: World) -> None:
-    """No surprise on our side; a refusal is short, names its field and has changed nothing."""
+    """No server error; a refusal is short, names its field and has changed nothing."""
     assert answer.status_code < 500, answer.text
     if answer.status_code < 400:
         return
     assert len(answer.data) <= MAX_ANSWER
     assert not any(words in answer.text for words in LIBRARY), answer.text
     assert state(world) == before, answer.text
-    assert told(answer)["detail"]
-    assert not told(answer)["detail"].startswith((":", " "))
+    assert response_json(answer)["detail"]
+    assert not response_json(answer)["detail"].startswith((":", " "))
     if answer.status_code == 422:
-        errors = told(answer)["errors"]
+        errors = response_json(answer)["errors"]
         assert 1 <= len(errors) <= 10
         assert all(error["field"] and error["message"] for error in errors), answer.text
 
 
 def judge_page(answer: TestResponse, before: Any, world: World, largest: int) -> None:
-    """The same of a page; `largest` is what it may have in bytes."""
+    """The same for a page; `largest` is its maximum size in bytes."""
     assert answer.status_code < 500, answer.text
     if answer.status_code < 400:
         return

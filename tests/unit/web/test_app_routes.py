@@ -1,4 +1,4 @@
-"""Every route, as the router knows it: whoever adds one is covered from the first day."""
+"""Every route of the router: a new one is covered from the first day."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _fill(rule: str, session: str) -> str:
     return path.replace("<path:filename>", "base.css")
 
 
-def test_strangers_get_nowhere(app: Flask, launched: Callable[..., Runner]) -> None:
+def test_strangers_get_no_access(app: Flask, launched: Callable[..., Runner]) -> None:
     session = launched("alice").session.id
     for endpoint, method, rule in _routes(app):
         if endpoint in OPEN_TO_ALL:
@@ -51,7 +51,7 @@ def test_strangers_get_nowhere(app: Flask, launched: Callable[..., Runner]) -> N
             assert answer.headers["Location"].startswith("/login"), (method, rule)
 
 
-def test_others_sessions_look_like_nothing(
+def test_sessions_of_others_are_not_found(
     app: Flask, bob: Browser, api: Callable[[str], Api], launched: Callable[..., Runner]
 ) -> None:
     session = launched("alice").session.id
@@ -68,7 +68,7 @@ def test_others_sessions_look_like_nothing(
             assert answer.status_code == 404, (method, path)
 
 
-def test_what_administrators_do_looks_like_nothing_to_others(
+def test_administrators_routes_are_not_found_for_others(
     app: Flask, bob: Browser, api: Callable[[str], Api]
 ) -> None:
     program, found = api("bob"), 0
@@ -93,7 +93,7 @@ def test_wrong_methods_are_refused(app: Flask) -> None:
 
 
 @pytest.mark.parametrize("path", ["/login", "/api/v1/tokens"])
-def test_passwords_cannot_be_tried_at_will(tmp_path: Path, path: str) -> None:
+def test_password_attempts_are_limited(tmp_path: Path, path: str) -> None:
     app = create_app(make_world(make_settings(tmp_path, logins_per_minute=3)).services)
     browser = Browser(app)
     token = browser.csrf()
@@ -129,11 +129,11 @@ def test_with_https_the_cookies_are_bound_to_the_host(tmp_path: Path) -> None:
     ("url", "pinned"),
     [
         ("https://slipway.example.org", True),
-        ("https://localhost:8080", False),  # it would hold for whatever else runs there
+        ("https://localhost:8080", False),  # it would apply to everything else on that host
         ("http://slipway.example.org", False),
     ],
 )
-def test_browsers_are_told_to_stay_with_https(tmp_path: Path, url: str, pinned: bool) -> None:
+def test_browsers_are_told_to_use_https_only(tmp_path: Path, url: str, pinned: bool) -> None:
     settings = make_settings(
         tmp_path, public_url=url, apps_host="apps.example.org", plain_http=True
     )

@@ -1,4 +1,4 @@
-"""What the portal says while a way that was taken away is not shut yet."""
+"""The portal's responses while a revoked route is still open."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def runner(launched: Callable[..., Runner]) -> Runner:
     return found
 
 
-def test_page_and_api_say_still_open(
+def test_page_and_api_report_still_open(
     world: World, runner: Runner, alice: Browser, api: Callable[[str], Api]
 ) -> None:
-    """M1: 503 each time, in the app's state and on its card; until it is shut."""
+    """M1: 503 each time, in the app's state and on its card, until the route is closed."""
     place = f"/sessions/{runner.session.id}"
     alice.post(f"{place}/apps/board/open", {"public": "yes"})
     runner("apps/board", {"state": "ready"})
-    world.routes.deaf = True
+    world.routes.unreachable = True
     program = api("alice")
     for _ in range(2):
         answer = program("DELETE", f"{place}/apps/board")
@@ -37,11 +37,11 @@ def test_page_and_api_say_still_open(
         assert "still open" in page.text
     board = next(a for a in (program("GET", place).json or {})["apps"] if a["name"] == "board")
     assert (board["public"], board["still_open"]) == (False, True)
-    assert "Still open." in _said(alice.get(f"{place}/apps").text)
-    world.routes.deaf = False
+    assert "Still open." in _text_of(alice.get(f"{place}/apps").text)
+    world.routes.unreachable = False
     world.proxy.retry_revocations()
-    assert "Still open." not in _said(alice.get(f"{place}/apps").text)
+    assert "Still open." not in _text_of(alice.get(f"{place}/apps").text)
 
 
-def _said(text: str) -> str:
+def _text_of(text: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())

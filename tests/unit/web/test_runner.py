@@ -1,4 +1,4 @@
-"""What runners may say, and who is believed to be one."""
+"""Reports accepted from runners, and the authentication of runners."""
 
 from __future__ import annotations
 
@@ -38,10 +38,8 @@ def test_ready_certifies_the_gateway_and_names_the_apps(world: World, launched: 
 
 
 @pytest.mark.parametrize("owner", ["alice", "admin"])
-def test_what_a_session_finds_in_its_image_is_remembered(
-    world: World, launched: Launched, owner: str
-) -> None:
-    """M4: for itself; for everybody only where it is an administrator's."""
+def test_apps_found_in_an_image_are_stored(world: World, launched: Launched, owner: str) -> None:
+    """M4: for itself; for everybody only if it is an administrator's."""
     runner = launched(owner)
     spec = json.loads(runner.job.spec)
     assert set(spec["detect"]) == set(APPS)
@@ -60,7 +58,7 @@ def test_what_a_session_finds_in_its_image_is_remembered(
         world.apps.open_app(Person(owner, owner == "admin", "a"), session.id, "notebook")
 
 
-def test_usage_and_apps_are_taken_in(world: World, launched: Launched) -> None:
+def test_usage_and_apps_are_stored(world: World, launched: Launched) -> None:
     runner = launched()
     world.apps.open_app(ALICE, runner.session.id, "terminal")
     runner.ready()
@@ -74,11 +72,11 @@ def test_usage_and_apps_are_taken_in(world: World, launched: Launched) -> None:
     assert session.memory_used == 123
 
 
-def test_what_an_app_says_of_itself_is_kept(world: World, launched: Launched) -> None:
+def test_an_apps_own_details_are_stored(world: World, launched: Launched) -> None:
     runner = launched()
     world.apps.open_app(ALICE, runner.session.id, "terminal")
     runner.ready()
-    # A heartbeat may come first, which says nothing of it.
+    # A heartbeat may arrive first, without this information.
     runner("usage", USAGE | {"apps": {"terminal": "ready"}})
     runner("apps/terminal", {"state": "ready", "details": "ssh-ed25519 AAAA"})
     (opened,) = world.apps.opened(runner.session.id)
@@ -104,7 +102,7 @@ def test_what_an_app_says_of_itself_is_kept(world: World, launched: Launched) ->
         ("apps/terminal", {"state": "ready", "details": "x" * 4097}, "details"),
     ],
 )
-def test_bad_reports_name_their_field(
+def test_invalid_reports_name_their_field(
     world: World, launched: Launched, path: str, body: dict[str, object], field: str
 ) -> None:
     runner = launched()
@@ -115,7 +113,7 @@ def test_bad_reports_name_their_field(
 
 
 @pytest.mark.parametrize("path", ["ready", "usage", "apps/terminal"])
-def test_only_the_sessions_own_token_counts(launched: Launched, path: str) -> None:
+def test_only_the_sessions_own_token_is_accepted(launched: Launched, path: str) -> None:
     hers, his = launched("alice"), launched("bob")
     for authorization in (
         "",
@@ -127,7 +125,7 @@ def test_only_the_sessions_own_token_counts(launched: Launched, path: str) -> No
         assert hers(path, READY, Authorization=authorization).status_code == 401
 
 
-def test_browsers_never_reach_the_call_backs(launched: Launched) -> None:
+def test_browsers_never_reach_the_callbacks(launched: Launched) -> None:
     runner = launched()
     answer = runner.client.post(
         f"/runner/v1/sessions/{runner.session.id}/usage",
@@ -138,7 +136,7 @@ def test_browsers_never_reach_the_call_backs(launched: Launched) -> None:
     assert answer.status_code == 404
 
 
-def test_runners_reach_nothing_else(launched: Launched) -> None:
+def test_runners_reach_no_other_routes(launched: Launched) -> None:
     runner = launched()
     for path in ("/login", "/api/v1/openapi.json", "/healthz"):
         headers = {"X-Slipway-Frontend": "runners"}
@@ -146,13 +144,13 @@ def test_runners_reach_nothing_else(launched: Launched) -> None:
         assert answer.status_code == 404
 
 
-def test_a_job_elsewhere_is_not_believed(world: World, launched: Launched) -> None:
+def test_a_job_on_another_node_is_refused(world: World, launched: Launched) -> None:
     runner = launched()
     world.slurm.start(runner.job, "n2")
     assert runner("ready", READY | {"job_id": str(runner.job.id)}).status_code == 401
 
 
-def test_a_session_that_is_over_says_so(world: World, launched: Launched) -> None:
+def test_callbacks_of_an_ended_session_get_410(world: World, launched: Launched) -> None:
     runner = launched()
     world.sessions.stop(ALICE, runner.session.id)
     assert runner("usage", USAGE).status_code == 410

@@ -1,6 +1,6 @@
-"""Tickets and grants are compared with what they were made for at each use.
+"""Tickets and grants are checked at each use against what they were issued for.
 
-Whatever revokes access deletes them, too; here they are put into the database as a fault would.
+Revocation also deletes them; here invalid ones are put into the database, as after a fault.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OTHERS = [
 
 @pytest.fixture
 def session(world: World) -> Session:
-    """Alice's, which runs and has two apps."""
+    """A running session of alice's with two apps."""
     session = ready(world, world.launch(ALICE, REQUEST))
     for app in ("terminal", "jupyterlab"):
         world.apps.open_app(ALICE, session.id, app)
@@ -36,36 +36,36 @@ def session(world: World) -> Session:
 
 @pytest.fixture
 def terminal(world: World, session: Session) -> OpenApp:
-    """Her terminal, at its origin."""
+    """Her terminal, with an origin."""
     return next(app for app in world.access_store.apps(session.id) if app.app == "terminal")
 
 
 def add(world: World, row: GrantRow | TicketRow) -> None:
-    """Put a row into the database."""
+    """Add a row to the database."""
     with Database(world.engine) as db:
         db.add(row)
         db.commit()
 
 
 def grant(world: World, app: OpenApp, cookie: str = "good") -> Grant:
-    """A valid grant for alice's login."""
+    """Add a valid grant for alice's login."""
     made_for = (app.label, app.session, app.app, ALICE.name, ALICE.login)
     return Grant(cookie, *made_for, created=world.clock())
 
 
 def ticket(world: World, app: OpenApp) -> Ticket:
-    """A valid ticket for alice's login."""
+    """Add a valid ticket for alice's login."""
     made_for = (app.label, app.session, app.app, ALICE.name, ALICE.login)
     return Ticket("t", *made_for, expires=world.clock() + timedelta(minutes=1))
 
 
 def redeem(world: World, label: str, *cookies: str) -> RedeemedTicket | None:
-    """Use the ticket at an origin, with a browser that has these cookies."""
+    """Redeem the ticket at an origin, with a browser that has these cookies."""
     return world.access_store.redeem("t", label, "new", cookies, world.clock(), 16)
 
 
 def at_origin(world: World, label: str, *cookies: str) -> str:
-    """The cookie that is valid at an origin; "" without one."""
+    """The cookie that is valid at an origin; "" if none is."""
     entry = world.access_store.at_origin(label, cookies)
     assert entry is not None
     return entry.grant.cookie_hash if entry.grant else ""
@@ -122,7 +122,7 @@ def test_a_ticket_is_redeemed_once(world: World, terminal: OpenApp) -> None:
 def test_a_browser_keeps_its_cookie_for_the_same_login_only(
     world: World, terminal: OpenApp
 ) -> None:
-    """Logging out must revoke what was entered with that login."""
+    """Logging out must revoke access that was gained by that login."""
     add(world, GrantRow(**vars(replace(grant(world, terminal, "phone"), login="phone"))))
     add(world, GrantRow(**vars(grant(world, terminal, "desk"))))
     add(world, TicketRow(**vars(ticket(world, terminal))))

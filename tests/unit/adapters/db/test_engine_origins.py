@@ -1,4 +1,4 @@
-"""What the migration to origins makes of the ports and tickets of before."""
+"""The migration to origins converts existing ports and tickets."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from portal.adapters.db.engine import MIGRATIONS, open_database, upgrade
 from portal.adapters.db.tables import OriginRow, TicketRow
 
 
-def test_ports_of_before_count_as_shared(tmp_path: Path) -> None:
-    """H1: who had them before their last owner nobody knows; tickets are a minute's loss."""
+def test_existing_ports_count_as_shared(tmp_path: Path) -> None:
+    """H1: their earlier owners are unknown; losing the tickets costs a minute."""
     url = f"sqlite:///{tmp_path}/slipway.db"
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))

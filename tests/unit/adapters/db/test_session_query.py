@@ -1,4 +1,4 @@
-"""The list out of the database: each row once, in order, quick and literal."""
+"""The list from the database: each row once, in order, fast, and searched literally."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
 def session(number: int, **changes: object) -> Session:
-    """A session that differs from others by its number."""
+    """A session whose fields depend on its number."""
     values = {
         "id": f"{number:032x}",
         "name": f"session{number}",
@@ -41,7 +41,7 @@ def session(number: int, **changes: object) -> Session:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> SessionTables:
-    """A store whose tables the migrations made."""
+    """A store whose tables were created by the migrations."""
     url = f"sqlite:///{tmp_path_factory.mktemp('listing')}/test.db"
     upgrade(url)
     return SessionTables(open_database(url))
@@ -55,13 +55,13 @@ def empty(store: SessionTables) -> Iterator[None]:
 
 
 def clear(store: SessionTables) -> None:
-    """Forget all sessions."""
+    """Delete all sessions."""
     with store._engine.begin() as connection:
         connection.execute(delete(SessionRow))
 
 
 def fill(store: SessionTables, sessions: list[Session]) -> None:
-    """Store sessions of whoever."""
+    """Store sessions of any user."""
     if sessions:
         store.add(sessions, None, "", {})
 
@@ -81,7 +81,7 @@ made = st.fixed_dictionaries(
 
 
 def shown_key(sort: Sort, row: Session) -> Any:
-    """What a person would sort by."""
+    """The sort key as a user sees it."""
     far = datetime.max.replace(tzinfo=UTC)
     return {
         "created": row.created,
@@ -101,7 +101,7 @@ def shown_key(sort: Sort, row: Session) -> Any:
     sort=st.sampled_from(Sort),
     limit=st.integers(1, 4),
 )
-def test_paging_shows_each_row_once_even_while_rows_come_in(
+def test_paging_shows_each_row_once_even_while_rows_are_added(
     store: SessionTables,
     rows: list[dict[str, Any]],
     late: list[dict[str, Any]],
@@ -129,7 +129,7 @@ def test_paging_shows_each_row_once_even_while_rows_come_in(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(rows=st.lists(made, max_size=14), sort=st.sampled_from(Sort), limit=st.integers(1, 4))
-def test_the_way_back_shows_the_same_pages(
+def test_paging_back_shows_the_same_pages(
     store: SessionTables, rows: list[dict[str, Any]], sort: Sort, limit: int
 ) -> None:
     clear(store)
@@ -205,7 +205,7 @@ def test_counts_and_owners(store: SessionTables) -> None:
 
 
 def plans(store: SessionTables, ask: Callable[[], object]) -> list[list[str]]:
-    """How the database goes about each query."""
+    """The database's query plan for each query."""
     asked: list[tuple[str, Any]] = []
 
     def note(_c: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
@@ -236,7 +236,7 @@ def test_open_pages_read_only_what_they_show(
         assert page == ["SEARCH session USING INDEX session_newest (owner=?)"]
     elif state == "running":
         assert "session_tab_of_all (state=?)" in page[0]
-    else:  # of one state the index has the order, too
+    else:  # for one state the index has the order, too
         assert len(page) == 1
         assert "session_tab" in page[0]
     (counts,) = plans(store, lambda: store.counts(owner))

@@ -1,4 +1,4 @@
-"""The database: what is kept, and who wins when two change one row."""
+"""The database: stored fields, and which of two concurrent changes to a row wins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
 def session(number: int, **changes: object) -> Session:
-    """A session that differs from others by its number."""
+    """A session whose fields depend on its number."""
     values = {
         "id": f"{number:032x}",
         "name": f"session{number}",
@@ -41,25 +41,25 @@ def session(number: int, **changes: object) -> Session:
 
 @pytest.fixture
 def store(tmp_path: Path) -> SessionTables:
-    """A store whose tables the migrations made."""
+    """A store whose tables were created by the migrations."""
     url = f"sqlite:///{tmp_path}/test.db"
     upgrade(url)
     return SessionTables(open_database(url))
 
 
-def test_the_table_keeps_every_field_of_a_session(store: SessionTables) -> None:
+def test_the_table_stores_every_field_of_a_session(store: SessionTables) -> None:
     assert set(SessionRow.model_fields) == set(Session.model_fields)
     full = session(1, started=NOON, port=1, cpu_percent=1.5, pending_reason="Priority")
     store.add([full], None, "", {})
     assert store.get(full.id) == full
 
 
-def test_migrations_make_the_tables_that_the_code_uses(tmp_path: Path) -> None:
+def test_migrations_create_the_tables_of_the_code(tmp_path: Path) -> None:
     for name in ("migrated", "made"):
         url = f"sqlite:///{tmp_path}/{name}.db"
         if name == "migrated":
             upgrade(url)
-            upgrade(url)  # again: nothing to do
+            upgrade(url)  # a second run changes nothing
         else:
             SQLModel.metadata.create_all(open_database(url))
     tables = []
@@ -87,7 +87,7 @@ def test_change_only_from_the_expected_state(store: SessionTables) -> None:
     assert store.apply(session(1).id, stop("bob", NOON)) is None
 
 
-def test_of_many_at_once_one_wins(store: SessionTables) -> None:
+def test_one_of_many_concurrent_changes_wins(store: SessionTables) -> None:
     store.add([session(1)], None, "", {})
     wins: list[object] = []
 
@@ -103,7 +103,7 @@ def test_of_many_at_once_one_wins(store: SessionTables) -> None:
     assert len(wins) == 1
 
 
-def test_one_key_of_many_at_once_makes_one_session(store: SessionTables) -> None:
+def test_concurrent_launches_with_one_key_create_one_session(store: SessionTables) -> None:
     made: list[str] = []
 
     def race(number: int) -> None:
@@ -118,7 +118,7 @@ def test_one_key_of_many_at_once_makes_one_session(store: SessionTables) -> None
     assert len(store.live()) == 1
 
 
-def test_pages_hold_each_session_once(store: SessionTables) -> None:
+def test_pages_contain_each_session_once(store: SessionTables) -> None:
     for number in range(25):
         store.add([session(number)], None, "", {})
     store.add([session(99, owner="bob")], None, "", {})
@@ -137,7 +137,7 @@ def test_pages_hold_each_session_once(store: SessionTables) -> None:
 
 
 def test_an_error_of_the_database_repeats_no_value(tmp_path: Path) -> None:
-    """L3: what is logged of it has neither in its words."""
+    """L3: a logged database error contains neither value."""
     store = SessionTables(open_database(f"sqlite:///{tmp_path}/empty.db"))
     with pytest.raises(OperationalError) as failed:
         store.add([session(1, end_text="CANARY-4711")], None, "", {})

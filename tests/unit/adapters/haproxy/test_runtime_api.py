@@ -1,4 +1,4 @@
-"""Words with HAProxy while its master starts itself anew, as it does at each start and reload."""
+"""Commands to HAProxy while its master restarts, as it does at each start and reload."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ECHO = b"echo"
 
 
 class Socket:
-    """A socket of HAProxy's: it refuses until somebody listens there, then gives these answers."""
+    """An HAProxy socket: it refuses connections until `listen`, then sends these responses."""
 
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
@@ -28,7 +28,7 @@ class Socket:
         self._thread = threading.Thread()
 
     def listen(self, answers: Iterable[bytes]) -> None:
-        """From now on each caller hears the next of these; an empty one is hung up on."""
+        """From now on each connection gets the next response; an empty one closes it."""
         self._socket.listen()
         self._thread = threading.Thread(target=self._answer, args=(answers,))
         self._thread.start()
@@ -38,12 +38,12 @@ class Socket:
             for answer in answers:
                 caller, _ = self._socket.accept()
                 with caller, caller.makefile("rb") as file:
-                    said = file.read()
-                    caller.sendall(said if answer == ECHO else answer)
+                    command = file.read()
+                    caller.sendall(command if answer == ECHO else answer)
 
     def close(self) -> None:
-        """Nobody listens any more."""
-        with contextlib.suppress(OSError):  # nobody ever did
+        """Stop listening."""
+        with contextlib.suppress(OSError):  # it never listened
             self._socket.shutdown(socket.SHUT_RDWR)
         if self._thread.ident:
             self._thread.join()
@@ -57,7 +57,7 @@ def master(tmp_path: Path) -> Iterator[Socket]:
         yield found
 
 
-def test_a_master_that_starts_anew_is_waited_for(
+def test_a_restarting_master_is_waited_for(
     tmp_path: Path, master: Socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
@@ -71,11 +71,11 @@ def test_a_master_that_starts_anew_is_waited_for(
     new, old = Haproxy(str(tmp_path)).processes()
     assert new.ask("show sess") == "@!42 show sess\n"
     assert old.ask("show sess", "show table x") == "@!41 show sess;@!41 show table x\n"
-    assert len(pauses) == 3 + 1 + 1  # refused, and hung up on twice
+    assert len(pauses) == 3 + 1 + 1  # refused, and closed twice
 
 
 @pytest.mark.parametrize("listens", [True, False])
-def test_a_master_that_stays_away_is_told(
+def test_a_master_that_stays_away_is_reported(
     tmp_path: Path, master: Socket, monkeypatch: pytest.MonkeyPatch, listens: bool
 ) -> None:
     monkeypatch.setattr(runtime_api, "_PATIENCE", 0.1)
@@ -85,7 +85,7 @@ def test_a_master_that_stays_away_is_told(
         list(Haproxy(str(tmp_path)).processes())
 
 
-def test_a_worker_that_hangs_up_has_not_heard(tmp_path: Path) -> None:
+def test_a_closed_connection_is_no_success(tmp_path: Path) -> None:
     with contextlib.closing(Socket(tmp_path / "haproxy.sock")) as worker:
         worker.listen([b""])
         with pytest.raises(Unavailable):

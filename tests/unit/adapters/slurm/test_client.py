@@ -1,4 +1,4 @@
-"""Slurm's refusals and failures, from recorded words."""
+"""Slurm's refusals and failures, from recorded output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VERSIONS = sorted(folder.name for folder in RECORDED.iterdir() if folder.is_dir(
 
 
 class Replay:
-    """A transport that gives one recorded answer and remembers what was asked."""
+    """A transport with one recorded response; it records the commands."""
 
     def __init__(self, code: int, stderr: str) -> None:
         self.answer = Completed(code, b"", stderr)
@@ -30,14 +30,14 @@ class Replay:
         seconds: float = 20.0,
         most: int = 0,
     ) -> Completed:
-        """Answer."""
+        """The recorded response."""
         self.asked.append(argv)
         self.users.append(user)
         return self.answer
 
 
 def slurm(version: str, name: str, code: int = 1) -> Slurm:
-    """A Slurm that says what was recorded under this name."""
+    """A Slurm whose output was recorded under this name."""
     words = (RECORDED / version / f"{name}.stderr.txt").read_text(encoding="utf-8")
     return Slurm(Replay(code, words), "s", ".slipway", 20)
 
@@ -55,7 +55,7 @@ def test_a_refusal_names_the_field(version: str, name: str, field: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_silent_slurm_is_no_refusal(version: str) -> None:
+def test_a_silent_slurm_is_not_a_refusal(version: str) -> None:
     with pytest.raises(Unavailable):
         slurm(version, "sbatch-down").submit("alice", "0" * 32, "{}", "#!/bin/sh\n")
     with pytest.raises(Unavailable):
@@ -65,13 +65,13 @@ def test_a_silent_slurm_is_no_refusal(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_sbatch_that_was_cut_off_may_have_been_heard(version: str) -> None:
+def test_an_interrupted_sbatch_may_have_succeeded(version: str) -> None:
     with pytest.raises(OutcomeUnknown):
         slurm(version, "sbatch-down", code=124).submit("alice", "0" * 32, "{}", "#!/bin/sh\n")
 
 
 class Picky:
-    """An accounting that refuses a question with one bad number in it."""
+    """An accounting that refuses a query with a bad job number in it."""
 
     def __init__(self, *bad: str, down: bool = False) -> None:
         self.bad = bad
@@ -86,7 +86,7 @@ class Picky:
         seconds: float = 20.0,
         most: int = 0,
     ) -> Completed:
-        """Answer."""
+        """The response."""
         self.questions += 1
         if self.down:
             return Completed(1, b"", "sacct: error: slurmdbd: Sending PersistInit msg: refused\n")
@@ -99,8 +99,8 @@ class Picky:
         return Completed(0, "\n".join(lines).encode(), "")
 
 
-def test_one_bad_number_spoils_nothing() -> None:
-    """M7: everybody's sessions stood as long as it did."""
+def test_one_bad_number_does_not_break_the_query() -> None:
+    """M7: everybody's sessions hung as long as it existed."""
     ids = [str(number) for number in range(100, 140)]
     picky = Picky("117", "118", "139")
     found = Slurm(picky, "s", ".slipway", 20).ended([*ids, "²", "", "12345678901", "1 2"])
@@ -108,14 +108,14 @@ def test_one_bad_number_spoils_nothing() -> None:
     assert picky.questions < 40
 
 
-def test_an_accounting_that_is_down_is_asked_once() -> None:
+def test_an_unavailable_accounting_is_queried_once() -> None:
     picky = Picky(down=True)
     with pytest.raises(Unavailable):
         Slurm(picky, "s", ".slipway", 20).ended([str(number) for number in range(1, 50)])
     assert picky.questions == 1
 
 
-def test_sessions_are_cancelled_by_the_operator_where_there_is_one() -> None:
+def test_sessions_are_cancelled_by_the_operator_if_configured() -> None:
     """H3: the end of a session does not wait for its owner's shell."""
     replay = Replay(0, "")
     Slurm(replay, "s", ".slipway", 20, "operator").cancel("alice", "1", "²", "2")

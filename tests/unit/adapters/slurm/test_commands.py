@@ -1,4 +1,4 @@
-"""Reading what real Slurms printed (tests/recorded/<version>/)."""
+"""Parsing the output of real Slurm versions (tests/recorded/<version>/)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ VERSIONS = sorted(folder.name for folder in RECORDED.iterdir() if folder.is_dir(
 
 
 def recorded(version: str, name: str) -> str:
-    """One recorded output."""
+    """A recorded output."""
     return (RECORDED / version / f"{name}.txt").read_text(encoding="utf-8")
 
 
 def roles(version: str) -> dict[str, str]:
-    """Which job is which (tests/record.py)."""
+    """The kind of each job (tests/record.py)."""
     found: dict[str, str] = json.loads((RECORDED / version / "jobs.json").read_text())
     return found
 
@@ -81,7 +81,7 @@ def test_sinfo(version: str) -> None:
     assert main.max_cpus >= 1
 
 
-def test_the_queue_is_asked_without_anything_that_users_write() -> None:
+def test_the_queue_is_queried_without_user_controlled_fields() -> None:
     line = " ".join(squeue_argv())
     for field in ("Name:", "Comment", "WorkDir", "Command"):
         assert field not in line.replace("UserName", "")
@@ -90,7 +90,7 @@ def test_the_queue_is_asked_without_anything_that_users_write() -> None:
 @pytest.mark.parametrize(
     "text", ["1\x1f2\n", "7\x1fa\x1fDANCING\x1f\x1f\x1f1\x1f1\x1f1\x1f0\x1fmain\x1f1\x1f\n"]
 )
-def test_a_surprise_is_not_guessed_at(text: str) -> None:
+def test_unexpected_output_is_refused(text: str) -> None:
     with pytest.raises(UnexpectedOutput):
         squeue_parse(text)
 
@@ -128,7 +128,7 @@ def test_node_lists(text: str, nodes: tuple[str, ...]) -> None:
         "n[1-[2]]",
     ],
 )
-def test_a_node_list_that_cannot_be_read_is_not_guessed_at(text: str) -> None:
+def test_an_unknown_node_list_is_refused(text: str) -> None:
     with pytest.raises(UnexpectedOutput, match="node list"):
         expand_nodes(text)
 
@@ -141,7 +141,7 @@ def test_time_limits(text: str, minutes: int | None) -> None:
     assert parse_minutes(text) == minutes
 
 
-def test_what_could_be_a_jobs_number() -> None:
+def test_valid_job_numbers() -> None:
     assert all(map(is_job_id, ["1", "67108863", "4294967294"]))
     assert not any(
         map(is_job_id, ["", "²", "1 2", "12;cluster", "1\n", "12345678901", "-1", "\u0661"])

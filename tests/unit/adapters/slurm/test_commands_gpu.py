@@ -1,4 +1,4 @@
-"""Reading what Slurm says of GPUs."""
+"""Parsing Slurm's output about GPUs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEMO = NodeGpus("standin8g", 1, 4)
 
 
 def recorded(version: str, name: str) -> str:
-    """One recorded output."""
+    """A recorded output."""
     return (RECORDED / version / f"{name}.txt").read_text(encoding="utf-8")
 
 
@@ -49,7 +49,7 @@ def test_the_gpus_of_a_node(text: str, found: tuple[NodeGpus, ...]) -> None:
     assert node_gpus(text) == found
 
 
-def test_a_group_has_the_most_of_each_kind_that_one_node_has() -> None:
+def test_a_group_offers_the_largest_count_on_one_node() -> None:
     text = "".join(
         f"main*\x1fup\x1f4\x1f3500\x1f8:00:00\x1f{gres}\x1f\n"
         for gres in ("gpu:a100:2,shard:a100:8", "gpu:a100:4", "(null)", "gpu:h200:1")
@@ -74,7 +74,7 @@ def test_amounts_of_gpus(text: str, found: Tres) -> None:
 @pytest.mark.parametrize(
     ("tres", "shards", "gpus"), [("gres/shard=2", 2, 0), ("gres/gpu=1", 0, 1), ("node=1", 0, 0)]
 )
-def test_what_a_job_holds(tres: str, shards: int, gpus: int) -> None:
+def test_gpus_held_by_a_job(tres: str, shards: int, gpus: int) -> None:
     words = ["7", "alice", "RUNNING", "None", "n1", "1", "2", "3", "0:0", "main", "5", "research"]
     line = "\x1f".join([*words, "normal", f"cpu=1,mem=1G,{tres}", "1:00:00", "0", "\n"])
     (job,) = squeue_parse(line)

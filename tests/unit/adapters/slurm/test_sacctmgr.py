@@ -1,4 +1,4 @@
-"""Reading limits and nodes as real Slurms printed them (tests/recorded/<version>/)."""
+"""Parsing limits and nodes from the output of real Slurm versions (tests/recorded/<version>/)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded, roles
 
 
 def printed(version: str) -> Printed:
-    """The five recorded answers."""
+    """The five recorded outputs."""
     return Printed(
         config=recorded(version, "config"),
         associations=recorded(version, "assoc"),
@@ -51,7 +51,7 @@ def test_limits(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_bound_that_follows(version: str) -> None:
+def test_the_resulting_limit(version: str) -> None:
     main = Partition("main", True, True, 64, 256_000, 480)
     own = bounds("alice", main, read(version))
     assert own.cpus and own.memory_mb and own.minutes and own.jobs
@@ -59,13 +59,15 @@ def test_the_bound_that_follows(version: str) -> None:
     assert (own.minutes.value, own.jobs.value) == (480, 9)
 
 
-def test_other_clusters_are_not_ours() -> None:
-    said = printed(VERSIONS[0])
+def test_other_clusters_are_ignored() -> None:
+    outputs = printed(VERSIONS[0])
     foreign = "elsewhere|research|alice|||normal|normal|cpu=1||||\n"
-    assert limits(replace(said, associations=said.associations + foreign)) == read(VERSIONS[0])
+    assert limits(replace(outputs, associations=outputs.associations + foreign)) == read(
+        VERSIONS[0]
+    )
 
 
-def test_whom_a_partition_lets_in() -> None:
+def test_access_to_partitions() -> None:
     line = (
         "PartitionName=gpu AllowAccounts=physics,bio AllowQos=ALL DenyQos=debug QoS=gpu-qos "
         "MaxCPUsPerNode=12 MaxMemPerNode=64000\n"
@@ -77,13 +79,13 @@ def test_whom_a_partition_lets_in() -> None:
 
 
 @pytest.mark.parametrize("field", ["config", "associations", "qos", "users", "entries"])
-def test_surprises_raise(field: str) -> None:
+def test_unexpected_output_raises(field: str) -> None:
     with pytest.raises(UnexpectedOutput):
         limits(replace(printed(VERSIONS[0]), **{field: "sacctmgr: what a surprise\n"}))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_jobs_hold(version: str) -> None:
+def test_resources_held_by_jobs(version: str) -> None:
     reports = {job.job_id: job for job in squeue_parse(recorded(version, "squeue"))}
     running = reports[roles(version)["running"]]
     assert (running.account, running.qos) == ("research", "normal")
@@ -108,7 +110,7 @@ def test_nodes(version: str) -> None:
         ("down*+not_responding", False), ("draining", False), ("idle+maintenance", False),
     ],
 )  # fmt: skip
-def test_nodes_that_take_no_jobs(state: str, usable: bool) -> None:
+def test_unavailable_nodes(state: str, usable: bool) -> None:
     (node,) = nodes_parse(f"n1\x1fmain*\x1f4\x1f3500\x1f{state}\x1f(null)\x1f\n")
     assert node.usable is usable
 

@@ -1,4 +1,4 @@
-"""One command over a channel whose other end is a real shell, honest or not."""
+"""One command over a channel to a real shell, well-behaved or hostile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from portal.adapters.ssh.command import CommandTimeout, Completed, RemoteCommand
 
 
 class ShellChannel:
-    """paramiko's channel, as far as it is used, over pipes to bash with a start-up file."""
+    """The used part of paramiko's channel, over pipes to bash with a start-up file."""
 
     def __init__(self, startup: Path) -> None:
         self.eof_received = False
@@ -29,7 +29,7 @@ class ShellChannel:
         self.timeout = 0.0
 
     def exec_command(self, command: str) -> None:
-        """Begin, as sshd does."""
+        """Start the command, as sshd does."""
         argv = ["/bin/bash", "-c", f'. "{self._startup}"\n{command}']
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)
@@ -48,7 +48,7 @@ class ShellChannel:
         self.status_event.set()
 
     def fileno(self) -> int:
-        """Readable when either stream is: an epoll descriptor says so."""
+        """An epoll descriptor, readable if either stream is."""
         if not hasattr(self, "_epoll"):
             self._epoll = select.epoll()
             for number in self._open:
@@ -69,7 +69,7 @@ class ShellChannel:
         return self._ready("stdout")
 
     def recv_stderr_ready(self) -> bool:
-        """Whether there are complaints."""
+        """Whether there is error output."""
         return self._ready("stderr")
 
     def _recv(self, name: str, most: int) -> bytes:
@@ -85,7 +85,7 @@ class ShellChannel:
         return self._recv("stdout", nbytes)
 
     def recv_stderr(self, nbytes: int) -> bytes:
-        """Complaints."""
+        """Error output."""
         return self._recv("stderr", nbytes)
 
     def recv_exit_status(self) -> int:
@@ -110,7 +110,7 @@ class ShellChannel:
         self.process.stdin.close()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the channel."""
         self.closed = True
         if self.process is None:
             return
@@ -123,8 +123,8 @@ class ShellChannel:
             self._epoll.close()
 
 
-class Talk:
-    """Conversations with a shell."""
+class Commands:
+    """Runs commands in shells."""
 
     def __init__(self, folder: Path) -> None:
         self._startup = folder / "bashrc"
@@ -133,48 +133,48 @@ class Talk:
     def __call__(
         self, startup: str, *argv: str, stdin: bytes = b"", seconds: float = 5, most: int = 100_000
     ) -> Completed:
-        """Run a command behind this start-up file."""
+        """Run a command after this start-up file."""
         self._startup.write_text(startup + "\n", encoding="utf-8")
         channel = ShellChannel(self._startup)
         self._channels.append(channel)
         return RemoteCommand(channel, most).run(argv, stdin, seconds)
 
     def end(self) -> None:
-        """Hang up everywhere."""
+        """Close all channels."""
         for channel in self._channels:
             channel.close()
 
 
 @pytest.fixture
-def talk(tmp_path: Path) -> Iterator[Talk]:
-    found = Talk(tmp_path)
+def commands(tmp_path: Path) -> Iterator[Commands]:
+    found = Commands(tmp_path)
     yield found
     found.end()
 
 
-def test_output_errors_input_and_code(talk: Talk) -> None:
-    done = talk("", "sh", "-c", "cat; echo oh >&2; exit 3", stdin=b"one\ntwo")
+def test_output_errors_input_and_code(commands: Commands) -> None:
+    done = commands("", "sh", "-c", "cat; echo oh >&2; exit 3", stdin=b"one\ntwo")
     assert done == Completed(3, b"one\ntwo", "oh\n")
-    assert talk("", "printf", "%s|", "a b", "$HOME", "'") == Completed(0, b"a b|$HOME|'|", "")
+    assert commands("", "printf", "%s|", "a b", "$HOME", "'") == Completed(0, b"a b|$HOME|'|", "")
 
 
-def test_a_greeting_is_told_apart(talk: Talk) -> None:
+def test_a_greeting_is_separated_from_output(commands: Commands) -> None:
     greeting = "echo welcome; echo 12 >&2; printf 'no newline'"
-    assert talk(greeting, "echo", "hello") == Completed(0, b"hello\n", "")
+    assert commands(greeting, "echo", "hello") == Completed(0, b"hello\n", "")
 
 
-def test_start_up_files_do_not_get_what_is_for_the_command(talk: Talk) -> None:
-    done = talk("read -r -t 0.2 stolen; echo $stolen", "cat", stdin=b"secret\n")
+def test_start_up_files_do_not_read_the_commands_input(commands: Commands) -> None:
+    done = commands("read -r -t 0.2 stolen; echo $stolen", "cat", stdin=b"secret\n")
     assert done.stdout == b"secret\n"
 
 
-def test_large_output_arrives_whole(talk: Talk) -> None:
-    done = talk("", "head", "-c", "3000000", "/dev/zero", most=3_000_000)
+def test_large_output_arrives_completely(commands: Commands) -> None:
+    done = commands("", "head", "-c", "3000000", "/dev/zero", most=3_000_000)
     assert len(done.stdout) == 3_000_000
 
 
-def test_large_input_arrives_whole(talk: Talk) -> None:
-    assert talk("", "wc", "-c", stdin=b"x" * 3_000_000).stdout.strip() == b"3000000"
+def test_large_input_arrives_completely(commands: Commands) -> None:
+    assert commands("", "wc", "-c", stdin=b"x" * 3_000_000).stdout.strip() == b"3000000"
 
 
 @pytest.mark.parametrize(
@@ -189,13 +189,13 @@ def test_large_input_arrives_whole(talk: Talk) -> None:
         ("exec cat /etc/hostname", "ended before it began"),
     ],
 )
-def test_noise_ends_in_plain_words(
-    talk: Talk, startup: str, words: str, monkeypatch: pytest.MonkeyPatch
+def test_unexpected_shell_output_is_reported(
+    commands: Commands, startup: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "START_SECONDS", 0.7)
     begun = time.monotonic()
     with pytest.raises(Unresponsive, match=words):
-        talk(startup, "echo", "hello", stdin=b"x")
+        commands(startup, "echo", "hello", stdin=b"x")
     assert time.monotonic() - begun < 3
 
 
@@ -209,26 +209,26 @@ def test_noise_ends_in_plain_words(
         "exec >&- 2>&-; sleep 60",
     ],
 )
-def test_a_command_has_a_deadline_and_a_limit(talk: Talk, script: str) -> None:
+def test_a_command_has_a_deadline_and_a_limit(commands: Commands, script: str) -> None:
     begun = time.monotonic()
     with pytest.raises(CommandTimeout):
-        talk("", "sh", "-c", script, seconds=1)
+        commands("", "sh", "-c", script, seconds=1)
     assert time.monotonic() - begun < 2
 
 
-def test_who_holds_the_output_open_holds_up_nobody(talk: Talk) -> None:
+def test_output_held_open_delays_nobody(commands: Commands) -> None:
     begun = time.monotonic()
-    assert talk("sleep 30 &", "echo", "hello").stdout == b"hello\n"
+    assert commands("sleep 30 &", "echo", "hello").stdout == b"hello\n"
     assert time.monotonic() - begun < 3
 
 
-def test_nothing_is_begun_without_the_mark(talk: Talk, tmp_path: Path) -> None:
+def test_nothing_is_sent_before_the_marker(commands: Commands, tmp_path: Path) -> None:
     with pytest.raises(Unresponsive):
-        talk("exit 0", "touch", str(tmp_path / "made"))
+        commands("exit 0", "touch", str(tmp_path / "made"))
     assert not (tmp_path / "made").exists()
 
 
-def test_the_real_channel_has_what_is_used() -> None:
+def test_the_real_channel_has_the_used_methods() -> None:
     channel = paramiko.Channel(1)
     for name in command.Channel.__annotations__:
         assert hasattr(channel, name)

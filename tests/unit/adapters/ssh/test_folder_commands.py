@@ -1,4 +1,4 @@
-"""The folder commands, run by a real shell in a home directory of the test."""
+"""The folder commands, run by a real shell in a temporary home directory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.errors import Conflict, InvalidRequest, Unavailable
 
 
 class Shell:
-    """A transport that runs commands here, with a home directory and a login shell that chats."""
+    """A transport to this machine, with a temporary home and a greeting login shell."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -30,7 +30,7 @@ class Shell:
         seconds: float = 20.0,
         most: int = 0,
     ) -> Completed:
-        """Run to the end."""
+        """Run the command to its end."""
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.home)}
         done = subprocess.run(argv, input=stdin, capture_output=True, env=environment, check=False)
         return Completed(done.returncode, self.chat + done.stdout, done.stderr.decode())
@@ -52,13 +52,13 @@ def names(files: HomeFiles) -> list[str]:
     return [folder.name for folder in files.folders("alice")]
 
 
-def test_at_first_there_is_the_home_directory_alone(shell: Shell, files: HomeFiles) -> None:
+def test_at_first_there_is_only_the_home_directory(shell: Shell, files: HomeFiles) -> None:
     assert files.folders("alice") == [Folder("home", str(shell.home))]
     (shell.home / "storage").write_text("a file in the way")
     assert files.folders("alice") == [Folder("home", str(shell.home))]
 
 
-def test_a_folder_is_made_listed_and_found(shell: Shell, files: HomeFiles) -> None:
+def test_a_folder_is_created_listed_and_found(shell: Shell, files: HomeFiles) -> None:
     made = files.make_folder("alice", "data")
     assert made == Folder("data", str(shell.home / "storage" / "data"))
     assert files.folders("alice")[1:] == [made]
@@ -67,7 +67,7 @@ def test_a_folder_is_made_listed_and_found(shell: Shell, files: HomeFiles) -> No
     assert files.missing_folders("alice", ["maps"]) == {"maps"}
 
 
-def test_only_folders_count_whatever_they_are_called(shell: Shell, files: HomeFiles) -> None:
+def test_only_folders_count_whatever_their_names(shell: Shell, files: HomeFiles) -> None:
     storage = shell.home / "storage"
     odd = ["b c", "new\nline", "-rf", "$(id)", "naïve", "x" * 65]
     for name in ["a", "home", ".hidden", *odd]:
@@ -84,9 +84,7 @@ def test_only_folders_count_whatever_they_are_called(shell: Shell, files: HomeFi
     )
 
 
-def test_what_the_login_shell_prints_is_not_taken_for_folders(
-    shell: Shell, files: HomeFiles
-) -> None:
+def test_output_of_the_login_shell_is_not_parsed_as_folders(shell: Shell, files: HomeFiles) -> None:
     files.make_folder("alice", "data")
     shell.chat = b"Welcome!\nquota: 5 GB\n"
     assert names(files) == ["home", "data"]
@@ -94,13 +92,13 @@ def test_what_the_login_shell_prints_is_not_taken_for_folders(
     assert files.make_folder("alice", "maps").path == str(shell.home / "storage" / "maps")
 
 
-def test_the_list_has_an_end(shell: Shell, files: HomeFiles) -> None:
+def test_the_list_is_bounded(shell: Shell, files: HomeFiles) -> None:
     for number in range(520):
         (shell.home / "storage" / f"n{number:03}").mkdir(parents=True)
     assert names(files)[1:] == [f"n{number:03}" for number in range(500)]
 
 
-def test_storage_may_lie_elsewhere(shell: Shell, tmp_path: Path) -> None:
+def test_storage_may_be_elsewhere(shell: Shell, tmp_path: Path) -> None:
     files = HomeFiles(shell, ".slipway", f"{tmp_path}/big/{{user}}/")
     made = files.make_folder("alice", "data")
     assert made.path == f"{tmp_path}/big/alice/data"
@@ -118,34 +116,34 @@ def refusal(files: HomeFiles, name: str) -> str:
     return error.message
 
 
-def test_no_folder_is_made_twice(shell: Shell, files: HomeFiles) -> None:
+def test_no_folder_is_created_twice(shell: Shell, files: HomeFiles) -> None:
     files.make_folder("alice", "data")
     assert refusal(files, "data") == "you already have a folder or a file of this name"
 
 
-def trouble(files: HomeFiles) -> str:
-    """What is said where no folder could be made, whatever its name (B8)."""
+def failure(files: HomeFiles) -> str:
+    """The error if no folder could be created, whatever its name (B8)."""
     with pytest.raises(Conflict) as caught:
         files.make_folder("alice", "data")
     return caught.value.text
 
 
-def test_why_a_folder_cannot_be_made(shell: Shell, files: HomeFiles) -> None:
+def test_reasons_why_a_folder_cannot_be_created(shell: Shell, files: HomeFiles) -> None:
     (shell.home / "storage").write_text("a file in the way")
-    assert "something else than a folder has that name" in trouble(files)
+    assert "something else than a folder has that name" in failure(files)
     (shell.home / "storage").unlink()
     (shell.home / "storage").symlink_to("/proc")
-    assert "No such file or directory" in trouble(files)
+    assert "No such file or directory" in failure(files)
     (shell.home / "storage").unlink()
     (shell.home / "storage").symlink_to("nowhere")
-    assert "something else than a folder has that name" in trouble(files)
+    assert "something else than a folder has that name" in failure(files)
     (shell.home / "storage").unlink()
     (shell.home / "storage").mkdir(mode=0o500)
     if os.geteuid():  # root may write everywhere
-        assert "Permission denied" in trouble(files)
+        assert "Permission denied" in failure(files)
 
 
-def test_a_home_that_is_away_is_no_empty_one(shell: Shell, files: HomeFiles) -> None:
+def test_a_missing_home_is_not_an_empty_one(shell: Shell, files: HomeFiles) -> None:
     shell.home.rmdir()
     with pytest.raises(Unavailable):
         files.folders("alice")

@@ -1,4 +1,4 @@
-"""The commands that make and hand out a user's SSH key, run by a real shell in a made-up home."""
+"""The commands that create and hand out a user's SSH key, run by a real shell."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ask(home: Path, new: bool = False) -> str:
 
 
 def make(home: Path) -> None:
-    """What a launch does."""
+    """The command run by a launch."""
     subprocess.run(["sh", "-c", f"umask 077; {make_step('.slipway')}"], cwd=home, check=True)
 
 
@@ -41,13 +41,13 @@ def public(key: str) -> str:
 
 
 def accepted(home: Path) -> str:
-    """The key that sessions take; "" while there is none."""
+    """The key that sessions accept; "" if there is none."""
     file = home / ".slipway" / "ssh" / "authorized_keys"
     return file.read_text() if file.exists() else ""
 
 
 def old_home(home: Path) -> str:
-    """A home as versions before left it: the key, and a copy in a session's home."""
+    """A home as left by earlier versions: the key, and a copy in a session's home."""
     copies = home / ".slipway" / "sessions" / "a" / "home"
     copies.mkdir(parents=True)
     old = home / ".slipway" / "id_container"
@@ -57,26 +57,26 @@ def old_home(home: Path) -> str:
     return old.read_text()
 
 
-def left(home: Path) -> dict[str, int]:
-    """All files below the portal's folder, and who may do what with them."""
+def remaining_files(home: Path) -> dict[str, int]:
+    """All files below the portal's folder, with their permissions."""
     top = home / ".slipway"
     found = (file for file in top.rglob("*") if file.is_file())
     return {str(file.relative_to(top)): file.stat().st_mode & 0o777 for file in found}
 
 
-def test_of_many_at_once_all_get_the_same_key(tmp_path: Path) -> None:
+def test_concurrent_calls_get_the_same_key(tmp_path: Path) -> None:
     keys = {process.communicate()[0] for process in [start(tmp_path) for _ in range(6)]}
     assert len(keys) == 1
     key = keys.pop()
     assert find_private_key(key) == key
     assert (tmp_path / ".slipway" / "key" / "id_container").read_text() == key
-    assert left(tmp_path) == {"key/id_container": 0o600, "ssh/authorized_keys": 0o600}
+    assert remaining_files(tmp_path) == {"key/id_container": 0o600, "ssh/authorized_keys": 0o600}
     for folder in (".slipway", ".slipway/key", ".slipway/ssh"):
         assert (tmp_path / folder).stat().st_mode & 0o777 == 0o700
     assert accepted(tmp_path) == public(key)
 
 
-def test_many_new_ones_at_once_leave_one_that_fits(tmp_path: Path) -> None:
+def test_concurrent_renewals_leave_one_consistent_key(tmp_path: Path) -> None:
     for _ in range(3):
         processes = [start(tmp_path, new=number % 2 == 0) for number in range(6)]
         for process in processes:
@@ -105,23 +105,23 @@ def test_a_new_key_is_the_only_one(tmp_path: Path) -> None:
     assert ask(tmp_path) == second
 
 
-def test_a_key_that_was_in_sessions_is_renewed_once(tmp_path: Path) -> None:
+def test_a_key_exposed_to_sessions_is_renewed_once(tmp_path: Path) -> None:
     old = old_home(tmp_path)
     make(tmp_path)
     assert not list(tmp_path.rglob("sessions/*/home/id_container"))
     assert accepted(tmp_path) not in ("", public(old))
-    # Its owner is told until he has fetched the new one.
-    assert "ssh/renewed" in left(tmp_path)
+    # Its owner is notified until he has downloaded the new one.
+    assert "ssh/renewed" in remaining_files(tmp_path)
     key = ask(tmp_path)
     assert key != old
-    assert "ssh/renewed" not in left(tmp_path)
+    assert "ssh/renewed" not in remaining_files(tmp_path)
     make(tmp_path)
     assert ask(tmp_path) == key
-    assert "ssh/renewed" not in left(tmp_path)
+    assert "ssh/renewed" not in remaining_files(tmp_path)
 
 
 @pytest.mark.parametrize("step", range(1, 12))
-def test_a_crash_at_any_command_is_made_good_by_the_next_use(tmp_path: Path, step: int) -> None:
+def test_a_crash_at_any_command_is_repaired_by_the_next_use(tmp_path: Path, step: int) -> None:
     old = old_home(tmp_path)
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -152,7 +152,7 @@ def test_a_crash_at_any_command_is_made_good_by_the_next_use(tmp_path: Path, ste
     assert not list(tmp_path.rglob("home/id_container"))
 
 
-def test_a_home_that_cannot_be_written_is_told_of(tmp_path: Path) -> None:
+def test_an_unwritable_home_is_reported(tmp_path: Path) -> None:
     (tmp_path / ".slipway").write_text("a file in the way")
     process = start(tmp_path)
     assert process.communicate()[0] == ""

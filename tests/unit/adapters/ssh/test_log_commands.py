@@ -1,4 +1,4 @@
-"""Reading logs, with a real shell: regular files only, without waiting, never too much."""
+"""Reading logs with a real shell: regular files only, without blocking, bounded in size."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_pieces_of_a_log(files: HomeFiles, log: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["fifo", "zero", "link", "folder", "dangling"])
-def test_nothing_else_is_read(files: HomeFiles, log: Path, kind: str) -> None:
-    """B40: a FIFO held whoever opened it."""
+def test_only_regular_files_are_read(files: HomeFiles, log: Path, kind: str) -> None:
+    """B40: a FIFO blocked its reader."""
     match kind:
         case "fifo":
             os.mkfifo(log)

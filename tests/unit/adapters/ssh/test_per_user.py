@@ -1,4 +1,4 @@
-"""Turns: a few at once, nobody behind what is slow, and pauses that grow and end."""
+"""Turns per user: a few in parallel, no queue behind slow ones, pauses that grow and end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def turns(clock: Clock) -> UserThrottle:
     return UserThrottle(BOUNDS, AGAIN, clock)
 
 
-def test_one_may_wait_and_gets_the_next_turn() -> None:
+def test_one_call_may_wait_and_gets_the_next_turn() -> None:
     turns, order = UserThrottle(ThrottleLimits(1, 1, 5.0), AGAIN), []
     entered, leave = threading.Event(), threading.Event()
 
@@ -63,7 +63,7 @@ def test_one_may_wait_and_gets_the_next_turn() -> None:
     assert order == ["first", "second"]
 
 
-def test_nobody_queues_behind_what_is_slow(turns: UserThrottle, clock: Clock) -> None:
+def test_nobody_queues_behind_slow_calls(turns: UserThrottle, clock: Clock) -> None:
     with turns.slot("bob"), turns.slot("bob"):
         clock.now += PATIENT + 1
         begun = time.monotonic()
@@ -86,14 +86,14 @@ def test_pauses_grow_and_end(turns: UserThrottle, clock: Clock) -> None:
     assert pauses[0] == 2
     assert pauses[-1] == LONGEST_PAUSE
     assert turns.pause("alice") == 0
-    # After it, one at a time, until one has ended in good time.
+    # After it one at a time, until one has ended within its time.
     with turns.slot("bob"), pytest.raises(Unavailable), turns.slot("bob"):
         pass
     with turns.slot("bob"), turns.slot("bob"):
         pass
 
 
-def test_what_ends_late_counts_too(turns: UserThrottle, clock: Clock) -> None:
+def test_late_ends_count_too(turns: UserThrottle, clock: Clock) -> None:
     for expected in (0, 2, 4):
         with turns.slot("bob"):
             clock.now += SLOW + 1
@@ -101,7 +101,7 @@ def test_what_ends_late_counts_too(turns: UserThrottle, clock: Clock) -> None:
         clock.now += expected
 
 
-def test_people_are_forgotten(turns: UserThrottle, clock: Clock) -> None:
+def test_idle_users_are_forgotten(turns: UserThrottle, clock: Clock) -> None:
     for number in range(100):
         with turns.slot(f"user{number}"):
             pass

@@ -1,4 +1,4 @@
-"""Turns over pooled SSH connections; what SSH itself does is tested on a real cluster."""
+"""Turns over pooled SSH connections; SSH itself is tested on a real cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GUNICORN_THREADS = 8
 
 
 class Crowded(SshTransport):
-    """Commands that take a moment, and how many there were at the same time."""
+    """Commands that take a moment, with a count of concurrent ones."""
 
     def __init__(self, seconds: float, error: Exception | None = None) -> None:
         super().__init__(LoginSettings.model_validate({}), Mock(), "slipway-operator")
@@ -40,7 +40,7 @@ class Crowded(SshTransport):
         return Completed(0, b"", "")
 
 
-def test_forty_of_our_own_commands_wait_for_each_other() -> None:
+def test_commands_of_the_portals_own_account_queue() -> None:
     crowded = Crowded(0.02)
     with ThreadPoolExecutor(40) as pool:
         done = list(pool.map(lambda _: crowded.run("slipway", ["true"]), range(40)))
@@ -48,8 +48,8 @@ def test_forty_of_our_own_commands_wait_for_each_other() -> None:
     assert crowded.most == OURS.at_once <= 10
 
 
-def test_nobody_holds_all_threads() -> None:
-    """H3 b: 24 requests at once of one person, whose commands do not end."""
+def test_no_user_holds_all_threads() -> None:
+    """H3 b: 24 parallel requests of one user, whose commands do not end."""
     crowded = Crowded(0.5)
     refused = []
 
@@ -67,7 +67,7 @@ def test_nobody_holds_all_threads() -> None:
     assert "Try again in" in refused[0]
 
 
-def test_people_do_not_wait_for_each_other() -> None:
+def test_users_do_not_wait_for_each_other() -> None:
     crowded = Crowded(0.3)
     people = ["alice", "bob"] * PEOPLE.at_once
     with ThreadPoolExecutor(len(people)) as pool:
@@ -75,7 +75,7 @@ def test_people_do_not_wait_for_each_other() -> None:
     assert crowded.most == 2 * PEOPLE.at_once
 
 
-def test_after_what_did_not_end_there_is_a_pause() -> None:
+def test_a_command_that_did_not_end_is_followed_by_a_pause() -> None:
     crowded = Crowded(0, CommandTimeout("it dripped"))
     with pytest.raises(CommandTimeout):
         crowded.run("bob", ["true"])
@@ -83,7 +83,7 @@ def test_after_what_did_not_end_there_is_a_pause() -> None:
         crowded.run("bob", ["true"])
     crowded.error = None
     assert crowded.run("alice", ["true"]).code == 0
-    # The portal's own accounts belong to the site: what fails there is nobody's fault.
+    # The portal's own accounts belong to the site: their failures pause nobody.
     crowded.error = CommandTimeout("Slurm thinks")
     for _ in range(2):
         with pytest.raises(CommandTimeout):

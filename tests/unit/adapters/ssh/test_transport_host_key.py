@@ -1,4 +1,4 @@
-"""The login node's host key is one of the known ones, and one method authenticates; over real SSH.
+"""The login node's host key must be a known one, and a single method authenticates; over real SSH.
 
 The server is paramiko's, in a thread.
 """
@@ -25,7 +25,7 @@ PASSWORD = "correct horse"
 
 
 class Sshd(paramiko.ServerInterface):
-    """A login node that notes what is tried."""
+    """A login node that records authentication attempts."""
 
     def __init__(self, *keys: paramiko.PKey, second_factor: bool = False) -> None:
         self.tried: list[str] = []
@@ -102,7 +102,7 @@ def settings(folder: Path, port: int, known: Sequence[paramiko.PKey]) -> LoginSe
     return LoginSettings(host="127.0.0.1", port=port, known_hosts=str(file), minimum_uid=1000)
 
 
-def test_the_known_key_is_taken(
+def test_the_known_key_is_accepted(
     keys: list[paramiko.PKey], tmp_path: Path, cleanup: ExitStack
 ) -> None:
     sshd = Sshd(keys[0], keys[1])
@@ -132,7 +132,7 @@ def test_any_other_key_is_refused_before_authentication(
     assert Path(login.known_hosts).read_text() == before
 
 
-def test_a_key_of_another_port_or_host_is_not_taken(
+def test_a_key_of_another_port_or_host_is_refused(
     keys: list[paramiko.PKey], tmp_path: Path, cleanup: ExitStack
 ) -> None:
     sshd = Sshd(keys[0])
@@ -146,7 +146,7 @@ def test_a_key_of_another_port_or_host_is_not_taken(
 
 
 @pytest.mark.parametrize("text", [None, "[127.0.0.1]:{port} ecdsa-sha2-nistp256 AAAA=A\n"])
-def test_known_hosts_that_cannot_be_read_are_an_error(
+def test_unreadable_known_hosts_are_an_error(
     keys: list[paramiko.PKey], text: str | None, tmp_path: Path, cleanup: ExitStack
 ) -> None:
     sshd = Sshd(keys[0])
@@ -159,13 +159,13 @@ def test_known_hosts_that_cannot_be_read_are_an_error(
         open_transport(login)
 
 
-def test_a_password_is_tried_as_a_password_alone(
+def test_a_password_is_only_tried_as_a_password(
     keys: list[paramiko.PKey],
     tmp_path: Path,
     cleanup: ExitStack,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Neither an agent nor key files of the portal's account are looked at."""
+    """Neither an agent nor key files of the portal's account are used."""
     ssh = tmp_path / ".ssh"
     ssh.mkdir()
     keys[1].write_private_key_file(str(ssh / "id_rsa"))
@@ -179,10 +179,10 @@ def test_a_password_is_tried_as_a_password_alone(
     assert sshd.tried == ["password", "password"]
 
 
-def test_a_certificate_alone_is_used_even_where_more_is_asked_for(
+def test_only_the_certificate_is_used_even_if_more_is_required(
     keys: list[paramiko.PKey], tmp_path: Path, cleanup: ExitStack
 ) -> None:
-    """SSHClient would go on to ask somebody at the terminal."""
+    """SSHClient would go on to prompt at the terminal."""
     sshd = Sshd(keys[0], second_factor=True)
     cleanup.callback(sshd.close)
     prepare_authorities(tmp_path, "portal")
@@ -192,12 +192,12 @@ def test_a_certificate_alone_is_used_even_where_more_is_asked_for(
     key.load_certificate(certificate)
     transport = open_transport(settings(tmp_path, sshd.port, [keys[0]]))
     cleanup.callback(transport.close)
-    assert transport.auth_publickey("alice", key)  # what else is asked for
+    assert transport.auth_publickey("alice", key)  # the additional method
     assert not transport.is_authenticated()
     assert [tried.split()[0] for tried in sshd.tried] == ["publickey"]
 
 
-def test_a_silent_login_node_is_given_up_on(
+def test_a_silent_login_node_times_out(
     tmp_path: Path, keys: list[paramiko.PKey], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("portal.adapters.ssh.transport.CONNECT_SECONDS", 0.2)

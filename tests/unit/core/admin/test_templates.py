@@ -1,4 +1,4 @@
-"""What administrators decide: who sees which image, and what a rule may say."""
+"""Administrators' decisions: visibility of images, and valid rules."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_who_sees_an_image(found: ImageRule, alice: bool, bob: bool) -> None:
         assert left.apps == CATALOG.apps
 
 
-def test_while_slurm_was_not_read_accounts_let_in_nobody() -> None:
+def test_accounts_admit_nobody_before_slurm_was_read() -> None:
     assert accounts_of("alice", None) == frozenset()
     left = visible_catalog(
         "alice", CATALOG, [rule("some", accounts=("optics",), users=("bob",))], None
@@ -73,7 +73,7 @@ def test_while_slurm_was_not_read_accounts_let_in_nobody() -> None:
     assert left.image("python", "3.13") is None
 
 
-def test_accounts_in_a_circle_end() -> None:
+def test_cyclic_accounts_terminate() -> None:
     circle = Limits(
         associations=(
             Association("a", parent="b"),
@@ -97,13 +97,13 @@ def test_accounts_in_a_circle_end() -> None:
         ({}, "seen_by"),
     ],
 )
-def test_a_rule_that_says_nothing_is_refused(data: dict[str, object], field: str) -> None:
+def test_an_empty_rule_is_refused(data: dict[str, object], field: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         check_principals(check(ImageRequest, data), LIMITS)
     assert [e.field for e in caught.value.errors] == [field]
 
 
-def test_names_that_slurm_does_not_show_are_taken_on_trust() -> None:
+def test_names_unknown_to_slurm_are_accepted() -> None:
     asked = check(ImageRequest, {"seen_by": "some", "users": ["mallory", "mallory"]})
     assert asked.users == ("mallory",)
     check_principals(asked, None)
@@ -139,14 +139,14 @@ def test_a_template_is_checked_as_a_launch_is(changes: dict[str, object], field:
     assert [e.field for e in caught.value.errors] == [field]
 
 
-def test_a_mark_changes_with_what_was_edited_and_not_with_the_order() -> None:
+def test_the_etag_changes_with_edits_and_not_with_the_order() -> None:
     template = Template(name="small", title="Small", cpus=1, memory_mb=2048)
     assert etag(None) == ""
     assert etag(template) == etag(template.model_copy(update={"place": 4}))
     assert etag(template) != etag(template.model_copy(update={"cpus": 2}))
 
 
-def test_the_cap_bounds_what_is_asked_and_the_usual_share() -> None:
+def test_the_cap_limits_requests_and_the_default_share() -> None:
     caps = SiteRules(max_shared_memory_mb=512)
 
     def ask(**resources: str) -> str:

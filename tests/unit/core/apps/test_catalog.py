@@ -1,4 +1,4 @@
-"""Questions to the catalogue about a session's apps."""
+"""Queries of the catalogue about a session's apps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SSH = AppSpec(name="ssh", title="SSH", kind="ssh", script="sshd")
 
 @pytest.fixture
 def session(world: World) -> Session:
-    """Alice's, of Python 3.13, whose image has not been looked at."""
+    """Alice's session of Python 3.13, whose image has not been inspected."""
     return world.launch(ALICE, REQUEST)
 
 
@@ -24,12 +24,12 @@ def test_which_process_serves_an_app() -> None:
     assert CATALOG.server_of("removed") == "removed"
 
 
-def test_how_people_connect_to_an_app() -> None:
+def test_how_users_connect_to_an_app() -> None:
     catalog = CATALOG.model_copy(update={"apps": {**CATALOG.apps, "ssh": SSH}})
     assert [catalog.kind_of(app) for app in ("ssh", "terminal", "removed")] == ["ssh", "web", "web"]
 
 
-def test_a_session_offers_what_it_has_found_in_its_image(session: Session) -> None:
+def test_a_session_offers_the_apps_found_in_its_image(session: Session) -> None:
     def names(session: Session) -> list[str]:
         return [spec.name for spec in CATALOG.offered(session)]
 
@@ -39,7 +39,7 @@ def test_a_session_offers_what_it_has_found_in_its_image(session: Session) -> No
     assert names(session.model_copy(update={"apps": ("notebook",)})) == []
 
 
-def test_an_image_that_is_gone_offers_what_its_session_has_found(session: Session) -> None:
+def test_a_removed_image_offers_the_apps_found_by_its_session(session: Session) -> None:
     empty = Catalog(apps=CATALOG.apps, images=())
     assert empty.offered(session) == []
     found = session.model_copy(update={"apps": ("terminal",)})

@@ -1,4 +1,4 @@
-"""Which port an app gets, and which addresses are an app's."""
+"""The assignment of ports to apps, and the addresses of apps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_ports_that_browsers_refuse_are_left_out() -> None:
     assert not SITE.fits("10080", "web")
 
 
-def test_ssh_is_no_browser() -> None:
+def test_ssh_may_use_ports_that_browsers_refuse() -> None:
     site = replace(SITE, ports=(10083, 10085), ssh_ports=(10078, 10082))
     assert site.usable("ssh") == [10078, 10079, 10080, 10081, 10082]
     assert site.fits("10080", "ssh")
@@ -53,14 +53,14 @@ def test_names_and_ports_side_by_side() -> None:
     assert SITE.label_at(f"{name}.apps.localhost:8080") is None
 
 
-def test_a_number_in_other_digits_is_no_port() -> None:
+def test_a_number_in_other_digits_is_not_a_port() -> None:
     for odd in ("010079", "\u0661\u0660\u0660\u0667\u0669", "+10079", "10079 "):
         assert SITE.label_at(f"127.0.0.1:{odd}") is None
         assert not SITE.fits(odd, "web")
 
 
-def test_the_list_is_the_standards() -> None:
-    # Those that a site would choose by chance: X11, SIP, IRC, Amanda.
+def test_the_list_is_from_the_standard() -> None:
+    # Those that a site might well choose: X11, SIP, IRC, Amanda.
     assert {6000, 5060, 5061, 6667, 6697, 10080} < BAD_PORTS
     assert len(BAD_PORTS) == 19
     assert min(BAD_PORTS) >= 1024
@@ -74,17 +74,17 @@ ALICE = OriginRequest(LAB, "web", keep=True, may_be_public=False)
 PUBLIC = OriginRequest(replace(LAB, app="webapp"), "web", keep=False, may_be_public=True)
 
 
-def had(
+def released(
     port: int, use: OriginUse, days: int = 1, *, kept: bool = False, shared: bool = False
 ) -> Origin:
-    """A port that was left so many days ago."""
+    """A port that was released this many days ago."""
     return Origin(str(port), use, kept, shared, "m", NOW - timedelta(days=days))
 
 
 def chooser(
     *known: Origin, taken: tuple[int, ...] = (), wanted: OriginRequest = ALICE
 ) -> PortChooser:
-    """Of the ports 1 to 3."""
+    """Choose among the ports 1 to 3."""
     origins = KnownOrigins(
         {str(port) for port in taken}, {origin.label: origin for origin in known}
     )
@@ -100,23 +100,23 @@ OTHER = replace(LAB, app="terminal")
     [
         ([], (), 1),
         ([], (1,), 2),
-        ([had(3, LAB)], (), 3),
-        ([had(3, LAB)], (3,), 1),
-        ([had(2, OTHER)], (), 2),
-        ([had(2, OTHER, kept=True)], (), 1),
-        ([had(2, OTHER, kept=True), had(1, BOBS), had(3, BOBS)], (), 2),
-        ([had(1, BOBS)], (), 2),
-        ([had(1, BOBS), had(2, BOBS), had(3, BOBS)], (), None),
-        ([had(1, BOBS, 31), had(2, BOBS, 40), had(3, BOBS)], (), 2),
-        ([had(1, BOBS, 31), had(2, BOBS, 40)], (), 3),
-        ([had(1, LAB), had(2, OTHER)], (1, 2), None),
-        ([had(1, LAB, 31), had(2, OTHER, 31)], (), 1),
+        ([released(3, LAB)], (), 3),
+        ([released(3, LAB)], (3,), 1),
+        ([released(2, OTHER)], (), 2),
+        ([released(2, OTHER, kept=True)], (), 1),
+        ([released(2, OTHER, kept=True), released(1, BOBS), released(3, BOBS)], (), 2),
+        ([released(1, BOBS)], (), 2),
+        ([released(1, BOBS), released(2, BOBS), released(3, BOBS)], (), None),
+        ([released(1, BOBS, 31), released(2, BOBS, 40), released(3, BOBS)], (), 2),
+        ([released(1, BOBS, 31), released(2, BOBS, 40)], (), 3),
+        ([released(1, LAB), released(2, OTHER)], (1, 2), None),
+        ([released(1, LAB, 31), released(2, OTHER, 31)], (), 1),
     ],
 )  # fmt: skip
-def test_ones_own_port_then_a_new_one_then_one_that_was_long_left(
+def test_ports_are_chosen_own_first_then_unused_then_long_released(
     known: list[Origin], taken: tuple[int, ...], port: int | None
 ) -> None:
-    """H1, C1: a port that was left stays its owner's, and nobody holds more than so many."""
+    """H1, C1: a released port stays its owner's, and users hold a limited number of ports."""
     assert chooser(*known, taken=taken).choose(min) == port
 
 
@@ -125,30 +125,30 @@ def test_ones_own_port_then_a_new_one_then_one_that_was_long_left(
     [
         ([], (), ALICE, ""),
         ([], (2,), ALICE, "Port 2 is taken"),
-        ([had(2, BOBS)], (), ALICE, "Port 2 was somebody else's until lately"),
-        ([had(2, BOBS, 30)], (), ALICE, ""),
-        ([had(2, BOBS, 30)], (), PUBLIC, "Port 2 was somebody else's once"),
-        ([had(2, LAB, shared=True)], (), ALICE, ""),
-        ([had(2, LAB, shared=True)], (), PUBLIC, "Port 2 was somebody else's once"),
-        ([had(1, LAB), had(3, LAB)], (), ALICE, "You hold 2 ports"),
-        ([had(1, LAB), had(3, LAB, 31)], (), ALICE, ""),
-        ([had(1, LAB), had(2, LAB)], (), ALICE, ""),
+        ([released(2, BOBS)], (), ALICE, "Port 2 was somebody else's until lately"),
+        ([released(2, BOBS, 30)], (), ALICE, ""),
+        ([released(2, BOBS, 30)], (), PUBLIC, "Port 2 was somebody else's once"),
+        ([released(2, LAB, shared=True)], (), ALICE, ""),
+        ([released(2, LAB, shared=True)], (), PUBLIC, "Port 2 was somebody else's once"),
+        ([released(1, LAB), released(3, LAB)], (), ALICE, "You hold 2 ports"),
+        ([released(1, LAB), released(3, LAB, 31)], (), ALICE, ""),
+        ([released(1, LAB), released(2, LAB)], (), ALICE, ""),
     ],
 )
-def test_a_wish_gets_no_further(
+def test_a_preferred_port_gives_no_further_access(
     known: list[Origin], taken: tuple[int, ...], wanted: OriginRequest, words: str
 ) -> None:
-    """H1: naming a port gives nobody what they would not get otherwise."""
+    """H1: requesting a port gives access to no other ports."""
     assert chooser(*known, taken=taken, wanted=wanted).refusal(2).startswith(words)
     assert bool(chooser(*known, taken=taken, wanted=wanted).refusal(2)) == bool(words)
 
 
 def test_ssh_needs_no_quarantine() -> None:
     wanted = replace(ALICE, kind="ssh")
-    assert not chooser(had(2, BOBS), wanted=wanted).refusal(2)
+    assert not chooser(released(2, BOBS), wanted=wanted).refusal(2)
 
 
-def test_an_origin_is_marked_when_its_use_changes() -> None:
+def test_an_origin_is_marked_if_its_use_changes() -> None:
     first = claim_origin(None, "2", ALICE, NOW, "new")
     assert (first.mark, first.shared) == ("", False)
     assert claim_origin(first, "2", ALICE, NOW, "new").mark == ""
@@ -160,12 +160,12 @@ def test_an_origin_is_marked_when_its_use_changes() -> None:
     assert claim_origin(third, "2", ALICE, NOW, "newest").shared
 
 
-def test_the_same_name_for_the_same_use_unless_somebody_is_there() -> None:
+def test_the_same_name_for_the_same_use_unless_it_is_taken() -> None:
     name = Origin("ab" * 10, LAB, kept=True, shared=False, mark="", used=NOW)
     known = {name.label: name}
     assert choose_name(KnownOrigins(set(), known), ALICE) == name.label
     assert choose_name(KnownOrigins({name.label}, known), ALICE) is None
     assert choose_name(KnownOrigins(set(), known), replace(ALICE, keep=False)) is None
     assert choose_name(KnownOrigins(set(), known), replace(ALICE, use=BOBS)) is None
-    port = {"2": had(2, LAB, kept=True)}
+    port = {"2": released(2, LAB, kept=True)}
     assert choose_name(KnownOrigins(set(), port), ALICE) is None

@@ -1,4 +1,4 @@
-"""What people are told to type for SSH, and how keys are read."""
+"""SSH commands shown to users, and parsing of keys."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def host_key(tmp_path: Path) -> Path:
     return file
 
 
-def door(details: str = "", closed: bool = False) -> SshEndpoint:
+def endpoint(details: str = "", closed: bool = False) -> SshEndpoint:
     session = Session(
         id=ID, name="otter", owner="alice", environment="python", version="3.13", cpus=1,
         memory_mb=600, state=State.RUNNING, created=NOW, submitted=NOW, token_hash="",
@@ -40,7 +40,7 @@ def door(details: str = "", closed: bool = False) -> SshEndpoint:
     )
 
 
-def test_the_fingerprint_is_the_one_that_ssh_shows(host_key: Path) -> None:
+def test_the_fingerprint_equals_that_of_ssh(host_key: Path) -> None:
     done = subprocess.run(["ssh-keygen", "-l", "-f", host_key], capture_output=True, check=True)
     key = read_host_key(host_key.with_suffix(".pub").read_text())
     assert key is not None
@@ -48,38 +48,43 @@ def test_the_fingerprint_is_the_one_that_ssh_shows(host_key: Path) -> None:
 
 
 @pytest.mark.parametrize("details", ["", "ssh-ed25519", "ssh-ed25519 ???", "ssh-rsa AAAA", "x y z"])
-def test_what_is_no_host_key_is_none(details: str) -> None:
+def test_an_invalid_host_key_is_none(details: str) -> None:
     assert read_host_key(details) is None
-    assert door(details).known_host == ""
+    assert endpoint(details).known_host == ""
 
 
-def test_a_private_key_is_found_among_what_a_shell_says(host_key: Path) -> None:
+def test_a_private_key_is_found_in_shell_output(host_key: Path) -> None:
     key = host_key.read_text()
     assert find_private_key(f"Welcome!\n{key}") == key
     assert find_private_key(host_key.with_suffix(".pub").read_text()) is None
 
 
 def test_ssh_understands_the_block_and_the_line(host_key: Path, tmp_path: Path) -> None:
-    here = door(host_key.with_suffix(".pub").read_text())
+    here = endpoint(host_key.with_suffix(".pub").read_text())
     (tmp_path / "config").write_text(here.config)
     argv = ["ssh", "-G", "-F", str(tmp_path / "config"), "slipway-otter"]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    said = set(done.stdout.splitlines())
+    options = set(done.stdout.splitlines())
     alias = "slipway-0123456789abcdef"
-    assert {"hostname hpc.example.org", "port 10203", "user alice", f"hostkeyalias {alias}"} <= said
+    assert {
+        "hostname hpc.example.org",
+        "port 10203",
+        "user alice",
+        f"hostkeyalias {alias}",
+    } <= options
     (tmp_path / "known_hosts").write_text(here.known_host + "\n")
     argv = ["ssh-keygen", "-F", alias, "-f", str(tmp_path / "known_hosts")]
     assert subprocess.run(argv, capture_output=True, check=True).stdout
 
 
 def test_every_command_names_port_key_and_host() -> None:
-    for command in door().commands.values():
+    for command in endpoint().commands.values():
         words = shlex.split(" ".join(shlex.split(command)))
         assert "10203" in words, command
         assert "~/.ssh/id_container" in words, command
         assert any(word.startswith("alice@hpc.example.org") for word in words), command
 
 
-def test_a_door_that_is_shut_has_no_port() -> None:
-    assert door().port == 10203
-    assert door(closed=True).port is None
+def test_a_closed_endpoint_has_no_port() -> None:
+    assert endpoint().port == 10203
+    assert endpoint(closed=True).port is None

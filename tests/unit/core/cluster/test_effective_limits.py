@@ -1,4 +1,4 @@
-"""Slurm's limits: who is let in, which bound is the tightest, and whose it is."""
+"""Slurm's limits: access, the tightest limit, and its origin."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def limits(
 
 
 def cpus(found: Limits, partition: Partition = MAIN) -> tuple[int, str]:
-    """The bound on cores, and whose it is."""
+    """The limit on cores and its origin."""
     bound = bounds("alice", partition, found).cpus
     assert bound is not None
     return bound.value, bound.why
 
 
-def test_without_limits_the_largest_node_bounds() -> None:
+def test_without_limits_the_largest_node_is_the_limit() -> None:
     assert cpus(LIMITS) == (16, "the largest node here has 16 cores")
     assert bounds("alice", MAIN, None).cpus == bounds("alice", MAIN, LIMITS).cpus
     assert bounds("alice", GPU, LIMITS).minutes is None
@@ -79,16 +79,18 @@ def test_without_limits_the_largest_node_bounds() -> None:
         (limits(replace(ALICE, job=Tres(cpus=0))), 0, "0 cores"),
     ],
 )
-def test_every_kind_of_limit_bounds_and_says_whose(found: Limits, value: int, word: str) -> None:
+def test_every_kind_of_limit_applies_and_names_its_origin(
+    found: Limits, value: int, word: str
+) -> None:
     bound, why = cpus(found)
     assert bound == value
     assert word in why
 
 
-def test_the_first_of_one_kind_counts_as_in_slurm() -> None:
+def test_the_first_of_one_kind_applies_as_in_slurm() -> None:
     alice = replace(ALICE, job=Tres(cpus=2), group=Tres(cpus=2))
     normal = Qos("normal", job=Tres(cpus=9), group=Tres(cpus=12))
-    assert cpus(limits(alice, qos=(normal,)))[0] == 9  # the QOS goes before the association
+    assert cpus(limits(alice, qos=(normal,)))[0] == 9  # the QOS precedes the association
     own = Qos("main-qos", job=Tres(cpus=11))
     entry = PartitionAccess("main", qos="main-qos")
     assert cpus(limits(alice, qos=(normal, own), main=entry))[0] == 11
@@ -107,7 +109,7 @@ def test_time_and_memory_and_jobs() -> None:
     assert minutes and minutes.value == 900
 
 
-def test_limits_that_slurm_does_not_apply_bound_nothing() -> None:
+def test_limits_that_slurm_does_not_enforce_are_ignored() -> None:
     found = replace(limits(qos=(Qos("normal", user=Tres(cpus=3)),)), enforced=())
     assert cpus(found)[0] == 16
     assert [g.name for g in partitions_for("stranger", [MAIN, GPU], found)] == ["main", "gpu"]
@@ -124,7 +126,7 @@ def test_limits_that_slurm_does_not_apply_bound_nothing() -> None:
         (PartitionAccess("main", not_qos=("normal",)), False),
     ],
 )
-def test_only_partitions_that_let_one_in_are_offered(entry: PartitionAccess, open_: bool) -> None:
+def test_only_accessible_partitions_are_offered(entry: PartitionAccess, open_: bool) -> None:
     names = [group.name for group in partitions_for("alice", [MAIN, GPU], limits(main=entry))]
     assert names == (["main", "gpu"] if open_ else ["gpu"])
 
@@ -135,7 +137,7 @@ def test_an_association_may_be_for_one_partition() -> None:
     assert (group.name, group.max_cpus) == ("gpu", 5)
 
 
-def test_strangers_are_offered_nothing_and_told_so() -> None:
+def test_unknown_users_are_offered_nothing_with_a_reason() -> None:
     assert partitions_for("bob", [MAIN, GPU], LIMITS) == []
     assert len(partitions_for("bob", [MAIN, GPU], None)) == 2
     request = parse_launch({"environment": "python", "resources": {"cpus": 1, "memory": "1g"}})
@@ -144,7 +146,7 @@ def test_strangers_are_offered_nothing_and_told_so() -> None:
     assert caught.value.errors[0].field == "resource_group"
 
 
-def test_a_refusal_names_the_field_and_whose_limit_it_is() -> None:
+def test_a_refusal_names_the_field_and_the_limits_origin() -> None:
     own = limits(qos=(Qos("normal", user=Tres(3, 3072), minutes=30),))
     groups: list[UserPartition] = partitions_for("alice", [MAIN], own)
     wanted = {"environment": "python", "resources": {"cpus": 5, "memory": "4g"}, "time_limit": 31}
@@ -157,7 +159,7 @@ def test_a_refusal_names_the_field_and_whose_limit_it_is() -> None:
     }
 
 
-def test_what_the_site_hides_shuts_out_nobody() -> None:
+def test_hidden_limits_exclude_nobody() -> None:
     hidden = replace(LIMITS, associations=(Association("root", "root"),), default_accounts={})
     hidden = replace(
         hidden, partitions=(PartitionAccess("main", accounts=("physics",)), PartitionAccess("gpu"))
@@ -165,6 +167,6 @@ def test_what_the_site_hides_shuts_out_nobody() -> None:
     assert len(partitions_for("alice", [MAIN, GPU], hidden)) == 2
 
 
-def test_circles_of_accounts_end() -> None:
+def test_cyclic_accounts_terminate() -> None:
     around = replace(LIMITS, associations=(ALICE, PHYSICS, replace(SCIENCE, parent="physics")))
     assert cpus(around)[0] == 16

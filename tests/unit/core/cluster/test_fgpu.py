@@ -1,4 +1,4 @@
-"""The one conversion: every amount is a whole number of shards, and all slices fit the GPU."""
+"""The conversion: every amount is a whole number of shards, and all slices fit into the GPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from portal.core.cluster.fgpu import (
 
 
 def kind(unit: str = "1/2", step: str = "1/2", memory_mb: int = 8192, **more: str) -> GpuKind:
-    """A kind of GPU; the demo's, unless told otherwise."""
+    """A kind of GPU; by default the demo's."""
     return GpuKind("", "GPU", memory_mb, Fraction(unit), Fraction(step), **more)  # type: ignore[arg-type]
 
 
@@ -36,8 +36,8 @@ KINDS = st.builds(
 )
 
 
-def test_the_guides_own_example() -> None:
-    """An 8 GB GPU is 2 fGPU; somebody asks for a half and sees 2 GB."""
+def test_the_example_of_the_guide() -> None:
+    """An 8 GB GPU is 2 fGPU; a request for a half gets 2 GB."""
     found = kind().grant(0.5)
     assert found == Slice("", Fraction(1, 2), 1, 0, 2048, 25)
     assert found.gres == "shard:1"
@@ -45,7 +45,7 @@ def test_the_guides_own_example() -> None:
     assert kind().shards == 4
 
 
-def test_beyond_one_gpu_they_are_given_whole() -> None:
+def test_beyond_one_gpu_only_whole_gpus_are_granted() -> None:
     assert [one.gres for one in kind().amounts(3)][3:] == ["shard:4", "gpu:2", "gpu:3"]
     two = kind(memory_mb=80_000).grant(2.5, gpus=2)
     assert two == Slice("", Fraction(4), 0, 2, 160_000, 100)
@@ -73,7 +73,7 @@ def test_whole_gpus_and_mig_devices_are_not_shared() -> None:
     assert mig.grant(0.1) == Slice("1g.18gb", Fraction(1, 8), 0, 1, 18_000, 100)
 
 
-def test_a_type_is_named_where_there_is_one() -> None:
+def test_a_type_is_named_if_present() -> None:
     typed = GpuKind("a100", "A100", 40_960, Fraction(1), Fraction(1, 4))
     assert [one.gres for one in typed.amounts(2)][2:] == [
         "shard:a100:3", "shard:a100:4", "gpu:a100:2",
@@ -82,7 +82,7 @@ def test_a_type_is_named_where_there_is_one() -> None:
 
 @settings(deadline=None)
 @given(KINDS, st.integers(1, 4))
-def test_every_amount_is_whole_shards_in_order(kind: GpuKind, gpus: int) -> None:
+def test_every_amount_is_whole_shards_in_ascending_order(kind: GpuKind, gpus: int) -> None:
     found = list(kind.amounts(gpus))
     assert [one.fgpu for one in found] == sorted({one.fgpu for one in found})
     for one in found:
@@ -104,7 +104,7 @@ def test_slices_of_all_shards_never_exceed_the_gpu(kind: GpuKind) -> None:
 
 @settings(deadline=None)
 @given(KINDS, st.floats(0.001, 20), st.floats(0.001, 20), st.integers(1, 4))
-def test_a_grant_is_the_smallest_that_is_enough(
+def test_a_grant_is_the_smallest_sufficient_amount(
     kind: GpuKind, asked: float, other: float, gpus: int
 ) -> None:
     less, more = (kind.grant(amount, gpus) for amount in sorted((asked, other)))
@@ -115,9 +115,9 @@ def test_a_grant_is_the_smallest_that_is_enough(
         assert less is not None and less.fgpu <= more.fgpu
 
 
-@settings(deadline=None, max_examples=30)  # all amounts against all: some kinds take their time
+@settings(deadline=None, max_examples=30)  # all pairs of amounts: slow for some kinds
 @given(KINDS, st.integers(1, 4))
-def test_what_was_granted_is_granted_again(kind: GpuKind, gpus: int) -> None:
+def test_a_granted_amount_is_granted_unchanged(kind: GpuKind, gpus: int) -> None:
     for one in kind.amounts(gpus):
         assert kind.grant(to_number(one.fgpu), gpus) == one
 
@@ -130,7 +130,7 @@ def test_shares_are_whole_mebibytes(total: int, of: int) -> None:
 
 
 @given(KINDS)
-def test_the_nodes_read_what_the_portal_wrote(kind: GpuKind) -> None:
+def test_the_nodes_can_read_the_portals_file(kind: GpuKind) -> None:
     (written,) = kinds_as_json((kind,))
     assert kind_from_json(written) == kind  # type: ignore[arg-type]
 
@@ -139,18 +139,18 @@ def test_the_nodes_read_what_the_portal_wrote(kind: GpuKind) -> None:
     ("field", "value"),
     [("sharing", "lent"), ("compute", "hope"), ("unit", "much"), ("memory_mb", "")],
 )
-def test_a_kind_that_makes_no_sense_is_refused(field: str, value: str) -> None:
+def test_an_inconsistent_kind_is_refused(field: str, value: str) -> None:
     (written,) = kinds_as_json((kind(),))
     with pytest.raises(ValueError, match=r"of sharing|literal"):
         kind_from_json(written | {field: value})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("written", "ratio"), [(1, "1"), (0.2, "1/5"), ("1/3", "1/3")])
-def test_ratios_as_people_write_them(written: object, ratio: str) -> None:
+def test_accepted_spellings_of_ratios(written: object, ratio: str) -> None:
     assert parse_ratio(written) == Fraction(ratio)
 
 
 @pytest.mark.parametrize("written", [True, None, "a third", "1/0", [1, 3]])
-def test_what_is_no_ratio(written: object) -> None:
+def test_invalid_ratios(written: object) -> None:
     with pytest.raises(ValueError, match="1/3"):
         parse_ratio(written)

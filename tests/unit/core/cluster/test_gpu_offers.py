@@ -1,4 +1,4 @@
-"""What a request for a GPU comes to in a group, and in whose words it is refused."""
+"""What a request for a GPU is granted in a group, and the text of its refusal."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ PLAIN = replace(MAIN, gpus=(NodeGpus("", 1, 4),))
 def grant(
     *groups: Partition, site: Gpus = SITE, group: str | None = None, **asked: object
 ) -> Slice | None:
-    """What a request is granted."""
+    """The grant for a request."""
     data = {"environment": "python", "resources": {"memory": "1g", **asked}}
     request = parse_launch(data | {"resource_group": group})
     return decide(request, CATALOG, list(groups) or None, SiteRules(), site).gpu
 
 
 def refusal(*groups: Partition, **asked: Any) -> tuple[str, str]:
-    """The field and the words of a refusal."""
+    """The field and text of a refusal."""
     with pytest.raises(InvalidRequest) as caught:
         grant(*groups, **asked)
     (error,) = caught.value.errors
     return error.field, error.message
 
 
-def test_without_a_wish_there_is_no_gpu() -> None:
+def test_without_a_request_there_is_no_gpu() -> None:
     assert grant(GPU) is None
     assert grant(MAIN, site=NO_GPUS) is None
 
 
-def test_the_amount_is_rounded_up_to_what_is_offered() -> None:
+def test_the_amount_is_rounded_up_to_an_offered_one() -> None:
     found = grant(GPU, fgpu=0.3)
     assert found == Slice("a100", HALF, 2, 0, 20_480, 50)
 
 
-def test_the_first_of_the_settings_that_the_group_has() -> None:
+def test_the_first_configured_kind_that_the_group_has() -> None:
     found = grant(replace(GPU, gpus=GPU.gpus[:1]), fgpu=0.3)
     assert found is not None
     assert (found.kind, found.gres) == ("h200", "shard:h200:1")
@@ -80,10 +80,10 @@ def test_the_first_of_the_settings_that_the_group_has() -> None:
 def test_gpus_without_a_type() -> None:
     found = grant(PLAIN, site=DEMO, fgpu=0.5)
     assert found == Slice("", HALF, 1, 0, 2048, 25)
-    assert grant(GPU, site=DEMO, fgpu=0.5) == found  # the one kind stands for all
+    assert grant(GPU, site=DEMO, fgpu=0.5) == found  # the only kind stands for all
 
 
-def test_before_slurm_is_known_only_the_settings_bound() -> None:
+def test_before_slurm_is_read_only_the_settings_limit() -> None:
     found = grant(fgpu=3)
     assert found is not None
     assert found.gres == "gpu:a100:3"
@@ -106,7 +106,7 @@ def test_before_slurm_is_known_only_the_settings_bound() -> None:
         ("gpu", {"fgpu": "1"}, "fgpu", "this must be a number, for example 0.5"),
     ],
 )
-def test_what_can_never_be(group: str, asked: dict[str, Any], field: str, text: str) -> None:
+def test_impossible_requests(group: str, asked: dict[str, Any], field: str, text: str) -> None:
     assert refusal(MAIN, GPU, group=group, **asked) == (f"resources.{field}", text)
 
 
@@ -118,12 +118,12 @@ def test_a_site_without_gpus() -> None:
     assert "no shards" in refusal(unshared, site=DEMO, fgpu=1)[1]
 
 
-def test_a_group_that_is_not_there_is_the_only_thing_that_is_wrong() -> None:
+def test_an_unknown_group_is_the_only_error() -> None:
     assert refusal(MAIN, GPU, group="nowhere", fgpu=1)[0] == "resource_group"
 
 
 def limits(user: Tres, account: Tres = NO_LIMIT) -> Limits:
-    """Limits of the QOS for each person, and of their account."""
+    """Per-user limits of the QOS, and limits of the account."""
     return Limits(
         ("associations", "limits"),
         {"alice": "lab"},
@@ -132,16 +132,16 @@ def limits(user: Tres, account: Tres = NO_LIMIT) -> Limits:
     )
 
 
-def test_it_is_said_whose_limit_it_is_in_fgpu() -> None:
+def test_the_limits_origin_is_named_in_fgpu() -> None:
     (group,) = partitions_for("alice", [GPU], limits(Tres(shards=2, gpus=1), Tres(shards=3)))
     assert (group.max_shards, group.max_gpus) == (2, 1)
-    said = "you may use 0.5 fGPU at once (QOS normal, MaxTRESPerUser)"
-    assert refusal(group, fgpu=0.6) == ("resources.fgpu", said)
-    said = "you may use 1 fGPU at once (QOS normal, MaxTRESPerUser)"
-    assert refusal(group, fgpu=1.5, gpu_kind="h200") == ("resources.fgpu", said)
+    expected = "you may use 0.5 fGPU at once (QOS normal, MaxTRESPerUser)"
+    assert refusal(group, fgpu=0.6) == ("resources.fgpu", expected)
+    expected = "you may use 1 fGPU at once (QOS normal, MaxTRESPerUser)"
+    assert refusal(group, fgpu=1.5, gpu_kind="h200") == ("resources.fgpu", expected)
     (group,) = partitions_for("alice", [GPU], limits(Tres(), Tres(shards=3)))
-    said = "account lab may use 0.75 fGPU at once (GrpTRES)"
-    assert refusal(group, fgpu=1) == ("resources.fgpu", said)
+    expected = "account lab may use 0.75 fGPU at once (GrpTRES)"
+    assert refusal(group, fgpu=1) == ("resources.fgpu", expected)
 
 
 def test_whole_gpus_have_a_limit_of_their_own() -> None:
@@ -150,7 +150,7 @@ def test_whole_gpus_have_a_limit_of_their_own() -> None:
     assert refusal(group, **two)[1] == "you may use 2 fGPU at once (QOS normal, MaxTRESPerUser)"
     (group,) = partitions_for("alice", [GPU], limits(Tres(shards=1)))
     found = grant(group, fgpu=0.125, gpu_kind="1g.18gb")
-    assert found is not None  # Slurm counts no shards of it
+    assert found is not None  # Slurm does not track shards of it
 
 
 def test_the_offers_of_a_group() -> None:
@@ -163,7 +163,7 @@ def test_the_offers_of_a_group() -> None:
     assert [offer.kind for offer in SITE.offers(group)] == [MIG]
 
 
-def test_templates_ask_for_gpus_too() -> None:
+def test_templates_request_gpus_too() -> None:
     template = Template(name="t", title="T", cpus=1, memory_mb=1024, fgpu=0.5, gpu_kind="a100")
     assert misfit(template, [GPU], SiteRules(), SITE) == ""
     assert misfit(template, [MAIN], SiteRules(), SITE) == "main has no GPUs"

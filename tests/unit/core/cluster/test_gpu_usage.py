@@ -1,4 +1,4 @@
-"""The third bar: what is held of GPUs, what may be, what is free; and who has to wait."""
+"""The third bar: GPU shares held, permitted and free; and who has to wait."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def job(user: str = "alice", node: str = "n1", shards: int = 0, gpus: int = 0) -
 
 
 def limits(user: Tres, account: Tres) -> Limits:
-    """Limits of each person and of their account."""
+    """Per-user limits and limits of the account."""
     return Limits(
         ("associations", "limits"),
         {"alice": "lab", "bob": "lab"},
@@ -87,7 +87,7 @@ def test_a_whole_gpu_takes_all_of_its_shards() -> None:
     assert bar(use) == Meter(0.5, 4, 1.5)
 
 
-def test_nodes_that_take_no_jobs_give_no_room() -> None:
+def test_unavailable_nodes_have_no_capacity() -> None:
     assert bar(measure_usage([], [replace(ONE, usable=False)], SITE)) == Meter(0, 0, 0)
 
 
@@ -110,12 +110,12 @@ def test_limits_on_shards() -> None:
     busy = measure_usage([job(shards=1), job("bob", shards=1)], [ONE], SITE)
     assert bar(busy, Tres(shards=2)) == Meter(0.5, 1, 0.5)
     assert bar(busy, Tres(shards=3), Tres(shards=2)) == Meter(0.5, 1, 0)
-    assert bar(busy, Tres(gpus=0)) == Meter(0.5, 2, 1)  # Slurm counts no shards there
+    assert bar(busy, Tres(gpus=0)) == Meter(0.5, 2, 1)  # Slurm does not track shards there
 
 
 def test_shards_and_whole_gpus_are_limited_each_by_itself() -> None:
     busy = measure_usage([job(node="n3", gpus=1)], [TWO], SITE)
-    assert bar(busy, Tres(shards=1)) == Meter(2, 4, 2)  # whole ones are not limited
+    assert bar(busy, Tres(shards=1)) == Meter(2, 4, 2)  # whole GPUs are not limited
     assert bar(busy, Tres(shards=1, gpus=1)) == Meter(2, 2.5, 0.5)
     assert bar(measure_usage([], [CUT], SITE), Tres(gpus=2)) == Meter(0, 0.25, 0.25)
 
@@ -124,15 +124,15 @@ def test_shards_and_whole_gpus_are_limited_each_by_itself() -> None:
     ("gres", "found"),
     [("", (0, 0)), ("shard:2", (2, 0)), ("shard:a100:3", (3, 0)), ("gpu:1g.18gb:1", (0, 1))],
 )
-def test_what_sbatch_was_asked_for(gres: str, found: tuple[int, int]) -> None:
+def test_the_amount_requested_from_sbatch(gres: str, found: tuple[int, int]) -> None:
     assert of_gres(gres) == found
 
 
-def test_whoever_has_to_wait_is_told_whose_limit_it_is() -> None:
+def test_a_waiting_user_is_told_the_limits_origin() -> None:
     use = measure_usage([job(shards=1)], [ONE], SITE)
     own = limits(Tres(shards=2), Tres(gpus=0))
-    said = limit_reached("alice", "main", Tres(1, 100, 2, 0), own, use, "h200")
-    assert said == "you may use 1 fGPU at once (QOS normal, MaxTRESPerUser)"
+    message = limit_reached("alice", "main", Tres(1, 100, 2, 0), own, use, "h200")
+    assert message == "you may use 1 fGPU at once (QOS normal, MaxTRESPerUser)"
     assert limit_reached("alice", "main", Tres(1, 100, 1, 0), own, use, "h200") == ""
     whole = limit_reached("alice", "main", Tres(1, 100, 0, 1), own, use, "h200")
     assert whole == "account lab may use 0 fGPU at once (GrpTRES)"

@@ -1,4 +1,4 @@
-"""Slurm's limits in words, and the commands beside them."""
+"""Slurm's limits in words, and the commands next to them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIMITS = Limits(
     associations=(
         Association("root"),
         Association("physics", parent="root", group=Tres(40), job=Tres(8, 1536)),
-        # As sacctmgr shows it: the account's own limit, handed down.
+        # As sacctmgr shows it: the account's own limit, inherited.
         Association("physics", "alice", job=Tres(8, 1536)),
         Association("physics", "bob", job=Tres(2, None), jobs=1, partition="main"),
     ),
@@ -47,7 +47,7 @@ def test_every_limit_has_the_command_that_sets_it() -> None:
     ) in long.unset  # fmt: skip
 
 
-def test_accounts_and_those_people_who_differ_from_them() -> None:
+def test_accounts_and_users_with_differing_limits() -> None:
     found = limit_report(LIMITS, [])
     root, physics = found.accounts
     assert root.set == []
@@ -64,7 +64,7 @@ def test_accounts_and_those_people_who_differ_from_them() -> None:
     assert commands(bob) == {f"{where} MaxTRES=cpu=2": "2 cores", f"{where} MaxJobs=1": "1"}
 
 
-def test_partitions_have_scontrols_words() -> None:
+def test_partitions_use_scontrols_syntax() -> None:
     main, gpu = limit_report(LIMITS, [MAIN, GPU]).groups
     change = "scontrol update PartitionName=main"
     assert commands(main) == {
@@ -78,5 +78,5 @@ def test_partitions_have_scontrols_words() -> None:
     assert gpu.about == "largest node: 64 cores and 512 GB; closed"
 
 
-def test_it_says_when_slurm_does_not_apply_limits() -> None:
+def test_unenforced_limits_are_reported() -> None:
     assert not limit_report(Limits(enforced=("associations",)), []).applied

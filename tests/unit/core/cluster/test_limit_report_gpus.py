@@ -10,7 +10,7 @@ GPUS = (NodeGpus("a100", 2, 8), NodeGpus("", 1), NodeGpus("l40s", 0))
 GPU = Partition("gpu", False, True, 64, 512 * 1024, None, gpus=GPUS)
 
 
-def test_shards_have_words_and_slurms_own_name() -> None:
+def test_shards_have_a_title_and_slurms_own_name() -> None:
     limits = Limits(
         qos=(
             Qos("all", user=Tres(3, 3072, 4)),

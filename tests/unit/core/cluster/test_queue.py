@@ -12,7 +12,7 @@ NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
 def job(number: int, priority: int = 10, **changes: object) -> JobReport:
-    """A job that waits for its turn; later numbers were submitted later."""
+    """A job waiting for its turn; higher numbers were submitted later."""
     values = {
         "job_id": str(number),
         "user": "alice",
@@ -34,7 +34,7 @@ def test_priority_first_then_time() -> None:
     }
 
 
-def test_only_those_who_wait_in_the_same_line_count() -> None:
+def test_only_jobs_of_the_same_queue_count() -> None:
     me = job(9, reason="Resources")
     others = [
         job(1, partition="big"),
@@ -46,15 +46,15 @@ def test_only_those_who_wait_in_the_same_line_count() -> None:
     assert queue_positions([me, *others]) == {"1": 0, "5": 0, "9": 1}
 
 
-def test_a_job_that_no_place_would_help_has_none() -> None:
+def test_a_job_whose_reason_is_not_its_turn_has_no_place() -> None:
     waiting = job(1, reason="QOSMaxCpuPerUserLimit")
     assert (
         queue_positions([waiting, job(2, 0, reason="None"), job(3, state=JobState.RUNNING)]) == {}
     )
 
 
-def test_ten_thousand_jobs_are_placed_at_once() -> None:
+def test_ten_thousand_jobs_are_placed_quickly() -> None:
     began = perf_counter()
     found = queue_positions(job(number, priority=number % 7 + 1) for number in range(10_000))
-    assert perf_counter() - began < 2.0  # each against all others would take half a minute
+    assert perf_counter() - began < 2.0  # comparing each with all others would take half a minute
     assert sorted(found.values()) == list(range(10_000))

@@ -1,4 +1,4 @@
-"""The two bars: what is mine, what I may have, what is free for me now."""
+"""The two bars: what is held, permitted, and free for the user now."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def job(
 
 
 def cpus(use: ClusterUsage, user: str = "alice", limits: Limits | None = LIMITS) -> tuple[int, ...]:
-    """A person's cores in main: mine, allowed, available."""
+    """A user's cores in main: held, permitted, available."""
     meter = usage_meters(user, "main", limits, use)[0]
     assert meter.allowed is not None and meter.available is not None
     return meter.mine, meter.allowed, meter.available
@@ -53,7 +53,7 @@ def cpus(use: ClusterUsage, user: str = "alice", limits: Limits | None = LIMITS)
 
 def test_nothing_held() -> None:
     assert cpus(measure_usage([], NODES)) == (0, 3, 3)
-    assert cpus(measure_usage([], NODES), limits=None) == (0, 8, 8)  # n3 takes no jobs
+    assert cpus(measure_usage([], NODES), limits=None) == (0, 8, 8)  # n3 is unavailable
 
 
 def test_only_what_is_allocated_counts() -> None:
@@ -68,19 +68,19 @@ def test_memory_is_measured_like_cores() -> None:
     assert (round(memory.upper or 0), round(memory.lower or 0)) == (67, 67)
 
 
-def test_others_leave_less_of_what_is_shared() -> None:
+def test_jobs_of_others_reduce_shared_limits() -> None:
     busy = measure_usage([job(), job("bob", cpus=4)], NODES)
     assert cpus(busy) == (1, 3, 1)  # the account's six cores
     full = measure_usage([job("root", "n1", 4), job("root", "n2", 3)], NODES)
     assert cpus(full, limits=None) == (0, 8, 1)
 
 
-def test_jobs_elsewhere_use_up_ones_own_limit_but_are_not_mine_here() -> None:
+def test_jobs_in_other_groups_count_towards_the_users_limit_only() -> None:
     use = measure_usage([job(), job(partition="gpu", node="n2")], NODES)
     assert cpus(use) == (1, 3, 1)
 
 
-def test_no_room_known_and_no_limits_is_said_so() -> None:
+def test_unknown_capacity_without_limits_is_reported() -> None:
     meter = usage_meters("alice", "main", None, measure_usage([job()], []))[0]
     assert (meter.mine, meter.allowed, meter.available) == (1, None, None)
     assert (meter.upper, meter.lower) == (None, None)

@@ -1,4 +1,4 @@
-"""The batch script as a whole, and what must never get into it."""
+"""The complete batch script, and what it must never contain."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ GPU = dataclasses.replace(PLAIN, gres="shard:2")
 
 
 @pytest.mark.parametrize(("name", "job"), [("plain", PLAIN), ("full", FULL), ("gpu", GPU)])
-def test_the_whole_script(name: str, job: JobDescription) -> None:
-    """After a wanted change render it anew, read the difference, and commit both."""
+def test_the_complete_script(name: str, job: JobDescription) -> None:
+    """After an intended change render it again, review the difference, and commit both."""
     assert render_script(job, TEMPLATE) == (GOLDEN / f"session-{name}.sh").read_text(
         encoding="utf-8"
     )
 
 
 @pytest.mark.parametrize("name", ["plain", "full", "gpu"])
-def test_it_is_a_script_that_bash_can_read(name: str) -> None:
+def test_bash_can_parse_the_script(name: str) -> None:
     subprocess.run(["bash", "-n", str(GOLDEN / f"session-{name}.sh")], check=True)
 
 
 @pytest.mark.parametrize("field", ["user", "partition", "image", "toolkit", "directory", "session"])
 @pytest.mark.parametrize("value", ["a b", "$(id)", "a;b", "a\n#SBATCH --uid=0", "'", "`id`", "ä"])
-def test_nothing_that_a_shell_would_read_gets_in(field: str, value: str) -> None:
+def test_no_shell_syntax_can_be_injected(field: str, value: str) -> None:
     with pytest.raises(ValueError, match=field):
         render_script(JobDescription(**{**dataclasses.asdict(PLAIN), field: value}), TEMPLATE)

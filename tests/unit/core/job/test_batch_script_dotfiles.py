@@ -1,4 +1,4 @@
-"""The files of one's home that come along into a session's own, copied by a real bash."""
+"""Files of the user's home that are copied into a session's home, by a real bash."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_they_are_copied_with_their_folders(home: Path) -> None:
     assert not (found / ".bash_history").exists()
 
 
-def test_what_is_kept_elsewhere_is_copied_as_a_file(home: Path) -> None:
+def test_linked_files_are_copied_as_files(home: Path) -> None:
     (home / "dotfiles").mkdir()
     (home / "dotfiles" / "vimrc").write_text("set nu\n")
     (home / ".vimrc").symlink_to("dotfiles/vimrc")
@@ -61,7 +61,7 @@ def test_what_is_kept_elsewhere_is_copied_as_a_file(home: Path) -> None:
     assert not found.is_symlink()
 
 
-def test_only_files_of_a_reasonable_size_come_along(home: Path) -> None:
+def test_only_files_of_a_reasonable_size_are_copied(home: Path) -> None:
     (home / ".vimrc").mkdir()
     os.mkfifo(home / ".inputrc")
     (home / ".nanorc").symlink_to("nowhere")

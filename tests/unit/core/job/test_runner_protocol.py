@@ -1,4 +1,4 @@
-"""What is handed to Slurm for a session."""
+"""The description of a session that is submitted to Slurm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RULES = JobSettings(
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def test_a_session_takes_its_mounts_to_slurm_each_time_anew() -> None:
+def test_every_submission_of_a_session_has_its_mounts() -> None:
     session = Session(
         id="0" * 32,
         name="name",

@@ -1,4 +1,4 @@
-"""Mounts: what may be asked for, and what the batch script makes of it."""
+"""Mounts: valid requests, and how the batch script carries them out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOUNTS = dataclasses.replace(PLAIN, mounts=POINTS)
 
 
 def errors(mounts: object) -> dict[str, str]:
-    """The fields that the answer names, with its words."""
+    """The fields named by the error, with its text."""
     with pytest.raises(InvalidRequest) as caught:
         parse_launch({**GOOD, "mounts": mounts})
     return {error.field: error.message for error in caught.value.errors}
@@ -79,13 +79,13 @@ def test_each_wrong_mount_is_named(mounts: object, field: str) -> None:
     assert found[field]
 
 
-def test_the_words() -> None:
+def test_error_texts() -> None:
     assert errors(["data", "home", "data"]) == {"mounts": "the folder data is named twice"}
     assert errors(["a"] * 21) == {"mounts": "these are too many; there may be 20"}
     assert errors([{"folder": "a", "mode": 1}]) == {"mounts.0": "mode: there is no such field"}
 
 
-def test_where_folders_lie() -> None:
+def test_paths_of_folders() -> None:
     mounts = (Mount(folder=HOME), Mount(folder="data", read_only=True))
     assert mount_points("alice", mounts, "storage/") == (
         MountPoint("home", ".", False),
@@ -96,7 +96,7 @@ def test_where_folders_lie() -> None:
 
 
 @given(st.text() | st.text("abc./-_ \n'\"$"))
-def test_what_is_offered_can_be_asked_for(name: str) -> None:
+def test_every_offered_folder_can_be_requested(name: str) -> None:
     try:
         parse_launch({**GOOD, "mounts": [name]})
         taken = name != HOME
@@ -105,8 +105,8 @@ def test_what_is_offered_can_be_asked_for(name: str) -> None:
     assert storage_folder(name, "/home/alice/storage").mountable == taken
 
 
-def test_the_whole_script() -> None:
-    """After a wanted change render it anew, read the difference, and commit both."""
+def test_the_complete_script() -> None:
+    """After an intended change render it again, review the difference, and commit both."""
     golden = GOLDEN / "session-mounts.sh"
     assert render_script(MOUNTS, TEMPLATE) == golden.read_text(encoding="utf-8")
     subprocess.run(["bash", "-n", str(golden)], check=True)
@@ -114,7 +114,7 @@ def test_the_whole_script() -> None:
 
 @pytest.mark.parametrize("part", ["name", "source"])
 @pytest.mark.parametrize("value", ["a b", "$(id)", "a;b", "a\nb", "'", '"', "ä"])
-def test_nothing_that_a_shell_would_read_gets_in(part: str, value: str) -> None:
+def test_no_shell_syntax_can_be_injected(part: str, value: str) -> None:
     changed: dict[str, Any] = {part: value}
     bad = dataclasses.replace(POINTS[0], **changed)
     with pytest.raises(ValueError, match="mounts"):
@@ -122,7 +122,7 @@ def test_nothing_that_a_shell_would_read_gets_in(part: str, value: str) -> None:
 
 
 class Node:
-    """A compute node on which the whole script runs; its container is a script that looks round."""
+    """A compute node on which the complete script runs; its container is a script."""
 
     def __init__(self, root: Path) -> None:
         self.home = root / 'a "home"'
@@ -142,7 +142,7 @@ class Node:
     ) -> tuple[int, str]:
         """Exit code and log of the script; `container` is what apptainer does.
 
-        What `namespace` does comes before all, with the right to mount.
+        `namespace` is executed first, with the right to mount.
         """
         apptainer = self.bin / "apptainer"
         apptainer.write_text(
@@ -171,7 +171,7 @@ class Node:
         return done.returncode, done.stdout
 
     def binds(self) -> list[str]:
-        """The mounts into the session's home that the container was started with."""
+        """The mounts into the session's home with which the container was started."""
         return [line for line in self.seen.read_text().splitlines() if "dst=/home/" in line]
 
 
@@ -181,7 +181,7 @@ def node(tmp_path: Path) -> Node:
 
 
 def nothing(node: Node) -> str:
-    """The empty folder that covers Slipway's own, as the options have it."""
+    """The empty folder that covers Slipway's own, as given in the options."""
     return str(node.session / "nothing").replace('"', '""')
 
 
@@ -223,17 +223,17 @@ def test_a_link_into_the_nodes_system_or_slipways_folder_is_refused(
     assert not node.session.exists()
 
 
-def test_the_folder_of_all_storage_folders_may_not_lead_there_either(node: Node) -> None:
+def test_the_storage_root_may_not_be_such_a_link_either(node: Node) -> None:
     (node.home / "elsewhere").symlink_to("/usr")
     code, log = node.run((MountPoint("share", "elsewhere/share", False),))
     assert (code, 'the folder "share" leads to /usr/share' in log) == (70, True)
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-def test_slipways_folder_is_covered_wherever_a_link_shows_it(
+def test_slipways_folder_is_covered_even_through_links(
     node: Node, tmp_path: Path, read_only: bool
 ) -> None:
-    """The home by a link, and what is above the home."""
+    """The home by a link, and its parents."""
     for name, target, place in (
         ("again", node.home, "again/.slipway"),
         ("above", tmp_path, f"above/{node.home.name}/.slipway"),
@@ -249,7 +249,7 @@ def test_slipways_folder_is_covered_wherever_a_link_shows_it(
 
 
 @pytest.mark.parametrize("what", ["gone", "a file", "a broken link"])
-def test_a_folder_that_is_gone_is_named_and_nothing_starts(node: Node, what: str) -> None:
+def test_a_missing_folder_is_named_and_nothing_starts(node: Node, what: str) -> None:
     place = node.home / "storage" / "maps"
     if what == "a file":
         place.write_text("")
@@ -264,8 +264,8 @@ def test_a_folder_that_is_gone_is_named_and_nothing_starts(node: Node, what: str
     assert not node.session.exists()
 
 
-def test_links_out_of_the_session_are_not_followed_by_its_end(node: Node) -> None:
-    """Whatever a session leaves in its home, deleting it takes nothing from anywhere else."""
+def test_the_clean_up_does_not_follow_links_out_of_the_session(node: Node) -> None:
+    """Whatever a session leaves in its home, deleting it affects no files elsewhere."""
     leave = (
         'ln -s "$PWD/storage/data" "$session/home/link"\n'
         'ln -s "$PWD/storage" "$session/tmp/link"\n'
@@ -276,7 +276,7 @@ def test_links_out_of_the_session_are_not_followed_by_its_end(node: Node) -> Non
     assert (node.home / "storage" / "data" / "kept").read_text() == "treasure"
 
 
-def test_read_only_reaches_what_is_mounted_below(node: Node) -> None:
+def test_read_only_applies_to_mounts_below(node: Node) -> None:
     inner = node.home / "storage" / "data" / "in ner"
     inner.mkdir()
     points = (MountPoint("data", "storage/data", True), MountPoint("home", ".", False))
@@ -291,8 +291,8 @@ def test_read_only_reaches_what_is_mounted_below(node: Node) -> None:
     ]
 
 
-def test_what_is_mounted_in_the_session_outside_the_container_is_left(node: Node) -> None:
-    """No such mount exists by our doing; should one, its files are worth more than a clean end."""
+def test_foreign_mounts_in_the_session_are_kept(node: Node) -> None:
+    """Slipway creates no such mount; if there is one, its files matter more than a clean end."""
     kept = node.home / "storage" / "data" / "kept"
     mount = 'mount --bind "$PWD/storage/data" "$session/home/data"'
     points = (MountPoint("data", "storage/data", False),)

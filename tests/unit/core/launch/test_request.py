@@ -1,4 +1,4 @@
-"""What may be asked for; every wrong field is named."""
+"""Valid launch requests; every wrong field is named."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GOOD: dict[str, Any] = {"environment": "python", "resources": {"cpus": 1, "memor
 
 
 def wrong_fields(data: object) -> set[str]:
-    """The fields that the answer names."""
+    """The fields named by the error."""
     with pytest.raises(InvalidRequest) as caught:
         parse_launch(data)
     assert all(error.message for error in caught.value.errors)
@@ -128,7 +128,7 @@ WORDS = st.text(st.sampled_from("ABZaz_019"), min_size=1, max_size=130)
 @given(st.dictionaries(WORDS | st.text(max_size=5), st.text(max_size=5000), max_size=4))
 @example({"[key]": ""})
 @example({"[key]": "\0"})
-def test_variables_are_taken_as_they_are_or_named(env: dict[str, str]) -> None:
+def test_variables_are_accepted_unchanged_or_named(env: dict[str, str]) -> None:
     wrong = {
         name
         for name, value in env.items()
@@ -138,14 +138,14 @@ def test_variables_are_taken_as_they_are_or_named(env: dict[str, str]) -> None:
         or len(value.encode()) > 4096
     }
     if wrong:
-        said = {name if re.fullmatch(NAME, name) else clip(name) for name in wrong}
-        assert wrong_fields({**GOOD, "env": env}) == {f"env.{name}" for name in said}
+        named = {name if re.fullmatch(NAME, name) else clip(name) for name in wrong}
+        assert wrong_fields({**GOOD, "env": env}) == {f"env.{name}" for name in named}
     else:
         assert parse_launch({**GOOD, "env": env}).env == env
 
 
 @pytest.mark.parametrize("name", ["PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "OMP_NUM_THREADS", "_"])
-def test_what_people_really_set_is_allowed(name: str) -> None:
+def test_common_variables_are_allowed(name: str) -> None:
     assert parse_launch({**GOOD, "env": {name: ""}}).env == {name: ""}
 
 
@@ -168,7 +168,7 @@ def test_all_wrong_fields_at_once() -> None:
 
 
 @pytest.mark.parametrize("data", [None, [], "x", 1])
-def test_something_else_than_an_object(data: object) -> None:
+def test_a_body_that_is_not_an_object(data: object) -> None:
     assert wrong_fields(data) == {"body"}
 
 
@@ -180,7 +180,7 @@ def test_something_else_than_an_object(data: object) -> None:
     ),
     st.sampled_from(sorted(LaunchRequest.model_fields)),
 )
-def test_whatever_comes_is_taken_or_refused_never_worse(value: object, field: str) -> None:
+def test_any_input_is_accepted_or_refused_without_a_crash(value: object, field: str) -> None:
     try:
         request = parse_launch({**GOOD, field: value})
     except InvalidRequest as refused:
@@ -190,7 +190,7 @@ def test_whatever_comes_is_taken_or_refused_never_worse(value: object, field: st
 
 
 @given(st.integers(MIN_MEMORY_MB, 10**7))
-def test_sizes_survive_writing_and_reading(size: int) -> None:
+def test_sizes_survive_formatting_and_parsing(size: int) -> None:
     assert parse_size(format_size(size)) == size
 
 

@@ -1,4 +1,4 @@
-"""Templates: filled in before the request is checked, and whether they fit."""
+"""Templates: applied before the request is checked, and whether they fit."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def filled(**more: object) -> Any:
     return fill(ASKED | more, [SMALL, BIG])
 
 
-def test_a_template_stands_for_all_it_says() -> None:
+def test_a_template_supplies_its_fields() -> None:
     request = parse_launch(filled())
     assert (request.resources.cpus, request.resources.memory) == (8, 8192)
     assert request.resources.shared_memory == 1024
     assert (request.time_limit, request.resource_group) == (90, "long")
 
 
-def test_what_it_does_not_say_stays_open() -> None:
+def test_fields_missing_in_it_stay_open() -> None:
     request = parse_launch(filled(template="small"))
     assert request.resources.shared_memory is None
     assert (request.time_limit, request.resource_group) == (None, None)
 
 
-def test_what_is_given_beside_it_wins() -> None:
+def test_explicit_fields_override_it() -> None:
     request = parse_launch(filled(time_limit=10, resource_group="main", name=None, count=2))
     assert (request.time_limit, request.resource_group, request.count) == (10, "main", 2)
     assert parse_launch(filled(time_limit=None, resource_group=None)).time_limit == 90
@@ -78,7 +78,7 @@ def test_the_field_is_named(more: dict[str, object]) -> None:
     assert [error.field for error in caught.value.errors] == ["template"]
 
 
-def test_an_empty_form_part_is_not_given() -> None:
+def test_an_empty_part_of_a_form_does_not_override_it() -> None:
     assert parse_launch(filled(resources={})).resources.cpus == 8
 
 
@@ -99,6 +99,6 @@ def test_whether_it_fits() -> None:
     assert capped == "an administrator allows 512 MB of shared memory at most"
 
 
-def test_one_that_contradicts_itself_fits_nobody() -> None:
+def test_a_contradictory_template_fits_nobody() -> None:
     odd = SMALL.model_copy(update={"shared_memory_mb": 2048})
     assert "shared memory is part of the memory" in misfit(odd, [MAIN], NO_CAP, NO_GPUS)

@@ -1,4 +1,4 @@
-"""Why sessions end, from Slurm's word and from their logs."""
+"""Why sessions end, from Slurm's reports and their logs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
 def session(**changes: Any) -> Session:
-    """A session that runs."""
+    """A running session."""
     values: dict[str, Any] = {
         "id": "0" * 32, "name": "one", "owner": "alice", "environment": "python",
         "version": "3.13", "cpus": 1, "memory_mb": 600, "state": State.RUNNING, "created": NOW,
@@ -34,7 +34,7 @@ def session(**changes: Any) -> Session:
 
 
 def report(state: JobState, **more: Any) -> JobReport:
-    """Slurm's word."""
+    """Slurm's report."""
     return JobReport("7", "alice", state, **more)
 
 
@@ -54,7 +54,7 @@ def report(state: JobState, **more: Any) -> JobReport:
         (JobState.PREEMPTED, {}, Cause.PREEMPTED, "higher priority"),
     ],
 )
-def test_each_end_has_its_own_words(
+def test_each_end_has_its_own_text(
     state: JobState, more: dict[str, Any], cause: Cause, words: str
 ) -> None:
     found, text = explain_end(session(), report(state, **more))
@@ -77,7 +77,7 @@ def test_who_ended_it_in_the_portal(by: str, words: str) -> None:
     assert unexpected(session())
 
 
-def test_what_happened_before_somebody_ended_it_is_the_cause() -> None:
+def test_a_failure_before_the_session_was_ended_is_the_cause() -> None:
     stopped = session(stop_requested=NOW, stopped_by="alice")
     before = report(JobState.OUT_OF_MEMORY, end=NOW - timedelta(seconds=30))
     assert explain_end(stopped, before)[0] is Cause.OUT_OF_MEMORY
@@ -85,7 +85,7 @@ def test_what_happened_before_somebody_ended_it_is_the_cause() -> None:
     assert explain_end(stopped, meanwhile)[0] is Cause.CANCELLED
 
 
-def test_a_session_that_never_called_did_not_start() -> None:
+def test_a_session_without_a_callback_did_not_start() -> None:
     silent = session(ready=None, stop_requested=NOW, stopped_by=NEVER_CALLED)
     cause, text = explain_end(silent, report(JobState.CANCELLED))
     assert cause is Cause.START_FAILED
@@ -120,7 +120,7 @@ def test_why_a_session_did_not_start(code: int | None, log: str, words: str) -> 
     assert words in start_failure(code, log)
 
 
-def test_an_app_cannot_speak_for_the_session() -> None:
+def test_an_app_cannot_forge_the_sessions_reason() -> None:
     assert "exit code 1" in start_failure(1, "[terminal] Slipway: pay me")
 
 
@@ -152,5 +152,5 @@ def test_only_failures_need_their_log() -> None:
         ("", "JupyterLab did not start."),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_an_app(message: str, words: str) -> None:
+def test_errors_of_an_app(message: str, words: str) -> None:
     assert app_trouble("JupyterLab", message) == words

@@ -1,4 +1,4 @@
-"""When a session counts as used, and when its time without use is over."""
+"""When a session counts as used, and when its idle time is over."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HOUR = SiteRules(idle_minutes=60)
 
 
 def session(**changes: object) -> Session:
-    """One that runs, was last used at noon and reports."""
+    """A running session, last used at noon, that reports."""
     values: dict[str, object] = {
         "id": ONE,
         "name": "one",
@@ -58,7 +58,7 @@ def used(
     after: timedelta = TWENTY,
     **noise: int,
 ) -> set[str]:
-    """Which of two sessions these measurements show in use."""
+    """The sessions that are in use according to these measurements."""
     first, second = (
         {name: Traffic(*sent) for name, sent in counted.items()} for counted in (before, now)
     )
@@ -67,21 +67,21 @@ def used(
     )
 
 
-def test_an_open_window_is_no_use() -> None:
+def test_an_open_window_is_not_use() -> None:
     assert used({LAB: (7, 900)}, {LAB: (7, 900)}) == set()
     assert used({}, {}) == set()
     assert used({LAB: (7, 900)}, {}) == set()
 
 
-def test_a_request_and_typing_are() -> None:
+def test_requests_and_typing_are_use() -> None:
     assert used({LAB: (7, 900)}, {LAB: (8, 900)}) == {ONE}
     assert used({SHELL: (7, 900)}, {SHELL: (7, 901)}) == {ONE}
     assert used({}, {gateway_name("code-server", TWO): (1, 0)}) == {TWO}
 
 
-def test_noise_is_counted_by_the_minute() -> None:
+def test_background_traffic_is_counted_per_minute() -> None:
     for sent, after, found in (
-        (100, TWENTY, set()),  # all of a minute's noise may fall into one part of it
+        (100, TWENTY, set()),  # all of a minute's background traffic may fall into one part of it
         (101, TWENTY, {ONE}),
         (150, timedelta(seconds=90), set()),
         (151, timedelta(seconds=90), {ONE}),
@@ -90,13 +90,13 @@ def test_noise_is_counted_by_the_minute() -> None:
     assert used({SHELL: (0, 0)}, {SHELL: (0, 1)}, jupyterlab=100) == {ONE}
 
 
-def test_what_a_restarted_haproxy_counts_begins_at_zero() -> None:
+def test_counters_of_a_restarted_haproxy_begin_at_zero() -> None:
     assert used({LAB: (90, 9000)}, {LAB: (0, 0)}) == set()
     assert used({LAB: (90, 9000)}, {LAB: (1, 20)}) == {ONE}
     assert used({LAB: (90, 9000)}, {LAB: (90, 300)}) == {ONE}  # as many requests, but new ones
 
 
-def test_a_time_that_nobody_measured_counts_as_use() -> None:
+def test_unmeasured_time_counts_as_use() -> None:
     now = TrafficSample(NOON, {LAB: Traffic(5, 5)})
     assert used_sessions({ONE, TWO}, None, now, {}) == {ONE, TWO}
     still = {LAB: (5, 5)}
@@ -113,11 +113,11 @@ COUNTED = st.tuples(st.integers(0, 50), st.integers(0, 5000))
 
 
 @given(COUNTED, COUNTED, st.booleans())
-def test_use_is_what_is_new(
+def test_only_new_traffic_is_use(
     before: tuple[int, int], sent: tuple[int, int], restarted: bool
 ) -> None:
     now = sent if restarted else (before[0] + sent[0], before[1] + sent[1])
-    # A restart is seen by counters that fall, and within seconds they do not come as far again.
+    # A restart shows as falling counters, which do not recover within seconds.
     assume(not restarted or now[0] < before[0] or now[1] < before[1])
     expected = {ONE} if sent[0] or sent[1] > 100 else set()
     assert used({LAB: before}, {LAB: now}, jupyterlab=100) == expected
@@ -133,14 +133,14 @@ def test_computations_count() -> None:
     assert not is_computing(session(), None, (), quiet, at)
 
 
-def test_a_silent_node_may_have_computed() -> None:
+def test_a_silent_node_counts_as_computing() -> None:
     silent = session(usage_at=NOON + TWENTY)
     at = NOON + TWENTY + UNWATCHED
     assert not is_computing(silent, 0.0, (), HOUR, at)
     assert is_computing(silent, 0.0, (), HOUR, at + timedelta(seconds=1))
 
 
-def test_use_is_written_down_now_and_then() -> None:
+def test_use_is_stored_now_and_then() -> None:
     short = SiteRules(idle_minutes=1)
     for rules, seconds, worth in (
         (SiteRules(), 59, False),
@@ -153,7 +153,7 @@ def test_use_is_written_down_now_and_then() -> None:
     assert should_record_use(session(last_used=None), HOUR, NOON)
 
 
-def test_the_end_of_what_nobody_uses() -> None:
+def test_the_end_of_an_unused_session() -> None:
     ends = NOON + timedelta(hours=1)
     awake = session(usage_at=ends)
     assert idle_deadline(awake, HOUR) == ends
@@ -163,20 +163,20 @@ def test_the_end_of_what_nobody_uses() -> None:
 
 
 @pytest.mark.parametrize("state", [state for state in State if state is not State.RUNNING])
-def test_what_does_not_run_is_never_unused(state: State) -> None:
+def test_only_running_sessions_can_be_unused(state: State) -> None:
     late = NOON + timedelta(days=9)
     assert idle_deadline(session(state=state, usage_at=late), HOUR) is None
     assert not is_unused(session(state=state, usage_at=late), HOUR, late)
 
 
-def test_nobody_is_ended_while_the_node_is_silent_or_before_anything_was_measured() -> None:
+def test_nothing_ends_while_the_node_is_silent_or_without_measurements() -> None:
     late = NOON + timedelta(days=9)
     assert not is_unused(session(usage_at=late - UNWATCHED - TWENTY), HOUR, late)
     assert is_unused(session(usage_at=late - UNWATCHED), HOUR, late)
     assert not is_unused(session(usage_at=late, last_used=None), HOUR, late)
 
 
-def test_a_new_rule_gives_everybody_the_time_of_a_warning() -> None:
+def test_a_new_rule_gives_every_session_the_warning_time() -> None:
     late = NOON + timedelta(hours=9)
     new = HOUR.model_copy(update={"idle_set": late, "idle_warning": 10})
     assert idle_deadline(session(), new) == late + timedelta(minutes=10)
@@ -184,30 +184,30 @@ def test_a_new_rule_gives_everybody_the_time_of_a_warning() -> None:
     assert idle_deadline(fresh, new) == late + timedelta(hours=1)
 
 
-def test_the_usual_warning_suits_short_rules() -> None:
+def test_the_default_warning_suits_short_rules() -> None:
     spans = {240: 15, 60: 15, 20: 5, 1: 0.25}
     for minutes, span in spans.items():
         assert warning_span(SiteRules(idle_minutes=minutes)) == timedelta(minutes=span)
     assert warning_span(SiteRules(idle_minutes=240, idle_warning=60)) == timedelta(hours=1)
 
 
-def test_people_read_of_it_quietly_then_aloud() -> None:
-    def said(minutes: float, **changes: object) -> bool | None:
+def test_a_quiet_notice_precedes_the_warning() -> None:
+    def notice(minutes: float, **changes: object) -> bool | None:
         now = NOON + timedelta(minutes=minutes)
         found = idle_notice(session(usage_at=now, **changes), HOUR, now)
         assert found is None or found.ends == NOON + timedelta(hours=1)
         return None if found is None else found.warned
 
     quiet = TOLD_AFTER / timedelta(minutes=1)
-    assert said(quiet - 1) is None
-    assert said(quiet) is False
-    assert said(44) is False
-    assert said(45) is True
-    assert said(59) is True
-    # Its time limit comes first: that is what its owner is warned about.
-    assert said(45, deadline=NOON + timedelta(minutes=59)) is None
-    assert said(45, deadline=NOON + timedelta(minutes=61)) is True
+    assert notice(quiet - 1) is None
+    assert notice(quiet) is False
+    assert notice(44) is False
+    assert notice(45) is True
+    assert notice(59) is True
+    # Its time limit comes first: the owner is warned about that.
+    assert notice(45, deadline=NOON + timedelta(minutes=59)) is None
+    assert notice(45, deadline=NOON + timedelta(minutes=61)) is True
 
 
-def test_nothing_is_said_of_a_silent_node() -> None:
+def test_there_is_no_notice_for_a_silent_node() -> None:
     assert idle_notice(session(), HOUR, NOON + timedelta(minutes=50)) is None

@@ -1,4 +1,4 @@
-"""What somebody asks of the list: read from addresses, and the places in it."""
+"""Queries of the list: parsed from URLs, and cursors."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ KEYS = {"created": NOON, "started": NOON, "cpus": 3, "memory": 600}
 
 
 def place(sort: Sort, **changes: object) -> Cursor:
-    """A place in a list that is sorted so."""
+    """A cursor in a list with this order."""
     values = {"sort": sort, "before": False, "key": KEYS.get(sort.key, "x"), "id": "1", **changes}
     return Cursor(**values)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("sort", Sort)
 @pytest.mark.parametrize("before", [True, False])
-def test_a_cursor_is_read_as_it_was_written(sort: Sort, before: bool) -> None:
+def test_a_cursor_survives_formatting_and_parsing(sort: Sort, before: bool) -> None:
     cursor = place(sort, before=before)
     assert Cursor.read(str(cursor)) == cursor
     assert ListQuery(sort=sort, cursor=str(cursor)).place == cursor
@@ -55,7 +55,7 @@ def test_a_key_of_the_wrong_kind_is_refused(sort: Sort, key: object) -> None:
 
 
 @given(st.one_of(st.text(max_size=40), st.binary(max_size=40).map(lambda b: b.hex())))
-def test_whatever_somebody_types_is_no_cursor(text: str) -> None:
+def test_arbitrary_text_is_no_cursor(text: str) -> None:
     with pytest.raises(ValueError, match="not a cursor"):
         Cursor.read(text)
 
@@ -70,14 +70,14 @@ def test_a_wrong_cursor_is_named(cursor: str) -> None:
 
 
 @given(st.dictionaries(st.sampled_from([*ListQuery.model_fields, "new"]), st.text(max_size=20)))
-def test_a_typed_address_always_means_something(values: dict[str, str]) -> None:
+def test_any_url_is_a_valid_query(values: dict[str, str]) -> None:
     query = read_leniently(values, limit=7)
     assert query.limit == 7
     assert query.cursor is None
     assert query.sort.value == values.get("sort", "").strip() or query.sort is Sort.NEWEST
 
 
-def test_an_address_says_only_what_is_not_usual() -> None:
+def test_a_url_contains_only_non_default_values() -> None:
     assert ListQuery(state="running", limit=50).parameters() == {"state": "running"}
     cursor = str(place(Sort.NAME))
     query = ListQuery(q="a b", sort=Sort.NAME, cursor=cursor)

@@ -1,4 +1,4 @@
-"""A launch comes back whole: from a session, from a preset, and out of the form's fields."""
+"""A launch can be restored completely: from a session, a preset, and the form's fields."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VALUES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size
 
 @st.composite
 def bodies(draw: st.DrawFn) -> dict[str, Any]:
-    """A launch, as a program would send it."""
+    """A launch as an API client sends it."""
     memory = draw(st.integers(MIN_MEMORY_MB, 2**22))
     resources: dict[str, Any] = {
         "cpus": draw(st.integers(1, 4096)),
@@ -47,7 +47,7 @@ def bodies(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def fields(entered: Entered) -> MultiDict[str, str]:
-    """What a browser sends when the form holds this."""
+    """The fields that a browser sends if the form contains this."""
     sent = MultiDict(entered.values)
     for folder, read_only in entered.mounts.items():
         sent.add(MOUNT, folder)
@@ -57,29 +57,29 @@ def fields(entered: Entered) -> MultiDict[str, str]:
 
 
 @given(bodies())
-def test_a_request_is_kept_whole(body: dict[str, Any]) -> None:
+def test_a_request_is_restored_completely(body: dict[str, Any]) -> None:
     request = parse_launch(body)
     assert parse_launch(to_request_body(request)) == request
 
 
 @given(bodies())
-def test_the_form_gives_back_what_it_was_filled_with(body: dict[str, Any]) -> None:
+def test_the_form_returns_its_initial_values(body: dict[str, Any]) -> None:
     request = parse_launch(body)
     assert parse_launch(to_body(fields(from_body(to_request_body(request))))) == request
 
 
 @given(bodies())
-def test_a_session_gives_back_its_request(body: dict[str, Any]) -> None:
+def test_a_session_returns_its_request(body: dict[str, Any]) -> None:
     request = parse_launch(body | {"count": 1, "name": body["name"] or "amberotter12"})
-    session = made_by(request)
+    session = created_by(request)
     assert parse_launch(session_to_request_body(session, request.env)) == request
 
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
-def made_by(request: LaunchRequest) -> Session:
-    """The session that a launch makes of a request."""
+def created_by(request: LaunchRequest) -> Session:
+    """The session that a launch creates from a request."""
     return Session(
         id="0" * 32,
         owner="alice",

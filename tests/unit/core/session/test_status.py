@@ -1,4 +1,4 @@
-"""A session as people see it."""
+"""A session as users see it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_no_secret_and_nothing_internal_is_shown(world: World) -> None:
     assert [app["name"] for app in shown["apps"]] == list(APPS)
 
 
-def test_submitting_is_pending_to_people(world: World) -> None:
+def test_submitting_is_shown_as_pending(world: World) -> None:
     world.slurm.lose_answer = True
     session = world.launch(ALICE, REQUEST)
     status = world.status.slurm_status()
@@ -50,7 +50,7 @@ def test_elapsed_counts_from_the_start_to_the_end(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     assert elapsed(session, world.clock.now) is None
     session = ready(world, session)
-    world.clock.pass_(minutes=5)
+    world.clock.advance(minutes=5)
     span = elapsed(session, world.clock.now)
     assert span is not None
     assert span.total_seconds() == 300
@@ -60,14 +60,14 @@ REASONS = json.loads((RECORDED / "pending_reasons.json").read_text(encoding="utf
 
 
 @pytest.mark.parametrize("code", REASONS)
-def test_every_reason_of_every_slurm_has_words(code: str) -> None:
+def test_every_reason_of_every_slurm_version_has_a_text(code: str) -> None:
     reason = explain_reason(code)
     assert reason.code == code
     assert reason.text.endswith(".")
     assert not reason.text.startswith("Slurm says")
 
 
-def test_free_text_behind_a_reason() -> None:
+def test_free_text_after_a_reason() -> None:
     assert explain_reason("ReqNodeNotAvail, UnavailableNodes:n1").code == "ReqNodeNotAvail"
     assert explain_reason(None).code == "None"
 
@@ -85,5 +85,5 @@ def test_free_text_behind_a_reason() -> None:
         ("SomethingNew", "Slurm says: SomethingNew."),
     ],
 )
-def test_limits_say_whose_and_of_what(code: str, words: str) -> None:
+def test_limits_name_their_origin_and_resource(code: str, words: str) -> None:
     assert explain_reason(code).text == words

@@ -1,4 +1,4 @@
-"""Apps as real processes: start, answer, fail, stop, and nothing left behind."""
+"""Apps as real processes: start, respond, fail, stop, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from portal.runner.apps.app import App
 from portal.runner.spec import AppStart
 
 DEMO = f"demo-{os.getpid()}"
-"""An app is found by its name among all processes, those of other tests included."""
+"""An app is found by its name among all processes, including those of other tests."""
 
-# The smallest server: answers every request on the socket with one status.
+# A minimal server: responds to every request on the socket with one status.
 SERVER = """\
 import os, socket, sys
 listener = socket.socket(socket.AF_UNIX)
@@ -41,14 +41,14 @@ def order(text: str, timeout: float = 10) -> AppStart:
 
 
 class Watched:
-    """An app and the queue of what it told."""
+    """An app and the queue of its reports."""
 
     def __init__(self, directory: str) -> None:
-        self.told: queue.Queue[dict[str, object]] = queue.Queue()
-        self.app = App(DEMO, directory, "/opt/slipway", lambda app: self.told.put(app.report()))
+        self.reports: queue.Queue[dict[str, object]] = queue.Queue()
+        self.app = App(DEMO, directory, "/opt/slipway", lambda app: self.reports.put(app.report()))
 
     def next(self, seconds: float = 10) -> dict[str, object]:
-        return self.told.get(timeout=seconds)
+        return self.reports.get(timeout=seconds)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def wait_until(true: object, seconds: float = 5) -> None:
         time.sleep(0.02)
 
 
-def test_ready_means_it_answered(watched: Watched) -> None:
+def test_ready_after_the_first_response(watched: Watched) -> None:
     watched.app.start(order(script("sleep 0.3")))
     assert watched.app.state == "starting"
     report = watched.next()
@@ -84,14 +84,14 @@ def test_starting_twice_starts_once(watched: Watched, directory: str) -> None:
         assert file.read() == "x\n"
 
 
-def test_error_pages_are_no_answer(watched: Watched) -> None:
+def test_error_pages_do_not_count_as_ready(watched: Watched) -> None:
     watched.app.start(order(script("", status=503), timeout=0.5))
     report = watched.next()
     assert report["state"] == "failed"
     assert "did not answer within 0.5 seconds" in str(report["message"])
 
 
-def test_failure_tells_how_and_the_last_lines(watched: Watched) -> None:
+def test_failure_is_reported_with_the_last_lines(watched: Watched) -> None:
     watched.app.start(order("for i in $(seq 1 80); do echo line $i; done; echo oh no >&2; exit 3"))
     report = watched.next()
     assert report["state"] == "failed"
@@ -101,7 +101,7 @@ def test_failure_tells_how_and_the_last_lines(watched: Watched) -> None:
     assert lines[-2:] == ["line 80", "oh no"]
 
 
-def test_endless_line_is_cut(watched: Watched) -> None:
+def test_endless_line_is_truncated(watched: Watched) -> None:
     watched.app.start(order("head -c 100000 /dev/zero | tr '\\0' x; exit 1"))
     lines = str(watched.next()["log"]).split("\n")
     assert max(len(line) for line in lines) <= apps.LONGEST_LINE
@@ -118,8 +118,8 @@ def test_crash_after_ready_and_start_again(watched: Watched) -> None:
     assert watched.next()["state"] == "ready"
 
 
-def test_stop_takes_everything_along(watched: Watched) -> None:
-    # A daemon that leaves the process group and does not listen to SIGTERM, as tmux' shells do.
+def test_stop_ends_all_processes(watched: Watched) -> None:
+    # A daemon that leaves the process group and ignores SIGTERM, as tmux's shells do.
     watched.app.start(order(script("setsid sh -c 'trap \"\" TERM; sleep 100' </dev/null &")))
     assert watched.next()["state"] == "ready"
     assert len(list(apps.processes_of(DEMO))) >= 2
@@ -152,19 +152,19 @@ def test_environment_of_an_app(
     assert not [line for line in lines if line.startswith("PS1=")]
     assert lines[-4:-2] == ["0022", directory]
     assert int(lines[-2]) >= apps.OOM_SCORE
-    # Nothing but the three standard ones and the script itself.
+    # Only the three standard ones and the script itself.
     assert int(lines[-1]) <= 4
 
 
-def test_users_variables_reach_the_app_but_not_over_ours(
+def test_user_variables_reach_the_app_but_do_not_override_ours(
     directory: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", directory)
-    told: queue.Queue[dict[str, object]] = queue.Queue()
+    reports: queue.Queue[dict[str, object]] = queue.Queue()
     env = {"COLOUR": "two words", "PATH": "/mine", "SLIPWAY_APP": "other"}
-    app = App(DEMO, directory, "/opt/slipway", lambda app: told.put(app.report()), env)
+    app = App(DEMO, directory, "/opt/slipway", lambda app: reports.put(app.report()), env)
     app.start(order("env; exit 1"))
-    lines = str(told.get(timeout=10)["log"]).split("\n")
+    lines = str(reports.get(timeout=10)["log"]).split("\n")
     assert "COLOUR=two words" in lines
     assert f"PATH=/mine:{os.environ['PATH']}" in lines
     assert f"SLIPWAY_APP={DEMO}" in lines

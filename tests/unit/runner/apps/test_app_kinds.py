@@ -1,4 +1,4 @@
-"""What an app is told, when an SSH server counts as ready, and what an app says of itself."""
+"""An app's environment, when an SSH server counts as ready, and an app's own details."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.runner.test_spec import START
 
 __all__ = ["watched"]
 
-# A server that greets by itself, as sshd does; whoever waits for an answer to HTTP waits in vain.
+# A server that greets first, as sshd does; HTTP requests get no response.
 GREETER = """\
 import os, socket, sys
 listener = socket.socket(socket.AF_UNIX)
@@ -36,28 +36,28 @@ def test_an_ssh_server_is_ready_when_it_shows_its_banner(watched: Watched) -> No
     assert watched.next()["state"] == "ready"
 
 
-def test_another_greeting_is_no_ssh_server(watched: Watched) -> None:
+def test_another_greeting_is_not_an_ssh_server(watched: Watched) -> None:
     watched.app.start(AppStart(DEMO, greeter("220 mail"), "/", 0.5, kind="ssh"))
     assert watched.next()["state"] == "failed"
 
 
-def test_what_an_app_writes_of_itself_goes_with_ready(watched: Watched) -> None:
+def test_details_written_by_an_app_are_reported_with_ready(watched: Watched) -> None:
     watched.app.start(order(script('echo "key x" > "$SLIPWAY_RUN/details"')))
     report = watched.next()
     assert (report["state"], report["details"]) == ("ready", "key x")
     watched.app.stop(1)
     assert "details" not in watched.next()
     watched.app.start(order(script("")))
-    # Another run, which has said nothing.
+    # Another run, which has reported nothing.
     assert "details" not in watched.next()
 
 
-def test_long_details_are_cut(watched: Watched) -> None:
+def test_long_details_are_truncated(watched: Watched) -> None:
     watched.app.start(order(script('yes | head -c 9000 > "$SLIPWAY_RUN/details"')))
     assert len(str(watched.next()["details"])) <= 4096
 
 
-def test_what_an_app_is_told(
+def test_environment_variables_of_an_app(
     watched: Watched, directory: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", directory)
@@ -70,7 +70,7 @@ def test_what_an_app_is_told(
     assert Path(f"{directory}/{DEMO}/start.sh").read_text() == text
 
 
-def test_an_order_is_read_whole() -> None:
+def test_a_start_request_is_read_completely() -> None:
     more = {
         "kind": "ssh",
         "listen": "tcp",
@@ -97,7 +97,7 @@ def test_an_order_is_read_whole() -> None:
         ("busy_when", "(("),
     ],
 )
-def test_a_bad_order_names_the_field(field: str, value: object) -> None:
+def test_an_invalid_start_request_names_the_field(field: str, value: object) -> None:
     with pytest.raises(SpecError) as caught:
         parse_app_start({**START, field: value})
     assert caught.value.field == field

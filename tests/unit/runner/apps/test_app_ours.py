@@ -1,4 +1,4 @@
-"""The commands of apps/ as the runner starts them; programs of images are stood in for."""
+"""The commands of apps/ as started by the runner; programs of images are faked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.runner.apps.test_netns import may_unshare
 APPS = ROOT / "apps"
 Start = Callable[..., dict[str, object]]
 
-# Takes the options of the real ones and no other; answers where it was told to listen.
+# Accepts exactly the real programs' options; listens where it was told to.
 STAND_IN = """\
 #!{python}
 import argparse, http.server, os, socket, socketserver, sys
@@ -52,7 +52,7 @@ server.serve_forever()
 
 @pytest.fixture
 def programs(directory: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for programs that the image has, and a toolkit."""
+    """A folder for the image's programs, and a toolkit."""
     folder = Path(directory) / "image"
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "haproxy").symlink_to(shutil.which("haproxy") or "/missing")
@@ -63,18 +63,18 @@ def programs(directory: str, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def start(directory: str, programs: Path) -> Iterator[Start]:
-    """Starts an app of ours under a name of this test's own, and returns its first report."""
+    """Starts one of our apps under a name unique to the test, and returns its first report."""
     running: list[App] = []
 
     def begin(app: str, asked: str = "") -> dict[str, object]:
         spec = read_app(APPS / app)
-        told: queue.Queue[dict[str, object]] = queue.Queue()
+        reports: queue.Queue[dict[str, object]] = queue.Queue()
         name = f"{app}-{os.getpid()}"
-        running.append(App(name, directory, str(programs), lambda app: told.put(app.report())))
+        running.append(App(name, directory, str(programs), lambda app: reports.put(app.report())))
         running[0].start(
             AppStart(name, spec.script, spec.ready, 20, listen=spec.listen, asked=asked)
         )
-        return told.get(timeout=30)
+        return reports.get(timeout=30)
 
     yield begin
     for app in running:
@@ -82,7 +82,7 @@ def start(directory: str, programs: Path) -> Iterator[Start]:
 
 
 def stand_in(programs: Path, name: str, ready: str, flags: list[str], options: list[str]) -> None:
-    """Put a program into the image."""
+    """Add a program to the image."""
     text = STAND_IN.format(python=sys.executable, ready=ready, flags=flags, options=options)
     (programs / "bin" / name).write_text(text)
     (programs / "bin" / name).chmod(0o755)
@@ -109,7 +109,7 @@ namespaces = pytest.mark.skipif(
     ("asked", "logs"),
     [("", "{home}"), ("runs", "runs"), ("~/my runs", "{home}/my runs"), ("$(id)", "$(id)")],
 )
-def test_tensorboard_shows_the_folder_that_was_named(
+def test_tensorboard_shows_the_given_folder(
     start: Start, programs: Path, directory: str, asked: str, logs: str
 ) -> None:
     options = ["--logdir", "--host", "--port", "--load_fast"]
@@ -120,13 +120,13 @@ def test_tensorboard_shows_the_folder_that_was_named(
 
 
 @namespaces
-def test_any_web_app_is_what_was_asked_for(start: Start) -> None:
+def test_any_web_app_runs_the_given_command(start: Start) -> None:
     report = start("webapp", f"exec {sys.executable} -m http.server $PORT")
     assert report["state"] == "ready"
 
 
 @namespaces
-def test_any_web_app_says_that_it_needs_a_command(start: Start) -> None:
+def test_any_web_app_requires_a_command(start: Start) -> None:
     report = start("webapp")
     assert report["state"] == "failed"
     assert "Enter the command that starts it" in str(report["log"])

@@ -1,4 +1,4 @@
-"""Which apps an image can run."""
+"""Detection of the apps that an image can run."""
 
 from __future__ import annotations
 

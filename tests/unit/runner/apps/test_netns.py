@@ -1,4 +1,4 @@
-"""Apps that can only do TCP: reached through their socket, and by nobody else."""
+"""Apps that only support TCP are reachable through their socket, and by nobody else."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from portal.runner.spec import AppStart
 from tests.unit.runner.apps.test_app import wait_until
 from tests.unit.runner.test_control import UnixConnection
 
-# Not the name that other tests use and clear away after them, perhaps at the same time.
+# A name that no other test uses and cleans up, perhaps at the same time.
 NAME = f"netns-{os.getpid()}"
 SERVER = f"exec {sys.executable} -m http.server --bind 127.0.0.1 $PORT\n"
 
 
 def may_unshare() -> bool:
-    """Whether this machine lets its users have namespaces."""
+    """Whether this machine lets its users create namespaces."""
     done = subprocess.run(["unshare", "-Urn", "true"], capture_output=True, check=False)
     return done.returncode == 0
 
@@ -37,19 +37,19 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-class Told:
-    """An app in a network of its own, and the queue of what it told."""
+class NetworkedApp:
+    """An app in a network namespace, and the queue of its reports."""
 
     def __init__(self, directory: str) -> None:
-        self.told: queue.Queue[dict[str, object]] = queue.Queue()
+        self.reports: queue.Queue[dict[str, object]] = queue.Queue()
         toolkit = Path(directory) / "toolkit"
         (toolkit / "bin").mkdir(parents=True)
         (toolkit / "bin" / "haproxy").symlink_to(str(shutil.which("haproxy")))
-        self.app = App(NAME, directory, str(toolkit), lambda app: self.told.put(app.report()))
+        self.app = App(NAME, directory, str(toolkit), lambda app: self.reports.put(app.report()))
 
     def start(self, script: str, timeout: float = 20) -> dict[str, object]:
         self.app.start(AppStart(NAME, script, "/", timeout, listen="tcp"))
-        return self.told.get(timeout=30)
+        return self.reports.get(timeout=30)
 
     def get(self, path: str) -> http.client.HTTPResponse:
         connection = UnixConnection(self.app.socket_path)
@@ -59,7 +59,7 @@ class Told:
 
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> int:
-    """The port in there; out here it is nobody's, unlike the usual one perhaps."""
+    """The app's port; unlike the usual one it is free outside."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         number: int = free.getsockname()[1]
@@ -68,57 +68,57 @@ def port(monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 @pytest.fixture
-def told(directory: str, port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
+def networked(directory: str, port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[NetworkedApp]:
     monkeypatch.setenv("HOME", directory)
-    told = Told(directory)
-    yield told
-    told.app.stop(0)
+    networked = NetworkedApp(directory)
+    yield networked
+    networked.app.stop(0)
     wait_until(lambda: not list(apps.processes_of(NAME)))
 
 
 def test_it_is_reached_through_its_socket_and_not_by_its_port(
-    told: Told, port: int, directory: str
+    networked: NetworkedApp, port: int, directory: str
 ) -> None:
     (Path(directory) / "hello.txt").write_text("hello")
-    # Slow to come: until it listens, the forwarder in front of it is no answer.
-    assert told.start(f"sleep 0.5\n{SERVER}")["state"] == "ready"
-    assert told.get("/hello.txt").read() == b"hello"
+    # Slow to start: until it listens, the forwarder in front of it does not respond.
+    assert networked.start(f"sleep 0.5\n{SERVER}")["state"] == "ready"
+    assert networked.get("/hello.txt").read() == b"hello"
     mine = os.stat("/proc/self/ns/net").st_ino
     assert all(os.stat(f"/proc/{pid}/ns/net").st_ino != mine for pid in apps.processes_of(NAME))
     with socket.socket() as stream:
         assert stream.connect_ex(("127.0.0.1", port)) != 0
 
 
-def test_it_stays_who_it_is_and_reaches_nothing(told: Told) -> None:
+def test_it_keeps_its_user_and_reaches_no_network(networked: NetworkedApp) -> None:
     look = (
         f"id -u; {sys.executable} -c 'import socket; socket.create_connection((\"192.0.2.1\", 9))'"
     )
-    report = told.start(f"{look}; exit 1")
+    report = networked.start(f"{look}; exit 1")
     assert str(report["log"]).startswith(f"{os.getuid()}\n")
     assert "Network is unreachable" in str(report["log"])
 
 
-def test_two_of_them_do_not_meet(told: Told, directory: str) -> None:
-    assert told.start(SERVER)["state"] == "ready"
+def test_two_apps_are_isolated_from_each_other(networked: NetworkedApp, directory: str) -> None:
+    assert networked.start(SERVER)["state"] == "ready"
     other = App("other", directory, f"{directory}/toolkit", lambda app: None)
     other.start(AppStart("other", SERVER, "/", 20, listen="tcp"))
     wait_until(lambda: other.state == "ready", 20)
     other.stop(1)
-    assert told.get("/").status == 200
+    assert networked.get("/").status == 200
 
 
-def test_nothing_is_left_when_it_ends_by_itself(told: Told, directory: str) -> None:
+def test_nothing_is_left_after_it_ends(networked: NetworkedApp, directory: str) -> None:
     wait = "while [ ! -e go ]; do sleep 0.1; done; kill $!; exit 3"
-    assert told.start(f"{SERVER.strip()} &\n{wait}".removeprefix("exec "))["state"] == "ready"
+    assert networked.start(f"{SERVER.strip()} &\n{wait}".removeprefix("exec "))["state"] == "ready"
     (Path(directory) / "go").touch()
-    report = told.told.get(timeout=20)
+    report = networked.reports.get(timeout=20)
     assert report["message"] == f"{NAME} ended (exit code 3)"
-    # Its forwarder went with it; the next start finds the place free.
+    # Its forwarder has ended, too; the next start finds the socket free.
     wait_until(lambda: not list(apps.processes_of(NAME)))
-    assert told.start(SERVER)["state"] == "ready"
+    assert networked.start(SERVER)["state"] == "ready"
 
 
-def test_a_node_without_namespaces_says_so(
+def test_a_node_without_namespaces_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refused(_library: object) -> None:

@@ -1,4 +1,4 @@
-"""Apps that compute say so; the runner asks them at each heartbeat."""
+"""Computing apps report that they are busy; the runner polls them at each heartbeat."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.runner.apps.app import App
 from portal.runner.spec import AppStart
 from tests.unit.runner.apps.test_app import DEMO, wait_until
 
-# Ready at /, and at /kernels it says what stands in a file; "asleep" there is a server that hangs.
+# Ready at /; /kernels returns the content of a file, and "asleep" there makes the server hang.
 SERVER = """\
 import os, socket, time
 listener = socket.socket(socket.AF_UNIX)
@@ -61,7 +61,7 @@ def app(directory: str) -> Iterator[App]:
         ("nonsense", False),
     ],
 )
-def test_what_it_says(
+def test_reported_activity(
     app: App, directory: str, monkeypatch: pytest.MonkeyPatch, said: str, busy: bool
 ) -> None:
     monkeypatch.setattr(probe, "BUSY_TIMEOUT", 0.3)
@@ -72,7 +72,7 @@ def test_what_it_says(
     assert app.busy() is busy
 
 
-def test_what_does_not_run_is_not_busy(app: App) -> None:
+def test_a_stopped_app_is_not_busy(app: App) -> None:
     assert not app.busy()
     app.start(AppStart(DEMO, "exit 3", "/", 10, busy="/kernels", busy_when="busy"))
     wait_until(lambda: app.state == "failed", 10)

@@ -1,4 +1,4 @@
-"""The share of a GPU: read, our libraries put into place by the real kernel, and checked."""
+"""The share of a GPU: read, our libraries mounted by the real kernel, and checked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UUID = "GPU-6ab0dd8a-3f57-4b6c-9d4f-0d2f5a1c7e11"
 HALF = 2048 << 20
 SLICE = f"version=1\ncompute=limiter\ngpu={UUID}\nmemory={HALF}\nsm=25\n"
 
-# Says what a test wants it to say, under the names of NVML.
+# Returns what a test specifies, under the names of NVML.
 NVML = """\
 #include <string.h>
 struct memory { unsigned long long total, free, used; };
@@ -48,7 +48,7 @@ def place(tmp_path: Path) -> Path:
     return folder
 
 
-def test_what_root_has_granted(place: Path) -> None:
+def test_the_granted_slice(place: Path) -> None:
     granted = read_slice(str(place))
     assert granted.compute == "limiter"
     assert [(share.gpu, share.memory, share.sm) for share in granted.shares] == [(UUID, HALF, 25)]
@@ -66,7 +66,7 @@ def test_without_a_slice_there_is_no_session(place: Path, text: str) -> None:
         read_slice(str(place))
 
 
-def test_all_names_of_the_driver_in_an_image_and_nothing_else(tmp_path: Path) -> None:
+def test_only_the_drivers_names_in_an_image_are_found(tmp_path: Path) -> None:
     compat = tmp_path / "compat"
     compat.mkdir()
     for name in ("libcuda.so.595.45", "libcudart.so.12", "libcudadebugger.so.1", "libcuda.so.2"):
@@ -98,7 +98,7 @@ for path in (place + "/driver", driver, *images):
 
 
 class Container:
-    """A driver, a toolkit and an image with a driver of its own, in folders of a test."""
+    """A driver, a toolkit and an image with its own driver, in folders of a test."""
 
     def __init__(self, root: Path, place: Path) -> None:
         self.place = place
@@ -125,18 +125,18 @@ def container(tmp_path: Path, place: Path) -> Container:
     return Container(tmp_path, place)
 
 
-def test_ours_take_the_places_and_find_the_drivers(container: Container, place: Path) -> None:
+def test_our_libraries_are_mounted_and_find_the_drivers(container: Container, place: Path) -> None:
     done = container.run()
     ours = [f"toolkit/gpu/{name}" for name in share.SHIMS]
     assert done.stdout.split() == [f"libs/{name}" for name in share.SHIMS] + ours + ours, (
         done.stderr
     )
-    # Nobody outside sees any of it.
+    # Outside the container nothing of it is visible.
     assert not list((place / "driver").iterdir())
     assert (container.folders["libs"] / share.SHIMS[0]).read_text() == f"libs/{share.SHIMS[0]}"
 
 
-def test_a_whole_gpu_has_the_driver_as_it_is(container: Container, place: Path) -> None:
+def test_a_whole_gpu_has_the_unchanged_driver(container: Container, place: Path) -> None:
     (place / "slice").write_text(SLICE.replace(f"memory={HALF}", "memory=0"))
     done = container.run()
     theirs = [f"{place}/{name}" for place in ("libs", "compat") for name in share.SHIMS]
@@ -147,14 +147,14 @@ def test_a_whole_gpu_has_the_driver_as_it_is(container: Container, place: Path) 
     ("missing", "words"),
     [("libs", "this node has no NVIDIA driver"), ("toolkit/gpu", "Slipway's own libcuda.so.1")],
 )
-def test_what_is_missing_ends_it(container: Container, missing: str, words: str) -> None:
+def test_missing_files_end_the_session(container: Container, missing: str, words: str) -> None:
     (container.folders[missing] / "libcuda.so.1").unlink()
     done = container.run()
     assert done.returncode == 1
     assert done.stderr.startswith(f"refused: {words}")
 
 
-def test_a_node_that_lets_nobody_mount(container: Container, place: Path) -> None:
+def test_a_node_that_forbids_mounts(container: Container, place: Path) -> None:
     (place / "driver").rmdir()
     done = container.run()
     assert "refused: this node does not let the GPU be shared" in done.stderr
@@ -164,7 +164,7 @@ def test_a_node_that_lets_nobody_mount(container: Container, place: Path) -> Non
 
 
 def nvml(folder: Path, total: int = HALF, count: int = 1, init: int = 0) -> str:
-    """Build a library that answers as NVML would."""
+    """Build a library that responds as NVML would."""
     source, library = folder / "nvml.c", folder / "libnvidia-ml.so.1"
     source.write_text(NVML)
     values = {"TOTAL": f"{total}ULL", "COUNT": count, "INIT": init, "OURS": f'"{UUID}"'}
@@ -192,7 +192,7 @@ def test_the_check_passes_where_nvml_shows_the_slice(
         ({}, f"GPU-other={HALF}", "answered nvmlDeviceGetHandleByUUID with error 6"),
     ],
 )
-def test_the_check_fails_in_words(
+def test_the_check_fails_with_an_explanation(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     changes: dict[str, int],
@@ -209,10 +209,10 @@ def test_a_library_that_cannot_be_loaded_ends_the_session(tmp_path: Path, place:
         share._check(granted, str(tmp_path))
 
 
-# What apps and the portal are told
+# Environment of the apps, and reports to the portal
 
 
-def test_programs_find_it(place: Path) -> None:
+def test_programs_find_the_gpu(place: Path) -> None:
     granted = read_slice(str(place))
     found = environment(granted, {"A": "b"}, {"LD_LIBRARY_PATH": "/opt/lib", "HOME": "/root"})
     libs = "/.singularity.d/libs"
@@ -226,7 +226,7 @@ def test_programs_find_it(place: Path) -> None:
     assert found == {"LD_LIBRARY_PATH": f"/mine:{libs}", "TRITON_LIBCUDA_PATH": "/mine"}
 
 
-def test_mps_is_told_the_share(place: Path) -> None:
+def test_mps_gets_the_share(place: Path) -> None:
     (place / "slice").write_text(SLICE.replace("limiter", "mps"))
     found = environment(read_slice(str(place)), {}, {})
     assert found["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "25"
@@ -238,7 +238,7 @@ def test_without_the_mps_daemon_there_is_no_session(container: Container, place:
     assert "refused: this node's MPS, which shares its GPU out" in container.run().stderr
 
 
-def test_usage_is_what_the_watchdog_wrote_of_late(tmp_path: Path) -> None:
+def test_usage_is_the_watchdogs_recent_report(tmp_path: Path) -> None:
     path = tmp_path / "usage.json"
     unknown = {"gpu_memory_bytes": None, "gpu_percent": None, "gpu_kills": None}
     assert read_gpu_usage(str(path)) == unknown

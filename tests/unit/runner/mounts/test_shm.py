@@ -1,4 +1,4 @@
-"""Shared memory: mounted as wanted, and what is said when it cannot be."""
+"""Shared memory: mounted as requested, or an explanation why it cannot be."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from portal.runner.spec import SharedMemory
 
 
 class Kernel:
-    """Stands in for the C library; tests/slurm measures the real thing inside a session."""
+    """Replaces the C library; tests/slurm measures the real thing inside a session."""
 
     def __init__(self, refused: str = "") -> None:
         self.refused = refused
@@ -33,7 +33,7 @@ class Kernel:
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Which maps were written."""
+    """The maps that were written."""
     files: list[str] = []
     monkeypatch.setattr(namespace, "_map_identity", lambda *ids: files.append(str(ids)))
     monkeypatch.setattr("ctypes.get_errno", lambda: errno.EPERM)
@@ -44,7 +44,7 @@ def use(monkeypatch: pytest.MonkeyPatch, kernel: Kernel) -> None:
     monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: kernel)
 
 
-def test_it_has_the_size(monkeypatch: pytest.MonkeyPatch, written: list[str]) -> None:
+def test_it_has_the_requested_size(monkeypatch: pytest.MonkeyPatch, written: list[str]) -> None:
     kernel = Kernel()
     use(monkeypatch, kernel)
     resize(Namespace(), SharedMemory(64, must=True))
@@ -54,7 +54,7 @@ def test_it_has_the_size(monkeypatch: pytest.MonkeyPatch, written: list[str]) ->
     assert written == [str((os.getuid(), os.getgid()))]
 
 
-def test_nothing_wanted_nothing_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_request_nothing_is_mounted(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, Kernel("unshare"))
     resize(Namespace(), None)
 

@@ -1,4 +1,4 @@
-"""The administration's story: what is stored, who may ask, and what the journal says of it."""
+"""Administration: stored values, permissions, and the journal."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ def world(tmp_path: Path) -> World:
 
 
 def save(world: World, name: str, seen: str | None = None, **changes: object) -> str:
-    """Save a template and return its mark."""
-    asked = check(TemplateRequest, SMALL | changes)
-    return etag(world.services.administration.save_template(ADMIN, name, asked, seen))
+    """Save a template and return its ETag."""
+    launch_request = check(TemplateRequest, SMALL | changes)
+    return etag(world.services.administration.save_template(ADMIN, name, launch_request, seen))
 
 
 def hide(world: World, seen_by: str = "some", seen: str | None = None, **who: object) -> ImageRule:
-    asked = check(ImageRequest, {"seen_by": seen_by, **who})
+    launch_request = check(ImageRequest, {"seen_by": seen_by, **who})
     administration = world.services.administration
-    return administration.save_image_rule(ADMIN, CATALOG, "python", "3.13", asked, seen)
+    return administration.save_image_rule(ADMIN, CATALOG, "python", "3.13", launch_request, seen)
 
 
 def cap(world: World, size: str | None, seen: str | None = None) -> SiteRules:
-    asked = check(CapsRequest, {"max_shared_memory": size})
-    return world.services.administration.save_rules(ADMIN, asked, seen)
+    launch_request = check(CapsRequest, {"max_shared_memory": size})
+    return world.services.administration.save_rules(ADMIN, launch_request, seen)
 
 
 def names(world: World) -> list[str]:
@@ -61,19 +61,19 @@ def names(world: World) -> list[str]:
 
 def lines(world: World, **wanted: object) -> list[AuditEvent]:
     """The journal, oldest first."""
-    asked = AuditFilter.model_validate(wanted)
-    found, _ = world.services.administration.events(ADMIN, asked, 100, None)
+    launch_request = AuditFilter.model_validate(wanted)
+    found, _ = world.services.administration.events(ADMIN, launch_request, 100, None)
     return found[::-1]
 
 
-def asked(**changes: object) -> dict[str, object]:
+def launch_request(**changes: object) -> dict[str, object]:
     return {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}, **changes}
 
 
 # Templates
 
 
-def test_templates_keep_the_order_that_they_were_given(world: World) -> None:
+def test_templates_keep_their_order(world: World) -> None:
     for name in ("small", "medium", "large"):
         save(world, name)
     assert names(world) == ["small", "medium", "large"]
@@ -98,13 +98,13 @@ def test_templates_keep_the_order_that_they_were_given(world: World) -> None:
     ]
 
 
-def test_of_two_who_edit_at_once_the_second_is_told(world: World) -> None:
+def test_the_second_of_two_concurrent_edits_is_refused(world: World) -> None:
     seen = save(world, "small")
     save(world, "small", seen, title="Tiny")
     with pytest.raises(Conflict):
         save(world, "small", seen, title="Huge")
     assert world.services.administration.template(ADMIN, "small").title == "Tiny"
-    save(world, "small", title="Last")  # who does not say what they have seen wins
+    save(world, "small", title="Last")  # an edit without an ETag wins
     first = etag(hide(world, "nobody"))
     hide(world, "some", first, users=("bob",))
     with pytest.raises(Conflict):
@@ -118,7 +118,7 @@ def test_of_two_who_edit_at_once_the_second_is_told(world: World) -> None:
     assert refused == []
 
 
-def test_a_deleted_template_is_not_made_again_by_who_still_edits_it(world: World) -> None:
+def test_a_pending_edit_does_not_recreate_a_deleted_template(world: World) -> None:
     seen = save(world, "small")
     world.services.administration.drop_template(ADMIN, "small")
     with pytest.raises(Conflict):
@@ -140,7 +140,7 @@ def test_a_new_template_does_not_replace_another(world: World) -> None:
     assert caught.value.errors[0].field == "name"
 
 
-def test_a_template_names_a_group_that_there_is(world: World) -> None:
+def test_a_template_names_an_existing_group(world: World) -> None:
     save(world, "small", resource_group="main")
     with pytest.raises(InvalidRequest) as caught:
         save(world, "big", resource_group="nowhere")
@@ -151,36 +151,36 @@ def test_a_template_names_a_group_that_there_is(world: World) -> None:
 
 
 def test_a_hidden_image_is_like_one_that_does_not_exist(world: World) -> None:
-    running = world.launch(ALICE, parse_launch(asked()))
+    running = world.launch(ALICE, parse_launch(launch_request()))
     hide(world, users=("bob",))
     with pytest.raises(InvalidRequest) as hidden:
-        world.launch(ALICE, parse_launch(asked(version="3.13")))
+        world.launch(ALICE, parse_launch(launch_request(version="3.13")))
     with pytest.raises(InvalidRequest) as missing:
-        world.launch(ALICE, parse_launch(asked(version="9.99")))
+        world.launch(ALICE, parse_launch(launch_request(version="9.99")))
     assert hidden.value.text.replace("3.13", "9.99") == missing.value.text
-    # The newest that she may see; and her running session keeps its apps.
-    assert world.launch(ALICE, parse_launch(asked())).version == "3.12"
+    # The newest one that she may see; her running session keeps its apps.
+    assert world.launch(ALICE, parse_launch(launch_request())).version == "3.12"
     world.apps.open_app(ALICE, running.id, "jupyterlab")
-    assert world.launch(ADMIN, parse_launch(asked())).version == "3.13"
+    assert world.launch(ADMIN, parse_launch(launch_request())).version == "3.13"
     bob = Person("bob", False, "c")
-    assert world.launch(bob, parse_launch(asked())).version == "3.13"
+    assert world.launch(bob, parse_launch(launch_request())).version == "3.13"
 
 
 def test_a_lost_submission_is_repeated_though_the_image_is_hidden_by_now(world: World) -> None:
     world.slurm.lose_answer = True
-    session = world.launch(ALICE, parse_launch(asked()))
+    session = world.launch(ALICE, parse_launch(launch_request()))
     world.slurm.jobs.clear()
     world.slurm.lose_answer = False
     hide(world, "nobody")
     for _ in range(4):
-        world.clock.pass_(seconds=45)
+        world.clock.advance(seconds=45)
         world.worker.poll()
     found = world.store.get(session.id)
     assert found is not None
     assert found.state is State.PENDING
 
 
-def test_there_is_no_rule_for_an_image_that_is_not_there(world: World) -> None:
+def test_there_is_no_rule_for_an_unknown_image(world: World) -> None:
     with pytest.raises(NotFound):
         world.services.administration.save_image_rule(
             ADMIN, CATALOG, "python", "2.7", ImageRequest(seen_by="nobody")
@@ -194,24 +194,24 @@ def spec(world: World) -> str:
     return world.slurm.jobs[-1].spec
 
 
-def test_the_cap_reaches_new_sessions_only_and_is_kept_with_them(world: World) -> None:
-    before = world.launch(ALICE, parse_launch(asked()))
+def test_the_cap_applies_to_new_sessions_only_and_is_stored_with_them(world: World) -> None:
+    before = world.launch(ALICE, parse_launch(launch_request()))
     assert '"shared_memory": {"mb": 300, "must": false}' in spec(world)
     cap(world, "100m")
-    after = world.launch(ALICE, parse_launch(asked()))
+    after = world.launch(ALICE, parse_launch(launch_request()))
     assert '"shared_memory": {"mb": 100, "must": true}' in spec(world)
     cap(world, None)
     for session, size in ((before, 300), (after, 100)):
         found = world.store.get(session.id)
         assert found is not None
         assert found.shm_mb == size
-        assert found.shared_memory_mb is None  # launched again, it asks for the usual share
+        assert found.shared_memory_mb is None  # launched again, it requests the default share
     cap(world, "1g")
-    world.launch(ALICE, parse_launch(asked()))
+    world.launch(ALICE, parse_launch(launch_request()))
     assert '"shared_memory": {"mb": 300, "must": true}' in spec(world)
 
 
-def test_the_journal_says_what_it_was_before(world: World) -> None:
+def test_the_journal_has_the_previous_value(world: World) -> None:
     for title in ("Small", "Tiny", "Tiny"):
         save(world, "small", title=title)
     cap(world, "1g")
@@ -225,7 +225,7 @@ def test_the_journal_says_what_it_was_before(world: World) -> None:
     ]
 
 
-# Who may
+# Permissions
 
 
 def test_others_find_nothing(world: World) -> None:
@@ -254,11 +254,11 @@ def test_others_find_nothing(world: World) -> None:
 # The journal
 
 
-def test_the_journal_tells_what_people_did_and_never_a_secret(world: World) -> None:
+def test_the_journal_records_actions_and_no_secret(world: World) -> None:
     token = caller_address.set("192.0.2.7")
-    request = parse_launch(asked(name="train", count=2, env={"TOKEN": SECRET}))
+    request = parse_launch(launch_request(name="train", count=2, env={"TOKEN": SECRET}))
     sessions = world.services.launcher.launch(ALICE, request, "key")
-    world.services.launcher.launch(ALICE, request, "key")  # the same again launches nothing
+    world.services.launcher.launch(ALICE, request, "key")  # the same request again launches nothing
     world.apps.open_app(ALICE, sessions[0].id, "terminal")
     world.apps.close_app(ALICE, sessions[0].id, "terminal")
     world.sessions.stop(ADMIN, sessions[0].id)
@@ -285,17 +285,17 @@ def test_the_journal_tells_what_people_did_and_never_a_secret(world: World) -> N
     assert SECRET not in repr(found)
 
 
-def test_what_slurm_refuses_is_noted_too(world: World) -> None:
+def test_refusals_by_slurm_are_recorded_too(world: World) -> None:
     world.slurm.refuse = "AssocMaxSubmitJobLimit"
     with pytest.raises(InvalidRequest):
-        world.launch(ALICE, parse_launch(asked()))
+        world.launch(ALICE, parse_launch(launch_request()))
     launch, refusal = lines(world)
     assert (launch.action, refusal.action) == ("session.launch", "session.refused")
     assert launch.target == refusal.target
 
 
-def test_every_action_has_its_words(world: World) -> None:
-    test_the_journal_tells_what_people_did_and_never_a_secret(world)
+def test_every_action_has_a_text(world: World) -> None:
+    test_the_journal_records_actions_and_no_secret(world)
     for name in ("small", "big", "small"):
         save(world, name)
     world.services.administration.move_template(ADMIN, "big", -1)
@@ -306,14 +306,14 @@ def test_every_action_has_its_words(world: World) -> None:
     assert {entry.action for entry in lines(world)} <= set(WORDS)
 
 
-def test_a_journal_that_cannot_be_written_stops_nothing_and_is_loud(
+def test_an_unwritable_journal_stops_nothing_and_is_logged(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(_entries: Sequence[AuditEvent]) -> None:
         raise OSError("database or disk is full")
 
     monkeypatch.setattr(world.services.administration._store, "add_events", full)
-    session = world.launch(ALICE, parse_launch(asked()))
+    session = world.launch(ALICE, parse_launch(launch_request()))
     assert session.state is State.PENDING
     (record,) = [r for r in caplog.records if r.levelno == logging.ERROR]
     assert session.id in record.getMessage()
@@ -343,7 +343,7 @@ def test_a_rule_and_its_line_are_stored_together_or_not_at_all(
     assert len(lines(world)) == 1
 
 
-def test_pages_of_the_journal_hold_each_line_once(world: World) -> None:
+def test_pages_of_the_journal_contain_each_line_once(world: World) -> None:
     story = world.services.administration
     for number in range(7):
         story.record("alice", "login", str(number))
@@ -351,7 +351,7 @@ def test_pages_of_the_journal_hold_each_line_once(world: World) -> None:
     while True:
         page, before = story.events(ADMIN, AuditFilter(), 3, before)
         seen += [entry.target for entry in page]
-        story.record("bob", "login")  # newer lines do not move what follows
+        story.record("bob", "login")  # newer lines do not shift the next page
         if before is None:
             break
     assert seen == list("6543210")
@@ -360,7 +360,7 @@ def test_pages_of_the_journal_hold_each_line_once(world: World) -> None:
 def test_the_journal_is_searched(world: World) -> None:
     story = world.services.administration
     story.record("alice", "session.end", "abc", "Train of bob")
-    world.clock.pass_(days=1)
+    world.clock.advance(days=1)
     story.record("bob", "login", "", "100% sure")
     story.record("bob", "app.open", "x_y", "")
     assert [e.action for e in lines(world, who="bob")] == ["login", "app.open"]
@@ -375,14 +375,14 @@ def test_the_journal_is_searched(world: World) -> None:
 
 
 @pytest.mark.parametrize("day", ["yesterday", "2026-13-01", "9999-12-31", "20"])
-def test_a_wrong_day_is_named(day: str) -> None:
+def test_an_invalid_day_is_named(day: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         day_bounds(day)
     assert caught.value.errors[0].field == "day"
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "-1", "0", "9" * 30, str(2**63), "1.5", "²"])
-def test_a_wrong_cursor_is_named(cursor: str) -> None:
+def test_an_invalid_cursor_is_named(cursor: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         read_cursor(cursor)
     assert caught.value.errors[0].field == "cursor"
@@ -391,10 +391,10 @@ def test_a_wrong_cursor_is_named(cursor: str) -> None:
 def test_old_lines_are_dropped_after_a_year(world: World) -> None:
     story = world.services.administration
     story.record("alice", "login", "old")
-    world.clock.pass_(days=364)
+    world.clock.advance(days=364)
     story.record("alice", "login", "new")
     story.expire()
     assert len(lines(world)) == 2
-    world.clock.pass_(days=2)
+    world.clock.advance(days=2)
     story.expire()
     assert [entry.target for entry in lines(world)] == ["new"]

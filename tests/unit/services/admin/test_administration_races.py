@@ -1,6 +1,6 @@
-"""Two who change the same thing at once: one wins, the other is told, and nothing is lost.
+"""Concurrent changes of the same object: one wins, the other is refused, and nothing is lost.
 
-Threads race for real, over a database in a file, as gunicorn's processes do.
+Threads race for real, on a database file, as gunicorn's processes do.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def world(tmp_path: Path) -> World:
 
 
 def at_once(tasks: Sequence[Callable[[], Result]]) -> list[Result | PortalError]:
-    """Start all in the same moment; each one's answer, or the error that it raised."""
+    """Start all at the same moment; each one's result, or the error that it raised."""
     barrier = Barrier(len(tasks))
 
     def run(task: Callable[[], Result]) -> Result | PortalError:
@@ -63,7 +63,7 @@ def won(results: Sequence[object]) -> int:
 
 
 def noted(world: World, action: str) -> int:
-    """How many lines of the journal say so."""
+    """The number of journal lines with this action."""
     wanted = AuditFilter(action=action)
     lines, _ = world.services.administration.events(ADMIN, wanted, 500, None)
     return len(lines)
@@ -74,7 +74,7 @@ def save(world: World, name: str, seen: str | None = None, **changes: object) ->
     return etag(world.services.administration.save_template(ADMIN, name, asked, seen))
 
 
-def test_of_those_who_saw_the_same_template_one_changes_it(world: World) -> None:
+def test_one_of_concurrent_edits_of_a_template_wins(world: World) -> None:
     for number in range(ROUNDS):
         seen = save(world, "small")
         changed = [
@@ -84,14 +84,14 @@ def test_of_those_who_saw_the_same_template_one_changes_it(world: World) -> None
     assert noted(world, "template.change") == ROUNDS + ROUNDS - 1
 
 
-def test_a_new_template_is_made_once(world: World) -> None:
+def test_a_new_template_is_created_once(world: World) -> None:
     for number in range(ROUNDS):
         makes = [partial(save, world, f"t{number}", "")] * THREADS
         assert won(at_once(makes)) == 1
     assert noted(world, "template.make") == ROUNDS
 
 
-def test_new_templates_each_have_a_place(world: World) -> None:
+def test_new_templates_have_distinct_positions(world: World) -> None:
     names = [f"t{number}" for number in range(THREADS)]
     results = at_once([partial(save, world, name) for name in names])
     assert won(results) == THREADS
@@ -111,7 +111,7 @@ def test_no_move_is_lost(world: World) -> None:
     assert noted(world, "template.order") == THREADS
 
 
-def test_who_deletes_what_another_changes_is_told_or_first(world: World) -> None:
+def test_deleting_a_changed_template_is_refused_or_first(world: World) -> None:
     administration = world.services.administration
     for _ in range(ROUNDS):
         seen = save(world, "small")
@@ -124,7 +124,7 @@ def test_who_deletes_what_another_changes_is_told_or_first(world: World) -> None
             administration.drop_template(ADMIN, template.name)
 
 
-def test_of_those_who_saw_the_same_caps_one_changes_them(world: World) -> None:
+def test_one_of_concurrent_edits_of_the_caps_wins(world: World) -> None:
     administration = world.services.administration
     for number in range(ROUNDS):
         seen = etag(administration.site_rules())
@@ -137,17 +137,17 @@ def test_of_those_who_saw_the_same_caps_one_changes_them(world: World) -> None:
     assert noted(world, "caps.change") == ROUNDS
 
 
-def test_the_journal_tells_each_change_of_the_caps_from_the_one_before(world: World) -> None:
+def test_the_journal_has_each_change_of_the_caps_in_order(world: World) -> None:
     administration = world.services.administration
     asked = [check(CapsRequest, {"max_shared_memory": f"{n + 1}g"}) for n in range(THREADS)]
     at_once([partial(administration.save_rules, ADMIN, one) for one in asked])
     lines, _ = administration.events(ADMIN, AuditFilter(action="caps.change"), 500, None)
-    said = [line.detail.split("; before: ") for line in reversed(lines)]
-    assert len(said) == THREADS
-    assert [before for _, before in said[1:]] == [now for now, _ in said[:-1]]
+    details = [line.detail.split("; before: ") for line in reversed(lines)]
+    assert len(details) == THREADS
+    assert [before for _, before in details[1:]] == [now for now, _ in details[:-1]]
 
 
-def test_of_those_who_saw_the_same_rule_one_changes_it(world: World) -> None:
+def test_one_of_concurrent_edits_of_a_rule_wins(world: World) -> None:
     administration = world.services.administration
     environment, version = "python", "3.13"
 
@@ -162,7 +162,7 @@ def test_of_those_who_saw_the_same_rule_one_changes_it(world: World) -> None:
     assert noted(world, "image.show") == ROUNDS
 
 
-def test_nobody_has_more_presets_than_there_may_be(world: World) -> None:
+def test_nobody_exceeds_the_limit_of_presets(world: World) -> None:
     presets = world.services.presets
     for number in range(MAX_PRESETS - 3):
         presets.save(ALICE, f"p{number}", REQUEST)
@@ -171,7 +171,7 @@ def test_nobody_has_more_presets_than_there_may_be(world: World) -> None:
     assert len(presets.list(ALICE)) == MAX_PRESETS
 
 
-def test_a_preset_of_a_name_is_kept_once_unless_it_is_to_be_replaced(world: World) -> None:
+def test_a_preset_is_saved_once_per_name_unless_it_is_replaced(world: World) -> None:
     presets = world.services.presets
     once = [partial(presets.save, ALICE, "one", REQUEST, replace=False)] * THREADS
     assert won(at_once(once)) == 1
@@ -197,7 +197,7 @@ def test_a_name_is_given_to_one_preset(world: World) -> None:
     assert len(presets.list(ALICE)) == THREADS
 
 
-def test_sessions_that_several_end_at_once_end_once(world: World) -> None:
+def test_sessions_ended_concurrently_end_once(world: World) -> None:
     for number in range(THREADS):
         assert world.launch(ALICE, REQUEST, f"key{number}")
     made = [session.id for session in world.store.live()]

@@ -1,4 +1,4 @@
-"""From a click to an app, and back."""
+"""From a click to an app, and its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST
 
 
 def enter(world: World, person: Person, session: str, app: str) -> str:
-    """Click and exchange the ticket; returns the key in HAProxy's map."""
+    """Click and redeem the ticket; returns the key in HAProxy's map."""
     link = world.apps.open_app(person, session, app)
     entered = world.gate.enter(link.label, link.ticket)
     assert entered.cookie is not None
@@ -22,7 +22,7 @@ def enter(world: World, person: Person, session: str, app: str) -> str:
 
 
 def browser(world: World) -> Person:
-    """Alice, in another browser that she has logged in with."""
+    """Alice in another browser, with a login of its own."""
     _, login = world.services.logins.open_browser("alice")
     return world.services.logins.person(login)
 
@@ -68,7 +68,7 @@ def test_an_app_opened_while_pending_starts_with_the_session(world: World) -> No
     assert answer.start[0]["script"] == "jupyter lab"
 
 
-def test_a_ticket_is_good_once_at_its_own_origin_and_for_a_minute(world: World) -> None:
+def test_a_ticket_is_valid_once_at_its_own_origin_and_for_a_minute(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     first = world.apps.open_app(ALICE, session.id, "terminal")
     other = world.apps.open_app(ALICE, session.id, "jupyterlab")
@@ -77,12 +77,12 @@ def test_a_ticket_is_good_once_at_its_own_origin_and_for_a_minute(world: World) 
     world.gate.enter(first.label, first.ticket)
     with pytest.raises(Unauthorized):
         world.gate.enter(first.label, first.ticket)
-    world.clock.pass_(seconds=61)
+    world.clock.advance(seconds=61)
     with pytest.raises(Unauthorized):
         world.gate.enter(other.label, other.ticket)
 
 
-def test_nobody_else_may_enter_not_even_an_administrator(world: World) -> None:
+def test_nobody_else_has_access_not_even_an_administrator(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     label = world.apps.open_app(ALICE, session.id, "terminal").label
     for person in (BOB, ADMIN):
@@ -99,7 +99,7 @@ def test_an_app_that_the_image_does_not_offer(world: World) -> None:
         world.apps.open_app(ALICE, session.id, "rstudio")
 
 
-def test_stopping_shuts_every_way(world: World) -> None:
+def test_stopping_revokes_every_route(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     enter(world, ALICE, session.id, "terminal")
     world.reports.note_app(session, "terminal", AppState.READY)
@@ -113,7 +113,7 @@ def test_stopping_shuts_every_way(world: World) -> None:
         world.apps.open_app(ALICE, session.id, "terminal")
 
 
-def test_logging_out_shuts_what_that_login_opened(world: World) -> None:
+def test_logging_out_revokes_what_that_login_opened(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     desk, phone = browser(world), browser(world)
     enter(world, desk, session.id, "terminal")
@@ -136,7 +136,7 @@ def test_a_restarted_haproxy_gets_its_routes_back(world: World) -> None:
     assert not world.proxy.restore()
 
 
-def test_the_gate_tells_the_owner_how_far_the_app_is_and_restores_the_route(world: World) -> None:
+def test_the_gate_reports_progress_to_the_owner_and_restores_the_route(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     link = world.apps.open_app(ALICE, session.id, "terminal")
     cookie = world.gate.enter(link.label, link.ticket).cookie or ""
@@ -156,7 +156,7 @@ def test_the_gate_tells_the_owner_how_far_the_app_is_and_restores_the_route(worl
         world.gate.status(link.label, ["guessed"])
 
 
-def test_an_app_that_fails_can_be_started_again(world: World) -> None:
+def test_a_failed_app_can_be_restarted(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     enter(world, ALICE, session.id, "terminal")
     world.reports.note_app(session, "terminal", AppState.FAILED, "did not answer", "last line")
@@ -165,20 +165,20 @@ def test_an_app_that_fails_can_be_started_again(world: World) -> None:
     assert len(world.runners.requests) == 2
 
 
-def test_a_failed_app_is_started_as_soon_as_its_runner_answers(world: World) -> None:
+def test_a_failed_app_is_started_as_soon_as_its_runner_responds(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     enter(world, ALICE, session.id, "terminal")
     world.reports.note_app(session, "terminal", AppState.FAILED, "did not answer", "last line")
-    world.runners.deaf = True
+    world.runners.unreachable = True
     assert world.apps.open_app(ALICE, session.id, "terminal").state is AppState.WANTED
-    world.runners.deaf = False
-    world.clock.pass_(seconds=6)
+    world.runners.unreachable = False
+    world.clock.advance(seconds=6)
     world.worker.retry_app_starts()
     assert len(world.runners.requests) == 2
     assert world.access_store.apps(session.id)[0].state is AppState.STARTING
 
 
-def test_only_apps_that_answer_get_their_routes_back(world: World) -> None:
+def test_only_ready_apps_get_their_routes_back(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     enter(world, ALICE, session.id, "terminal")
     world.reports.note_app(session, "terminal", AppState.FAILED)
@@ -189,5 +189,5 @@ def test_only_apps_that_answer_get_their_routes_back(world: World) -> None:
 
 def test_a_name_of_digits_alone_is_no_port() -> None:
     assert port_of("10001") == 10001
-    assert port_of("1" * 20) is None  # one random name in ten thousand is like this
+    assert port_of("1" * 20) is None  # one random name in ten thousand is of this kind
     assert port_of("a1b2c") is None

@@ -1,4 +1,4 @@
-"""What a click on an app costs the database, and what one transaction keeps together."""
+"""The database transactions of a click on an app, and what one transaction keeps together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST
 
 @pytest.fixture
 def session(world: World) -> Session:
-    """Alice's, in which JupyterLab and an app that asks something run."""
+    """Alice's session, with JupyterLab and an app with a prompt running."""
     session = ready(world, world.launch(ALICE, REQUEST))
     for app in ("notebook", "any"):
         world.apps.open_app(
@@ -28,26 +28,26 @@ def session(world: World) -> Session:
         )
     for server in ("jupyterlab", "any"):
         world.reports.note_app(session, server, AppState.READY)
-    world.clock.pass_(minutes=10)
+    world.clock.advance(minutes=10)
     return session
 
 
 def tickets(world: World) -> int:
-    """How many tickets wait to be redeemed."""
+    """The number of tickets that are not redeemed."""
     with Database(world.engine) as db:
         return len(db.exec(select(TicketRow)).all())
 
 
 def opened(world: World) -> int:
-    """How often the audit log says that an app was opened."""
+    """The number of audit events that an app was opened."""
     events = world.services.administration.events
     return len(events(ADMIN, AuditFilter(action="app.open"), 100, None)[0])
 
 
 @pytest.mark.parametrize("app", ["jupyterlab", "notebook"])
-def test_a_click_on_an_app_that_runs(world: World, session: Session, app: str) -> None:
+def test_a_click_on_a_running_app(world: World, session: Session, app: str) -> None:
     world.apps.open_app(ALICE, session.id, app)
-    world.clock.pass_(minutes=10)
+    world.clock.advance(minutes=10)
     world.services.logins.expire()
     before = opened(world)
     with transactions(world) as begun:
@@ -57,21 +57,21 @@ def test_a_click_on_an_app_that_runs(world: World, session: Session, app: str) -
         assert begun == ["write", "write", "read"]
     assert entered.cookie is not None
     assert len(world.routes.map) == 1
-    # All that such a click has to leave behind is there.
+    # Everything that such a click must store.
     assert opened(world) == before + 1
     found = world.store.get(session.id)
     assert found is not None
     assert found.last_used == world.clock()
-    # Soon after, the use is not stored again.
-    world.clock.pass_(seconds=10)
+    # Shortly afterwards, the use is not stored again.
+    world.clock.advance(seconds=10)
     world.apps.open_app(ALICE, session.id, app)
     again = world.store.get(session.id)
     assert again is not None
     assert again.last_used == found.last_used
 
 
-def test_a_click_with_the_answer_that_it_runs_with(world: World, session: Session) -> None:
-    """The launcher's form always sends the answer along."""
+def test_a_click_with_the_current_answer(world: World, session: Session) -> None:
+    """The launcher's form always sends the answer."""
     with transactions(world) as begun:
         world.apps.open_app(ALICE, session.id, "any", AppOptions(asked="serve"))
     assert begun == ["write"]
@@ -92,7 +92,7 @@ def test_a_ticket_its_event_and_the_use_are_stored_together_or_not_at_all(
     def crash(**_values: object) -> None:
         raise SystemExit("killed")
 
-    world.clock.pass_(minutes=10)
+    world.clock.advance(minutes=10)
     world.services.logins.expire()
     with monkeypatch.context() as patch:
         patch.setattr("portal.adapters.db.grants.JournalRow", crash)
@@ -119,7 +119,7 @@ def test_no_ticket_for_others_and_none_after_the_end(world: World, session: Sess
     assert tickets(world) == before
 
 
-def test_an_app_that_was_closed_is_open_again_after_a_click(world: World, session: Session) -> None:
+def test_a_click_reopens_a_closed_app(world: World, session: Session) -> None:
     world.apps.close_app(ALICE, session.id, "any")
     assert next(app for app in world.apps.opened(session.id) if app.app == "any").closed
     world.apps.open_app(ALICE, session.id, "any")
@@ -127,7 +127,7 @@ def test_an_app_that_was_closed_is_open_again_after_a_click(world: World, sessio
 
 
 @pytest.mark.parametrize("moved", ["notebook", "jupyterlab"])
-def test_an_app_moves_from_an_origin_that_is_not_served_any_more(
+def test_an_app_moves_from_an_origin_that_is_no_longer_served(
     world: World, session: Session, moved: str
 ) -> None:
     """The administrators have changed the pool; its own origin, or its server's, is outside."""
@@ -151,9 +151,7 @@ def test_the_gate_reads_once_and_writes_nothing(world: World, session: Session) 
     assert world.routes.map == {}
 
 
-def test_a_browser_that_has_entered_gets_its_lost_route_back_with_its_ticket(
-    world: World, session: Session
-) -> None:
+def test_a_browser_restores_its_lost_route_with_its_ticket(world: World, session: Session) -> None:
     link = world.apps.open_app(ALICE, session.id, "notebook")
     cookie = world.gate.enter(link.label, link.ticket).cookie or ""
     before = dict(world.routes.map)
@@ -163,10 +161,8 @@ def test_a_browser_that_has_entered_gets_its_lost_route_back_with_its_ticket(
     assert world.routes.map == before
 
 
-def test_a_route_is_not_restored_for_what_was_revoked_meanwhile(
-    world: World, session: Session
-) -> None:
-    """What the gate has read may be out of date when it asks for the route."""
+def test_a_route_revoked_meanwhile_is_not_restored(world: World, session: Session) -> None:
+    """The data that the gate has read may be outdated when it requests the route."""
     link = world.apps.open_app(ALICE, session.id, "notebook")
     cookie = world.gate.enter(link.label, link.ticket).cookie or ""
     status = world.gate.status(link.label, [cookie])

@@ -1,4 +1,4 @@
-"""Taking tickets, cookies and ways away: what was taken stays taken, whatever fails in between."""
+"""Revocation of tickets, cookies and routes is final, whatever fails in between."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PUBLIC = AppOptions(public=True)
 
 @pytest.fixture
 def session(world: World) -> Session:
-    """Alice's, which runs."""
+    """A running session of alice's."""
     return ready(world, world.launch(ALICE, REQUEST))
 
 
@@ -37,16 +37,18 @@ def publish(world: World, session: Session) -> str:
 
 
 def board(world: World, session: Session) -> tuple[bool, bool]:
-    """Whether the store says that it is public, and that it is still open."""
+    """Whether the database has it as public, and as still open."""
     opened = next(app for app in world.apps.opened(session.id) if app.app == "board")
     return opened.public_since is not None, opened.still_open
 
 
 @pytest.mark.parametrize("how", ["make_private", "close_app"])
-def test_still_open_is_said_until_it_is_not(world: World, session: Session, how: str) -> None:
-    """M1: again and again, and the worker shuts it as soon as HAProxy answers."""
+def test_an_app_is_reported_open_until_it_is_closed(
+    world: World, session: Session, how: str
+) -> None:
+    """M1: repeatedly, until the worker revokes it as soon as HAProxy responds."""
     key = publish(world, session)
-    world.routes.deaf = True
+    world.routes.unreachable = True
     for _ in range(2):
         with pytest.raises(StillOpen, match="still open"):
             getattr(world.apps, how)(ALICE, session.id, "board")
@@ -54,14 +56,14 @@ def test_still_open_is_said_until_it_is_not(world: World, session: Session, how:
     assert key in world.routes.map
     with pytest.raises(StillOpen):
         world.proxy.retry_revocations()
-    world.routes.deaf = False
+    world.routes.unreachable = False
     world.proxy.retry_revocations()
     assert key not in world.routes.map
     assert board(world, session) == (False, False)
 
 
-def test_the_way_is_shut_whatever_the_store_says(world: World, session: Session) -> None:
-    """M1: the store says "private" since a time when the map could not be changed."""
+def test_the_route_is_revoked_whatever_the_database_says(world: World, session: Session) -> None:
+    """M1: the database says "private" since a time when the map could not be changed."""
     key = publish(world, session)
     world.access_store.make_private(session.id, "board", world.clock())
     assert key in world.routes.map
@@ -69,19 +71,19 @@ def test_the_way_is_shut_whatever_the_store_says(world: World, session: Session)
     assert key not in world.routes.map
 
 
-def test_public_again_before_it_was_shut(world: World, session: Session) -> None:
-    """M1: what is wanted last counts, in the store and for the worker."""
+def test_public_again_before_the_route_was_revoked(world: World, session: Session) -> None:
+    """M1: the last request counts, in the database and for the worker."""
     key = publish(world, session)
-    world.routes.deaf = True
+    world.routes.unreachable = True
     with pytest.raises(StillOpen):
         world.apps.make_private(ALICE, session.id, "board")
-    world.routes.deaf = False
+    world.routes.unreachable = False
     world.apps.open_app(ALICE, session.id, "board", PUBLIC)
     world.proxy.retry_revocations()
     assert key in world.routes.map
 
 
-def test_map_and_store_become_one(world: World, session: Session) -> None:
+def test_map_and_database_are_synced(world: World, session: Session) -> None:
     """M1: a crash between the two, in either direction."""
     key = publish(world, session)
     target = world.routes.map[key]
@@ -96,8 +98,8 @@ def test_map_and_store_become_one(world: World, session: Session) -> None:
     assert world.routes.map == {key: target}
 
 
-def test_a_session_that_is_over_leaves_nothing(world: World, session: Session) -> None:
-    """M1: the portal ended after the session's end was stored, and before its apps were closed."""
+def test_an_ended_session_leaves_nothing(world: World, session: Session) -> None:
+    """M1: the portal was killed after the session's end was stored, before its apps were closed."""
     publish(world, session)
     link = world.apps.open_app(ALICE, session.id, "terminal")
     world.force(session.id, state=State.FINISHED)
@@ -109,36 +111,38 @@ def test_a_session_that_is_over_leaves_nothing(world: World, session: Session) -
 
 
 def test_ending_does_not_wait_for_haproxy(world: World, session: Session) -> None:
-    """M1: the job is cancelled in any case, and the way is shut later."""
+    """M1: the job is cancelled in any case, and the route is revoked later."""
     publish(world, session)
-    world.routes.deaf = True
+    world.routes.unreachable = True
     world.sessions.stop(ALICE, session.id)
     assert world.apps.opened(session.id) == []
-    world.routes.deaf = False
+    world.routes.unreachable = False
     world.proxy.retry_revocations()
     assert world.routes.map == {}
 
 
-def test_a_label_is_nobodys_while_a_way_to_it_is_open(world: World, session: Session) -> None:
-    """M1, C1: whoever came next would meet the last one's visitors."""
+def test_a_label_is_not_reassigned_while_a_route_to_it_is_open(
+    world: World, session: Session
+) -> None:
+    """M1, C1: otherwise the next user would get the last one's visitors."""
     label = publish(world, session).partition(".")[0]
-    world.routes.deaf = True
+    world.routes.unreachable = True
     with pytest.raises(StillOpen):
         world.apps.close_app(ALICE, session.id, "board")
     world.sessions.stop(ALICE, session.id)
-    world.routes.deaf = False
+    world.routes.unreachable = False
     other = ready(world, world.launch(ALICE, REQUEST))
     options = AppOptions(port=int(label))
     assert world.apps.open_app(ALICE, other.id, "terminal", options).label != label
     world.proxy.retry_revocations()
-    world.clock.pass_(seconds=11)
+    world.clock.advance(seconds=11)
     assert world.apps.open_app(ALICE, other.id, "terminal", options).label == label
 
 
-def test_a_ticket_is_its_owners_and_its_apps(world: World, session: Session) -> None:
-    """C1: the port is another app's by now, and another person's."""
+def test_a_ticket_is_valid_for_its_owner_and_app_only(world: World, session: Session) -> None:
+    """C1: the port belongs to another app by now, and to another user."""
     first = world.apps.open_app(ALICE, session.id, "terminal", AppOptions(port=10005))
-    world.clock.pass_(seconds=11)
+    world.clock.advance(seconds=11)
     cookie = world.gate.enter(first.label, first.ticket).cookie or ""
     second = world.apps.open_app(ALICE, session.id, "terminal")
     world.apps.open_app(ALICE, session.id, "terminal", AppOptions(port=10006))
@@ -151,12 +155,12 @@ def test_a_ticket_is_its_owners_and_its_apps(world: World, session: Session) -> 
     assert world.access_store.at_origin(now.label, [hash_secret(cookie)]).grant is None  # type: ignore[union-attr]
 
 
-def test_a_few_tickets_and_browsers(world: World, session: Session) -> None:
-    """L10: the oldest go, from HAProxy's map as well; and a click is no line of its own."""
+def test_tickets_and_browsers_are_limited(world: World, session: Session) -> None:
+    """L10: the oldest are dropped, from HAProxy's map as well; a click has no line of its own."""
     keys = []
     for _ in range(20):
         keys.append(enter(world, ALICE, session.id, "terminal"))
-        world.clock.pass_(seconds=1)
+        world.clock.advance(seconds=1)
     world.reports.note_app(session, "terminal", AppState.READY)
     assert sorted(world.routes.map) == sorted(keys[-16:])
     enter(world, ALICE, session.id, "terminal")
@@ -164,7 +168,7 @@ def test_a_few_tickets_and_browsers(world: World, session: Session) -> None:
     links = []
     for _ in range(10):
         links.append(world.apps.open_app(ALICE, session.id, "terminal"))
-        world.clock.pass_(seconds=0.1)
+        world.clock.advance(seconds=0.1)
     with pytest.raises(Unauthorized):
         world.gate.enter(links[0].label, links[0].ticket)
     world.gate.enter(links[-1].label, links[-1].ticket)
@@ -176,8 +180,8 @@ def test_a_few_tickets_and_browsers(world: World, session: Session) -> None:
     assert len(after) == before
 
 
-def test_of_many_moves_at_once_one_wins(world: World, session: Session) -> None:
-    """B17: each answer has a ticket that is good, and is told where the app is."""
+def test_one_of_many_concurrent_moves_wins(world: World, session: Session) -> None:
+    """B17: each response has a valid ticket, and the app's current port."""
     first = world.apps.open_app(ALICE, session.id, "terminal")
     ports = [int(first.label), *(port for port in range(10010, 10016) if str(port) != first.label)]
 
@@ -193,8 +197,8 @@ def test_of_many_moves_at_once_one_wins(world: World, session: Session) -> None:
         world.gate.enter(label, ticket)
 
 
-def test_of_two_answers_at_once_one_wins(world: World, session: Session) -> None:
-    """B17: the other one is told that what runs is not theirs."""
+def test_one_of_two_concurrent_answers_wins(world: World, session: Session) -> None:
+    """B17: the other one is told that the running app is not theirs."""
     world.apps.open_app(ALICE, session.id, "any", AppOptions(asked="first"))
     opened = next(app for app in world.apps.opened(session.id) if app.app == "any")
     assert world.access_store.save_answer(opened, "second")
@@ -205,15 +209,15 @@ def test_of_two_answers_at_once_one_wins(world: World, session: Session) -> None
 def test_the_worker_never_starts_an_app_without_its_answer(
     world: World, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The worker comes by at the moment when the app has its origin."""
+    """The worker polls at the moment when the app has its origin."""
     assign_origin = world.access_store.assign_origin
 
-    def worker_comes_by(*args: Any) -> OriginAssignment:
+    def worker_polls(*args: Any) -> OriginAssignment:
         assigned = assign_origin(*args)
         world.services.app_starter.retry_pending(session)
         return assigned
 
-    monkeypatch.setattr(world.access_store, "assign_origin", worker_comes_by)
+    monkeypatch.setattr(world.access_store, "assign_origin", worker_polls)
     world.apps.open_app(ALICE, session.id, "any", AppOptions(asked="echo"))
     assert [request["asked"] for _, request in world.runners.requests] == ["echo"]
 
@@ -221,18 +225,18 @@ def test_the_worker_never_starts_an_app_without_its_answer(
 def test_an_app_started_with_an_earlier_answer_starts_again(
     world: World, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The owner answers anew while the worker's request with the first answer is on its way."""
-    world.runners.deaf = True
+    """The owner sends another answer while the worker's request with the first one is in flight."""
+    world.runners.unreachable = True
     world.apps.open_app(ALICE, session.id, "any", AppOptions(asked="first"))
-    world.runners.deaf = False
+    world.runners.unreachable = False
     start_app = world.runners.start_app
 
-    def answered_meanwhile(session: Session, request: StartRequest) -> None:
+    def answer_changes_meanwhile(session: Session, request: StartRequest) -> None:
         start_app(session, request)
         opened = next(app for app in world.apps.opened(session.id) if app.app == "any")
         world.access_store.save_answer(opened, "second")
 
-    monkeypatch.setattr(world.runners, "start_app", answered_meanwhile)
+    monkeypatch.setattr(world.runners, "start_app", answer_changes_meanwhile)
     world.services.app_starter.retry_pending(session)
     assert world.runners.stopped == ["any"]
     monkeypatch.undo()
@@ -241,16 +245,16 @@ def test_an_app_started_with_an_earlier_answer_starts_again(
     assert next(iter(world.apps.opened(session.id))).state is AppState.STARTING
 
 
-def test_nobody_opens_what_is_over(world: World, session: Session) -> None:
-    """C1: a click that began before the end and comes to the store after it."""
+def test_an_ended_session_opens_no_app(world: World, session: Session) -> None:
+    """C1: a click that began before the end and reaches the database after it."""
     world.sessions.stop(ALICE, session.id)
     with pytest.raises(Conflict, match="over"):
         world.apps._origins.assign(session, world.apps.offered(session)[0], AppOptions(), None)
     assert world.apps.opened(session.id) == []
 
 
-def test_what_one_session_says_of_its_image_counts_for_it_alone(world: World) -> None:
-    """M4: bob's token says that the image has one app only; an administrator's is believed."""
+def test_a_sessions_report_about_its_image_applies_to_that_session_only(world: World) -> None:
+    """M4: bob's token reports that the image has one app only; an administrator's is trusted."""
     his = world.launch(BOB, REQUEST)
     assert world.reports.note_image(his, ["board", "no-such-app", "board"]) == ("board",)
     assert world.access_store.image_apps() == {}
@@ -260,7 +264,7 @@ def test_what_one_session_says_of_its_image_counts_for_it_alone(world: World) ->
 
 
 def test_the_same_image_finds_its_port_again(world: World) -> None:
-    """What the browser keeps is good in the next session."""
+    """The browser's cache is valid in the next session."""
     labels = []
     for _ in range(3):
         session = ready(world, world.launch(ALICE, REQUEST))
@@ -274,8 +278,8 @@ def test_the_same_image_finds_its_port_again(world: World) -> None:
     assert len({terminal for terminal, _ in labels}) == 1
 
 
-def test_logging_out_ends_the_tickets_too(world: World, session: Session) -> None:
-    """L10: those that this login was given, and no others."""
+def test_logging_out_revokes_tickets_too(world: World, session: Session) -> None:
+    """L10: those issued to this login, and no others."""
     desk, phone = browser(world), browser(world)
     mine = world.apps.open_app(desk, session.id, "terminal")
     other = world.apps.open_app(phone, session.id, "terminal")

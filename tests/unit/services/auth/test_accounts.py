@@ -1,4 +1,4 @@
-"""Accounts that are removed or locked: their people are out, and nobody else is."""
+"""Removed or locked accounts lose access, and nobody else does."""
 
 from __future__ import annotations
 
@@ -12,107 +12,107 @@ from portal.core.auth.person import Person
 from portal.errors import Unavailable
 from portal.services.auth.accounts import GONE, PASSWORD, REFUSED
 from tests.fakes import World
-from tests.unit.services.auth.test_logins import enters
+from tests.unit.services.auth.test_logins import opens_app
 
 PEOPLE = ("alice", "bob", "carol", "dave")
 
 
 def enter_all(world: World) -> dict[str, str]:
-    """Everybody is logged in and inside an app; their secrets."""
+    """Log everybody in and open an app; their secrets."""
     secrets = {}
     for user in PEOPLE:
         secrets[user], login = world.services.logins.open_browser(user)
-        enters(world, login, user)
+        opens_app(world, login, user)
     return secrets
 
 
-def inside(world: World, secrets: dict[str, str]) -> set[str]:
-    """Who is logged in and in an app."""
+def with_access(world: World, secrets: dict[str, str]) -> set[str]:
+    """The users who are logged in and in an app."""
     logged_in = {u for u, s in secrets.items() if world.services.logins.find(s, BROWSER)}
     assert {key.partition(".")[2] for key in world.routes.map} == logged_in
     return logged_in
 
 
-def said(world: World) -> list[str]:
-    """The journal's words about accounts."""
+def account_events(world: World) -> list[str]:
+    """The journal's lines about accounts."""
     admin, wanted = Person("admin", True, ""), AuditFilter(action="account.out")
     return [e.detail for e in world.services.administration.events(admin, wanted, 9, None)[0]]
 
 
 @pytest.mark.parametrize("how", ["removed", "refused", "locked"])
-def test_one_who_is_not_let_in_any_more_is_out(world: World, how: str) -> None:
+def test_a_refused_account_loses_access(world: World, how: str) -> None:
     secrets, watch = enter_all(world), world.services.account_watch
     watch.check()
-    assert inside(world, secrets) == set(PEOPLE)
+    assert with_access(world, secrets) == set(PEOPLE)
     if how == "locked":
         world.accounts.passwords["bob"] = "L"
     else:
         getattr(world.accounts, how).add("bob")
     watch.check()
-    assert inside(world, secrets) == {"alice", "carol", "dave"}
+    assert with_access(world, secrets) == {"alice", "carol", "dave"}
     watch.check()
-    assert said(world) == [{"removed": GONE, "refused": REFUSED, "locked": PASSWORD}[how]]
+    assert account_events(world) == [{"removed": GONE, "refused": REFUSED, "locked": PASSWORD}[how]]
 
 
-def test_nobody_is_out_when_the_login_node_is_silent(world: World) -> None:
+def test_a_silent_login_node_logs_nobody_out(world: World) -> None:
     secrets, watch = enter_all(world), world.services.account_watch
     watch.check()
     world.accounts.silent = True
     with pytest.raises(Unavailable):
         watch.check()
-    assert inside(world, secrets) == set(PEOPLE)
+    assert with_access(world, secrets) == set(PEOPLE)
 
 
-def test_many_who_vanish_at_once_are_not_believed_at_once(world: World) -> None:
+def test_many_vanished_accounts_are_not_trusted_at_once(world: World) -> None:
     secrets, watch = enter_all(world), world.services.account_watch
     world.accounts.removed |= {"alice", "bob", "carol"}
     watch.check()
-    world.clock.pass_(minutes=9)
+    world.clock.advance(minutes=9)
     watch.check()
-    assert inside(world, secrets) == set(PEOPLE)
-    world.clock.pass_(minutes=2)
+    assert with_access(world, secrets) == set(PEOPLE)
+    world.clock.advance(minutes=2)
     watch.check()
-    assert inside(world, secrets) == {"dave"}
+    assert with_access(world, secrets) == {"dave"}
 
 
-def test_a_password_that_was_never_usable_says_nothing(world: World) -> None:
+def test_a_password_that_was_never_usable_proves_nothing(world: World) -> None:
     secrets, watch = enter_all(world), world.services.account_watch
-    world.accounts.passwords = dict.fromkeys(PEOPLE, "L")  # Kerberos, for one
+    world.accounts.passwords = dict.fromkeys(PEOPLE, "L")  # Kerberos, for example
     for _ in range(3):
         watch.check()
-    assert inside(world, secrets) == set(PEOPLE)
+    assert with_access(world, secrets) == set(PEOPLE)
 
 
-def test_whoever_is_let_in_again_may_come_back(world: World) -> None:
+def test_a_readmitted_account_may_log_in_again(world: World) -> None:
     secrets, watch = enter_all(world), world.services.account_watch
     world.accounts.refused.add("bob")
     watch.check()
     world.accounts.refused.clear()
     secrets["bob"], login = world.services.logins.open_browser("bob")
-    enters(world, login, "bob")
+    opens_app(world, login, "bob")
     watch.check()
-    assert inside(world, secrets) == set(PEOPLE)
+    assert with_access(world, secrets) == set(PEOPLE)
 
 
-def test_only_so_many_are_looked_at_and_each_has_their_turn(world: World) -> None:
+def test_a_limited_number_is_checked_in_turn(world: World) -> None:
     for number in range(400):
         world.services.logins.open_browser(f"user{number}")
     for _ in range(3):
-        world.clock.pass_(seconds=25)
+        world.clock.advance(seconds=25)
         before = len(world.accounts.asked)
         world.services.account_watch.check()
         assert len(world.accounts.asked) - before == 150
     assert len(set(world.accounts.asked)) == 400
 
 
-def test_who_has_not_been_there_for_long_is_not_looked_at(world: World) -> None:
+def test_inactive_users_are_not_checked(world: World) -> None:
     world.services.logins.open_browser("alice")
-    world.clock.pass_(minutes=11)
+    world.clock.advance(minutes=11)
     world.services.account_watch.check()
     assert world.accounts.asked == []
 
 
-def test_passwd_is_read_strictly() -> None:
+def test_passwd_is_parsed_strictly() -> None:
     text = "alice:x:1001:1001::/home/alice:/bin/bash\nbob:x:1:1::/home/bob:/usr/sbin/nologin\nx\n"
     assert read_missing(["alice", "bob", "carol"], text) == {"bob", "carol"}
 
@@ -128,11 +128,11 @@ def test_passwd_is_read_strictly() -> None:
         ("", ""),
     ],
 )
-def test_the_word_about_a_password_is_read_strictly(text: str, status: str) -> None:
+def test_the_password_status_is_parsed_strictly(text: str, status: str) -> None:
     assert read_password_status("alice", text) == status
 
 
-def test_a_refusal_counts_when_it_is_repeated_and_others_are_let_in(
+def test_a_refusal_counts_if_repeated_while_others_are_accepted(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers: list[str | None] = []

@@ -1,4 +1,4 @@
-"""Log-ins and tokens: how they come, last, and are taken back."""
+"""Logins and tokens: how they are created, expire, and are revoked."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def token(world: World, **asked: object) -> tuple[str, Login]:
 
 
 def add(world: World, row: GrantRow | TicketRow) -> None:
-    """Put a row into the database, as a request does in the very moment of a revocation."""
+    """Add a row to the database, as a request does at the very moment of a revocation."""
     with Database(world.engine) as db:
         db.add(row)
         db.commit()
 
 
 def cookies(world: World) -> list[str]:
-    """The hashes of all cookies of apps, by which somebody may be inside."""
+    """The hashes of all valid app cookies."""
     with Database(world.engine) as db:
         return list(db.exec(select(GrantRow.cookie_hash)))
 
 
-def enters(world: World, login: Login, cookie: str) -> None:
-    """A browser with this login is inside an app, and has a ticket for another."""
+def opens_app(world: World, login: Login, cookie: str) -> None:
+    """A browser with this login has access to an app, and a ticket for another."""
     grant = GrantRow(
         cookie_hash=cookie,
         label="10000",
@@ -53,45 +53,45 @@ def enters(world: World, login: Login, cookie: str) -> None:
     world.routes.map[f"10000.{cookie}"] = "10.0.0.1@1@x"
 
 
-def test_a_browsers_login_has_a_last_day_however_much_it_is_used(world: World) -> None:
+def test_a_browsers_login_has_a_last_day_despite_use(world: World) -> None:
     logins = world.services.logins
     secret, made = logins.open_browser("alice")
     for _ in range(14 * 3 - 1):
-        world.clock.pass_(hours=8)
+        world.clock.advance(hours=8)
         login = logins.find(secret, BROWSER)
         assert login is not None
         logins.keep_alive(login)
-    world.clock.pass_(hours=7)
+    world.clock.advance(hours=7)
     login = logins.find(secret, BROWSER)
     assert login is not None
     assert login.expires == made.created + timedelta(days=14)
-    world.clock.pass_(hours=1, seconds=1)
+    world.clock.advance(hours=1, seconds=1)
     assert logins.find(secret, BROWSER) is None
 
 
-def test_a_shorter_last_day_holds_for_logins_that_are_there(world: World) -> None:
+def test_a_shorter_last_day_applies_to_existing_logins(world: World) -> None:
     logins = world.services.logins
     secret, _ = logins.open_browser("alice")
     logins.terms = type(logins.terms)(**{**vars(logins.terms), "life": timedelta(hours=1)})
-    world.clock.pass_(hours=2)
+    world.clock.advance(hours=2)
     assert logins.find(secret, BROWSER) is None
 
 
-def test_use_is_noted_once_a_minute_and_lengthens_no_token(world: World) -> None:
+def test_use_is_stored_once_a_minute_and_extends_no_token(world: World) -> None:
     logins = world.services.logins
     secret, made = token(world, days=2)
-    world.clock.pass_(seconds=5)
+    world.clock.advance(seconds=5)
     logins.keep_alive(made)
     (first,) = logins.logins_of("alice")
     assert first.used == world.clock()
-    world.clock.pass_(seconds=59)
+    world.clock.advance(seconds=59)
     logins.keep_alive(first)
     assert logins.logins_of("alice") == [first]
-    world.clock.pass_(hours=47)
+    world.clock.advance(hours=47)
     logins.keep_alive(made)
     (seen,) = logins.logins_of("alice", TOKEN)
     assert (seen.used, seen.expires) == (world.clock(), made.expires)
-    world.clock.pass_(hours=2)
+    world.clock.advance(hours=2)
     assert logins.find(secret, TOKEN) is None
 
 
@@ -109,7 +109,7 @@ def test_use_is_noted_once_a_minute_and_lengthens_no_token(world: World) -> None
         ({"scopes": ["read", "admin"]}, "scopes"),
     ],
 )
-def test_a_wrong_wish_for_a_token_names_its_field(
+def test_an_invalid_request_for_a_token_names_its_field(
     world: World, asked: dict[str, object], field: str
 ) -> None:
     with pytest.raises(InvalidRequest) as refused:
@@ -118,9 +118,9 @@ def test_a_wrong_wish_for_a_token_names_its_field(
     assert world.services.logins.logins_of("alice") == []
 
 
-def test_a_token_made_with_a_token_is_no_more_than_that(world: World) -> None:
+def test_a_token_created_by_a_token_has_no_more_rights(world: World) -> None:
     _, first = token(world, scopes=["write"], days=3)
-    world.clock.pass_(days=1)
+    world.clock.advance(days=1)
     holder = Person("alice", admin=False, login=first.hash)
     with pytest.raises(InvalidRequest) as refused:
         world.services.logins.make_token(holder, "more", ("read", "write"), 1)
@@ -129,7 +129,7 @@ def test_a_token_made_with_a_token_is_no_more_than_that(world: World) -> None:
     assert (second.scopes, second.expires) == (("write",), first.expires)
 
 
-def test_only_a_token_with_that_scope_is_an_administrators(world: World) -> None:
+def test_only_a_token_with_that_scope_has_admin_rights(world: World) -> None:
     logins, admin = world.services.logins, Person("admin", admin=True, login="")
     _, whole = logins.make_token(admin, "whole", None, None)
     _, plain = logins.make_token(admin, "plain", ("read", "write"), None)
@@ -138,11 +138,11 @@ def test_only_a_token_with_that_scope_is_an_administrators(world: World) -> None
     assert not logins.person(token(world)[1]).admin
 
 
-def test_revoking_one_shuts_what_was_opened_with_it_and_nothing_else(world: World) -> None:
+def test_revoking_a_login_closes_only_what_it_opened(world: World) -> None:
     logins = world.services.logins
     (secret, one), (other_secret, other) = token(world), token(world)
     for login, cookie in ((one, "a"), (other, "b")):
-        enters(world, login, cookie)
+        opens_app(world, login, cookie)
     with pytest.raises(NotFound):
         logins.revoke_login("bob", one.id, "bob")
     with pytest.raises(NotFound):
@@ -156,23 +156,23 @@ def test_revoking_one_shuts_what_was_opened_with_it_and_nothing_else(world: Worl
         logins.revoke_login("alice", one.id, "alice")
 
 
-def test_revoking_all_also_shuts_what_expired_logins_have_opened(world: World) -> None:
+def test_revoking_all_also_closes_what_expired_logins_opened(world: World) -> None:
     logins = world.services.logins
     _, old = token(world, days=1)
-    enters(world, old, "a")
-    world.clock.pass_(days=2)
+    opens_app(world, old, "a")
+    world.clock.advance(days=2)
     logins.expire()
-    assert list(world.routes.map), "an app goes on when a login ends by itself"
+    assert list(world.routes.map), "an app stays open when a login expires"
     assert logins.revoke_all("alice", "admin") == 0
     assert world.routes.map == {}
 
 
-def test_what_a_request_makes_of_a_login_that_is_just_taken_back_is_shut(world: World) -> None:
+def test_grants_created_during_a_revocation_are_revoked(world: World) -> None:
     logins = world.services.logins
     _, login = token(world)
     logins.revoke_all("alice", "alice")
-    # The request had asked who it is before, and writes now.
-    enters(world, login, "late")
+    # The request was authenticated before, and writes now.
+    opens_app(world, login, "late")
     ticket = TicketRow(
         hash="t",
         label="10000",
@@ -190,7 +190,7 @@ def test_what_a_request_makes_of_a_login_that_is_just_taken_back_is_shut(world: 
     logins.revoke_left_over()  # nothing to do
 
 
-def test_it_is_written_down_who_took_what_back(world: World) -> None:
+def test_revocations_are_recorded_with_their_actor(world: World) -> None:
     _, made = token(world, name="cron")
     world.services.logins.revoke_all("alice", "admin", why="left the institute")
     entries, _ = world.services.administration.events(
@@ -202,7 +202,7 @@ def test_it_is_written_down_who_took_what_back(world: World) -> None:
     ]
 
 
-def test_of_many_who_revoke_at_once_one_does(world: World) -> None:
+def test_one_of_many_concurrent_revocations_counts(world: World) -> None:
     token(world)
     taken: list[int] = []
     threads = [
@@ -218,7 +218,7 @@ def test_of_many_who_revoke_at_once_one_does(world: World) -> None:
     assert sorted(taken) == [0] * 7 + [1]
 
 
-def test_administrators_see_who_is_there(world: World) -> None:
+def test_administrators_see_all_logins(world: World) -> None:
     token(world)
     world.services.logins.open_browser("bob")
     world.services.logins.open_browser("bob")

@@ -1,4 +1,4 @@
-"""Slurm's guess before a launch: asked seldom, kept nowhere, never in the way."""
+"""Slurm's estimate before a launch: rarely queried, never stored, never blocking."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.services.session.test_sessions import ALICE, BOB
 START = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 
 
-def asked(cpus: int = 1, **more: object) -> LaunchRequest:
+def launch_request(cpus: int = 1, **more: object) -> LaunchRequest:
     resources = {"cpus": cpus, "memory": "600m"}
     return parse_launch({"environment": "python", "resources": resources, **more})
 
@@ -27,8 +27,8 @@ def tries(world: World) -> int:
     return sum("--test-only" in line for line in world.slurm.commands)
 
 
-def test_slurms_guess(world: World) -> None:
-    found = world.services.estimates.estimate(ALICE, asked())
+def test_slurms_estimate(world: World) -> None:
+    found = world.services.estimates.estimate(ALICE, launch_request())
     assert found is not None
     assert (found.start, found.node, found.reason) == (START, "n1", "")
     assert world.slurm.commands[-1].startswith("alice: ")
@@ -44,58 +44,58 @@ def test_the_script_is_the_real_one(world: World, monkeypatch: pytest.MonkeyPatc
         sent.append(script)
 
     monkeypatch.setattr(world.scheduler, "estimate", estimate)
-    world.services.estimates.estimate(ALICE, asked())
-    launched = world.launch(ALICE, asked())
+    world.services.estimates.estimate(ALICE, launch_request())
+    launched = world.launch(ALICE, launch_request())
     assert sent[0].splitlines()[0] == world.slurm.jobs[0].script.splitlines()[0]
     assert launched.id not in sent[0]
 
 
 def test_of_several_sessions_the_first_counts(world: World) -> None:
-    found = world.services.estimates.estimate(ALICE, asked(count=3))
+    found = world.services.estimates.estimate(ALICE, launch_request(count=3))
     assert found is not None
     assert found.start == START
 
 
-def test_slurm_is_asked_every_five_seconds_at_most(world: World) -> None:
-    first = world.services.estimates.estimate(ALICE, asked())
-    assert world.services.estimates.estimate(ALICE, asked()) == first
-    other = world.services.estimates.estimate(ALICE, asked(2))
+def test_slurm_is_queried_every_five_seconds_at_most(world: World) -> None:
+    first = world.services.estimates.estimate(ALICE, launch_request())
+    assert world.services.estimates.estimate(ALICE, launch_request()) == first
+    other = world.services.estimates.estimate(ALICE, launch_request(2))
     assert other is not None
     assert (other.start, "a few seconds" in other.reason) == (None, True)
     assert tries(world) == 1
-    assert world.services.estimates.estimate(BOB, asked()) == first
+    assert world.services.estimates.estimate(BOB, launch_request()) == first
     assert tries(world) == 2
-    world.clock.pass_(seconds=5)
-    found = world.services.estimates.estimate(ALICE, asked(2))
+    world.clock.advance(seconds=5)
+    found = world.services.estimates.estimate(ALICE, launch_request(2))
     assert found is not None
     assert found.start == START
     assert tries(world) == 3
 
 
-def test_whatever_goes_wrong_is_no_estimate(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_failure_means_no_estimate(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.slurm.down = True
-    assert world.services.estimates.estimate(ALICE, asked()) is None
+    assert world.services.estimates.estimate(ALICE, launch_request()) is None
     world.slurm.down = False
-    for said in ("sbatch: we shall see\n", ""):
-        world.clock.pass_(seconds=6)
-        world.slurm.guess = Completed(0, b"", said)
-        assert world.services.estimates.estimate(ALICE, asked()) is None
+    for output in ("sbatch: we shall see\n", ""):
+        world.clock.advance(seconds=6)
+        world.slurm.guess = Completed(0, b"", output)
+        assert world.services.estimates.estimate(ALICE, launch_request()) is None
     for code in (124, 137):
-        world.clock.pass_(seconds=6)
+        world.clock.advance(seconds=6)
         world.slurm.guess = Completed(code, b"", "")
-        assert world.services.estimates.estimate(ALICE, asked()) is None
+        assert world.services.estimates.estimate(ALICE, launch_request()) is None
 
     def cut(*_words: object, **_more: object) -> Completed:
         raise OutcomeUnknown("the connection was cut")
 
     monkeypatch.setattr(world.slurm, "run", cut)
-    world.clock.pass_(seconds=6)
-    assert world.services.estimates.estimate(ALICE, asked()) is None
+    world.clock.advance(seconds=6)
+    assert world.services.estimates.estimate(ALICE, launch_request()) is None
 
 
-def test_what_a_launch_would_refuse_is_refused(world: World) -> None:
+def test_requests_refused_by_a_launch_are_refused(world: World) -> None:
     with pytest.raises(InvalidRequest):
-        world.services.estimates.estimate(ALICE, asked(version="9.9"))
+        world.services.estimates.estimate(ALICE, launch_request(version="9.9"))
     assert tries(world) == 0
 
 
@@ -103,37 +103,37 @@ def test_slurms_refusal_is_a_reason(world: World) -> None:
     for name in ("refused", "partition"):
         words = (RECORDED / "24.11" / f"estimate-{name}.stderr.txt").read_text(encoding="utf-8")
         world.slurm.guess = Completed(1, b"", words)
-        found = world.services.estimates.estimate(ALICE, asked())
+        found = world.services.estimates.estimate(ALICE, launch_request())
         assert found is not None
         assert found.start is None
         assert found.reason.startswith("Slurm would not take it: ")
         assert "allocation failure" not in found.reason
-        world.clock.pass_(seconds=6)
+        world.clock.advance(seconds=6)
 
 
-def test_slurm_does_not_look_at_limits_so_we_do(world: World) -> None:
+def test_limits_ignored_by_slurm_are_checked(world: World) -> None:
     world.worker.read_partitions()
     world.worker.read_limits()
     for _ in range(3):
-        world.launch(ALICE, asked())
+        world.launch(ALICE, launch_request())
         world.slurm.start(world.slurm.jobs[-1])
     world.worker.poll()
-    found = world.services.estimates.estimate(ALICE, asked())
+    found = world.services.estimates.estimate(ALICE, launch_request())
     assert found is not None
     assert found.start is None
     assert "you may use 3 cores at once (QOS normal, MaxTRESPerUser)" in found.reason
     assert tries(world) == 0
-    assert world.services.estimates.estimate(BOB, asked(3)) is not None
+    assert world.services.estimates.estimate(BOB, launch_request(3)) is not None
     assert tries(world) == 1
     world.slurm.finish(world.slurm.jobs[0], "COMPLETED")
     world.worker.poll()
-    found = world.services.estimates.estimate(ALICE, asked())
+    found = world.services.estimates.estimate(ALICE, launch_request())
     assert found is not None
     assert found.start == START
 
 
 @pytest.mark.parametrize("version", ["24.11", "26.05"])
-def test_recorded_words(version: str) -> None:
+def test_recorded_output(version: str) -> None:
     text = (RECORDED / version / "estimate-start.txt").read_text(encoding="utf-8")
     found = estimate_parse(text)
     assert found.start is not None
@@ -160,8 +160,8 @@ def test_times_as_slurm_writes_them_by_default() -> None:
         "1795186800 on nodes n1 in partition main",
     ],
 )
-def test_every_way_to_write_a_start(words: str) -> None:
-    """26.05 and whatever comes: seconds or a date, with or without what we do not need."""
+def test_every_form_of_a_start_time(words: str) -> None:
+    """26.05 and future versions: seconds or a date, with or without further text."""
     found = estimate_parse(f"sbatch: error: x\nsbatch: Job 7 to start at {words}\n")
     assert found.start == START
     assert found.node == "n1"

@@ -1,4 +1,4 @@
-"""Several sessions by one launch: all of them, or none, whatever happens in between."""
+"""Several sessions in one launch: all or none, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Crash(BaseException):
     """The process is killed."""
 
 
-def asked(count: int = 3, **more: object) -> LaunchRequest:
+def launch_request(count: int = 3, **more: object) -> LaunchRequest:
     resources = {"cpus": 1, "memory": "600m"}
     body = {"environment": "python", "resources": resources, "count": count, **more}
     return parse_launch(body)
@@ -32,7 +32,7 @@ def asked(count: int = 3, **more: object) -> LaunchRequest:
 def fail_at(
     world: World, monkeypatch: pytest.MonkeyPatch, number: int, end: Completed | BaseException
 ) -> None:
-    """Let the submission of this number and all later ones end like that."""
+    """Make this submission and all later ones end this way."""
     real, seen = world.slurm._sbatch, []
 
     def sbatch(user: str, line: str, text: str) -> Completed:
@@ -51,9 +51,9 @@ def live_jobs(world: World) -> list[str]:
 
 
 def settle(world: World) -> None:
-    """Let the worker look until all is settled."""
+    """Let the worker poll until everything is settled."""
     for _ in range(6):
-        world.clock.pass_(seconds=65)
+        world.clock.advance(seconds=65)
         world.services.reconciler.poll()
 
 
@@ -63,7 +63,9 @@ def states(world: World, batch: list[Session]) -> set[str]:
 
 
 def test_all_are_launched_with_numbered_names(world: World) -> None:
-    made = world.services.launcher.launch(ALICE, asked(3, name="many", env={"KEY": SECRET}))
+    made = world.services.launcher.launch(
+        ALICE, launch_request(3, name="many", env={"KEY": SECRET})
+    )
     assert [session.name for session in made] == ["many1", "many2", "many3"]
     assert {session.state for session in made} == {State.PENDING}
     assert [job.name for job in world.slurm.jobs] == [session.id for session in made]
@@ -72,32 +74,36 @@ def test_all_are_launched_with_numbered_names(world: World) -> None:
 
 
 def test_the_same_key_gives_the_same_sessions_in_their_order(world: World) -> None:
-    first = world.services.launcher.launch(ALICE, asked(12), key="k")
-    again = world.services.launcher.launch(ALICE, asked(12), key="k")
+    first = world.services.launcher.launch(ALICE, launch_request(12), key="k")
+    again = world.services.launcher.launch(ALICE, launch_request(12), key="k")
     assert [session.id for session in first] == [session.id for session in again]
     assert len(world.slurm.jobs) == 12
     with pytest.raises(Conflict):
-        world.services.launcher.launch(ALICE, asked(11), key="k")
+        world.services.launcher.launch(ALICE, launch_request(11), key="k")
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_one_refused_none_left(world: World, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_one_refusal_removes_all(
+    world: World, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
     with monkeypatch.context() as patch:
         fail_at(world, patch, number, Completed(1, b"", REFUSED))
         with pytest.raises(InvalidRequest):
-            world.services.launcher.launch(ALICE, asked(3, env={"KEY": SECRET}), key="k")
+            world.services.launcher.launch(ALICE, launch_request(3, env={"KEY": SECRET}), key="k")
     assert live_jobs(world) == []
     assert world.slurm.folders == set()
     assert world.store.query(ListQuery()) == Page()
-    assert len(world.services.launcher.launch(ALICE, asked(3), key="k")) == 3
+    assert len(world.services.launcher.launch(ALICE, launch_request(3), key="k")) == 3
 
 
-def test_slurm_falls_silent_in_the_middle(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slurm_becomes_silent_during_a_launch(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patch:
         fail_at(world, patch, 3, Completed(1, b"", CONTACT))
         patch.setattr(world.slurm, "_scancel", lambda _words: Completed(1, b"", CONTACT))
         with pytest.raises(Unavailable):
-            world.services.launcher.launch(ALICE, asked(3))
+            world.services.launcher.launch(ALICE, launch_request(3))
     assert len(live_jobs(world)) == 2
     assert {s.state for s in world.store.live()} == {State.ENDING}
     settle(world)
@@ -106,13 +112,13 @@ def test_slurm_falls_silent_in_the_middle(world: World, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_killed_in_the_middle_all_come(
+def test_all_are_submitted_after_a_kill_during_a_launch(
     world: World, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     with monkeypatch.context() as patch:
         fail_at(world, patch, number, Crash())
         with pytest.raises(Crash):
-            world.services.launcher.launch(ALICE, asked(3, env={"KEY": SECRET}))
+            world.services.launcher.launch(ALICE, launch_request(3, env={"KEY": SECRET}))
     batch = world.store.live()
     assert len(batch) == 3
     settle(world)
@@ -122,13 +128,13 @@ def test_killed_in_the_middle_all_come(
 
 
 @pytest.mark.parametrize("end", [Completed(1, b"", REFUSED), OutcomeUnknown("cut")])
-def test_killed_in_the_middle_and_then_refused_none_stays(
+def test_none_remains_after_a_kill_and_a_refusal(
     world: World, monkeypatch: pytest.MonkeyPatch, end: Completed | BaseException
 ) -> None:
     with monkeypatch.context() as patch:
         fail_at(world, patch, 3, Crash())
         with pytest.raises(Crash):
-            world.services.launcher.launch(ALICE, asked(3))
+            world.services.launcher.launch(ALICE, launch_request(3))
         patch.undo()
         batch = world.store.live()
         fail_at(world, patch, 1, end)
@@ -141,9 +147,9 @@ def test_killed_in_the_middle_and_then_refused_none_stays(
     assert sum("did not take all sessions of this launch" in text for text in texts) == 2
 
 
-def test_lost_answers_are_found_again(world: World) -> None:
+def test_sessions_with_lost_responses_are_recovered(world: World) -> None:
     world.slurm.lose_answer = True
-    batch = world.services.launcher.launch(ALICE, asked(3))
+    batch = world.services.launcher.launch(ALICE, launch_request(3))
     assert {session.state for session in batch} == {State.SUBMITTING}
     world.slurm.lose_answer = False
     settle(world)
@@ -151,18 +157,18 @@ def test_lost_answers_are_found_again(world: World) -> None:
     assert len(world.slurm.jobs) == 3
 
 
-def test_a_slow_slurm_does_not_hold_the_request_up(
+def test_a_slow_slurm_does_not_block_the_request(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = world.slurm._sbatch
 
     def slow(user: str, line: str, text: str) -> Completed:
-        world.clock.pass_(seconds=7)
+        world.clock.advance(seconds=7)
         return real(user, line, text)
 
     with monkeypatch.context() as patch:
         patch.setattr(world.slurm, "_sbatch", slow)
-        batch = world.services.launcher.launch(ALICE, asked(5))
+        batch = world.services.launcher.launch(ALICE, launch_request(5))
     assert len(world.slurm.jobs) == 2
     assert len(batch) == 5
     settle(world)
@@ -175,8 +181,8 @@ def _shown(world: World, session: Session) -> SessionOut:
     return SessionOut.of(session, [], [], context)
 
 
-def test_variables_travel_in_the_secret_part_only(world: World) -> None:
-    session = world.launch(ALICE, asked(1, env={"KEY": SECRET}))
+def test_variables_are_in_the_secret_part_only(world: World) -> None:
+    session = world.launch(ALICE, launch_request(1, env={"KEY": SECRET}))
     job = world.slurm.jobs[0]
     assert json.loads(job.spec)["env"] == {"KEY": SECRET}
     assert SECRET not in job.script
@@ -191,7 +197,7 @@ def test_variables_travel_in_the_secret_part_only(world: World) -> None:
 @pytest.mark.parametrize(("given", "told"), [("64m", (64, True)), (None, (300, False))])
 def test_the_size_of_shared_memory(world: World, given: str | None, told: tuple[int, bool]) -> None:
     resources = {"cpus": 1, "memory": "600m"} | ({"shared_memory": given} if given else {})
-    session = world.launch(ALICE, asked(1, resources=resources))
+    session = world.launch(ALICE, launch_request(1, resources=resources))
     wanted = json.loads(world.slurm.jobs[0].spec)["shared_memory"]
     assert (wanted["mb"], wanted["must"]) == told
     assert _shown(world, session).resources.shared_memory == f"{told[0]}m"

@@ -1,4 +1,4 @@
-"""Use is noted and unused sessions end: the worker's measurement, heartbeats, people."""
+"""Use is recorded and unused sessions end: the worker's measurement, heartbeats, user actions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from portal.errors import Conflict, NotFound, Unavailable
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.session.idle_culler import IdleCuller
 from tests.fakes import APPS, CATALOG, World
-from tests.unit.services.session.test_reconciler import get, look
+from tests.unit.services.session.test_reconciler import get, poll_slurm
 from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
 
 
@@ -30,48 +30,48 @@ def worker(world: World) -> IdleCuller:
 
 
 def rule(world: World, minutes: int | None = 60, **more: Any) -> SiteRules:
-    """What the administrator decides."""
+    """Set the administrator's rule."""
     asked = CapsRequest(idle_minutes=minutes, **more)
     return world.services.administration.save_rules(ADMIN, asked)
 
 
 def running(world: World) -> Session:
-    """A session of alice's that runs."""
+    """A running session of alice's."""
     return ready(world, world.launch(ALICE, REQUEST))
 
 
 def beat(world: World, session: Session, cpu_seconds: float = 1.0, *busy: str) -> None:
-    """The runner reports."""
+    """Send the runner's report."""
     known = get(world, session)
     world.services.runner_calls.record_usage(
         known, Heartbeat(cpu_seconds=cpu_seconds, memory_bytes=1, busy=busy)
     )
 
 
-def pass_(world: World, session: Session, minutes: float) -> None:
-    """Let time pass in which the worker measures and the runner reports; nothing is done."""
+def advance(world: World, session: Session, minutes: float) -> None:
+    """Let time pass while the worker measures and the runner reports, without any use."""
     for _ in range(round(minutes * 2)):
-        world.clock.pass_(seconds=30)
+        world.clock.advance(seconds=30)
         if get(world, session).state is State.RUNNING:
             beat(world, session)
         worker(world).cull()
 
 
 def type_(world: World, session: Session, requests: int = 0, sent: int = 10) -> None:
-    """Somebody uses the terminal."""
+    """Use the terminal."""
     name = gateway_name("terminal", session.id)
     old = world.routes.sent.get(name, Traffic(0, 0))
     world.routes.sent[name] = Traffic(old.requests + requests, old.bytes + sent)
 
 
 def last_used(world: World, session: Session) -> datetime:
-    """As it is stored."""
+    """The stored time of the last use."""
     found = get(world, session).last_used
     assert found is not None
     return found
 
 
-def test_an_unused_session_is_ended_and_says_why(world: World) -> None:
+def test_an_unused_session_is_ended_with_a_reason(world: World) -> None:
     rule(world)
     session = running(world)
     world.apps.open_app(ALICE, session.id, "terminal")
@@ -80,9 +80,9 @@ def test_an_unused_session_is_ended_and_says_why(world: World) -> None:
     world.gate.enter(link.label, link.ticket)
     assert world.routes.map
     begun = world.clock.now
-    pass_(world, session, 59.5)
+    advance(world, session, 59.5)
     assert get(world, session).state is State.RUNNING
-    pass_(world, session, 0.5)
+    advance(world, session, 0.5)
     ended = get(world, session)
     assert (ended.state, ended.stopped_by) == (State.ENDING, UNUSED)
     assert world.slurm.jobs[0].state == "CANCELLED"
@@ -93,7 +93,7 @@ def test_an_unused_session_is_ended_and_says_why(world: World) -> None:
     assert (line.who, line.target) == ("Slipway", session.id)
     assert line.detail == f"{session.name} of alice: not used since {begun:%Y-%m-%d %H:%M} UTC"
     world.slurm.log = b"the last\nwords\n"
-    look(world)
+    poll_slurm(world)
     world.worker.clean()
     over = get(world, session)
     assert (over.state, over.cause) == (State.FINISHED, Cause.IDLE)
@@ -105,60 +105,60 @@ def test_an_unused_session_is_ended_and_says_why(world: World) -> None:
 
 def test_without_a_rule_nothing_ends(world: World) -> None:
     session = running(world)
-    pass_(world, session, 300)
+    advance(world, session, 300)
     assert get(world, session).state is State.RUNNING
 
 
-def test_typing_keeps(world: World) -> None:
+def test_typing_keeps_a_session(world: World) -> None:
     rule(world)
     session = running(world)
-    pass_(world, session, 50)
+    advance(world, session, 50)
     type_(world, session)
-    pass_(world, session, 50)
+    advance(world, session, 50)
     assert get(world, session).state is State.RUNNING
-    pass_(world, session, 11)
+    advance(world, session, 11)
     assert get(world, session).state is State.ENDING
 
 
 def test_opening_an_app_counts(world: World) -> None:
     session = running(world)
-    pass_(world, session, 50)
+    advance(world, session, 50)
     world.apps.open_app(ALICE, session.id, "terminal")
     assert last_used(world, session) == world.clock.now
 
 
-def test_a_computation_counts_with_no_window_open(world: World) -> None:
+def test_a_computation_counts_without_an_open_window(world: World) -> None:
     rule(world)
     session = running(world)
-    pass_(world, session, 1)
+    advance(world, session, 1)
     quiet = last_used(world, session)
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     beat(world, session, 1.9)  # nine percent of a core
     assert last_used(world, session) == quiet
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     beat(world, session, 3.0)
     assert last_used(world, session) == world.clock.now
-    pass_(world, session, 2)
+    advance(world, session, 2)
     beat(world, session, 3.0, "jupyterlab")
     assert last_used(world, session) == world.clock.now
 
 
-def test_administrators_say_what_a_computation_is(world: World) -> None:
+def test_administrators_define_the_computing_threshold(world: World) -> None:
     rule(world, idle_cpu_percent=90)
     session = running(world)
-    pass_(world, session, 2)
+    advance(world, session, 2)
     quiet = last_used(world, session)
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     beat(world, session, 9.0)
     assert last_used(world, session) == quiet
 
 
-def test_use_is_written_once_a_minute(world: World) -> None:
+def test_use_is_stored_once_a_minute(world: World) -> None:
     session = running(world)
     worker(world).cull()
     begun = last_used(world, session)
     for seconds in (20, 40, 60):
-        world.clock.pass_(seconds=20)
+        world.clock.advance(seconds=20)
         type_(world, session)
         worker(world).cull()
         assert (last_used(world, session) > begun) is (seconds == 60)
@@ -168,20 +168,20 @@ def test_a_restarted_worker_neither_invents_nor_forgets_use(world: World) -> Non
     session = running(world)
     type_(world, session, requests=500)
     worker(world).cull()
-    pass_(world, session, 10)  # each look is another worker's first one
+    advance(world, session, 10)  # each poll is the first one of another worker
     quiet = last_used(world, session)
     assert world.clock.now - quiet > timedelta(minutes=9)
     type_(world, session)  # while there is no worker
-    pass_(world, session, 0.5)
+    advance(world, session, 0.5)
     assert last_used(world, session) == world.clock.now
 
 
-def test_while_nobody_measures_nobody_is_idle(
+def test_without_measurements_no_session_is_idle(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rule(world)
     session = running(world)
-    pass_(world, session, 50)
+    advance(world, session, 50)
 
     def away() -> dict[str, Traffic]:
         raise Unavailable("the proxy is away")
@@ -189,14 +189,14 @@ def test_while_nobody_measures_nobody_is_idle(
     with monkeypatch.context() as patch:
         patch.setattr(world.routes, "traffic", away)
         for _ in range(20):
-            world.clock.pass_(minutes=1)
+            world.clock.advance(minutes=1)
             beat(world, session)
             with pytest.raises(Unavailable):
                 worker(world).cull()
     assert get(world, session).state is State.RUNNING
-    pass_(world, session, 59)
+    advance(world, session, 59)
     assert get(world, session).state is State.RUNNING
-    pass_(world, session, 2)
+    advance(world, session, 2)
     assert get(world, session).state is State.ENDING
 
 
@@ -204,11 +204,11 @@ def test_a_short_absence_of_haproxy_changes_nothing(world: World) -> None:
     rule(world)
     session = running(world)
     type_(world, session, requests=9)
-    pass_(world, session, 30)
+    advance(world, session, 30)
     world.routes.sent.clear()  # restarted: it counts from zero
-    pass_(world, session, 29.5)
+    advance(world, session, 29.5)
     assert get(world, session).state is State.RUNNING
-    pass_(world, session, 1.5)
+    advance(world, session, 1.5)
     assert get(world, session).state is State.ENDING
 
 
@@ -216,7 +216,7 @@ def test_a_silent_node_ends_nothing(world: World) -> None:
     rule(world)
     session = running(world)
     for _ in range(200):
-        world.clock.pass_(minutes=1)
+        world.clock.advance(minutes=1)
         worker(world).cull()
     assert get(world, session).state is State.RUNNING
     beat(world, session)
@@ -226,13 +226,13 @@ def test_a_silent_node_ends_nothing(world: World) -> None:
 def test_while_slurm_is_silent_nothing_ends(world: World) -> None:
     rule(world)
     session = running(world)
-    look(world)
+    poll_slurm(world)
     world.slurm.down = True
-    look(world)
-    pass_(world, session, 70)
+    poll_slurm(world)
+    advance(world, session, 70)
     assert get(world, session).state is State.RUNNING
     world.slurm.down = False
-    look(world)
+    poll_slurm(world)
     worker(world).cull()
     assert get(world, session).state is State.ENDING
 
@@ -240,37 +240,37 @@ def test_while_slurm_is_silent_nothing_ends(world: World) -> None:
 def test_waiting_sessions_are_never_idle(world: World) -> None:
     rule(world)
     session = world.launch(ALICE, REQUEST)
-    world.clock.pass_(hours=9)
+    world.clock.advance(hours=9)
     worker(world).cull()
     assert get(world, session).state is State.PENDING
     session = ready(world, session)
     assert session.last_used == world.clock.now
 
 
-def test_a_new_rule_warns_first_and_todays_rule_holds(world: World) -> None:
+def test_a_new_rule_warns_first_and_the_current_rule_applies(world: World) -> None:
     session = running(world)
-    pass_(world, session, 200)
+    advance(world, session, 200)
     rule(world, 60, idle_warning=10)
-    pass_(world, session, 9.5)
+    advance(world, session, 9.5)
     assert get(world, session).state is State.RUNNING
     rule(world, None)
-    pass_(world, session, 10)
+    advance(world, session, 10)
     assert get(world, session).state is State.RUNNING
     since = rule(world, 60, idle_warning=10).idle_set
-    world.clock.pass_(seconds=1)
+    world.clock.advance(seconds=1)
     assert rule(world, 60, idle_warning=10, idle_cpu_percent=20).idle_set == since
-    pass_(world, session, 10)
+    advance(world, session, 10)
     assert get(world, session).state is State.ENDING
 
 
-def test_keep_it(world: World) -> None:
+def test_keeping_a_session(world: World) -> None:
     rule(world)
     session = running(world)
-    pass_(world, session, 59.5)
+    advance(world, session, 59.5)
     with pytest.raises(NotFound):
         world.services.lifecycle.keep_alive(BOB, session.id)
     assert world.services.lifecycle.keep_alive(ALICE, session.id).last_used == world.clock.now
-    pass_(world, session, 59.5)
+    advance(world, session, 59.5)
     assert get(world, session).state is State.RUNNING
     world.sessions.stop(ALICE, session.id)
     with pytest.raises(Conflict):
@@ -281,13 +281,13 @@ def test_keep_it(world: World) -> None:
     assert len(world.services.administration.events(ADMIN, kept, 10, None)[0]) == 1
 
 
-def test_whoever_uses_it_in_the_last_moment_keeps_it(
+def test_use_at_the_last_moment_keeps_the_session(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rule(world)
     session = running(world)
-    pass_(world, session, 59.5)
-    world.clock.pass_(seconds=30)
+    advance(world, session, 59.5)
+    world.clock.advance(seconds=30)
     beat(world, session)
     real = world.status.slurm_status
 
@@ -300,13 +300,13 @@ def test_whoever_uses_it_in_the_last_moment_keeps_it(
     assert get(world, session).state is State.RUNNING
 
 
-def test_a_crash_before_the_cancel_is_made_good(
+def test_a_crash_before_the_cancel_is_repaired(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rule(world)
     session = running(world)
-    pass_(world, session, 59.5)
-    world.clock.pass_(seconds=30)
+    advance(world, session, 59.5)
+    world.clock.advance(seconds=30)
     beat(world, session)
 
     def crash(_session: Session) -> None:
@@ -316,21 +316,21 @@ def test_a_crash_before_the_cancel_is_made_good(
         patch.setattr(world.services.idle_culler._job_control, "cancel_later", crash)
         with pytest.raises(KeyboardInterrupt):
             worker(world).cull()
-    world.clock.pass_(seconds=10)
-    look(world)
+    world.clock.advance(seconds=10)
+    poll_slurm(world)
     assert world.slurm.jobs[0].state == "CANCELLED"
-    look(world)
+    poll_slurm(world)
     assert get(world, session).cause is Cause.IDLE
 
 
-def test_one_that_cannot_be_ended_does_not_hold_up_the_others(
+def test_a_session_that_cannot_be_ended_does_not_delay_the_others(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rule(world)
     both = first, second = running(world), running(world)
     worker(world).cull()
     while world.clock.now - last_used(world, first) < timedelta(minutes=60):
-        world.clock.pass_(seconds=60)
+        world.clock.advance(seconds=60)
         for session in both:
             beat(world, session)
         if world.clock.now - last_used(world, first) < timedelta(minutes=60):
@@ -344,9 +344,9 @@ def test_one_that_cannot_be_ended_does_not_hold_up_the_others(
     assert {get(world, one).state for one in (first, second)} == {State.ENDING}
 
 
-def test_haproxy_learns_what_a_window_asks_for_by_itself(world: World) -> None:
-    said = ("/api/contents", "PUT /lab/api/workspaces")
-    lab = APPS["jupyterlab"].model_copy(update={"background": said})
+def test_haproxy_gets_the_background_requests(world: World) -> None:
+    paths = ("/api/contents", "PUT /lab/api/workspaces")
+    lab = APPS["jupyterlab"].model_copy(update={"background": paths})
     catalog = CATALOG.model_copy(update={"apps": {**APPS, "jupyterlab": lab}})
     assert ProxyRoutes(world.store, world.access_store, world.routes, lambda: catalog).restore()
     assert world.routes.background == [

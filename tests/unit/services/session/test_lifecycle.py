@@ -1,4 +1,4 @@
-"""More time, and an end to a hold."""
+"""Extensions of the time limit, and releases of a hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from portal.core.session.status import ENDS_SOON, ends_soon, shown_limit
 from portal.errors import Conflict, InvalidRequest, NotFound, OutcomeUnknown, Unavailable
 from portal.services.session.lifecycle import IN_TIME, LEASE, MOST_WAITING
 from tests.fakes import World, make_world
-from tests.unit.services.session.test_reconciler import get, look
+from tests.unit.services.session.test_reconciler import get, poll_slurm
 from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
 
 
@@ -37,7 +37,7 @@ def running(world: World) -> Session:
     reconciler = world.worker
     reconciler.read_partitions()
     reconciler.read_limits()
-    look(world)
+    poll_slurm(world)
     return get(world, session)
 
 
@@ -54,18 +54,18 @@ def test_the_deadline_is_slurms(world: World) -> None:
     assert world.store.ending("bob", session.deadline) == []
 
 
-def test_an_extension_is_made_by_the_operator_and_is_absolute(world: World) -> None:
+def test_an_extension_is_done_by_the_operator_and_is_absolute(world: World) -> None:
     session = running(world)
     assert world.services.lifecycle.next_extension(session) == 60
     longer = world.services.lifecycle.extend(ALICE, session.id)
     assert world.slurm.commands[-1] == "slipway-operator: scontrol update JobId=1 TimeLimit=120"
     assert shown_limit(longer) == 120
     assert shown_limit(world.services.lifecycle.extend(ADMIN, session.id, 30)) == 150
-    look(world)
+    poll_slurm(world)
     assert shown_limit(get(world, session)) == 150
 
 
-def test_nobody_gets_more_than_they_could_have_asked_for(world: World) -> None:
+def test_an_extension_stays_within_the_launch_limits(world: World) -> None:
     session = running(world)
     with pytest.raises(InvalidRequest) as caught:
         world.services.lifecycle.extend(ALICE, session.id, 421)
@@ -81,11 +81,11 @@ def test_nobody_gets_more_than_they_could_have_asked_for(world: World) -> None:
     assert not any("update" in line for line in world.slurm.commands[asked:])
 
 
-def test_only_running_sessions_of_ones_own(world: World) -> None:
+def test_only_own_running_sessions_can_be_extended(world: World) -> None:
     session = running(world)
     with pytest.raises(NotFound):
         world.services.lifecycle.extend(BOB, session.id)
-    world.slurm.jobs[0].name = "0" * 32  # the number is another job's now
+    world.slurm.jobs[0].name = "0" * 32  # the number belongs to another job now
     with pytest.raises(Conflict):
         world.services.lifecycle.extend(ALICE, session.id)
     waiting = world.launch(ALICE, REQUEST)
@@ -95,13 +95,13 @@ def test_only_running_sessions_of_ones_own(world: World) -> None:
     assert not any("update" in line for line in world.slurm.commands)
 
 
-def test_a_job_without_a_limit_needs_none(world: World) -> None:
+def test_a_job_without_a_limit_needs_no_extension(world: World) -> None:
     session = running(world)
     real = type(world.slurm.jobs[0]).deadline
     world.slurm.jobs[0].limit = "UNLIMITED"
     try:
         type(world.slurm.jobs[0]).deadline = property(lambda _: "N/A")  # type: ignore[assignment]
-        look(world)
+        poll_slurm(world)
         assert get(world, session).deadline is None
         with pytest.raises(Conflict):
             world.services.lifecycle.extend(ALICE, session.id)
@@ -118,10 +118,10 @@ def test_without_an_operator_nothing_is_offered(tmp_path: Path) -> None:
         world.services.lifecycle.extend(ALICE, session.id)
 
 
-def test_ones_own_hold_is_taken_away_as_the_owner(world: World) -> None:
+def test_the_owners_hold_is_released_as_the_owner(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     world.slurm.jobs[0].reason = "JobHeldUser"
-    look(world)
+    poll_slurm(world)
     released = world.services.lifecycle.release(ALICE, session.id)
     assert world.slurm.commands[-1] == "alice: scontrol release 1"
     assert (released.state, released.pending_reason) == (State.PENDING, None)
@@ -130,18 +130,18 @@ def test_ones_own_hold_is_taken_away_as_the_owner(world: World) -> None:
     assert len(world.slurm.commands) == asked
 
 
-def test_an_administrators_hold_is_not_taken_away(world: World) -> None:
+def test_an_administrators_hold_is_not_released(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     world.slurm.jobs[0].reason = "JobHeldAdmin"
-    look(world)
+    poll_slurm(world)
     with pytest.raises(Conflict, match="An administrator holds it"):
         world.services.lifecycle.release(ALICE, session.id)
     with pytest.raises(NotFound):
         world.services.lifecycle.release(BOB, session.id)
 
 
-def test_the_jobs_own_account_and_qos_bound_it(world: World) -> None:
-    """M2: whoever submits may name any; the owner's default ones permit eight hours."""
+def test_the_jobs_own_account_and_qos_limit_it(world: World) -> None:
+    """M2: a job may name any; the owner's default ones permit eight hours."""
     session = running(world)
     for changes in ({"qos": "express"}, {"account": "teaching"}, {"qos": ""}, {"account": ""}):
         job = world.slurm.jobs[0]
@@ -156,10 +156,10 @@ def test_the_jobs_own_account_and_qos_bound_it(world: World) -> None:
     assert world.services.lifecycle.extend(ALICE, session.id).state is State.RUNNING
 
 
-def test_extensions_at_once_are_one_after_the_other(
+def test_concurrent_extensions_are_serialised(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B13: each read the same limit, and the last one counted."""
+    """B13: each read the same limit, and only the last one counted."""
     session = running(world)
     real = world.scheduler.extend
 
@@ -194,16 +194,16 @@ def test_a_crash_during_an_extension_does_not_last(world: World) -> None:
     world.store.change(session.id, {State.RUNNING}, extending=crashed)
     with pytest.raises(Conflict, match="right now"):
         world.services.lifecycle.extend(ALICE, session.id)
-    world.clock.pass_(seconds=LEASE.total_seconds() + 1)
+    world.clock.advance(seconds=LEASE.total_seconds() + 1)
     assert shown_limit(world.services.lifecycle.extend(ALICE, session.id)) == 120
 
 
-def test_what_came_too_late_changes_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_change_has_no_effect(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     session = running(world)
     real = world.scheduler.find
 
     def late(*words: str) -> list[JobReport]:
-        world.clock.pass_(seconds=IN_TIME.total_seconds() + 1)
+        world.clock.advance(seconds=IN_TIME.total_seconds() + 1)
         return real(*words)
 
     monkeypatch.setattr(world.scheduler, "find", late)
@@ -212,34 +212,34 @@ def test_what_came_too_late_changes_nothing(world: World, monkeypatch: pytest.Mo
     assert world.slurm.jobs[0].limit == "1:00:00"
 
 
-@pytest.mark.parametrize("heard", [True, False])
-def test_a_lost_answer_is_looked_up(
-    world: World, monkeypatch: pytest.MonkeyPatch, heard: bool
+@pytest.mark.parametrize("arrived", [True, False])
+def test_a_lost_response_is_looked_up(
+    world: World, monkeypatch: pytest.MonkeyPatch, arrived: bool
 ) -> None:
     session = running(world)
     real = world.scheduler.extend
 
     def lost(job_id: str, minutes: int) -> None:
-        if heard:
+        if arrived:
             real(job_id, minutes)
         raise OutcomeUnknown("the connection was cut")
 
     monkeypatch.setattr(world.scheduler, "extend", lost)
-    if heard:
+    if arrived:
         assert shown_limit(world.services.lifecycle.extend(ALICE, session.id)) == 120
     else:
         with pytest.raises(OutcomeUnknown):
             world.services.lifecycle.extend(ALICE, session.id)
     lines = world.services.administration.events(ADMIN, AuditFilter(), 100, None)[0]
-    assert [line.action for line in lines].count("session.extend") == heard
+    assert [line.action for line in lines].count("session.extend") == arrived
 
 
-def test_of_releases_at_once_one_is_written_down(
+def test_one_of_concurrent_releases_is_recorded(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = world.launch(ALICE, REQUEST)
     world.slurm.jobs[0].reason = "JobHeldUser"
-    look(world)
+    poll_slurm(world)
     seen = get(world, session)
     monkeypatch.setattr(world.services.lifecycle, "_get_session", lambda *_: seen)
     for _ in range(2):  # both saw the hold
@@ -248,7 +248,7 @@ def test_of_releases_at_once_one_is_written_down(
     assert [line.action for line in lines].count("session.release") == 1
 
 
-def test_keeping_what_was_ended_in_the_same_moment_is_refused(
+def test_keeping_a_session_that_ended_meanwhile_is_refused(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = running(world)
@@ -258,15 +258,15 @@ def test_keeping_what_was_ended_in_the_same_moment_is_refused(
         world.services.lifecycle.keep_alive(ALICE, session.id)
 
 
-def test_a_reading_of_somebodys_log_is_noted_once_in_a_while(world: World) -> None:
-    """L8: for the journal, and for the owner."""
+def test_reading_anothers_log_is_recorded_once_in_a_while(world: World) -> None:
+    """L8: in the journal, and for the owner."""
     session = running(world)
     world.services.session_logs.read(ALICE, session.id, 0)
     assert get(world, session).log_read is None
     for _ in range(5):
         world.services.session_logs.size(ADMIN, session.id)
         world.services.session_logs.read(ADMIN, session.id, 0)
-        world.clock.pass_(seconds=2)
+        world.clock.advance(seconds=2)
 
     def readings() -> list[str]:
         lines = world.services.administration.events(ADMIN, AuditFilter(), 100, None)[0]
@@ -274,6 +274,6 @@ def test_a_reading_of_somebodys_log_is_noted_once_in_a_while(world: World) -> No
 
     assert readings() == ["admin"]
     assert get(world, session).log_read_by == "admin"
-    world.clock.pass_(minutes=11)
+    world.clock.advance(minutes=11)
     world.services.session_logs.read(ADMIN, session.id, 0)
     assert readings() == ["admin", "admin"]

@@ -1,4 +1,4 @@
-"""What time does to sessions, crashes included."""
+"""Changes of sessions over time, crashes included."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ def get(world: World, session: Session) -> Session:
     return found
 
 
-def look(world: World) -> bool:
-    """Let a moment pass, then look at Slurm once."""
-    world.clock.pass_(seconds=1)
+def poll_slurm(world: World) -> bool:
+    """Let a moment pass, then poll Slurm once."""
+    world.clock.advance(seconds=1)
     return world.worker.poll()
 
 
 def test_pending_running_ended(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     world.slurm.jobs[0].reason = "QOSMaxCpuPerUserLimit"
-    look(world)
+    poll_slurm(world)
     assert get(world, session).pending_reason == "QOSMaxCpuPerUserLimit"
     world.slurm.start(world.slurm.jobs[0])
-    look(world)
+    poll_slurm(world)
     assert get(world, session).state is State.STARTING
     ready(world, session)
-    look(world)
+    poll_slurm(world)
     assert get(world, session).state is State.RUNNING
     world.slurm.finish(world.slurm.jobs[0], "COMPLETED")
-    look(world)
+    poll_slurm(world)
     assert get(world, session).state is State.FINISHED
 
 
@@ -58,7 +58,7 @@ def test_pending_running_ended(world: World) -> None:
 def test_the_true_cause(world: World, word: str, state: State, cause: Cause) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.finish(world.slurm.jobs[0], word, code=3)
-    look(world)
+    poll_slurm(world)
     ended = get(world, session)
     assert (ended.state, ended.cause) == (state, cause)
 
@@ -67,15 +67,15 @@ def test_a_job_that_never_answered_failed_to_start(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     world.slurm.start(world.slurm.jobs[0])
     world.slurm.finish(world.slurm.jobs[0], "FAILED", code=255)
-    look(world)
+    poll_slurm(world)
     assert get(world, session).cause is Cause.START_FAILED
 
 
-def test_forgotten_by_slurm_is_known_from_accounting(world: World) -> None:
+def test_jobs_forgotten_by_slurm_are_found_in_accounting(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.finish(world.slurm.jobs[0], "TIMEOUT")
     world.slurm.forgotten.add(1)
-    look(world)
+    poll_slurm(world)
     assert get(world, session).cause is Cause.TIME_LIMIT
 
 
@@ -83,7 +83,7 @@ def test_not_found_is_not_ended(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.forgotten.add(1)
     world.slurm.accounting_down = True
-    look(world)
+    poll_slurm(world)
     assert get(world, session).state is State.RUNNING
     now, status = world.clock.now, world.status.slurm_status()
     assert shown_state(get(world, session), status, now) == UNKNOWN
@@ -92,25 +92,25 @@ def test_not_found_is_not_ended(world: World) -> None:
     assert reason.code == "JobUnknown"
     world.slurm.accounting_down = False
     world.slurm.finish(world.slurm.jobs[0], "NODE_FAIL")
-    look(world)
+    poll_slurm(world)
     assert get(world, session).cause is Cause.NODE_FAILURE
 
 
-def test_someone_elses_job_of_that_number_changes_nothing(world: World) -> None:
+def test_another_users_job_of_that_number_changes_nothing(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     world.slurm.jobs[0].user = "bob"
     world.slurm.jobs[0].state = "TIMEOUT"
-    look(world)
+    poll_slurm(world)
     assert get(world, session).state is State.PENDING
 
 
 def test_silence_is_unknown_and_refuses_launches(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
-    look(world)
+    poll_slurm(world)
     world.slurm.down = True
-    assert not look(world)
+    assert not poll_slurm(world)
     since = world.clock.now
-    world.clock.pass_(seconds=20)
+    world.clock.advance(seconds=20)
     status = world.status.slurm_status()
     assert status.failing_since == since
     assert shown_state(get(world, session), status, world.clock.now) == UNKNOWN
@@ -120,61 +120,61 @@ def test_silence_is_unknown_and_refuses_launches(world: World) -> None:
     with pytest.raises(Unavailable):
         world.launch(ALICE, REQUEST)
     world.slurm.down = False
-    assert look(world)
+    assert poll_slurm(world)
     shown = shown_state(get(world, session), world.status.slurm_status(), world.clock.now)
     assert shown == State.RUNNING
 
 
-def test_garbage_from_squeue_ends_nobody(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_garbage_from_squeue_ends_no_session(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.jobs[0].reason = "a\x1fb"
-    assert not look(world)
+    assert not poll_slurm(world)
     assert get(world, session).state is State.RUNNING
 
 
-def test_a_lost_answer_is_found_again(world: World) -> None:
+def test_a_job_with_a_lost_response_is_found(world: World) -> None:
     world.slurm.lose_answer = True
     session = world.launch(ALICE, REQUEST)
     world.slurm.lose_answer = False
-    look(world)
-    assert get(world, session).state is State.SUBMITTING  # sbatch might still be under way
-    world.clock.pass_(seconds=60)
-    look(world)
+    poll_slurm(world)
+    assert get(world, session).state is State.SUBMITTING  # sbatch might still be running
+    world.clock.advance(seconds=60)
+    poll_slurm(world)
     assert (get(world, session).state, get(world, session).job_id) == (State.PENDING, "1")
     assert len(world.slurm.jobs) == 1
 
 
-def test_a_lost_answer_whose_job_is_over_already(world: World) -> None:
+def test_a_lost_response_of_an_ended_job(world: World) -> None:
     world.slurm.lose_answer = True
     session = world.launch(ALICE, REQUEST)
     world.slurm.finish(world.slurm.jobs[0], "TIMEOUT")
     world.slurm.forgotten.add(1)
-    world.clock.pass_(seconds=60)
-    look(world)
+    world.clock.advance(seconds=60)
+    poll_slurm(world)
     assert get(world, session).cause is Cause.TIME_LIMIT
 
 
 def test_a_crash_before_sbatch_submits_once_more(world: World) -> None:
     world.slurm.lose_answer = True
     session = world.launch(ALICE, REQUEST)
-    world.slurm.jobs.clear()  # it never reached Slurm; the folder is there
+    world.slurm.jobs.clear()  # it never reached Slurm; the folder exists
     world.slurm.lose_answer = False
-    world.clock.pass_(seconds=60)
-    look(world)
-    look(world)
+    world.clock.advance(seconds=60)
+    poll_slurm(world)
+    poll_slurm(world)
     assert len(world.slurm.jobs) == 1
     assert get(world, session).state is State.PENDING
     assert get(world, session).token_hash != session.token_hash
     ready(world, session)
 
 
-def test_it_gives_up_in_the_end_and_says_so(world: World) -> None:
+def test_it_gives_up_eventually_with_a_reason(world: World) -> None:
     world.slurm.lose_answer = True
     session = world.launch(ALICE, REQUEST)
     for _ in range(4):
         world.slurm.jobs.clear()
-        world.clock.pass_(seconds=60)
-        look(world)
+        world.clock.advance(seconds=60)
+        poll_slurm(world)
     assert get(world, session).state is State.FAILED
     assert "three times" in (get(world, session).end_text or "")
 
@@ -184,57 +184,57 @@ def test_stopping_before_slurm_had_it(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     world.slurm.jobs.clear()
     world.sessions.stop(ALICE, session.id)
-    world.clock.pass_(seconds=60)
-    look(world)
+    world.clock.advance(seconds=60)
+    poll_slurm(world)
     assert get(world, session).state is State.FINISHED
     assert world.slurm.jobs == []
 
 
-def test_stopping_what_slurm_had_unheard(world: World) -> None:
+def test_stopping_a_submission_without_a_response(world: World) -> None:
     world.slurm.lose_answer = True
     session = world.launch(ALICE, REQUEST)
     world.sessions.stop(ALICE, session.id)
-    world.clock.pass_(seconds=60)
-    look(world)
-    look(world)
+    world.clock.advance(seconds=60)
+    poll_slurm(world)
+    poll_slurm(world)
     assert world.slurm.jobs[0].state == "CANCELLED"
     assert get(world, session).state is State.FINISHED
 
 
-def test_a_wish_to_stop_is_repeated(world: World) -> None:
+def test_a_stop_request_is_repeated(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     world.slurm.down = True
     world.sessions.stop(ALICE, session.id)
     world.slurm.down = False
-    world.clock.pass_(seconds=10)
-    look(world)
+    world.clock.advance(seconds=10)
+    poll_slurm(world)
     assert world.slurm.jobs[0].state == "CANCELLED"
-    look(world)
+    poll_slurm(world)
     assert get(world, session).end_text == "Ended by alice."
 
 
 def test_files_are_deleted_after_the_end(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     world.sessions.stop(ALICE, session.id)
-    look(world)
+    poll_slurm(world)
     world.worker.clean()
     assert world.slurm.folders == set()
     assert get(world, session).cleaned
 
 
-def test_orders_that_did_not_arrive_are_repeated(world: World) -> None:
+def test_start_requests_that_did_not_arrive_are_repeated(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
-    world.runners.deaf = True
+    world.runners.unreachable = True
     world.apps.open_app(ALICE, session.id, "terminal")
-    world.runners.deaf = False
-    world.clock.pass_(seconds=10)
+    world.runners.unreachable = False
+    world.clock.advance(seconds=10)
     world.worker.retry_app_starts()
     assert [order["name"] for _, order in world.runners.requests] == ["terminal"]
     world.worker.retry_app_starts()
     assert len(world.runners.requests) == 1
 
 
-def test_partitions_bound_the_form(world: World) -> None:
+def test_partitions_limit_the_form(world: World) -> None:
     world.worker.read_partitions()
     assert [p.max_cpus for p in world.status.partitions()] == [4]
 
@@ -242,7 +242,7 @@ def test_partitions_bound_the_form(world: World) -> None:
 def test_who_cancelled_it_comes_from_accounting(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.finish(world.slurm.jobs[0], "CANCELLED by 1003")
-    look(world)
+    poll_slurm(world)
     assert (
         get(world, session).end_text
         == "Cancelled by carol (an administrator) with Slurm's own commands."
@@ -250,7 +250,7 @@ def test_who_cancelled_it_comes_from_accounting(world: World) -> None:
     assert sum("id --name" in line for line in world.slurm.commands) == 1
 
 
-def test_accounting_that_lags_is_waited_for_but_not_for_ever(
+def test_lagging_accounting_is_waited_for_within_a_limit(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
@@ -258,64 +258,64 @@ def test_accounting_that_lags_is_waited_for_but_not_for_ever(
     world.slurm.finish(job, "CANCELLED")
     running = replace(job, state="RUNNING")
     monkeypatch.setattr(world.slurm, "_sacct", lambda words: sacct_of(world, running, words))
-    look(world)
+    poll_slurm(world)
     assert get(world, session).state is State.RUNNING
-    world.clock.pass_(seconds=10)
-    look(world)
+    world.clock.advance(seconds=10)
+    poll_slurm(world)
     assert get(world, session).cause is Cause.CANCELLED
 
 
 def sacct_of(world: World, job: FakeJob, words: list[str]) -> Completed:
-    """What accounting says when it has this job only."""
+    """Accounting's output if it has only this job."""
     return FakeSlurm(world.clock, [job])._sacct(words)
 
 
 def test_the_place_in_the_queue(world: World) -> None:
     first = world.launch(ALICE, REQUEST)
     second = world.launch(ALICE, REQUEST)
-    look(world)
+    poll_slurm(world)
     assert (get(world, first).ahead, get(world, second).ahead) == (0, 1)
     world.slurm.start(world.slurm.jobs[0])
-    look(world)
+    poll_slurm(world)
     assert (get(world, first).ahead, get(world, second).ahead) == (None, 0)
 
 
-def test_a_job_that_turns_up_again_is_known_again(world: World) -> None:
+def test_a_reappearing_job_is_recognised(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.forgotten.add(1)
     world.slurm.accounting_down = True
-    look(world)
+    poll_slurm(world)
     world.slurm.forgotten.clear()
-    look(world)
+    poll_slurm(world)
     shown = shown_state(get(world, session), world.status.slurm_status(), world.clock.now)
     assert shown == State.RUNNING
 
 
-def test_a_wrong_number_is_found_by_its_name(world: World) -> None:
-    """M7: as an earlier version stored it; it must not spoil the question for everybody."""
+def test_a_job_with_a_wrong_number_is_found_by_its_name(world: World) -> None:
+    """M7: as stored by an earlier version; it must not break the query for everybody."""
     wrong = ready(world, world.launch(ALICE, REQUEST))
     other = ready(world, world.launch(ALICE, REQUEST))
     world.store.change(wrong.id, {State.RUNNING}, job_id="²")
     world.slurm.finish(world.slurm.jobs[1], "COMPLETED")
-    look(world)
+    poll_slurm(world)
     assert get(world, other).state is State.FINISHED
-    world.clock.pass_(seconds=61)
-    look(world)
+    world.clock.advance(seconds=61)
+    poll_slurm(world)
     assert get(world, wrong).job_id == "1"
     assert get(world, wrong).lost is None
 
 
 def test_a_session_without_a_job_can_be_ended(world: World) -> None:
-    """M7: it stood for ever, since "not found" is not "ended"."""
+    """M7: it never ended, since "not found" is not "ended"."""
     session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.jobs.clear()
-    look(world)
-    world.clock.pass_(minutes=10)
-    look(world)
+    poll_slurm(world)
+    world.clock.advance(minutes=10)
+    poll_slurm(world)
     assert get(world, session).state is State.RUNNING
     world.sessions.stop(ALICE, session.id)
-    world.clock.pass_(minutes=1)
-    look(world)
+    world.clock.advance(minutes=1)
+    poll_slurm(world)
     ended = get(world, session)
     assert (ended.state, ended.cause) == (State.FINISHED, Cause.CANCELLED)
     assert ended.end_text == "Ended by alice. Slurm knows no job of this session."
@@ -327,14 +327,14 @@ def test_a_silent_accounting_ends_nothing(world: World) -> None:
     world.sessions.stop(ALICE, session.id)
     world.slurm.jobs[0].state = "RUNNING"
     world.slurm.accounting_down = True
-    look(world)
-    world.clock.pass_(minutes=10)
-    look(world)
+    poll_slurm(world)
+    world.clock.advance(minutes=10)
+    poll_slurm(world)
     assert get(world, session).state is State.ENDING
 
 
 def test_work_for_owners_is_left_to_the_queue(settings: Settings) -> None:
-    """H3 c: what is done as an owner is never done by whoever polls Slurm."""
+    """H3 c: nothing is done as an owner in the thread that polls Slurm."""
     done: list[tuple[str, str]] = []
     world = make_world(
         settings,
@@ -345,7 +345,7 @@ def test_work_for_owners_is_left_to_the_queue(settings: Settings) -> None:
     world.force(lost.id, state=State.SUBMITTING, job_id=None)
     world.sessions.stop(ALICE, session.id)
     world.slurm.jobs[0].state = "RUNNING"
-    world.clock.pass_(seconds=61)
+    world.clock.advance(seconds=61)
     asked = len(world.slurm.commands)
     reconciler = world.worker
     assert reconciler.poll()

@@ -18,12 +18,12 @@ from portal.core.session.transitions import START_TIMEOUT
 from portal.errors import Unauthorized
 from portal.web.api.models.sessions import SessionContext, SessionOut
 from tests.fakes import APPS, World
-from tests.unit.services.session.test_reconciler import get, look
+from tests.unit.services.session.test_reconciler import get, poll_slurm
 from tests.unit.services.session.test_sessions import ALICE, REQUEST, ready, token_of
 
 
 def reason(world: World, session: Session) -> Reason | None:
-    """What its owner reads."""
+    """The reason shown to the owner."""
     now = world.clock.now
     return shown_reason(get(world, session), SlurmStatus(now, None), now)
 
@@ -33,7 +33,7 @@ def not_started(world: World, code: int = 70) -> Session:
     session = world.launch(ALICE, REQUEST)
     world.slurm.start(world.slurm.jobs[0])
     world.slurm.finish(world.slurm.jobs[0], "FAILED", code=code)
-    look(world)
+    poll_slurm(world)
     return session
 
 
@@ -52,10 +52,10 @@ def test_a_failed_start_is_explained_by_its_log(world: World) -> None:
     assert ended.cleaned
 
 
-def test_what_is_no_log_explains_nothing_and_holds_nothing_up(
+def test_a_file_that_is_no_log_is_ignored_without_delay(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B40: a FIFO in the place of the log was read again and again, for ten minutes."""
+    """B40: a FIFO in place of the log was read repeatedly, for ten minutes."""
     no_file = Completed(5, b"", "")
     monkeypatch.setattr(world.slurm, "_in_home", lambda *_: no_file)
     session = not_started(world)
@@ -65,7 +65,7 @@ def test_what_is_no_log_explains_nothing_and_holds_nothing_up(
     assert "which may be full" in (ended.end_text or "")
 
 
-def test_a_log_that_cannot_be_read_holds_nothing_up(world: World) -> None:
+def test_an_unreadable_log_delays_nothing(world: World) -> None:
     world.slurm.homes_away = True
     session = not_started(world)
     reconciler = world.worker
@@ -77,23 +77,23 @@ def test_a_log_that_cannot_be_read_holds_nothing_up(world: World) -> None:
     assert "Apptainer could not open its environment (no)" in (get(world, session).end_text or "")
     asked = len(world.slurm.commands)
     reconciler.clean()
-    assert len(world.slurm.commands) == asked, "nothing is asked twice"
+    assert len(world.slurm.commands) == asked, "nothing is queried twice"
 
 
-def test_a_log_is_given_up_in_the_end(world: World) -> None:
+def test_a_log_is_given_up_eventually(world: World) -> None:
     world.slurm.homes_away = True
     session = not_started(world, code=3)
-    world.clock.pass_(minutes=11)
+    world.clock.advance(minutes=11)
     world.worker.clean()
     assert get(world, session).cleaned
     assert "exit code 3" in (get(world, session).end_text or "")
 
 
-def test_a_log_may_come_late(world: World) -> None:
+def test_a_log_may_arrive_late(world: World) -> None:
     session = not_started(world)
     world.worker.clean()
     assert not get(world, session).cleaned
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     world.worker.clean()
     assert get(world, session).cleaned
 
@@ -102,7 +102,7 @@ def test_sessions_that_ended_well_need_no_log(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.log = b"secret diary\n"
     world.slurm.finish(world.slurm.jobs[0], "COMPLETED")
-    look(world)
+    poll_slurm(world)
     world.worker.clean()
     assert get(world, session).end_log == ""
     assert get(world, session).cleaned
@@ -112,7 +112,7 @@ def test_the_api_has_the_log_of_a_failure(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.log = b"Killed\n"
     world.slurm.finish(world.slurm.jobs[0], "OUT_OF_MEMORY", code=137)
-    look(world)
+    poll_slurm(world)
     world.worker.clean()
     context = SessionContext(world.status.slurm_status(), world.clock.now)
     end = SessionOut.of(get(world, session), [], [], context).end
@@ -123,12 +123,12 @@ def test_the_api_has_the_log_of_a_failure(world: World) -> None:
 # Who cancelled it
 
 
-def test_accounting_tells_later_who_cancelled_it(world: World) -> None:
+def test_accounting_reports_later_who_cancelled_it(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.accounting_down = True
     world.slurm.finish(world.slurm.jobs[0], "CANCELLED")
-    world.clock.pass_(seconds=10)
-    look(world)
+    world.clock.advance(seconds=10)
+    poll_slurm(world)
     assert get(world, session).end_text == "Cancelled with Slurm's own commands."
     world.slurm.accounting_down = False
     world.slurm.jobs[0].state = "CANCELLED by 1003"
@@ -139,58 +139,58 @@ def test_accounting_tells_later_who_cancelled_it(world: World) -> None:
     assert len(world.slurm.commands) == asked
 
 
-def test_accounting_is_not_asked_for_ever(world: World) -> None:
+def test_accounting_is_queried_for_a_limited_time(world: World) -> None:
     ready(world, world.launch(ALICE, REQUEST))
     world.slurm.finish(world.slurm.jobs[0], "CANCELLED")
-    look(world)
-    world.clock.pass_(days=2)
+    poll_slurm(world)
+    world.clock.advance(days=2)
     asked = len(world.slurm.commands)
     world.worker.ask_who_cancelled()
     assert len(world.slurm.commands) == asked
 
 
-# Never heard of
+# Without a callback
 
 
-def test_a_session_that_never_calls_back_is_given_up(world: World) -> None:
+def test_a_session_without_a_callback_is_given_up(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     world.slurm.start(world.slurm.jobs[0])
-    look(world)
-    world.clock.pass_(seconds=START_TIMEOUT.total_seconds() - 5)
-    look(world)
+    poll_slurm(world)
+    world.clock.advance(seconds=START_TIMEOUT.total_seconds() - 5)
+    poll_slurm(world)
     assert get(world, session).state is State.STARTING
-    world.clock.pass_(seconds=10)
-    look(world)
+    world.clock.advance(seconds=10)
+    poll_slurm(world)
     assert world.slurm.jobs[0].state == "CANCELLED"
-    look(world)
+    poll_slurm(world)
     ended = get(world, session)
     assert (ended.state, ended.cause) == (State.FAILED, Cause.START_FAILED)
     assert "nothing in it called back" in (ended.end_text or "")
 
 
-def test_a_node_that_falls_silent_is_said(world: World) -> None:
+def test_a_silent_node_is_reported(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
-    look(world)
-    world.clock.pass_(seconds=40)
+    poll_slurm(world)
+    world.clock.advance(seconds=40)
     assert reason(world, session) is None
     world.services.runner_calls.record_usage(
         get(world, session), Heartbeat(cpu_seconds=1.0, memory_bytes=1)
     )
-    world.clock.pass_(seconds=40)
+    world.clock.advance(seconds=40)
     assert reason(world, session) is None
-    world.clock.pass_(seconds=10)
-    said = reason(world, session)
-    assert said is not None
-    assert (said.code, get(world, session).state) == ("NodeSilent", State.RUNNING)
+    world.clock.advance(seconds=10)
+    found = reason(world, session)
+    assert found is not None
+    assert (found.code, get(world, session).state) == ("NodeSilent", State.RUNNING)
 
 
 # Apps
 
 
-def test_an_app_that_failed_says_why(world: World) -> None:
+def test_a_failed_app_has_its_reason(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.apps.open_app(ALICE, session.id, "notebook")
-    # The heartbeat may be quicker than the report.
+    # The heartbeat may arrive before the report.
     world.reports.note_app(session, "jupyterlab", AppState.FAILED)
     message = "jupyterlab ended before it answered (exit code 3)"
     world.reports.note_app(session, "jupyterlab", AppState.FAILED, message, "no such module")
@@ -209,29 +209,29 @@ def test_an_app_that_failed_says_why(world: World) -> None:
 
 
 def requeued(world: World) -> Session:
-    """A session with an open app, whose job was put back into the queue."""
+    """A session with an open app, whose job was requeued."""
     request = parse_launch(REQUEST.model_dump(mode="json") | {"env": {"KEPT": "treasure"}})
     session = ready(world, world.launch(ALICE, request))
     link = world.apps.open_app(ALICE, session.id, "terminal")
     world.reports.note_app(session, "terminal", AppState.READY)
     world.gate.enter(link.label, link.ticket)
     assert world.routes.map
-    look(world)
+    poll_slurm(world)
     world.slurm.requeue(world.slurm.jobs[0])
     return session
 
 
-def test_a_requeued_session_starts_anew(world: World) -> None:
+def test_a_requeued_session_restarts(world: World) -> None:
     session = requeued(world)
     old = token_of(world)
-    look(world)
+    poll_slurm(world)
     back = get(world, session)
     assert (back.state, back.restarts, back.requeued) == (State.PENDING, 1, world.clock.now)
     assert (back.node, back.address, back.port, back.started, back.ready) == (None,) * 5
     assert world.routes.map == {}
-    said = reason(world, session)
-    assert said is not None
-    assert "put it back into the queue at 12:00 UTC" in said.text
+    found = reason(world, session)
+    assert found is not None
+    assert "put it back into the queue at 12:00 UTC" in found.text
     with pytest.raises(Unauthorized):
         world.services.runner_calls.authenticate(session.id, old)
     world.worker.prepare_requeued()
@@ -239,7 +239,7 @@ def test_a_requeued_session_starts_anew(world: World) -> None:
     assert token_of(world) != old
     assert json.loads(world.slurm.jobs[0].spec)["env"] == {"KEPT": "treasure"}
     ready(world, session)
-    look(world)
+    poll_slurm(world)
     assert get(world, session).state is State.RUNNING
     assert get(world, session).restarts == 1
 
@@ -247,19 +247,19 @@ def test_a_requeued_session_starts_anew(world: World) -> None:
 def test_while_the_old_run_completes_nothing_is_prepared(world: World) -> None:
     session = requeued(world)
     world.slurm.jobs[0].state, world.slurm.jobs[0].start = "COMPLETING", 1
-    look(world)
+    poll_slurm(world)
     assert get(world, session).state is State.ENDING
     assert get(world, session).requeued is None
     world.slurm.jobs[0].state, world.slurm.jobs[0].start = "PENDING", 0
-    look(world)
+    poll_slurm(world)
     assert get(world, session).state is State.PENDING
-    look(world)
+    poll_slurm(world)
     assert get(world, session).restarts == 1
 
 
-def test_a_home_that_is_away_is_tried_again(world: World) -> None:
+def test_a_missing_home_is_retried(world: World) -> None:
     session = requeued(world)
-    look(world)
+    poll_slurm(world)
     world.slurm.homes_away = True
     world.worker.prepare_requeued()
     assert get(world, session).token_hash == ""
@@ -276,7 +276,7 @@ def test_a_crash_before_the_new_secret_counts_repeats_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = requeued(world)
-    look(world)
+    poll_slurm(world)
     with monkeypatch.context() as crash:
         crash.setattr(world.store, "change", lambda *_, **__: 1 / 0)
         world.worker.prepare_requeued()
@@ -285,19 +285,19 @@ def test_a_crash_before_the_new_secret_counts_repeats_it(
     ready(world, session)
 
 
-def test_a_restart_that_nobody_saw_is_a_restart(world: World) -> None:
+def test_an_unobserved_restart_is_a_restart(world: World) -> None:
     session = requeued(world)
     world.slurm.start(world.slurm.jobs[0], "n2")
-    look(world)
+    poll_slurm(world)
     again = get(world, session)
     assert (again.state, again.restarts, again.ready, again.node) == (State.STARTING, 1, None, "n2")
 
 
-def test_a_session_being_ended_is_not_brought_back(world: World) -> None:
+def test_a_session_being_ended_is_not_restarted(world: World) -> None:
     session = requeued(world)
     world.sessions.stop(ALICE, session.id)
     world.slurm.requeue(world.slurm.jobs[0])
-    look(world)
+    poll_slurm(world)
     assert get(world, session).state is State.ENDING
 
 
@@ -308,34 +308,34 @@ def test_a_session_being_ended_is_not_brought_back(world: World) -> None:
     ("code", "words"),
     [("JobHeldUser", "Its owner holds it."), ("JobHeldAdmin", "An administrator holds it.")],
 )
-def test_held_sessions_say_by_whom(world: World, code: str, words: str) -> None:
+def test_held_sessions_show_by_whom(world: World, code: str, words: str) -> None:
     session = world.launch(ALICE, REQUEST)
     world.slurm.jobs[0].reason = code
-    look(world)
-    said = reason(world, session)
-    assert said is not None
-    assert (said.code, said.text) == (code, words)
+    poll_slurm(world)
+    found = reason(world, session)
+    assert found is not None
+    assert (found.code, found.text) == (code, words)
 
 
-def test_a_requeued_session_that_is_held_says_both(world: World) -> None:
+def test_a_requeued_and_held_session_shows_both(world: World) -> None:
     session = requeued(world)
     world.slurm.jobs[0].reason = "JobHeldAdmin"
-    look(world)
-    said = reason(world, session)
-    assert said is not None
-    assert said.text.endswith("an empty home. An administrator holds it.")
+    poll_slurm(world)
+    found = reason(world, session)
+    assert found is not None
+    assert found.text.endswith("an empty home. An administrator holds it.")
 
 
-def test_a_paused_session_says_so_and_goes_on(world: World) -> None:
+def test_a_paused_session_is_shown_and_continues(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.slurm.jobs[0].state = "SUSPENDED"
-    look(world)
-    world.clock.pass_(minutes=5)
-    said = reason(world, session)
-    assert said is not None
-    assert (said.code, get(world, session).state) == ("Suspended", State.RUNNING)
+    poll_slurm(world)
+    world.clock.advance(minutes=5)
+    found = reason(world, session)
+    assert found is not None
+    assert (found.code, get(world, session).state) == ("Suspended", State.RUNNING)
     world.slurm.jobs[0].state = "RUNNING"
-    look(world)
+    poll_slurm(world)
     world.services.runner_calls.record_usage(
         get(world, session), Heartbeat(cpu_seconds=1.0, memory_bytes=1)
     )

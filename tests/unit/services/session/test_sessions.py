@@ -1,4 +1,4 @@
-"""The story: launch, mark_ready, stop."""
+"""Session use cases: launch, mark_ready, stop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REQUEST = parse_launch({"environment": "python", "resources": {"cpus": 1, "memor
 
 
 def token_of(world: World) -> str:
-    """The secret that the newest job's runner was given."""
+    """The secret passed to the newest job's runner."""
     return str(json.loads(world.slurm.jobs[-1].spec)["token"])
 
 
@@ -74,14 +74,14 @@ def test_slurms_refusal_names_the_field_and_leaves_nothing(world: World) -> None
     assert world.launch(ALICE, REQUEST, key="k").state is State.PENDING
 
 
-def test_a_silent_slurm_is_said_and_leaves_nothing(world: World) -> None:
+def test_a_silent_slurm_is_reported_and_leaves_nothing(world: World) -> None:
     world.slurm.down = True
     with pytest.raises(Unavailable):
         world.launch(ALICE, REQUEST)
     assert world.store.live() == []
 
 
-def test_a_lost_answer_keeps_the_session(world: World) -> None:
+def test_a_lost_response_keeps_the_session(world: World) -> None:
     world.slurm.lose_answer = True
     session = world.launch(ALICE, REQUEST)
     assert session.state is State.SUBMITTING
@@ -94,13 +94,13 @@ def test_ready_makes_it_running_with_its_route(world: World) -> None:
     assert (session.node, session.address, session.port) == ("n1", "10.0.0.1", 40000)
 
 
-def test_ready_again_after_a_lost_answer_is_fine(world: World) -> None:
+def test_ready_is_idempotent(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     assert ready(world, session).ready == session.ready
 
 
-def test_a_place_that_was_proven_costs_slurm_nothing(world: World) -> None:
-    """L5: each repeated call was a squeue."""
+def test_a_verified_node_costs_slurm_nothing(world: World) -> None:
+    """L5: each repeated call caused a squeue."""
     session = ready(world, world.launch(ALICE, REQUEST))
     asked = len(world.slurm.commands)
     again = world.services.runner_calls.mark_ready(
@@ -117,11 +117,11 @@ def test_a_place_that_was_proven_costs_slurm_nothing(world: World) -> None:
 
 
 @pytest.mark.parametrize("seconds", [1.7e308, 9e11])
-def test_no_report_makes_a_figure_that_is_none(world: World, seconds: float) -> None:
+def test_no_report_results_in_an_invalid_figure(world: World, seconds: float) -> None:
     """L4: Infinity in the owner's and the administrators' JSON."""
     session = ready(world, world.launch(ALICE, REQUEST))
     for used in (0.0, seconds):
-        world.clock.pass_(seconds=0.001)
+        world.clock.advance(seconds=0.001)
         known = world.store.get(session.id)
         assert known is not None
         world.services.runner_calls.record_usage(
@@ -165,7 +165,7 @@ def test_a_node_whose_address_is_the_portals_own_is_refused(world: World) -> Non
 def test_usage_gives_percent_of_a_core(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.services.runner_calls.record_usage(session, Heartbeat(cpu_seconds=1.0, memory_bytes=1000))
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     fresh = world.store.get(session.id)
     assert fresh is not None
     world.services.runner_calls.record_usage(
@@ -176,7 +176,7 @@ def test_usage_gives_percent_of_a_core(world: World) -> None:
     assert (fresh.cpu_percent, fresh.memory_used, fresh.oom_kills) == (50.0, 2000, 1)
 
 
-def test_a_heartbeat_mends_a_lost_report_of_an_app(world: World) -> None:
+def test_a_heartbeat_replaces_a_lost_report_of_an_app(world: World) -> None:
     session = ready(world, world.launch(ALICE, REQUEST))
     world.apps.open_app(ALICE, session.id, "terminal")
     world.services.runner_calls.record_usage(
@@ -185,20 +185,20 @@ def test_a_heartbeat_mends_a_lost_report_of_an_app(world: World) -> None:
     assert world.access_store.apps(session.id)[0].state is AppState.READY
 
 
-def test_stop_cancels_and_stopping_again_is_fine(world: World) -> None:
+def test_stop_cancels_and_is_idempotent(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     assert world.sessions.stop(ALICE, session.id).state is State.ENDING
     assert world.slurm.jobs[0].state == "CANCELLED"
     assert world.sessions.stop(ALICE, session.id).state is State.ENDING
 
 
-def test_stop_with_a_silent_slurm_keeps_the_wish(world: World) -> None:
+def test_stop_with_a_silent_slurm_keeps_the_request(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     world.slurm.down = True
     assert world.sessions.stop(ALICE, session.id).state is State.ENDING
 
 
-def test_an_ended_session_takes_no_more_calls(world: World) -> None:
+def test_an_ended_session_accepts_no_callbacks(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     world.sessions.stop(ALICE, session.id)
     with pytest.raises(Gone):

@@ -1,4 +1,4 @@
-"""Ending many sessions: all are marked first, Slurm hears of each owner's once, or again later."""
+"""Ending many sessions: all are marked first, then cancelled per owner, and retried on failure."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ REQUEST = parse_launch({"environment": "python", "resources": {"cpus": 1, "memor
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """A portal over the stand-ins."""
+    """A portal over the fakes."""
     return make_world(make_settings(tmp_path))
 
 
 def launch(world: World, *people: Person) -> list[Session]:
-    """One session for each of these people."""
+    """Launch a session for each of these users."""
     return [world.launch(person, REQUEST) for person in people]
 
 
@@ -38,7 +38,7 @@ def states(world: World) -> set[State]:
 
 
 def cancels(world: World) -> list[tuple[str, set[str]]]:
-    """Whose jobs Slurm was told to cancel, command for command."""
+    """The owners whose jobs were cancelled, by command."""
     told = [line.split() for line in world.slurm.commands if "scancel" in line]
     return sorted((words[0].rstrip(":"), set(words[3:])) for words in told)
 
@@ -53,7 +53,7 @@ def test_one_command_for_each_owner(world: World) -> None:
 
 
 @pytest.mark.parametrize("strange", ["of bob", "0" * 32, "", "x\0", "' OR 1=1 --"])
-def test_one_that_is_not_there_and_none_is_touched(world: World, strange: str) -> None:
+def test_with_an_unknown_id_no_session_is_changed(world: World, strange: str) -> None:
     mine, bobs = launch(world, ALICE, BOB)
     wanted = [mine.id, bobs.id if strange == "of bob" else strange]
     with pytest.raises(NotFound) as caught:
@@ -63,7 +63,7 @@ def test_one_that_is_not_there_and_none_is_touched(world: World, strange: str) -
     assert cancels(world) == []
 
 
-def test_the_same_twice_and_what_is_over_are_fine(world: World) -> None:
+def test_duplicates_and_ended_sessions_are_accepted(world: World) -> None:
     first, second = launch(world, ALICE, ALICE)
     world.sessions.stop(ALICE, first.id)
     world.worker.poll()
@@ -72,30 +72,30 @@ def test_the_same_twice_and_what_is_over_are_fine(world: World) -> None:
     assert cancels(world) == [("alice", {"1"}), ("alice", {"2"})]
 
 
-def test_what_slurm_did_not_hear_is_repeated(world: World) -> None:
+def test_failed_cancels_are_repeated(world: World) -> None:
     made = launch(world, ALICE, ALICE)
     world.slurm.down = True
     world.sessions.stop_all(ALICE, [s.id for s in made])
     assert states(world) == {State.ENDING}
     world.slurm.down = False
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     world.worker.poll()
     assert [job.state for job in world.slurm.jobs] == ["CANCELLED", "CANCELLED"]
 
 
-def test_one_job_that_is_gone_hides_no_other_trouble(
+def test_an_ended_job_does_not_hide_other_errors(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = "scancel: error: Kill job error on job id 1: Invalid job id specified\n"
     lost = "scancel: error: Kill job error on job id 2: Unable to contact slurm controller\n"
-    for text, heard in ((gone, True), (gone + lost, False), ("", False)):
+    for text, succeeded in ((gone, True), (gone + lost, False), ("", False)):
         monkeypatch.setattr(world.slurm, "_scancel", lambda _w, t=text: Completed(1, b"", t))
         try:
             world.scheduler.cancel("alice", "1", "2")
         except Exception as error:
-            assert not heard, error
+            assert not succeeded, error
         else:
-            assert heard
+            assert succeeded
 
 
 def test_a_full_list_is_ended_at_once(world: World) -> None:

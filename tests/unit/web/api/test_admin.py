@@ -1,4 +1,4 @@
-"""The administrators' part of the REST API, and what their rules do to everybody's."""
+"""The administrators' part of the REST API, and the effect of their rules on everybody."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_CAPS = {
 
 
 def fields(answer: Any) -> list[str]:
-    """The fields that a refusal names."""
+    """The fields named in a refusal."""
     assert answer.status_code == 422, answer.text
     return [error["field"] for error in answer.json["errors"]]
 
@@ -57,7 +57,7 @@ def test_templates(api: MakeApi) -> None:
     assert admin("DELETE", "/admin/templates/small").status_code == 404
 
 
-def test_wrong_templates_name_their_fields(api: MakeApi) -> None:
+def test_invalid_templates_name_their_fields(api: MakeApi) -> None:
     admin = api("admin")
     wrong = {"resources": {"cpus": 0, "memory": "x", "gpu": 1}, "time": 5}
     named = fields(admin("PUT", "/admin/templates/small", json=wrong))
@@ -66,7 +66,7 @@ def test_wrong_templates_name_their_fields(api: MakeApi) -> None:
     assert admin("GET", "/admin/templates/small").status_code == 404
 
 
-def test_who_was_overtaken_is_told(api: MakeApi) -> None:
+def test_an_outdated_edit_is_refused(api: MakeApi) -> None:
     admin = api("admin")
     first = admin("PUT", "/admin/templates/small", json=SMALL)
     seen = {"If-Match": first.headers["ETag"]}
@@ -84,7 +84,7 @@ def test_who_was_overtaken_is_told(api: MakeApi) -> None:
         assert admin("PUT", path, json=body).status_code == 200
 
 
-def test_a_hidden_image_is_in_no_answer(api: MakeApi, world: World) -> None:
+def test_a_hidden_image_is_in_no_response(api: MakeApi, world: World) -> None:
     world.worker.read_limits()
     admin, alice, bob = api("admin"), api("alice"), api("bob")
     rule = {"seen_by": "some", "users": ["alice"]}
@@ -128,14 +128,14 @@ def test_a_hidden_image_is_in_no_answer(api: MakeApi, world: World) -> None:
         ({}, "seen_by"),
     ],
 )
-def test_wrong_rules_name_their_field(
+def test_invalid_rules_name_their_field(
     api: MakeApi, world: World, body: dict[str, Any], field: str
 ) -> None:
     world.worker.read_limits()
     assert fields(api("admin")("PUT", IMAGE, json=body)) == [field]
 
 
-def test_no_rule_for_an_image_that_is_not_there(api: MakeApi) -> None:
+def test_no_rule_for_an_unknown_image(api: MakeApi) -> None:
     for method in ("GET", "PUT"):
         body = {"seen_by": "nobody"} if method == "PUT" else None
         answer = api("admin")(method, "/admin/images/python/2.7", json=body)
@@ -218,11 +218,11 @@ def test_the_journal(app: Flask, api: MakeApi, world: World) -> None:
      ("since=2026-11-20T12:00:00", "since"), ("who=a&who=b", "who"), ("who=" + "x" * 300, "who"),
      ("text=%00", "text")],
 )  # fmt: skip
-def test_a_wrong_query_is_named(api: MakeApi, query: str, field: str) -> None:
+def test_an_invalid_query_is_named(api: MakeApi, query: str, field: str) -> None:
     assert fields(api("admin")("GET", f"/journal?{query}")) == [field]
 
 
-def test_a_token_that_may_only_read_changes_nothing(app: Flask) -> None:
+def test_a_read_only_token_changes_nothing(app: Flask) -> None:
     client = app.test_client()
     body = {"username": "admin", "password": "root-of-all", "scopes": ["read", "admin"]}
     made = client.post("/api/v1/tokens", json=body, base_url=PORTAL).json

@@ -1,4 +1,4 @@
-"""One model of an answer: what of a session is shown, where, and how many files name a field."""
+"""The response model: which columns of a session are shown, and how many files name a field."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ BASE = Session(
     log_read_by="root",
     last_used=NOON,
 )
-"""Where the answer has every part; no session is in all of these conditions at once."""
+"""With every part of the response present; no session is in all of these conditions at once."""
 
 SHOWN: dict[str, tuple[Any, set[str]]] = {
     "id": ("1" * 32, {"id"}),
@@ -97,7 +97,8 @@ SHOWN: dict[str, tuple[Any, set[str]]] = {
     "log_read_by": ("admin", {"log_read.by"}),
     "last_used": (LATER, {"last_used"}),
 }
-"""Of each column that is shown: another value than BASE has, and what of the answer it changes."""
+"""For each shown column: a value other than BASE's, and the fields of the response that it changes.
+"""
 INTERNAL = {
     "gres",
     "shared_memory_cap_mb",  # only the default size of shared memory depends on it
@@ -130,7 +131,7 @@ def _changed(column: str, value: object) -> set[str]:
     before = _flat(_answer(BASE))
     after = _flat(_answer(BASE.model_copy(update={column: value})))
     different = {name for name in before | after if before.get(name) != after.get(name)}
-    # A part that comes or goes as a whole counts once.
+    # A part that appears or disappears as a whole counts once.
     gone = {name for name in after if name not in before} | {n for n in before if n not in after}
     return {re.sub(r"^(reason|usage)\..*", r"\1", n) if n in gone else n for n in different}
 
@@ -152,7 +153,7 @@ def test_a_column_is_shown_once(column: str) -> None:
 
 
 @pytest.mark.parametrize("column", sorted(INTERNAL - {"token_hash", "apps"}))
-def test_what_is_internal_is_not_shown(column: str) -> None:
+def test_internal_columns_are_not_shown(column: str) -> None:
     now = getattr(BASE, column)
     other = {str: "secret", int: 77, bool: True, type(None): NOON}.get(type(now), NOON)
     assert _changed(column, other) == set()
@@ -160,7 +161,7 @@ def test_what_is_internal_is_not_shown(column: str) -> None:
 
 @pytest.mark.parametrize("meter", ["oom_kills", "gpu_kills", "gpu_memory_used"])
 def test_a_meter_is_named_in_four_files(meter: str) -> None:
-    """The value, the table, the runner's report and the answer; pages may name it besides."""
+    """The value, the table, the runner's report and the response; pages may name it as well."""
     folders = ("core", "services", "adapters", "web/api")
     found = [p for folder in folders for p in (ROOT / "portal" / folder).rglob("*.py")]
     naming = {

@@ -1,4 +1,4 @@
-"""Resource templates: one request, one stored value, one answer, one form."""
+"""Resource templates: one request, one stored value, one response, one form."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEDIUM = {
 }
 
 
-def test_a_template_comes_back_as_it_was_written() -> None:
+def test_a_template_is_returned_unchanged() -> None:
     template = check(TemplateRequest, MEDIUM).named("medium", 7)
     assert TemplateOut.of(template).model_dump(mode="json") == MEDIUM | {"name": "medium"}
     plain = check(TemplateRequest, {"title": "S", "resources": {"memory": "1g"}}).named("s", 0)
@@ -36,7 +36,7 @@ def test_a_template_comes_back_as_it_was_written() -> None:
     }
 
 
-def test_its_form_makes_the_same_request_again() -> None:
+def test_its_form_sends_the_same_request() -> None:
     template = check(TemplateRequest, MEDIUM).named("medium", 7)
     values = template_values(template)
     assert values["resources.memory"] == "16 GB"
@@ -44,7 +44,7 @@ def test_its_form_makes_the_same_request_again() -> None:
     assert again.named("medium", 7) == template
 
 
-def test_an_offer_is_the_template_with_why_it_does_not_fit() -> None:
+def test_an_offer_is_the_template_with_its_obstacles() -> None:
     template = check(TemplateRequest, MEDIUM).named("medium", 7)
     offer = OfferedTemplateOut.offer(template, "too much")
     shown = offer.model_dump()

@@ -1,8 +1,8 @@
-"""The API against its own OpenAPI document: whatever is sent, no surprise on our side.
+"""The API against its own OpenAPI document: no request causes an unexpected response.
 
-schemathesis reads the document and makes requests of it, right ones and wrong ones; an operation
-that somebody adds is covered from the first day. Known names are added to the document first, as
-random ones would only ever find 404.
+schemathesis reads the document and creates valid and invalid requests from it; a new operation is
+covered from the first day. Known names are added to the document first, since random ones would
+only get 404.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ KNOWN_PATHS = {
 
 
 def strict(schema: Any) -> Any:
-    """The same schema for answers in which every field is described."""
+    """The same schema for responses, with every field described."""
     if isinstance(schema, list):
         return [strict(part) for part in schema]
     if not isinstance(schema, dict):
@@ -64,7 +64,7 @@ def strict(schema: Any) -> Any:
 
 
 def answers(spec: dict[str, Any]) -> set[str]:
-    """The components that answers are made of."""
+    """The components used in responses."""
     schemas = spec["components"]["schemas"]
     found: set[str] = set()
     paths = spec["paths"].values()
@@ -88,7 +88,7 @@ def _named(schema: Any) -> set[str]:
 
 
 def informed(plain: dict[str, Any]) -> dict[str, Any]:
-    """The document for somebody who knows which sessions and environments there are."""
+    """The document with the ids of existing sessions and environments."""
     spec = deepcopy(plain)
     schemas = spec["components"]["schemas"]
     schemas |= {name: strict(schemas[name]) for name in answers(spec)}
@@ -159,12 +159,12 @@ def _session(state: State) -> Session:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """A portal with a GPU to share out."""
+    """A portal with a GPU to share."""
     return make_world(with_gpus(make_settings(tmp_path)))
 
 
 @pytest.fixture
-def lived_in(world: World) -> World:
+def populated(world: World) -> World:
     """A portal that knows its cluster, with a session in every state."""
     world.slurm.gres = {"n1": "gpu:demo:1,shard:demo:4"}
     reconciler = world.worker
@@ -187,17 +187,17 @@ def lived_in(world: World) -> World:
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_every_operation_answers_as_the_document_says(
+def test_every_operation_conforms_to_the_document(
     case: schemathesis.Case[Any],
     person: str,
     app: Flask,
-    lived_in: World,
+    populated: World,
     api: Callable[[str], Api],
 ) -> None:
     token = api(person).token
     response = case.call(app=app, headers={"Authorization": f"Bearer {token}"})
-    # A wrong query may be read kindly (a number as a time); a wrong body never is.
-    # What a preset names need not be there today.
+    # An invalid query may be read leniently (a number as a time); an invalid body never is.
+    # The names in a preset need not exist now.
     bound = case.operation.body and case.operation.path != "/presets/{name}"
     more = [negative_data_rejection] if bound else []
     case.validate_response(response, checks=[*CHECKS, *more])

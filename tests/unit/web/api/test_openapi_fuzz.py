@@ -1,7 +1,7 @@
-"""Every operation of the OpenAPI document with bodies that are nearly right.
+"""Every operation of the OpenAPI document with nearly valid bodies.
 
-test_schema.py sends what the document describes; here a right body is changed in one or two
-places, by what people and attackers really send, and the state is compared before and after.
+test_schema.py sends what the document describes; here a valid body is changed in one or two places,
+by values that users and attackers really send, and the state is compared before and after.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RIGHT: dict[str, Any] = {
     "ImageRequest": {"seen_by": "some", "accounts": ["research"], "users": ["bob"]},
     "CapsRequest": {"max_shared_memory": "1g", "idle_minutes": 60, "idle_warning": 5},
 }
-"""Bodies that are taken, for what is too seldom right when it is made up."""
+"""Accepted bodies, for schemas whose random values are rarely valid."""
 JUNK: st.SearchStrategy[Any] = st.one_of(
     st.sampled_from(
         [
@@ -50,14 +50,14 @@ JUNK: st.SearchStrategy[Any] = st.one_of(
 )  # fmt: skip
 
 
-def _made(schema: Any) -> st.SearchStrategy[Any]:
-    """Values that a schema of the document describes; patterns and bounds included."""
+def _generated(schema: Any) -> st.SearchStrategy[Any]:
+    """Values described by a schema of the document; patterns and bounds included."""
     if "$ref" in schema:
-        return _made(SPEC["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
+        return _generated(SPEC["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
     if "properties" not in schema and "anyOf" in schema:
-        return st.one_of([_made(part) for part in schema["anyOf"]])
+        return st.one_of([_generated(part) for part in schema["anyOf"]])
     kind = schema.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
     return st.one_of([_of_kind(one, schema) for one in kinds])
@@ -79,17 +79,17 @@ def _of_kind(kind: str | None, schema: dict[str, Any]) -> st.SearchStrategy[Any]
         case "string":
             return st.text(max_size=min(schema.get("maxLength", 30), 100))
         case "array":
-            return st.lists(_made(schema["items"]), max_size=min(schema.get("maxItems", 3), 5))
+            return st.lists(_generated(schema["items"]), max_size=min(schema.get("maxItems", 3), 5))
         case "object" if "properties" in schema:
             needed = schema.get("required", [])
-            parts = {name: _made(part) for name, part in schema["properties"].items()}
+            parts = {name: _generated(part) for name, part in schema["properties"].items()}
             return st.fixed_dictionaries(
                 {name: part for name, part in parts.items() if name in needed},
                 optional={name: part for name, part in parts.items() if name not in needed},
             )
         case "object":
-            names = _made({"type": "string", **schema.get("propertyNames", {})})
-            return st.dictionaries(names, _made(schema["additionalProperties"]), max_size=3)
+            names = _generated({"type": "string", **schema.get("propertyNames", {})})
+            return st.dictionaries(names, _generated(schema["additionalProperties"]), max_size=3)
     raise AssertionError(f"no values for {schema}")
 
 
@@ -106,7 +106,7 @@ def _operations() -> Iterator[tuple[str, str, str]]:
 def _bodies(name: str) -> st.SearchStrategy[Any]:
     if not name:
         return st.just({})
-    made = _made(SPEC["components"]["schemas"][name])
+    made = _generated(SPEC["components"]["schemas"][name])
     return st.just(RIGHT[name]) | made if name in RIGHT else made
 
 
@@ -156,7 +156,7 @@ def full(world: World, api: Callable[[str], Api], launched: Callable[..., Runner
 @pytest.mark.parametrize(("method", "path", "schema"), list(_operations()))
 @settings(max_examples=12, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_bodies_that_are_nearly_right(
+def test_nearly_valid_bodies(
     method: str,
     path: str,
     schema: str,

@@ -1,4 +1,4 @@
-"""The REST API: what it answers, and what it refuses."""
+"""The REST API: responses and refusals."""
 
 from __future__ import annotations
 
@@ -90,7 +90,9 @@ BAD = [
 
 
 @pytest.mark.parametrize(("field", "value"), BAD)
-def test_bad_input_names_its_field(world: World, api: MakeApi, field: str, value: object) -> None:
+def test_invalid_input_names_its_field(
+    world: World, api: MakeApi, field: str, value: object
+) -> None:
     world.status.save_partitions(world.scheduler.partitions())
     answer = api("alice")("POST", "/sessions", json=_with(field, value))
     assert answer.status_code == 422
@@ -116,21 +118,21 @@ def test_bad_input_names_its_field(world: World, api: MakeApi, field: str, value
         ("{}" + " " * (1 << 20), "application/json", 413),
     ],
 )
-def test_what_is_not_json(api: MakeApi, body: str, kind: str, status: int) -> None:
+def test_bodies_that_are_not_json(api: MakeApi, body: str, kind: str, status: int) -> None:
     answer = api("alice")("POST", "/sessions", data=body, content_type=kind)
     assert answer.status_code == status
     assert answer.content_type == "application/problem+json"
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "ü"])
-def test_a_bad_idempotency_key_is_named(world: World, api: MakeApi, key: str) -> None:
+def test_an_invalid_idempotency_key_is_named(world: World, api: MakeApi, key: str) -> None:
     answer = api("alice")("POST", "/sessions", json=LAUNCH, headers={"Idempotency-Key": key})
     assert answer.status_code == 422
     assert answer.json and answer.json["errors"][0]["field"] == "Idempotency-Key"
     assert world.slurm.jobs == []
 
 
-def test_slurm_down_says_so_and_stores_nothing(world: World, api: MakeApi) -> None:
+def test_slurm_down_is_reported_and_nothing_is_stored(world: World, api: MakeApi) -> None:
     world.slurm.down = True
     answer = api("alice")("POST", "/sessions", json=LAUNCH)
     assert answer.status_code == 503
@@ -164,7 +166,7 @@ def test_listing_is_filtered_and_paged(api: MakeApi, launched: Callable[..., Run
         ("page=2", "page"),
     ],
 )
-def test_bad_queries_name_their_field(api: MakeApi, query: str, field: str) -> None:
+def test_invalid_queries_name_their_field(api: MakeApi, query: str, field: str) -> None:
     answer = api("alice")("GET", f"/sessions?{query}")
     assert answer.status_code == 422
     assert answer.json and answer.json["errors"][0]["field"] == field
@@ -182,9 +184,7 @@ def test_owners_and_administrators(api: MakeApi, launched: Callable[..., Runner]
     assert admin("DELETE", f"/sessions/{session}").status_code == 202
 
 
-def test_what_is_not_yours_looks_like_nothing(
-    api: MakeApi, launched: Callable[..., Runner]
-) -> None:
+def test_sessions_of_others_are_not_found(api: MakeApi, launched: Callable[..., Runner]) -> None:
     session = launched("alice").session.id
     bob = api("bob")
     for method, path in [
@@ -200,7 +200,7 @@ def test_what_is_not_yours_looks_like_nothing(
         assert hers.json == nobodys.json
 
 
-def test_stopping_twice_is_fine(api: MakeApi, launched: Callable[..., Runner]) -> None:
+def test_stopping_is_idempotent(api: MakeApi, launched: Callable[..., Runner]) -> None:
     session = launched("alice").session.id
     alice = api("alice")
     for _ in range(2):
@@ -256,15 +256,15 @@ def test_tokens(app: Flask, api: MakeApi) -> None:
 
 def test_tokens_expire(world: World, api: MakeApi) -> None:
     alice = api("alice")
-    world.clock.pass_(days=91)
+    world.clock.advance(days=91)
     assert alice("GET", "/me").status_code == 401
 
 
-def test_cookies_mean_nothing_to_the_api(alice: Browser) -> None:
+def test_the_api_ignores_cookies(alice: Browser) -> None:
     assert alice.get("/api/v1/sessions").status_code == 401
 
 
-def test_a_token_is_no_login_and_a_login_no_token(app: Flask, alice: Browser) -> None:
+def test_tokens_and_logins_are_not_interchangeable(app: Flask, alice: Browser) -> None:
     with alice.client.session_transaction(base_url=PORTAL) as cookie:
         secret = cookie["_user_id"]
     assert Api(app.test_client(), secret)("GET", "/me").status_code == 401
@@ -280,7 +280,7 @@ def test_what_the_site_offers(world: World, api: MakeApi) -> None:
     assert groups and groups["resource_groups"][0]["max_cpus"] == 4
 
 
-def test_the_document_and_the_routes_are_the_same(app: Flask) -> None:
+def test_the_document_and_the_routes_agree(app: Flask) -> None:
     document = app.test_client().get("/api/v1/openapi.json", base_url=PORTAL).json
     assert document is not None
     described = {

@@ -1,4 +1,4 @@
-"""Apps over the REST API: public ones, ports of one's choice, answers."""
+"""Apps over the REST API: public ones, preferred ports, answers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ MakeApi = Callable[[str], Api]
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """A portal whose apps have ports of a small pool."""
+    """A portal whose apps use a small pool of ports."""
     return make_world(make_settings(tmp_path, apps="ports", apps_ports=[10000, 10003]))
 
 
 @pytest.fixture
 def runner(launched: Callable[..., Runner]) -> Runner:
-    """Alice's session, which runs."""
+    """A running session of alice's."""
     found = launched("alice")
     found.ready()
     return found
@@ -40,13 +40,13 @@ def ask(api: Api, runner: Runner, app: str, status: int = 200, **body: Any) -> d
 
 
 def shown(api: Api, runner: Runner, app: str) -> dict[str, Any]:
-    """What the session says of an app."""
+    """An app in the session's response."""
     session = api("GET", f"/sessions/{runner.session.id}").json or {}
     return next(one for one in session["apps"] if one["name"] == app)
 
 
 def fields(answer: dict[str, Any]) -> list[str]:
-    """The fields that a refusal names."""
+    """The fields named in a refusal."""
     return [error["field"] for error in answer["errors"]]
 
 
@@ -72,7 +72,7 @@ def test_public_and_private_again(world: World, api: MakeApi, runner: Runner) ->
     assert shown(alice, runner, "board")["public"] is False
 
 
-def test_without_a_word_about_it_nothing_changes(api: MakeApi, runner: Runner) -> None:
+def test_without_the_field_nothing_changes(api: MakeApi, runner: Runner) -> None:
     alice = api("alice")
     port = ask(alice, runner, "board", public=True, preferred_port=10003)["port"]
     assert port == 10003
@@ -80,15 +80,15 @@ def test_without_a_word_about_it_nothing_changes(api: MakeApi, runner: Runner) -
     assert (again["public"], again["port"], again["notice"]) == (True, 10003, "")
 
 
-def test_a_taken_port_is_told(api: MakeApi, runner: Runner) -> None:
+def test_a_taken_port_is_reported(api: MakeApi, runner: Runner) -> None:
     alice = api("alice")
     ask(alice, runner, "terminal", preferred_port=10001)
-    told = ask(alice, runner, "board", preferred_port=10001)
-    assert told["notice"] == f"Port 10001 is taken; it is on port {told['port']}."
-    assert told["port"] != 10001
+    response_json = ask(alice, runner, "board", preferred_port=10001)
+    assert response_json["notice"] == f"Port 10001 is taken; it is on port {response_json['port']}."
+    assert response_json["port"] != 10001
 
 
-def test_a_port_that_browsers_refuse_goes_to_nobody(tmp_path: Path) -> None:
+def test_a_port_that_browsers_refuse_is_never_assigned(tmp_path: Path) -> None:
     world = make_world(make_settings(tmp_path, apps="ports", apps_ports=[10079, 10080]))
     session = world.launch(ALICE, REQUEST)
     with pytest.raises(InvalidRequest, match="browsers do not open port 10080"):
@@ -98,7 +98,7 @@ def test_a_port_that_browsers_refuse_goes_to_nobody(tmp_path: Path) -> None:
         world.apps.open_app(ALICE, session.id, "terminal")
 
 
-def test_an_app_on_such_a_port_moves_when_it_is_opened_again(tmp_path: Path) -> None:
+def test_an_app_on_such_a_port_moves_when_reopened(tmp_path: Path) -> None:
     world = make_world(make_settings(tmp_path, apps="ports", apps_ports=[10079, 10080]))
     session = world.launch(ALICE, REQUEST)
     board = OriginRequest(
@@ -139,7 +139,7 @@ def test_closing_makes_private(world: World, api: MakeApi, runner: Runner) -> No
          ["public", "preferred_port", "asked"]),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named_and_nothing_happens(
+def test_invalid_fields_are_named_and_nothing_happens(
     world: World, api: MakeApi, runner: Runner, wanted: str, body: dict[str, Any], named: list[str]
 ) -> None:
     assert fields(ask(api("alice"), runner, wanted, 422, **body)) == named
@@ -147,7 +147,7 @@ def test_what_is_wrong_is_named_and_nothing_happens(
     assert world.runners.requests == []
 
 
-def test_an_app_that_asks_is_told(world: World, api: MakeApi, runner: Runner) -> None:
+def test_an_app_with_a_prompt_gets_the_answer(world: World, api: MakeApi, runner: Runner) -> None:
     alice = api("alice")
     ask(alice, runner, "any", asked="serve")
     assert world.runners.requests[0][1]["asked"] == "serve"

@@ -42,18 +42,18 @@ def world(tmp_path: Path) -> World:
 
 
 def body(**asked: object) -> dict[str, Any]:
-    """A launch that asks for a GPU."""
+    """A launch that requests a GPU."""
     return LAUNCH | {"resources": LAUNCH["resources"] | asked}
 
 
 def holding(world: World, job: FakeJob, tres: str) -> None:
-    """The job runs and Slurm gave it that."""
+    """The job runs with this allocation."""
     world.slurm.start(job)
     job.tres = f"cpu=1,mem=1G,node=1,billing=1,{tres}"
 
 
-def look(world: World, kept: Session) -> Session:
-    """The session after another look at Slurm."""
+def poll_slurm(world: World, kept: Session) -> Session:
+    """The session after another poll of Slurm."""
     reconciler = world.worker
     reconciler.read_partitions()
     assert reconciler.poll()
@@ -62,7 +62,7 @@ def look(world: World, kept: Session) -> Session:
     return found
 
 
-def test_the_offer_says_what_each_amount_comes_to(api: MakeApi) -> None:
+def test_the_offer_describes_each_amount(api: MakeApi) -> None:
     answer = api("alice")("GET", "/resource-groups").json
     (group,) = answer["resource_groups"]
     (offer,) = group["gpus"]
@@ -80,7 +80,7 @@ def test_the_offer_says_what_each_amount_comes_to(api: MakeApi) -> None:
     assert set(group["bounded_by"]) == {"cpus", "memory", "time"}
 
 
-def test_what_is_launched_is_what_was_granted(world: World, launched: Launched) -> None:
+def test_the_granted_amount_is_launched(world: World, launched: Launched) -> None:
     session = launched(**body(fgpu=0.3, gpu_kind="demo")).session
     assert (session.fgpu, session.gpu_kind, session.gres) == (0.5, "demo", "shard:demo:1")
     assert (session.gpu_memory_mb, session.gpu_sm_percent) == (2048, 25)
@@ -117,22 +117,22 @@ def test_refusals_change_nothing(
     assert world.slurm.jobs == []
 
 
-def test_slurms_own_refusal_is_about_the_gpu(world: World, api: MakeApi) -> None:
+def test_slurms_own_refusal_names_the_gpu(world: World, api: MakeApi) -> None:
     world.slurm.refuse = "Invalid generic resource (gres) specification"
     answer = api("alice")("POST", "/sessions", json=body(fgpu=1))
     assert [error["field"] for error in answer.json["errors"]] == ["resources.fgpu"]
 
 
-def test_the_plug_ins_words_are_plainer_than_slurms(world: World, api: MakeApi) -> None:
+def test_the_plug_ins_message_replaces_slurms(world: World, api: MakeApi) -> None:
     own = "One GPU has 4 shards, and you asked for 9."
     last = "Invalid generic resource (gres) specification"
-    said = f"sbatch: error: {own}\nsbatch: error: Batch job submission failed: {last}\n"
-    world.slurm.refusal = Completed(1, b"", said)
+    output = f"sbatch: error: {own}\nsbatch: error: Batch job submission failed: {last}\n"
+    world.slurm.refusal = Completed(1, b"", output)
     (error,) = api("alice")("POST", "/sessions", json=body(fgpu=1)).json["errors"]
     assert error == {"field": "resources.fgpu", "message": f"Slurm refused it: {own}"}
 
 
-def test_the_estimate_says_what_was_rounded(api: MakeApi) -> None:
+def test_the_estimate_reports_rounding(api: MakeApi) -> None:
     ask = api("alice")
     answer = ask("POST", "/sessions/estimate", json=body(fgpu=0.3)).json
     assert answer["gpu"] == {"asked": 0.3, "fgpu": 0.5, "rounded": True, **DEMO}
@@ -148,7 +148,7 @@ def test_the_third_bar(world: World, api: MakeApi, launched: Launched) -> None:
     mine = launched(**body(fgpu=0.5))
     holding(world, mine.job, "gres/shard=1")
     holding(world, launched("bob", **body(fgpu=1)).job, "gres/shard=2")
-    look(world, mine.session)
+    poll_slurm(world, mine.session)
     assert ask("GET", "/usage").json["fgpu"] == {"mine": 0.5, "allowed": 1.5, "available": 0.5}
     assert (
         "until other sessions have ended: you may use 1.5 fGPU at once"
@@ -157,32 +157,32 @@ def test_the_third_bar(world: World, api: MakeApi, launched: Launched) -> None:
 
 
 @pytest.mark.parametrize("reason", ["Resources", "Priority"])
-def test_who_waits_for_a_share_reads_so(
+def test_waiting_for_a_share_is_shown(
     world: World, api: MakeApi, launched: Launched, reason: str
 ) -> None:
     for owner in ("alice", "bob"):
         holding(world, launched(owner, **body(fgpu=1)).job, "gres/shard=2")
     third, plain = launched("admin", **body(fgpu=1)), launched("admin")
     third.job.reason = plain.job.reason = reason
-    look(world, third.session)
+    poll_slurm(world, third.session)
     ask = api("admin")
     shown = ask("GET", f"/sessions/{third.session.id}").json["reason"]
     assert shown["text"] == "It waits for a GPU share: 2 of 2 fGPU are in use."
     assert (shown["code"], shown["advice"]) == (reason, "It starts by itself when there is room.")
     assert "GPU" not in ask("GET", f"/sessions/{plain.session.id}").json["reason"]["text"]
     world.slurm.gres = {}
-    look(world, third.session)  # the node is gone: nothing can be said of GPUs
+    poll_slurm(world, third.session)  # the node is gone: nothing is known about GPUs
     assert "GPU" not in ask("GET", f"/sessions/{third.session.id}").json["reason"]["text"]
     world.slurm.gres = {"n1": "gpu:demo:1,shard:demo:4"}
-    look(world, third.session)
+    poll_slurm(world, third.session)
     assert "GPU" in ask("GET", f"/sessions/{third.session.id}").json["reason"]["text"]
     world.slurm.finish(world.slurm.jobs[0], "COMPLETED")
-    look(world, third.session)  # there is room now; why it still waits is something else
+    poll_slurm(world, third.session)  # there is capacity now; why it still waits is unrelated
     shown = ask("GET", f"/sessions/{third.session.id}").json["reason"]
     assert "GPU" not in shown["text"]
 
 
-def test_use_of_the_gpu_is_shown(world: World, api: MakeApi, launched: Launched) -> None:
+def test_usage_of_the_gpu_is_shown(world: World, api: MakeApi, launched: Launched) -> None:
     runner = launched(**body(fgpu=0.5))
     runner.ready()
     more = {"gpu_memory_bytes": 5_000_000_000, "gpu_percent": 12.5, "gpu_kills": 1}
@@ -206,7 +206,7 @@ def test_odd_figures_are_refused(launched: Launched, more: dict[str, object]) ->
 
 
 @pytest.mark.parametrize(("percent", "used"), [(None, False), (1.9, False), (2.0, True)])
-def test_a_gpu_that_computes_keeps_its_session(
+def test_a_computing_gpu_keeps_its_session(
     world: World, launched: Launched, percent: float | None, used: bool
 ) -> None:
     runner = launched(**body(fgpu=0.5))
@@ -214,7 +214,7 @@ def test_a_gpu_that_computes_keeps_its_session(
     runner("usage", BEAT)
     begun = world.clock()
     for _ in range(3):
-        world.clock.pass_(seconds=60)
+        world.clock.advance(seconds=60)
         runner("usage", BEAT | {"gpu_percent": percent})
     session = world.store.get(runner.session.id)
     assert session is not None
@@ -222,7 +222,7 @@ def test_a_gpu_that_computes_keeps_its_session(
     assert (session.last_used > begun) is used
 
 
-def test_again_and_presets_ask_for_the_same(api: MakeApi, launched: Launched) -> None:
+def test_relaunches_and_presets_request_the_same(api: MakeApi, launched: Launched) -> None:
     first = launched(**body(fgpu=0.3)).session
     ask = api("alice")
     again = ask("POST", f"/sessions/{first.id}/relaunch").json["sessions"][0]
@@ -247,12 +247,12 @@ def test_templates_carry_a_gpu(api: MakeApi) -> None:
     assert session["resources"]["fgpu"] == 0.5
 
 
-def test_a_requeued_session_forgets_its_figures(world: World, launched: Launched) -> None:
+def test_a_requeued_session_drops_its_figures(world: World, launched: Launched) -> None:
     runner = launched(**body(fgpu=0.5))
     runner.ready()
     runner("usage", BEAT | {"gpu_memory_bytes": 7, "gpu_percent": 3.0, "gpu_kills": 2})
-    look(world, runner.session)
+    poll_slurm(world, runner.session)
     world.slurm.requeue(runner.job)
-    found = look(world, runner.session)
+    found = poll_slurm(world, runner.session)
     assert (found.gpu_memory_used, found.gpu_percent, found.gpu_kills) == (None, None, 0)
     assert found.gres == "shard:demo:1"

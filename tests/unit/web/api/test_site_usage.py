@@ -1,4 +1,4 @@
-"""The bars and the bounds on the pages and in the REST API."""
+"""The bars and the limits on the pages and in the REST API."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MakeApi = Callable[[str], Api]
 SMALL = {"environment": "python", "resources": {"cpus": 1, "memory": "1g"}}
 
 
-def learn(world: World) -> None:
-    """What the worker does before it looks at the queue."""
+def read_slurm(world: World) -> None:
+    """The worker's tasks that precede the queue's."""
     worker = world.worker
     worker.read_partitions()
     worker.read_limits()
@@ -24,7 +24,7 @@ def learn(world: World) -> None:
 
 
 def test_usage_follows_the_queue(world: World, api: MakeApi) -> None:
-    learn(world)
+    read_slurm(world)
     alice, bob = api("alice"), api("bob")
     nothing = {"mine": 0, "allowed": 3, "available": 3}
     assert alice("GET", "/usage").json == {
@@ -35,17 +35,17 @@ def test_usage_follows_the_queue(world: World, api: MakeApi) -> None:
     }
     alice("POST", "/sessions", json=SMALL)
     world.slurm.start(world.slurm.jobs[0])
-    learn(world)
+    read_slurm(world)
     found = alice("GET", "/usage?resource_group=main").json
     assert found and found["cpus"] == {"mine": 1, "allowed": 3, "available": 2}
     assert found["memory"] == {"mine": "1g", "allowed": "3g", "available": "2g"}
     assert (other := bob("GET", "/usage").json) and other["cpus"] == nothing
     world.slurm.finish(world.slurm.jobs[0], "COMPLETED")
-    learn(world)
+    read_slurm(world)
     assert (after := alice("GET", "/usage").json) and after["cpus"] == nothing
 
 
-def test_usage_before_slurm_was_asked(world: World, api: MakeApi) -> None:
+def test_usage_before_slurm_was_read(world: World, api: MakeApi) -> None:
     assert world.slurm.jobs == []
     assert api("alice")("GET", "/usage").status_code == 422
     world.status.save_partitions(world.scheduler.partitions())
@@ -55,7 +55,7 @@ def test_usage_before_slurm_was_asked(world: World, api: MakeApi) -> None:
 
 def test_a_group_that_is_not_open_is_refused(world: World, api: MakeApi) -> None:
     world.slurm.entry = "AllowAccounts=chemistry"
-    learn(world)
+    read_slurm(world)
     alice = api("alice")
     assert alice("GET", "/resource-groups").json == {"resource_groups": []}
     answer = alice("GET", "/usage?resource_group=main")
@@ -66,8 +66,8 @@ def test_a_group_that_is_not_open_is_refused(world: World, api: MakeApi) -> None
     assert world.slurm.jobs == []
 
 
-def test_the_true_bound_and_whose_it_is(world: World, api: MakeApi) -> None:
-    learn(world)
+def test_the_effective_limit_and_its_origin(world: World, api: MakeApi) -> None:
+    read_slurm(world)
     alice = api("alice")
     answer = alice("GET", "/resource-groups").json
     assert answer is not None
@@ -83,8 +83,8 @@ def test_the_true_bound_and_whose_it_is(world: World, api: MakeApi) -> None:
     ]
 
 
-def test_the_page_shows_bounds_and_bars(world: World, alice: Browser) -> None:
-    learn(world)
+def test_the_page_shows_limits_and_bars(world: World, alice: Browser) -> None:
+    read_slurm(world)
     page = alice.get("/sessions/new").text
     assert '<span data-bound="cpus">3</span>' in page
     assert '<span data-bound="memory">3 GB</span>' in page
@@ -95,22 +95,22 @@ def test_the_page_shows_bounds_and_bars(world: World, alice: Browser) -> None:
     assert bars == [("cpus", "0", "3"), ("memory", "0", "3072")]
 
 
-def test_a_page_without_knowledge_has_no_bars(world: World, alice: Browser) -> None:
+def test_before_slurm_was_read_the_page_has_no_bars(world: World, alice: Browser) -> None:
     assert world.slurm.jobs == []
     assert "data-meter" not in alice.get("/sessions").text
     assert alice.get("/sessions?group=nowhere").status_code == 200
-    learn(world)
+    read_slurm(world)
     assert "data-meter" in alice.get("/sessions?group=nowhere").text
 
 
-def test_nobody_is_left_wondering_why_no_group_is_offered(world: World, alice: Browser) -> None:
+def test_the_reason_for_missing_groups_is_shown(world: World, alice: Browser) -> None:
     world.slurm.entry = "DenyAccounts=research"
-    learn(world)
+    read_slurm(world)
     assert "Your account may use no resource group here" in alice.get("/sessions/new").text
 
 
 def test_limits_stay_while_accounting_is_silent(world: World) -> None:
-    learn(world)
+    read_slurm(world)
     before = world.status.limits()
     world.slurm.accounting_down = True
     worker = world.worker

@@ -34,7 +34,7 @@ def fields(answer: Any, status: int = 422) -> dict[str, str]:
     return {error["field"]: error["message"] for error in answer.json["errors"]}
 
 
-def test_a_folder_is_made_and_listed(program: Api, api: MakeApi) -> None:
+def test_a_folder_is_created_and_listed(program: Api, api: MakeApi) -> None:
     made = program("POST", "/folders", json={"name": "data"})
     assert made.status_code == 201
     assert made.json == {"name": "data", "path": "/home/alice/storage/data", "mountable": True}
@@ -45,12 +45,12 @@ def test_a_folder_is_made_and_listed(program: Api, api: MakeApi) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", ".x", "home", "x" * 65, "a\n", "ä", 7, None])
-def test_a_bad_name_is_named(world: World, program: Api, name: object) -> None:
+def test_an_invalid_name_is_reported(world: World, program: Api, name: object) -> None:
     assert set(fields(program("POST", "/folders", json={"name": name}))) == {"name"}
     assert world.slurm.storage.get("alice", set()) == set()
 
 
-def test_a_name_that_is_taken(program: Api) -> None:
+def test_a_taken_name(program: Api) -> None:
     program("POST", "/folders", json={"name": "data"})
     answer = program("POST", "/folders", json={"name": "data"})
     assert fields(answer) == {"name": "you already have a folder or a file of this name"}
@@ -74,7 +74,7 @@ def test_mounts_are_stored_and_shown(world: World, program: Api) -> None:
     assert program("GET", f"/sessions/{session['id']}").json == session
 
 
-def test_a_folder_one_does_not_have(world: World, program: Api, api: MakeApi) -> None:
+def test_a_folder_that_the_user_does_not_have(world: World, program: Api, api: MakeApi) -> None:
     api("bob")("POST", "/folders", json={"name": "bobs"})
     program("POST", "/folders", json={"name": "data"})
     answer = program("POST", "/sessions", json=LAUNCH | {"mounts": ["data", "bobs", "home"]})
@@ -83,13 +83,13 @@ def test_a_folder_one_does_not_have(world: World, program: Api, api: MakeApi) ->
     assert world.store.live() == []
 
 
-def test_the_login_node_is_asked_only_for_storage_folders(world: World, program: Api) -> None:
+def test_the_login_node_is_queried_for_storage_folders_only(world: World, program: Api) -> None:
     assert program("POST", "/sessions", json=LAUNCH).status_code == 201
     assert program("POST", "/sessions", json=LAUNCH | {"mounts": ["home"]}).status_code == 201
     assert not any("storage" in line for line in world.slurm.commands)
 
 
-def test_a_login_node_that_is_away(
+def test_an_unavailable_login_node(
     world: World, program: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_words: object, **_more: object) -> None:
@@ -117,7 +117,7 @@ def test_a_template_in_place_of_resources(program: Api) -> None:
 
 
 @pytest.mark.usefixtures("templates")
-def test_the_templates_say_whether_they_fit(world: World, program: Api) -> None:
+def test_the_templates_show_whether_they_fit(world: World, program: Api) -> None:
     world.worker.read_partitions()
     small, huge = (program("GET", "/templates").json or {})["templates"]
     assert small == {
@@ -159,7 +159,7 @@ def test_an_estimate(world: World, program: Api) -> None:
     assert world.slurm.jobs == []
 
 
-def test_an_estimate_that_slurm_does_not_give(world: World, program: Api) -> None:
+def test_a_missing_estimate(world: World, program: Api) -> None:
     world.slurm.down = True
     assert program("POST", "/sessions/estimate", json=LAUNCH).json == {
         "estimated_start": None,
@@ -169,7 +169,7 @@ def test_an_estimate_that_slurm_does_not_give(world: World, program: Api) -> Non
     }
 
 
-def test_the_document_knows_templates_and_mounts(app: Flask) -> None:
+def test_the_document_has_templates_and_mounts(app: Flask) -> None:
     document: Any = app.test_client().get("/api/v1/openapi.json", base_url=PORTAL).json
     launch = document["components"]["schemas"]["LaunchRequest"]
     assert launch["required"] == ["environment"]

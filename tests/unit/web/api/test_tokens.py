@@ -1,4 +1,4 @@
-"""Log-ins and tokens, by API and by page."""
+"""Logins and tokens, by API and by page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.web.conftest import LAUNCH, PORTAL, Api, Browser
 MakeApi = Callable[[str], Api]
 
 
-def made(api: Api, **body: Any) -> dict[str, Any]:
+def new_token(api: Api, **body: Any) -> dict[str, Any]:
     """A new token."""
     answer = api("POST", "/tokens", json=body)
     assert answer.status_code == 201, answer.text
@@ -25,9 +25,9 @@ def made(api: Api, **body: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_token_comes_with_all_that_its_owner_should_know(world: World, api: MakeApi) -> None:
+def test_a_new_token_is_returned_with_its_properties(world: World, api: MakeApi) -> None:
     alice = api("alice")
-    token = made(alice, name="cron", scopes=["read"], days=3)
+    token = new_token(alice, name="cron", scopes=["read"], days=3)
     assert token.pop("token").startswith("slipway_")
     now = world.clock().isoformat()
     assert (token.pop("id"), token.pop("expires")) is not None
@@ -52,7 +52,7 @@ def test_a_token_comes_with_all_that_its_owner_should_know(world: World, api: Ma
         ({"username": "alice", "password": "wonderland", "name": " "}, "name"),
     ],
 )
-def test_a_wrong_request_names_its_field(
+def test_an_invalid_request_names_its_field(
     app: Flask, world: World, body: dict[str, Any], field: str
 ) -> None:
     answer = app.test_client().post("/api/v1/tokens", json=body, base_url=PORTAL)
@@ -62,21 +62,21 @@ def test_a_wrong_request_names_its_field(
     assert "wonderland" not in answer.text
 
 
-def test_a_password_beside_a_token_is_refused(api: MakeApi) -> None:
+def test_a_password_together_with_a_token_is_refused(api: MakeApi) -> None:
     answer = api("alice")("POST", "/tokens", json={"username": "bob", "password": "builder"})
     assert (answer.status_code, (answer.json or {})["errors"][0]["field"]) == (422, "username")
 
 
 def test_all_are_revoked_but_browsers_stay(api: MakeApi, alice: Browser) -> None:
     program, other = api("alice"), api("bob")
-    made(program, name="x")
+    new_token(program, name="x")
     assert program("DELETE", "/tokens").status_code == 204
     assert program("GET", "/me").status_code == 401
     assert other("GET", "/me").status_code == 200
     assert alice.get("/sessions").status_code == 200
 
 
-def test_administrators_end_everything_of_somebody(api: MakeApi, alice: Browser) -> None:
+def test_administrators_revoke_all_logins_of_a_user(api: MakeApi, alice: Browser) -> None:
     admin, program = api("admin"), api("alice")
     people = (admin("GET", "/admin/people").json or {})["people"]
     assert [(p["name"], p["browsers"], p["tokens"]) for p in people] == [
@@ -95,7 +95,7 @@ def test_administrators_end_everything_of_somebody(api: MakeApi, alice: Browser)
     assert (admin("GET", path).json or {})["logins"] == []
 
 
-def test_the_page_makes_shows_once_and_revokes(alice: Browser, app: Flask) -> None:
+def test_the_page_creates_shows_once_and_revokes(alice: Browser, app: Flask) -> None:
     form = {"name": "laptop <b>", "days": "5", "scopes": ["read", "write"]}
     page = alice.post("/account/tokens", form)
     found = re.search(r"slipway_[\w-]+", page.text)
@@ -117,7 +117,7 @@ def test_the_page_makes_shows_once_and_revokes(alice: Browser, app: Flask) -> No
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"name": ""}, "Write one line"),
         ({"days": "0"}, "Choose 1 to 90 days"),
@@ -127,14 +127,14 @@ def test_the_page_makes_shows_once_and_revokes(alice: Browser, app: Flask) -> No
         ({"scopes": ["admin"]}, "Admin is more than you may give"),
     ],
 )
-def test_the_form_says_what_is_wrong(
-    world: World, alice: Browser, changes: dict[str, Any], said: str
+def test_the_form_shows_errors(
+    world: World, alice: Browser, changes: dict[str, Any], message: str
 ) -> None:
     answer = alice.post(
         "/account/tokens", {"name": "kept", "days": "5", "scopes": ["read"]} | changes
     )
     assert answer.status_code == 422
-    assert said in answer.text
+    assert message in answer.text
     assert [login.kind for login in world.services.logins.logins_of("alice")] == [BROWSER]
 
 
@@ -150,21 +150,23 @@ def test_administrators_pages(app: Flask, alice: Browser, api: MakeApi) -> None:
     assert alice.get("/account").status_code == 303
 
 
-def test_launching_again_says_that_values_are_forgotten(world: World, api: MakeApi) -> None:
+def test_a_relaunch_reports_forgotten_values(world: World, api: MakeApi) -> None:
     alice = api("alice")
     body = LAUNCH | {"env": {"A": "secret"}}
     first = (alice("POST", "/sessions", json=body).json or {})["sessions"][0]["id"]
     alice("DELETE", f"/sessions/{first}")
     world.slurm.finish(world.slurm.jobs[0], "CANCELLED")
     world.force(first, state=State.FINISHED, ended=world.clock())
-    world.clock.pass_(days=31)
+    world.clock.advance(days=31)
     world.store.forget_variables(world.clock())
     answer = alice("POST", f"/sessions/{first}/relaunch")
     assert answer.status_code == 409
     assert "(A) are forgotten" in (answer.json or {})["detail"]
 
 
-def test_no_answer_or_log_repeats_a_password(app: Flask, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_response_or_log_repeats_a_password(
+    app: Flask, caplog: pytest.LogCaptureFixture
+) -> None:
     client = app.test_client()
     for body in ({"username": "alice", "password": 4711}, {"username": 1, "password": "pass-4711"}):
         answer = client.post("/api/v1/tokens", json=body, base_url=PORTAL)

@@ -42,7 +42,7 @@ def runner(launched: Launched) -> Runner:
 
 @pytest.fixture
 def link(alice: Browser, runner: Runner) -> str:
-    """Where a click on JupyterLab leads."""
+    """The URL of a click on JupyterLab."""
     answer = alice.post(f"/sessions/{runner.session.id}/apps/jupyterlab/open")
     assert answer.status_code == 303
     return answer.headers["Location"]
@@ -71,7 +71,7 @@ def test_a_ticket_becomes_a_cookie_of_that_origin(app: Flask, link: str) -> None
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_a_ticket_is_good_once(app: Flask, link: str) -> None:
+def test_a_ticket_is_valid_once(app: Flask, link: str) -> None:
     origin, path = _split(link)
     assert Browser(app, origin).get(path).status_code == 303
     again = Browser(app, origin).get(path, headers=HTML)
@@ -84,7 +84,7 @@ def test_the_same_browser_may_use_its_link_again(inside: Browser, link: str) -> 
     assert (answer.status_code, answer.headers["Location"]) == (303, "/lab")
 
 
-def test_a_ticket_is_good_at_its_origin_only(app: Flask, link: str) -> None:
+def test_a_ticket_is_valid_at_its_origin_only(app: Flask, link: str) -> None:
     origin, path = _split(link)
     another = {"127.0.0.1": "http://127.0.0.1:10199"}.get(urlsplit(origin).hostname or "")
     answer = Browser(app, another or "http://another.apps.localhost:8080").get(path)
@@ -92,7 +92,7 @@ def test_a_ticket_is_good_at_its_origin_only(app: Flask, link: str) -> None:
 
 
 def test_a_ticket_expires(world: World, app: Flask, link: str) -> None:
-    world.clock.pass_(seconds=61)
+    world.clock.advance(seconds=61)
     origin, path = _split(link)
     assert Browser(app, origin).get(path).status_code == 401
 
@@ -108,14 +108,14 @@ def test_a_ticket_expires(world: World, app: Flask, link: str) -> None:
         ("javascript:alert(1)", "/lab"),
     ],
 )
-def test_the_way_on_stays_at_this_origin(app: Flask, link: str, target: str, goes_to: str) -> None:
+def test_redirects_stay_at_this_origin(app: Flask, link: str, target: str, goes_to: str) -> None:
     origin, path = _split(link)
     query = {"ticket": path.partition("ticket=")[2], "next": target}
     answer = Browser(app, origin).get("/.slipway/enter", query_string=query)
     assert answer.headers["Location"] == goes_to
 
 
-def test_waiting_shows_the_way(inside: Browser, runner: Runner) -> None:
+def test_the_waiting_page_shows_the_progress(inside: Browser, runner: Runner) -> None:
     page = inside.get("/lab", headers=HTML)
     assert page.status_code == 200
     assert 'data-step="queued"' in page.text
@@ -137,7 +137,7 @@ def test_ready_opens_the_route(world: World, inside: Browser, runner: Runner) ->
     assert len(world.routes.map) == 1
 
 
-def test_a_lost_route_is_back_with_the_page_itself(
+def test_loading_the_page_restores_a_lost_route(
     world: World, inside: Browser, link: str, runner: Runner
 ) -> None:
     runner.ready()
@@ -149,7 +149,7 @@ def test_a_lost_route_is_back_with_the_page_itself(
         assert world.routes.map == routes, path
 
 
-def test_a_lost_route_is_restored_once_however_many_cookies_there_are(
+def test_a_lost_route_is_restored_once_despite_many_cookies(
     world: World, app: Flask, inside: Browser, runner: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runner.ready()
@@ -170,19 +170,19 @@ def test_a_lost_route_is_restored_once_however_many_cookies_there_are(
     assert len(added) == 1
 
 
-def test_a_click_on_an_app_that_runs_takes_four_transactions(
+def test_a_click_on_a_running_app_takes_four_transactions(
     world: World, app: Flask, alice: Browser, runner: Runner
 ) -> None:
-    """From the form to the app's cookie, looking up the login included.
+    """From the form to the app's cookie, login check included.
 
-    The login's last use is stored once a minute; that is not the click's.
+    The login's last use is stored once a minute, independently of the click.
     """
     place = f"/sessions/{runner.session.id}/apps/jupyterlab/open"
     runner.ready()
-    world.clock.pass_(minutes=10)
+    world.clock.advance(minutes=10)
     alice.post(place)
     runner("apps/jupyterlab", {"state": "ready"})
-    world.clock.pass_(seconds=50)
+    world.clock.advance(seconds=50)
     fields = {"csrf_token": alice.csrf()}
     with transactions(world) as begun:
         answer = alice.client.post(place, data=fields, base_url=alice.base)
@@ -192,19 +192,19 @@ def test_a_click_on_an_app_that_runs_takes_four_transactions(
     assert len(world.routes.map) == 1
 
 
-def test_programs_are_told_to_come_back(inside: Browser) -> None:
+def test_programs_are_told_to_retry(inside: Browser) -> None:
     for method in ("get", "post", "put", "delete"):
         answer = getattr(inside.client, method)("/api/kernels", base_url=inside.base)
         assert answer.status_code == 409
         assert answer.headers["Retry-After"] == "1"
 
 
-def test_websockets_are_told_to_come_back(inside: Browser) -> None:
+def test_websockets_are_told_to_retry(inside: Browser) -> None:
     headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
     assert inside.get("/api/events/subscribe", headers=headers).status_code == 409
 
 
-def test_strangers_are_sent_to_the_portal(app: Flask, link: str) -> None:
+def test_strangers_are_redirected_to_the_portal(app: Flask, link: str) -> None:
     origin, _ = _split(link)
     stranger = Browser(app, origin)
     answer = stranger.get("/lab/my file?a=b", headers=HTML)
@@ -216,7 +216,7 @@ def test_strangers_are_sent_to_the_portal(app: Flask, link: str) -> None:
     assert stranger.get("/.slipway/status").status_code == 401
 
 
-def test_the_owner_comes_back_with_a_ticket_and_nobody_else(
+def test_only_the_owner_returns_with_a_ticket(
     app: Flask, alice: Browser, bob: Browser, link: str
 ) -> None:
     label = _label(link)
@@ -229,7 +229,7 @@ def test_the_owner_comes_back_with_a_ticket_and_nobody_else(
     assert fetched.status_code == 404
 
 
-def test_logging_out_shuts_the_apps(
+def test_logging_out_closes_the_apps(
     world: World, alice: Browser, inside: Browser, runner: Runner
 ) -> None:
     runner.ready()
@@ -261,7 +261,7 @@ def test_other_names_are_refused(app: Flask) -> None:
 
 
 def test_a_planted_cookie_does_no_harm(inside: Browser, app: Flask) -> None:
-    # A page of another port can plant one for a deeper path, which browsers send first.
+    # A page on another port can plant one for a deeper path, which browsers send first.
     name, host = f"slipway_app_{_label(inside.base)}", urlsplit(inside.base).hostname or ""
     cookie = inside.client.get_cookie(name, domain=host)
     assert cookie is not None
@@ -274,15 +274,15 @@ def test_a_planted_cookie_does_no_harm(inside: Browser, app: Flask) -> None:
     assert answer.json["step"] == "queued"
 
 
-def test_what_another_app_left_at_a_port_is_cleared_once(
+def test_data_of_a_ports_previous_app_is_cleared_once(
     app: Flask, alice: Browser, runner: Runner, link: str
 ) -> None:
-    """H1: storage of an origin's last use is not the next one's; what is still good stays."""
+    """H1: storage of an origin's previous use is cleared; storage of the same use stays."""
     port = _label(link)
     origin, path = _split(link)
     browser = Browser(app, origin)
     assert "Clear-Site-Data" not in browser.get(path).headers
-    if not port.isdigit():  # a name is never anything else's
+    if not port.isdigit():  # a name is never reused
         return
     place = f"/sessions/{runner.session.id}/apps/jupyterlab/open"
     free = "10009" if port != "10009" else "10007"
@@ -301,8 +301,8 @@ def test_what_another_app_left_at_a_port_is_cleared_once(
     assert "Clear-Site-Data" not in answer.headers
 
 
-def test_looking_at_a_link_does_not_spend_its_ticket(app: Flask, link: str) -> None:
-    """B36: HEAD, as chats and mail programs send it."""
+def test_head_does_not_use_up_a_ticket(app: Flask, link: str) -> None:
+    """B36: HEAD, as sent by chats and mail programs."""
     origin, path = _split(link)
     browser = Browser(app, origin)
     looked = browser.client.head(path, base_url=origin)
@@ -310,7 +310,7 @@ def test_looking_at_a_link_does_not_spend_its_ticket(app: Flask, link: str) -> N
     assert browser.get(path).status_code == 303
 
 
-def test_a_missing_ticket_is_called_missing(app: Flask, link: str) -> None:
+def test_a_missing_ticket_is_reported(app: Flask, link: str) -> None:
     """B36."""
     origin, _ = _split(link)
     for query in ("", "?ticket="):
@@ -319,10 +319,10 @@ def test_a_missing_ticket_is_called_missing(app: Flask, link: str) -> None:
         assert "The ticket is missing" in answer.text
 
 
-def test_a_browser_that_is_inside_keeps_its_cookie(
+def test_a_browser_with_access_keeps_its_cookie(
     inside: Browser, alice: Browser, runner: Runner
 ) -> None:
-    """L10: clicking again and again makes no more grants."""
+    """L10: repeated clicks create no further grants."""
     again = alice.post(f"/sessions/{runner.session.id}/apps/jupyterlab/open").headers["Location"]
     answer = inside.get(_split(again)[1], headers=HTML)
     assert (answer.status_code, answer.headers.getlist("Set-Cookie")) == (303, [])

@@ -1,4 +1,4 @@
-"""Every way to ask at an app's origin, by everybody who has no business there: never data."""
+"""Every kind of request at an app's origin, by everybody without access: never any data."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ OPEN_TO_ALL = {"static"}
 
 @dataclass
 class Place:
-    """An app's origin and a browser that was let in."""
+    """An app's origin and a browser with access."""
 
     origin: str
     inside: Browser
 
     @property
     def cookie(self) -> tuple[str, str]:
-        """Name and value of the cookie that opens it."""
+        """Name and value of the cookie that opens the app."""
         jar = self.inside.client._cookies or {}
         (found,) = [c for c in jar.values() if "slipway_app" in c.key]
         return found.key, found.value
@@ -75,8 +75,8 @@ def hers(app: Flask, alice: Browser, runner: Runner) -> Place:
     return place
 
 
-def _questions(app: Flask) -> Iterator[tuple[str, str]]:
-    """Every method and path that the gate knows, and many that only apps know."""
+def _requests(app: Flask) -> Iterator[tuple[str, str]]:
+    """Every method and path of the gate, and many that only apps have."""
     gate: Flask = app.extensions["slipway_gate"]
     for rule in gate.url_map.iter_rules():
         if rule.endpoint in OPEN_TO_ALL:
@@ -86,27 +86,27 @@ def _questions(app: Flask) -> Iterator[tuple[str, str]]:
                 yield method, rule.rule.replace("<path:path>", path)
 
 
-def _told_nothing(answer: TestResponse, origin: str) -> bool:
-    """Whether an answer is a refusal, or the way to the portal, and sets no cookie of ours."""
+def _reveals_nothing(answer: TestResponse, origin: str) -> bool:
+    """Whether a response is a refusal or a redirect to the portal, and sets none of our cookies."""
     if "slipway" in answer.headers.get("Set-Cookie", ""):
         return False
     if answer.status_code == 303:
         return answer.headers["Location"].startswith(f"{PORTAL}/open/")
     return answer.status_code in (401, 404, 405) or (
-        # What the router says of every path: which methods there are.
+        # The router's response for every path: the allowed methods.
         answer.status_code == 200 and answer.request.method == "OPTIONS" and not answer.data
     )
 
 
-def _ask_everything(app: Flask, world: World, origin: str, *cookies: tuple[str, str]) -> None:
+def _send_everything(app: Flask, world: World, origin: str, *cookies: tuple[str, str]) -> None:
     routes, count = dict(world.routes.map), 0
-    for method, path in _questions(app):
+    for method, path in _requests(app):
         for headers in HEADERS:
             stranger = Browser(app, origin)
             for name, value in cookies:
                 stranger.client.set_cookie(name, value, domain=urlsplit(origin).hostname or "")
             answer = stranger.client.open(path, method=method, base_url=origin, headers=headers)
-            assert _told_nothing(answer, origin), (method, path, headers, answer.status_code)
+            assert _reveals_nothing(answer, origin), (method, path, headers, answer.status_code)
             count += 1
     assert count > 100
     assert world.routes.map == routes
@@ -114,10 +114,10 @@ def _ask_everything(app: Flask, world: World, origin: str, *cookies: tuple[str, 
 
 def test_strangers(app: Flask, world: World, hers: Place) -> None:
     assert hers.inside.get("/.slipway/status").status_code == 200
-    _ask_everything(app, world, hers.origin)
+    _send_everything(app, world, hers.origin)
 
 
-def test_people_with_cookies_of_other_places(
+def test_users_with_cookies_of_other_origins(
     app: Flask, world: World, hers: Place, bob: Browser, launched: Callable[..., Runner]
 ) -> None:
     theirs = launched("bob")
@@ -125,24 +125,24 @@ def test_people_with_cookies_of_other_places(
     his = _enter(app, bob, theirs.session.id, "jupyterlab")
     login = bob.client.get_cookie("slipway", domain="localhost")
     assert login is not None
-    # His own app's cookie, by its own name and by the name of hers; and what lets him into pages.
+    # His own app's cookie, by its own name and by the name of hers; and his login cookie.
     value = his.cookie[1]
-    _ask_everything(app, world, hers.origin, ("slipway", login.value), his.cookie)
-    _ask_everything(app, world, hers.origin, (hers.cookie[0], value))
-    _ask_everything(app, world, hers.origin, (hers.cookie[0], login.value))
+    _send_everything(app, world, hers.origin, ("slipway", login.value), his.cookie)
+    _send_everything(app, world, hers.origin, (hers.cookie[0], value))
+    _send_everything(app, world, hers.origin, (hers.cookie[0], login.value))
 
 
-def test_her_own_cookie_is_good_at_its_own_app_only(
+def test_her_own_cookie_is_valid_at_its_own_app_only(
     app: Flask, world: World, hers: Place, alice: Browser, runner: Runner
 ) -> None:
     terminal = _enter(app, alice, runner.session.id, "terminal")
     assert terminal.origin != hers.origin
     name, value = hers.cookie
-    _ask_everything(app, world, terminal.origin, (name, value), (terminal.cookie[0], value))
+    _send_everything(app, world, terminal.origin, (name, value), (terminal.cookie[0], value))
 
 
 @pytest.mark.parametrize("how", ["closed", "ended", "logged out"])
-def test_what_was_shut_stays_shut(
+def test_closed_apps_stay_closed(
     app: Flask,
     world: World,
     hers: Place,
@@ -162,13 +162,13 @@ def test_what_was_shut_stays_shut(
     else:
         alice.post("/logout")
     assert world.routes.map == {}
-    _ask_everything(app, world, hers.origin, cookie)
+    _send_everything(app, world, hers.origin, cookie)
 
 
-def test_call_backs_are_for_the_sessions_own_runner(
+def test_callbacks_are_for_the_sessions_own_runner(
     app: Flask, runner: Runner, launched: Callable[..., Runner], api: Callable[[str], Api]
 ) -> None:
-    """Every route of theirs, with every token that is not this session's."""
+    """Every callback route, with every token that is not this session's."""
     theirs = launched("bob")
     wrong = {"": "", "of nobody": "x" * 43, "of bob's session": theirs.token}
     wrong |= {"of her program": api("alice").token, "with a space": f"{runner.token} x"}

@@ -1,4 +1,4 @@
-"""Two people do what they like, in any order: nobody is ever inside of what is not theirs."""
+"""Two users act in any order: nobody ever has access to another user's private app."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from portal.core.session.session import Session, State
 from portal.errors import Conflict
 from tests.fakes import World
 from tests.unit.services.session.test_sessions import REQUEST, token_of
-from tests.unit.web.house import House, running_house
+from tests.unit.web.proxied_portal import ProxiedPortal, running_portal
 
 pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")
 
@@ -42,12 +42,12 @@ APPS = ("terminal", "jupyterlab", "board")
 PEOPLE = ("alice", "bob")
 LOGINS = ("desk", "phone")
 MOST = 3
-"""Sessions at the same time: few, so that what is done meets."""
+"""Concurrent sessions: few, so that actions collide."""
 
 
 @dataclass
 class Link:
-    """A click's answer that nobody has used yet."""
+    """A click's response that has not been used yet."""
 
     person: Person
     session: str
@@ -60,7 +60,7 @@ class Link:
 
 @dataclass
 class Cookie:
-    """What a browser was given once; it is never thrown away here."""
+    """A cookie issued to a browser; here it is never deleted."""
 
     person: Person
     session: str
@@ -71,28 +71,28 @@ class Cookie:
 
 
 class TwoUsers(RuleBasedStateMachine):
-    """What people and time do; the model says who may be inside, HAProxy who is."""
+    """Actions of users and time; the model knows who may have access, HAProxy who has."""
 
-    house: ClassVar[House]
+    proxied_portal: ClassVar[ProxiedPortal]
     sessions = Bundle("sessions")
     links = Bundle("links")
 
     @initialize()
     def begin(self) -> None:
         """A portal without sessions."""
-        self.world: World = self.house.new_world()
+        self.world: World = self.proxied_portal.new_world()
         self.owners: dict[str, str] = {}
         self.cookies: list[Cookie] = []
         self.handed: list[Link] = []
         self.labels: set[str] = set()
         self.secrets: dict[tuple[str, str], str] = {}
 
-    # What people do
+    # Actions of users
 
     @precondition(lambda self: sum(not self._over(one) for one in self.owners) < MOST)
     @rule(target=sessions, owner=st.sampled_from(PEOPLE))
     def launch(self, owner: str) -> str:
-        """A session that runs at once; also the next one after one that is over."""
+        """A session that runs at once; also the next one after one that has ended."""
         request: LaunchRequest = REQUEST
         person = Person(owner, admin=False, login="desk")
         session = self.world.launch(person, request)
@@ -103,7 +103,7 @@ class TwoUsers(RuleBasedStateMachine):
             known, ReadyMessage(job_id=str(job.id), node="n1", port=40000, csr="csr")
         )
         self.world.store.change(
-            session.id, {State.RUNNING}, address="127.0.0.1", port=self.house.gateway_port
+            session.id, {State.RUNNING}, address="127.0.0.1", port=self.proxied_portal.gateway_port
         )
         self.owners[session.id] = owner
         return session.id
@@ -119,8 +119,8 @@ class TwoUsers(RuleBasedStateMachine):
     def open(
         self, session: str, app: str, login: str, port: int | None, public: bool | None
     ) -> Link | None:
-        """A click, with or without a wish for a port or for everybody."""
-        first = (self.house.settings.web.pool or (0, 0))[0]
+        """A click: with a preferred port, public, or neither."""
+        first = (self.proxied_portal.settings.web.pool or (0, 0))[0]
         wish = AppOptions(
             public=public if app == "board" else None, port=None if port is None else first + port
         )
@@ -131,7 +131,7 @@ class TwoUsers(RuleBasedStateMachine):
         except Conflict:
             return None
         if before not in ("", link.label) or wish.public is False:
-            self._spoil(session, app, cookies=before not in ("", link.label))
+            self._invalidate(session, app, cookies=before not in ("", link.label))
         for server in {app, "jupyterlab" if app == "jupyterlab" else app}:
             self.world.reports.note_app(self._session(session), server, AppState.READY)
         self.labels.add(link.label)
@@ -142,14 +142,14 @@ class TwoUsers(RuleBasedStateMachine):
 
     @rule(link=consumes(links))
     def enter(self, link: Link | None) -> None:
-        """Somebody uses the link that they were given, however late, whatever is there now."""
+        """A user follows a link, however late, whatever is there now."""
         if link is None:
             return
         life = (self.world.clock() - link.made).total_seconds()
         good = link.good and life <= 60
-        origin = self.house.settings.web.app_url(link.label)
+        origin = self.proxied_portal.settings.web.app_url(link.label)
         path = f"/.slipway/enter?ticket={quote(link.ticket)}"
-        status, _name, cookies = self.house.get(origin, path)
+        status, _name, cookies = self.proxied_portal.get(origin, path)
         assert (status == 303) is good, (status, link)
         link.good = False
         ours = [one for one in cookies if one.startswith("slipway_app_")]
@@ -158,15 +158,15 @@ class TwoUsers(RuleBasedStateMachine):
             self.cookies.append(Cookie(link.person, link.session, link.app, link.label, value))
 
     @rule(session=sessions)
-    def click_close_and_enter(self, session: str) -> None:
-        """A link that is overtaken by its owner's second thoughts."""
+    def click_close_and_follow(self, session: str) -> None:
+        """A link whose app its owner has closed meanwhile."""
         link = self.open(session, "terminal", "desk", None, None)
         self.close(session, "terminal")
         self.enter(link)
 
     @rule(session=sessions, port=st.integers(0, 5))
-    def click_move_and_enter(self, session: str, port: int) -> None:
-        """A link to where the app is no more."""
+    def click_move_and_follow(self, session: str, port: int) -> None:
+        """A link to an app that has moved meanwhile."""
         link = self.open(session, "terminal", "desk", None, None)
         self.time_passes(11)
         self.open(session, "terminal", "desk", port, None)
@@ -174,21 +174,21 @@ class TwoUsers(RuleBasedStateMachine):
 
     @rule(session=sessions, app=st.sampled_from(APPS))
     def close(self, session: str, app: str) -> None:
-        """The owner shuts an app."""
+        """The owner closes an app."""
         if self._over(session):
             return
         person = Person(self.owners[session], admin=False, login="desk")
         self.world.apps.close_app(person, session, app)
-        self._spoil(session, app)
+        self._invalidate(session, app)
 
     @rule(session=sessions)
     def make_private(self, session: str) -> None:
-        """The owner takes back what is open to everybody."""
+        """The owner makes a public app private."""
         if self._over(session):
             return
         person = Person(self.owners[session], admin=False, login="desk")
         self.world.apps.make_private(person, session, "board")
-        self._spoil(session, "board", cookies=False)
+        self._invalidate(session, "board", cookies=False)
 
     @rule(session=sessions)
     def end(self, session: str) -> None:
@@ -196,12 +196,12 @@ class TwoUsers(RuleBasedStateMachine):
         person = Person(self.owners[session], admin=False, login="desk")
         self.world.sessions.stop(person, session)
         for app in APPS:
-            self._spoil(session, app)
+            self._invalidate(session, app)
 
     @precondition(lambda self: self.cookies)
     @rule(person=st.sampled_from(PEOPLE), login=st.sampled_from(LOGINS))
     def log_out(self, person: str, login: str) -> None:
-        """One browser's login is revoked; two people's "desk" are two."""
+        """One browser's login is revoked; "desk" of two users means two logins."""
         who = self._person(person, login)
         self.world.services.logins.log_out(who)
         for cookie in self.cookies:
@@ -213,26 +213,26 @@ class TwoUsers(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from((1, 11, 11, 11, 61, 40 * 24 * 3600)))
     def time_passes(self, seconds: int) -> None:
-        """An app may move again, a ticket is too old, or a port is anybody's again."""
-        self.world.clock.pass_(seconds=seconds)
+        """An app may move again, a ticket has expired, or a port may be reassigned."""
+        self.world.clock.advance(seconds=seconds)
 
     @rule()
-    def the_worker_looks(self) -> None:
-        """It finds nothing to mend."""
+    def worker_polls(self) -> None:
+        """There is nothing to repair."""
         self.world.services.logins.expire()
         self.world.services.logins.revoke_left_over()
         self.world.proxy.retry_revocations()
         assert self.world.proxy.check_routes() == 0
 
-    # What must always be true
+    # Invariants
 
     @invariant()
-    def nobody_is_inside_of_what_is_not_theirs(self) -> None:
-        """Every cookie ever given is tried at its origin, and every origin without one."""
+    def nobody_has_access_to_anothers_private_app(self) -> None:
+        """Try every cookie ever issued at its origin, and every origin without one."""
         if not hasattr(self, "world"):
             return
         for cookie in self.cookies:
-            name = f"{self.house.settings.web.app_cookie(cookie.label)}={cookie.value}"
+            name = f"{self.proxied_portal.settings.web.app_cookie(cookie.label)}={cookie.value}"
             found = self._reached(cookie.label, name)
             expected = self._public(cookie.label)
             if cookie.good:
@@ -242,8 +242,8 @@ class TwoUsers(RuleBasedStateMachine):
             assert self._reached(label, "") == self._public(label)
 
     def _reached(self, label: str, cookie: str) -> str:
-        origin = self.house.settings.web.app_url(label)
-        return self.house.get(origin, "/whoami", cookie)[1]
+        origin = self.proxied_portal.settings.web.app_url(label)
+        return self.proxied_portal.get(origin, "/whoami", cookie)[1]
 
     def _public(self, label: str) -> str:
         opened = self.world.access_store.app_by_label(label)
@@ -254,7 +254,7 @@ class TwoUsers(RuleBasedStateMachine):
     # The model
 
     def _person(self, name: str, device: str) -> Person:
-        """Somebody at one of their devices; they log in again where the login has ended."""
+        """A user on one of their devices; they log in again if the login has ended."""
         logins = self.world.services.logins
         login = logins.find(self.secrets.get((name, device), ""), BROWSER)
         if login is None:
@@ -273,7 +273,7 @@ class TwoUsers(RuleBasedStateMachine):
         found = (one.label for one in self.world.access_store.apps(session) if one.app == app)
         return next(found, "")
 
-    def _spoil(self, session: str, app: str, *, cookies: bool = True) -> None:
+    def _invalidate(self, session: str, app: str, *, cookies: bool = True) -> None:
         for link in self.handed:
             if (link.session, link.app) == (session, app):
                 link.good = False
@@ -288,16 +288,16 @@ class TwoUsers(RuleBasedStateMachine):
 
 
 @pytest.fixture(params=["subdomains", "ports"])
-def house(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[House]:
+def proxied_portal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ProxiedPortal]:
     """HAProxy in each mode."""
     mode: Mode = request.param
-    with running_house(tmp_path, mode) as running:
+    with running_portal(tmp_path, mode) as running:
         yield running
 
 
-def test_nobody_is_inside_of_what_is_not_theirs(house: House) -> None:
+def test_nobody_has_access_to_anothers_private_app(proxied_portal: ProxiedPortal) -> None:
     """C1, H1, L10, M1: the invariant, checked through the real HAProxy after every step."""
-    TwoUsers.house = house
+    TwoUsers.proxied_portal = proxied_portal
     run_state_machine_as_test(
         TwoUsers,
         settings=settings(

@@ -18,12 +18,12 @@ HTML = {"Accept": "text/html", "Sec-Fetch-Dest": "document"}
 
 @pytest.fixture
 def runner(launched: Launched) -> Runner:
-    """Alice's session, which has a name that tells something."""
+    """Alice's session, with a name that reveals something."""
     return launched("alice", name="secretproject")
 
 
 def open_app(app: Flask, alice: Browser, runner: Runner, public: bool) -> tuple[Browser, Browser]:
-    """Alice's browser inside her app, and a stranger's in front of it."""
+    """Alice's browser with access to her app, and a stranger's without."""
     fields = {"public": "yes"} if public else {}
     answer = alice.post(f"/sessions/{runner.session.id}/apps/board/open", fields)
     link = urlsplit(answer.headers["Location"])
@@ -34,7 +34,7 @@ def open_app(app: Flask, alice: Browser, runner: Runner, public: bool) -> tuple[
 
 
 def status(browser: Browser) -> dict[str, Any]:
-    """What the page's script asks for."""
+    """The request of the page's script."""
     found: dict[str, Any] = browser.get("/.slipway/status").json  # type: ignore[assignment]
     return found
 
@@ -44,7 +44,7 @@ def test_every_step_and_for_how_long(
 ) -> None:
     inside, _ = open_app(app, alice, runner, public=False)
     runner.job.reason = "Priority"
-    world.clock.pass_(seconds=70)
+    world.clock.advance(seconds=70)
     world.worker.poll()
     now = status(inside)
     assert (now["step"], now["message"], now["waited"]) == (
@@ -52,7 +52,7 @@ def test_every_step_and_for_how_long(
     )  # fmt: skip
     world.slurm.start(runner.job)
     world.worker.poll()
-    world.clock.pass_(seconds=3)
+    world.clock.advance(seconds=3)
     now = status(inside)
     assert (now["step"], now["message"], now["waited"]) == (
         "starting", "The container is starting.", 3,
@@ -70,7 +70,7 @@ def test_every_step_and_for_how_long(
     assert status(inside)["step"] == "ready"
 
 
-def test_an_app_that_failed_shows_its_log_and_starts_again(
+def test_a_failed_app_shows_its_log_and_can_be_restarted(
     world: World, app: Flask, alice: Browser, runner: Runner
 ) -> None:
     inside, _ = open_app(app, alice, runner, public=False)
@@ -84,7 +84,7 @@ def test_an_app_that_failed_shows_its_log_and_starts_again(
     assert f"{PORTAL}/sessions/{runner.session.id}/log" in page.text
     label = world.apps.opened(runner.session.id)[0].label
     assert f'href="{PORTAL}/open/{label}' in page.text
-    assert world.runners.requests == []  # it was wanted before the session ran
+    assert world.runners.requests == []  # it was requested before the session ran
     assert alice.get(f"/open/{label}").status_code == 303
     assert [order["name"] for _, order in world.runners.requests] == ["board"]
     assert status(inside)["step"] == "opening"
@@ -98,7 +98,7 @@ def test_strangers_at_a_public_app_learn_nothing_but_its_name(
 ) -> None:
     _, stranger = open_app(app, alice, runner, public=True)
 
-    def look() -> str:
+    def poll_status() -> str:
         page = stranger.get("/any/path", headers=HTML)
         assert page.status_code == 200
         now = status(stranger)
@@ -116,23 +116,23 @@ def test_strangers_at_a_public_app_learn_nothing_but_its_name(
         assert (now["log"], now["waited"]) == ("", None)
         return str(now["step"])
 
-    assert look() == "opening"
+    assert poll_status() == "opening"
     runner.ready()
-    assert look() == "opening"
+    assert poll_status() == "opening"
     message = "board ended before it answered (exit code 3)"
     runner("apps/board", {"state": "failed", "message": message, "log": "no such module"})
-    assert look() == "failed"
+    assert poll_status() == "failed"
     assert stranger.get("/api").status_code == 409
     runner("apps/board", {"state": "ready"})
 
 
-def test_a_public_app_lets_strangers_in_until_it_is_private(
+def test_a_public_app_is_open_to_strangers_until_it_is_private(
     world: World, app: Flask, alice: Browser, runner: Runner
 ) -> None:
     _, stranger = open_app(app, alice, runner, public=True)
     runner.ready()
     runner("apps/board", {"state": "ready"})
-    world.routes.map.clear()  # HAProxy was restarted, and the stranger is sent here
+    world.routes.map.clear()  # HAProxy was restarted, and the stranger is redirected here
     assert status(stranger)["step"] == "ready"
     assert [key.partition(".")[2] for key in world.routes.map] == ["public"]
     alice.post(f"/sessions/{runner.session.id}/apps/board/private")
@@ -141,9 +141,7 @@ def test_a_public_app_lets_strangers_in_until_it_is_private(
     assert stranger.get("/", headers=HTML).headers["Location"].startswith(f"{PORTAL}/open/")
 
 
-def test_a_spent_link_to_a_public_app_makes_nobody_its_owner(
-    app: Flask, alice: Browser, runner: Runner
-) -> None:
+def test_a_used_link_to_a_public_app_is_refused(app: Flask, alice: Browser, runner: Runner) -> None:
     answer = alice.post(f"/sessions/{runner.session.id}/apps/board/open", {"public": "yes"})
     link = urlsplit(answer.headers["Location"])
     origin, path = f"{link.scheme}://{link.netloc}", f"{link.path}?{link.query}"

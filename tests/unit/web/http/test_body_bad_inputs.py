@@ -1,4 +1,4 @@
-"""Bad input is refused with the field and our own words, briefly, quickly, and changes nothing."""
+"""Invalid input is refused with the field and our own words, briefly, quickly, without effects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from portal.core.validation import MAX_VALUES
 from tests.bad_inputs import FORM, FORM_ROWS, LAUNCH, LIBRARY, MAX_ANSWER, ROWS, FormRow, Row
 from tests.fakes import World
 from tests.unit.web.conftest import Api, Browser, Runner
-from tests.unit.web.judge import state, told
+from tests.unit.web.judge import response_json, state
 
 MakeApi = Callable[[str], Api]
 Launched = Callable[..., Runner]
@@ -38,9 +38,9 @@ def ready(launched: Launched, api: MakeApi) -> tuple[str, str]:
 
 
 def timely(ask: Callable[[], Any]) -> Any:
-    """The answer, which takes little more than reading so much does, on whatever machine.
+    """The response, which takes little longer than reading the input on the same machine.
 
-    The best of three tries counts: beside other programs any single one may be slow.
+    The best of three attempts counts, since others may be slowed by other programs.
     """
     for _ in range(3):
         began = time.thread_time()
@@ -52,11 +52,11 @@ def timely(ask: Callable[[], Any]) -> Any:
             floor.append(time.thread_time() - began)
         if taken < 40 * min(floor):
             return answer
-    raise AssertionError(f"too slow, three times over: {taken} s; reading: {floor}")
+    raise AssertionError(f"too slow in three attempts: {taken} s; reading: {floor}")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_of_the_api(row: Row, world: World, api: MakeApi, ready: tuple[str, str]) -> None:
+def test_api_rows(row: Row, world: World, api: MakeApi, ready: tuple[str, str]) -> None:
     who = api("admin" if row.admin else "alice")
     before = state(world)
     answer = timely(
@@ -74,13 +74,13 @@ def test_of_the_api(row: Row, world: World, api: MakeApi, ready: tuple[str, str]
     assert not any(words in answer.text for words in LIBRARY)
     assert len(answer.data) <= MAX_ANSWER
     if row.field:
-        assert row.field in [error["field"] for error in told(answer)["errors"]]
-        assert not told(answer)["detail"].startswith(":")
+        assert row.field in [error["field"] for error in response_json(answer)["errors"]]
+        assert not response_json(answer)["detail"].startswith(":")
     assert state(world) == before
 
 
 @pytest.mark.parametrize("row", FORM_ROWS, ids=str)
-def test_of_the_forms(row: FormRow, world: World, app: Any, ready: tuple[str, str]) -> None:
+def test_form_rows(row: FormRow, world: World, app: Any, ready: tuple[str, str]) -> None:
     browser = Browser(app).log_in("admin" if row.admin else "alice")
     empty = len(browser.get("/sessions/new").data)
     before = state(world)
@@ -104,13 +104,13 @@ def _seen(browser: Browser) -> str:
 def test_ten_wrong_fields_are_named_and_the_others_counted(api: MakeApi) -> None:
     body = {f"f{n}": 0 for n in range(900)}
     answer = api("alice")("POST", "/sessions", json=LAUNCH | body)
-    assert len(told(answer)["errors"]) == 10
-    assert told(answer)["more_errors"] == 890
-    assert told(answer)["detail"].endswith("and 890 more")
+    assert len(response_json(answer)["errors"]) == 10
+    assert response_json(answer)["more_errors"] == 890
+    assert response_json(answer)["detail"].endswith("and 890 more")
     assert MAX_VALUES > 900
 
 
-def test_rejected_values_are_not_told_again(api: MakeApi) -> None:
+def test_rejected_values_are_not_repeated(api: MakeApi) -> None:
     secret = "open-sesame"
     body = {
         **LAUNCH,
@@ -135,37 +135,37 @@ def test_rejected_values_are_not_told_again(api: MakeApi) -> None:
         ("שלוםעולם", "שלוםעולם"),
     ],
 )
-def test_names_are_of_letters_in_any_script(
+def test_names_may_have_letters_of_any_script(
     sent: str, kept: str, world: World, api: MakeApi, alice: Browser
 ) -> None:
-    """Row 12; also where the name goes: list, search, log, launching again."""
+    """Row 12; also where the name is used: list, search, log, relaunch."""
     made = api("alice")("POST", "/sessions", json={**LAUNCH, "name": sent})
     assert made.status_code == 201, made.text
-    session = told(made)["sessions"][0]
+    session = response_json(made)["sessions"][0]
     assert session["name"] == kept
-    found = told(api("alice")("GET", "/sessions", query_string={"q": sent}))["sessions"]
+    found = response_json(api("alice")("GET", "/sessions", query_string={"q": sent}))["sessions"]
     assert [one["id"] for one in found] == [session["id"]]
     by_name = api("alice")("GET", "/sessions", query_string={"sort": "name", "limit": 1})
-    assert told(by_name)["sessions"][0]["name"] == kept
+    assert response_json(by_name)["sessions"][0]["name"] == kept
     assert kept in alice.get("/sessions").text
     again = api("alice")("POST", f"/sessions/{session['id']}/relaunch")
-    assert told(again)["sessions"][0]["name"] == kept
+    assert response_json(again)["sessions"][0]["name"] == kept
     log = alice.get(f"/sessions/{session['id']}/log/download")
     log.headers["Content-Disposition"].encode("ascii")
     script = world.slurm.jobs[0].script
     assert kept not in script
 
 
-def test_all_variables_that_may_be_set_can_be_sent_by_the_wizard(
+def test_the_wizard_can_send_every_permitted_variable(
     world: World, api: MakeApi, alice: Browser
 ) -> None:
-    """Row 45 and B42: the same bound everywhere, and the form can send what the page shows."""
+    """Row 45 and B42: the same limit everywhere, and the form can send what the page shows."""
     for filler in ("é", "\x01", '"', "x"):
         size = (MAX_TOTAL - 16 * 3) // 16 // len(filler.encode())
         env = {f"A{n:02}": filler * size for n in range(16)}
         made = api("alice")("POST", "/sessions", json={**LAUNCH, "env": env})
         assert made.status_code == 201, made.text
-        page = alice.get(f"/sessions/new?from={told(made)['sessions'][0]['id']}")
+        page = alice.get(f"/sessions/new?from={response_json(made)['sessions'][0]['id']}")
         assert page.status_code == 200
         field = page.text.partition('name="env"')[2].partition('value="')[2].partition('"')[0]
         text = html.unescape(field)
@@ -190,7 +190,7 @@ def test_a_form_with_too_many_fields_is_not_read(alice: Browser) -> None:
         assert len(answer.data) <= MAX_ANSWER
 
 
-def test_a_form_with_many_folders_is_shown_again_in_bounds(alice: Browser) -> None:
+def test_a_refused_form_with_many_folders_has_a_bounded_size(alice: Browser) -> None:
     """B6."""
     empty = len(alice.get("/sessions/new").data)
     fields = [*FORM.items(), *(("mount", f"m{n:03}") for n in range(550))]
@@ -207,7 +207,7 @@ def _encoded(fields: list[tuple[str, str]]) -> bytes:
     return urlencode(fields).encode()
 
 
-def test_a_new_template_finds_a_place_behind_the_last(api: MakeApi) -> None:
+def test_a_new_template_is_appended(api: MakeApi) -> None:
     """B3."""
     admin = api("admin")
     small = {"title": "Small", "resources": {"cpus": 1, "memory": "1g"}}
@@ -215,14 +215,14 @@ def test_a_new_template_finds_a_place_behind_the_last(api: MakeApi) -> None:
     for name in ("c", "b"):
         made = admin("PUT", f"/admin/templates/{name}", json=small)
         assert made.status_code == 200, made.text
-        shown = told(admin("GET", f"/admin/templates/{name}"))
+        shown = response_json(admin("GET", f"/admin/templates/{name}"))
         del shown["name"]
         assert admin("PUT", f"/admin/templates/{name}", json=shown).status_code == 200
-    names = [one["name"] for one in told(admin("GET", "/templates"))["templates"]]
+    names = [one["name"] for one in response_json(admin("GET", "/templates"))["templates"]]
     assert names == ["a", "c", "b"]
 
 
-def test_a_page_that_has_launched_something_else_says_so(alice: Browser) -> None:
+def test_a_reused_key_with_another_request_is_reported(alice: Browser) -> None:
     """B32."""
     assert alice.post("/sessions", FORM | {"key": "one"}).status_code == 303
     second = alice.post("/sessions", FORM | {"key": "one", "name": "another"})
@@ -232,31 +232,31 @@ def test_a_page_that_has_launched_something_else_says_so(alice: Browser) -> None
     assert 'name="key" value="one"' not in second.text
 
 
-def test_a_storage_folder_in_the_way_is_not_the_names_fault(
+def test_a_blocked_storage_root_is_not_an_error_of_the_name(
     world: World, api: MakeApi, alice: Browser
 ) -> None:
     """B8."""
     world.slurm.storage_blocked = True
     answer = api("alice")("POST", "/folders", json={"name": "data"})
     assert answer.status_code == 409
-    assert "errors" not in told(answer)
-    assert "Your folder for storage" in told(answer)["detail"]
+    assert "errors" not in response_json(answer)
+    assert "Your folder for storage" in response_json(answer)["detail"]
     assert "Your folder for storage" in alice.post("/folders", {"folder": "data"}).text
 
 
-def test_who_deletes_a_template_says_what_they_saw(api: MakeApi) -> None:
+def test_deleting_a_template_requires_its_etag(api: MakeApi) -> None:
     admin = api("admin")
     small = {"title": "Small", "resources": {"cpus": 1, "memory": "1g"}}
     seen = admin("PUT", "/admin/templates/a", json=small).headers["ETag"]
     admin("PUT", "/admin/templates/a", json=small | {"title": "Changed"})
     path = "/admin/templates/a"
     assert admin("DELETE", path, headers={"If-Match": seen}).status_code == 409
-    assert told(admin("GET", path))["title"] == "Changed"
+    assert response_json(admin("GET", path))["title"] == "Changed"
     now = admin("GET", path).headers["ETag"]
     assert admin("DELETE", path, headers={"If-Match": now}).status_code == 204
 
 
-def test_the_journals_page_names_the_wrong_filter(app: Any) -> None:
+def test_the_journals_page_names_the_invalid_filter(app: Any) -> None:
     """B28."""
     answer = Browser(app).log_in("admin").get("/admin/journal?who=a%00")
     assert answer.status_code == 422

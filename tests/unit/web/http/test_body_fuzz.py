@@ -1,4 +1,4 @@
-"""Cursors, dates, sizes and names: what is taken, and that nothing else does any harm."""
+"""Cursors, dates, sizes and names: valid values are accepted, all others do no harm."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FUZZ = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-ANY_TEXT = st.text(st.characters(), max_size=60)  # halves of characters as well
+ANY_TEXT = st.text(st.characters(), max_size=60)  # surrogates as well
 DATES = st.one_of(
     ANY_TEXT,
     st.datetimes(timezones=st.timezones() | st.none()).map(lambda moment: moment.isoformat()),
@@ -74,7 +74,7 @@ def test_cursors(cursor: str, sort: str, world: World, api: MakeApi, alice: Brow
 
 @FUZZ
 @given(since=DATES, until=DATES)
-def test_moments_of_the_journal(since: str, until: str, world: World, api: MakeApi) -> None:
+def test_times_of_the_journal(since: str, until: str, world: World, api: MakeApi) -> None:
     query = {
         "since": since.encode(errors="replace").decode(),
         "until": until.encode(errors="replace").decode(),
@@ -124,8 +124,8 @@ SIZES = st.one_of(
 @example("65t")
 @example("256m")
 @example("255.999m")
-def test_sizes_are_taken_as_published(text: str) -> None:
-    """The pattern of the OpenAPI document decides, and the bounds that messages tell."""
+def test_sizes_are_accepted_as_documented(text: str) -> None:
+    """The pattern of the OpenAPI document decides, and the limits given in messages."""
     found = re.fullmatch(MEMORY.removeprefix("^").removesuffix("$"), text)
     mb = 0
     if found:
@@ -137,8 +137,8 @@ def test_sizes_are_taken_as_published(text: str) -> None:
         parse_launch(resources(memory=text))
     (error,) = caught.value.errors
     assert error.field == "resources.memory"
-    said = "this must be at" if found else "write a size with its unit"
-    assert error.message.startswith(said)
+    expected = "this must be at" if found else "write a size with its unit"
+    assert error.message.startswith(expected)
 
 
 LETTERS = st.characters(categories=["L", "Nd", "Mn", "Mc"])
@@ -152,7 +152,7 @@ NAMES = st.one_of(
 
 @settings(FUZZ, max_examples=200)
 @given(name=NAMES)
-def test_names_are_letters_that_can_be_seen(name: str) -> None:
+def test_names_are_visible_letters(name: str) -> None:
     try:
         kept = parse_launch({**LAUNCH, "name": name}).name
     except InvalidRequest as refused:

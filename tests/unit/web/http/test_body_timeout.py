@@ -1,4 +1,4 @@
-"""A thread is not held by a body that drips."""
+"""A dripping body does not block a thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 def _read_all(environ: Environ, _start: StartResponse) -> Iterable[bytes]:
-    """An application that reads its body, as far as it comes."""
+    """An application that reads its body as far as it arrives."""
     connection = environ["gunicorn.socket"]
     assert isinstance(connection, socket.socket)
     missing, got = int(str(environ["CONTENT_LENGTH"])), b""
@@ -39,7 +39,7 @@ def _answer(it: tuple[socket.socket, socket.socket], length: int, seconds: float
     return b"".join(app(environ, lambda *_words: lambda _data: None))
 
 
-def test_a_long_body_that_drips_comes_to_an_end(pair: tuple[socket.socket, socket.socket]) -> None:
+def test_a_long_dripping_body_is_cut_off(pair: tuple[socket.socket, socket.socket]) -> None:
     over = threading.Event()
 
     def drip() -> None:
@@ -58,15 +58,15 @@ def test_a_long_body_that_drips_comes_to_an_end(pair: tuple[socket.socket, socke
     assert pair[1].recv(100) == b"%d" % len(got), "it can still be answered"
 
 
-def test_a_body_that_comes_is_read_as_a_whole(pair: tuple[socket.socket, socket.socket]) -> None:
+def test_an_arriving_body_is_read_completely(pair: tuple[socket.socket, socket.socket]) -> None:
     pair[1].sendall(b"x" * (WHOLE + 1))
     assert len(_answer(pair, WHOLE + 1, 5)) == WHOLE + 1
-    # Nothing of it lives on: the connection may be used again.
+    # Nothing remains set: the connection may be reused.
     timers = [one for one in threading.enumerate() if isinstance(one, threading.Timer)]
     assert all(timer.finished.is_set() for timer in timers)
 
 
-def test_short_ones_and_other_servers_need_no_watch(
+def test_short_bodies_and_other_servers_have_no_timeout(
     pair: tuple[socket.socket, socket.socket],
 ) -> None:
     pair[1].sendall(b"12345")

@@ -1,4 +1,4 @@
-"""How often the same caller may come."""
+"""Rate limits by caller."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Clock:
         return self.now
 
 
-def test_so_many_at_once_then_one_a_second() -> None:
+def test_a_burst_then_one_per_second() -> None:
     clock = Clock()
     subject = RateLimiter(clock)
     for _ in range(3):
@@ -44,7 +44,7 @@ def test_so_many_at_once_then_one_a_second() -> None:
         subject.take("a", RATE)
 
 
-def test_callers_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_callers_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate_limit, "MOST_KEYS", 10)
     subject = RateLimiter(Clock())
     for number in range(100):
@@ -53,13 +53,13 @@ def test_callers_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_json_is_json() -> None:
-    """L4: a guard where it is made, for what comes in by a way that nobody thought of."""
+    """L4: a check where JSON is generated, against values from unknown sources."""
     app = Flask("x")
     subject = StrictJson(app)
     found = subject.dumps({"a": [float("inf"), (float("nan"), 1.5)], "b": {"c": float("-inf")}})
     assert json.loads(found) == {"a": [None, [None, 1.5]], "b": {"c": None}}
 
 
-def test_honest_runners_are_within_it() -> None:
+def test_normal_runners_are_within_the_limit() -> None:
     assert runner.NEWS.at_once >= 2
     assert runner.APP_NEWS.at_once >= 20

@@ -1,6 +1,6 @@
-"""Every form of the pages, found by walking them as people do, sent back nearly as it was.
+"""Every form of the pages, found by following links as users do, resubmitted nearly unchanged.
 
-Nothing here knows a form: fields and addresses are read from the pages, as a browser reads them.
+Nothing here is specific to a form: fields and URLs are read from the pages, as a browser does.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from tests.unit.web.judge import judge_page, state
 
 MAX_PAGES = 40
 LEAVES = ("/logout", "/login", "/open/")
-"""Where a walk would end."""
+"""Links that would end the walk."""
 ENDS_LOGINS = ("/account/revoke", "/account/log-out", "/admin/people/")
-"""Forms that end the login by which the others are sent: web/test_tokens.py has them."""
+"""Forms that end the login by which the others are sent: web/test_tokens.py covers them."""
 FORM = "application/x-www-form-urlencoded"
 
 
 @dataclass
 class Form:
-    """A form of a page: where it is sent to, and its fields as they stand there."""
+    """A form of a page: its target URL and its fields with their values."""
 
     action: str
     fields: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Page(HTMLParser):
-    """The forms and links of a page, as HTML has them (fields may stand outside of their form)."""
+    """The forms and links of a page by HTML's rules (fields may be outside of their form)."""
 
     def __init__(self, address: str, text: str) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Page(HTMLParser):
                 self.forms[form].fields.append((name, value))
 
     def all(self) -> list[Form]:
-        """Every form, once for each address that one of its buttons sends it to."""
+        """Every form, once for each URL to which one of its buttons submits it."""
         return [
             Form(action, form.fields)
             for name, form in self.forms.items()
@@ -63,40 +63,45 @@ class Page(HTMLParser):
         ]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Read one element."""
-        told = {name: value or "" for name, value in attrs}
-        form = told.get("form", self._open)
-        name = told.get("name", "")
+        """Read an element."""
+        response_json = {name: value or "" for name, value in attrs}
+        form = response_json.get("form", self._open)
+        name = response_json.get("name", "")
         match tag:
-            case "a" if told.get("href", "").startswith(("/", "?")):
-                self.links.add(urljoin(self.address, told["href"]))
+            case "a" if response_json.get("href", "").startswith(("/", "?")):
+                self.links.add(urljoin(self.address, response_json["href"]))
             case "form":
-                self._open = told.get("id") or f"form {len(self.forms)}"
-                if told.get("method", "").lower() == "post":
-                    action = urljoin(self.address, told.get("action", ""))
+                self._open = response_json.get("id") or f"form {len(self.forms)}"
+                if response_json.get("method", "").lower() == "post":
+                    action = urljoin(self.address, response_json.get("action", ""))
                     self.forms[self._open] = Form(action)
             case "select":
                 self._select = name
-            case "option" if self._select and ("selected" in told or not told.get("value")):
-                self._fields.append((form, self._select, told.get("value", "")))
+            case "option" if self._select and (
+                "selected" in response_json or not response_json.get("value")
+            ):
+                self._fields.append((form, self._select, response_json.get("value", "")))
             case "textarea":
                 self._fields.append((form, name, ""))
             case "button" | "input":
-                if "formaction" in told:
-                    action = urljoin(self.address, told["formaction"])
+                if "formaction" in response_json:
+                    action = urljoin(self.address, response_json["formaction"])
                     self.actions.setdefault(form, set()).add(action)
-                off = told.get("type") in ("checkbox", "radio") and "checked" not in told
+                off = (
+                    response_json.get("type") in ("checkbox", "radio")
+                    and "checked" not in response_json
+                )
                 if name and not off:
-                    self._fields.append((form, name, told.get("value", "")))
+                    self._fields.append((form, name, response_json.get("value", "")))
 
     def handle_endtag(self, tag: str) -> None:
-        """Leave a form or a list of choices."""
+        """Leave a form or a select element."""
         self._open = "" if tag == "form" else self._open
         self._select = "" if tag == "select" else self._select
 
 
 def walk(browser: Browser) -> list[Form]:
-    """Load every page that links lead to, and collect their forms by address."""
+    """Load every page that can be reached by links, and collect their forms by URL."""
     found: dict[str, Form] = {}
     seen: set[str] = set()
     ahead = ["/sessions"]
@@ -129,7 +134,7 @@ JUNK = st.sampled_from(
 
 @st.composite
 def nearly(draw: st.DrawFn, form: Form) -> list[tuple[str, str]]:
-    """The form's fields; one or two of them are others, gone, twice, or new."""
+    """The form's fields; one or two of them changed, missing, duplicated, or new."""
     fields = list(form.fields)
     for _ in range(draw(st.integers(0, 2))):
         others = [at for at, (name, _) in enumerate(fields) if name != "csrf_token"]
@@ -151,7 +156,7 @@ def nearly(draw: st.DrawFn, form: Form) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def full(world: World, api: Callable[[str], Api], launched: Callable[..., Runner]) -> None:
-    """A portal in which every page has something on it."""
+    """A portal in which every page has content."""
     for name in ("alice", "admin"):
         runner = launched(name)
         assert runner.ready().status_code == 200
@@ -162,7 +167,7 @@ def full(world: World, api: Callable[[str], Api], launched: Callable[..., Runner
 
 
 def test_the_walk_finds_the_forms(app: Flask, full: None) -> None:
-    """What nobody finds is not tested: the forms that there must be."""
+    """Forms that are not found would not be tested: these must exist."""
     alice = {urlsplit(form.action).path for form in walk(Browser(app).log_in("alice"))}
     assert {"/sessions", "/presets", "/folders", "/presets/known/rename"} <= alice
     assert not any(path.startswith("/admin") for path in alice)
@@ -180,7 +185,7 @@ def test_the_walk_finds_the_forms(app: Flask, full: None) -> None:
 @pytest.mark.parametrize("person", ["alice", "admin"])
 @settings(max_examples=50, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_forms_that_are_nearly_right(
+def test_nearly_valid_forms(
     person: str, data: st.DataObject, world: World, app: Flask, full: None, found: dict[str, Any]
 ) -> None:
     if person not in found:
@@ -203,5 +208,5 @@ def test_forms_that_are_nearly_right(
 
 @pytest.fixture
 def found() -> dict[str, Any]:
-    """Browsers and the forms that they found, once for each test."""
+    """Browsers and the forms that they found, once per test."""
     return {}

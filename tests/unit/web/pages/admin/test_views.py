@@ -1,4 +1,4 @@
-"""The administrators' pages, without scripts: forms, redirects and words."""
+"""The administrators' pages, without scripts: forms, redirects and texts."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def admin(app: Flask, world: World) -> Browser:
     return Browser(app).log_in("admin")
 
 
-def seen(page: str) -> str:
-    """The mark of what the form shows."""
+def etag_of(page: str) -> str:
+    """The ETag of the form's content."""
     found = re.search(r'name="seen" value="([0-9a-f]*)"', page)
     assert found is not None
     return found[1]
@@ -43,13 +43,13 @@ def order(browser: Browser) -> list[str]:
     return re.findall(r'data-template="([^"]+)"', browser.get("/admin/templates").text)
 
 
-def test_only_administrators_see_the_way(alice: Browser, admin: Browser) -> None:
+def test_only_administrators_see_the_link(alice: Browser, admin: Browser) -> None:
     assert 'href="/admin"' in admin.get("/sessions").text
     assert "/admin" not in alice.get("/sessions").text
     assert admin.get("/admin").headers["Location"] == "/admin/templates"
 
 
-def test_a_template_is_made_changed_and_deleted(world: World, admin: Browser) -> None:
+def test_a_template_is_created_changed_and_deleted(world: World, admin: Browser) -> None:
     assert "No templates yet" in admin.get("/admin/templates").text
     assert admin.post("/admin/templates", SMALL).headers["Location"] == "/admin/templates"
     page = admin.get("/admin/templates").text
@@ -58,7 +58,7 @@ def test_a_template_is_made_changed_and_deleted(world: World, admin: Browser) ->
     form = admin.get("/admin/templates/small/edit").text
     for value in SMALL.values():
         assert value in form
-    changed = SMALL | {"title": "Smaller", "seen": seen(form), "resource_group": ""}
+    changed = SMALL | {"title": "Smaller", "seen": etag_of(form), "resource_group": ""}
     assert admin.post("/admin/templates/small", changed).status_code == 303
     (template,) = world.services.administration.templates()
     assert (template.title, template.resource_group, template.memory_mb) == ("Smaller", None, 2048)
@@ -74,7 +74,7 @@ def test_a_template_is_made_changed_and_deleted(world: World, admin: Browser) ->
      ("resources.memory", "lots"), ("resources.shared_memory", "3 GB"), ("time_limit", "-1"),
      ("resource_group", "nowhere"), ("title", "x" * 61)],
 )  # fmt: skip
-def test_a_wrong_field_keeps_the_rest(admin: Browser, field: str, value: str) -> None:
+def test_an_invalid_field_keeps_the_rest(admin: Browser, field: str, value: str) -> None:
     answer = admin.post("/admin/templates", SMALL | {field: value})
     assert answer.status_code == 422
     named = field.replace(".", "-")
@@ -91,11 +91,11 @@ def test_all_wrong_fields_are_named_at_once(admin: Browser) -> None:
     assert named == ["title", "name", "resources-cpus"]
 
 
-def test_the_second_of_two_editors_is_told_and_loses_nothing(admin: Browser) -> None:
+def test_the_second_of_two_editors_gets_a_conflict_and_loses_nothing(admin: Browser) -> None:
     admin.post("/admin/templates", SMALL)
-    mark = seen(admin.get("/admin/templates/small/edit").text)
-    admin.post("/admin/templates/small", SMALL | {"title": "First", "seen": mark})
-    answer = admin.post("/admin/templates/small", SMALL | {"title": "Second", "seen": mark})
+    etag = etag_of(admin.get("/admin/templates/small/edit").text)
+    admin.post("/admin/templates/small", SMALL | {"title": "First", "seen": etag})
+    answer = admin.post("/admin/templates/small", SMALL | {"title": "Second", "seen": etag})
     assert answer.status_code == 409
     assert "Somebody else has changed this" in answer.text
     assert 'value="Second"' in answer.text
@@ -116,7 +116,7 @@ def test_templates_move_up_and_down(admin: Browser) -> None:
 def test_an_image_is_hidden_from_some(admin: Browser, alice: Browser) -> None:
     assert admin.get("/admin/images").text.count("Everybody") == 2
     form = admin.get("/admin/images/python/3.13").text
-    rule = {"seen_by": "some", "accounts": "", "users": "bob, admin", "seen": seen(form)}
+    rule = {"seen_by": "some", "accounts": "", "users": "bob, admin", "seen": etag_of(form)}
     assert admin.post("/admin/images/python/3.13", rule).headers["Location"] == "/admin/images"
     assert "users bob, admin" in admin.get("/admin/images").text
     assert 'value="bob, admin"' in admin.get("/admin/images/python/3.13").text
@@ -132,7 +132,7 @@ def test_an_image_is_hidden_from_some(admin: Browser, alice: Browser) -> None:
     [({"accounts": "", "users": ""}, "accounts"), ({"users": "mallory"}, "users"),
      ({"accounts": "research, chess"}, "accounts"), ({"users": "<b>"}, "users")],
 )  # fmt: skip
-def test_a_wrong_rule_is_refused_at_its_field(
+def test_an_invalid_rule_is_refused_at_its_field(
     admin: Browser, rule: dict[str, str], field: str
 ) -> None:
     answer = admin.post("/admin/images/python/3.13", {"seen_by": "some", **rule})
@@ -145,20 +145,20 @@ def test_limits_and_the_cap(world: World, admin: Browser) -> None:
     assert "3 cores and 3 GB" in page
     assert "sacctmgr modify qos normal set MaxTRESPerUser=cpu=3,mem=3G" in page
     assert "scontrol update PartitionName=main MaxTime=08:00:00" in page
-    cap = {"max_shared_memory": "1500 MB", "seen": seen(page)}
+    cap = {"max_shared_memory": "1500 MB", "seen": etag_of(page)}
     assert admin.post("/admin/caps", cap).headers["Location"] == "/admin/limits"
     assert world.services.administration.site_rules().max_shared_memory_mb == 1500
     page = admin.get("/admin/limits").text
     assert 'value="1500 MB"' in page
-    wrong = admin.post("/admin/caps", {"max_shared_memory": "lots", "seen": seen(page)})
+    wrong = admin.post("/admin/caps", {"max_shared_memory": "lots", "seen": etag_of(page)})
     assert wrong.status_code == 422
     assert 'id="error-max_shared_memory"' in wrong.text
     assert admin.post("/admin/caps", cap).status_code == 409
-    admin.post("/admin/caps", {"max_shared_memory": "", "seen": seen(page)})
+    admin.post("/admin/caps", {"max_shared_memory": "", "seen": etag_of(page)})
     assert world.services.administration.site_rules().max_shared_memory_mb is None
 
 
-def test_before_slurm_was_read_the_limits_say_so(app: Flask) -> None:
+def test_missing_limits_are_reported_before_slurm_was_read(app: Flask) -> None:
     assert "have not been read yet" in Browser(app).log_in("admin").get("/admin/limits").text
 
 
@@ -191,7 +191,7 @@ def test_the_journal_is_searched_and_paged(
     assert ">n119<" in first
 
 
-def test_logging_in_and_out_is_noted(app: Flask, admin: Browser) -> None:
+def test_logging_in_and_out_is_recorded(app: Flask, admin: Browser) -> None:
     alice = Browser(app).log_in("alice")
     alice.post("/login", {"username": "alice", "password": "wonderland"})  # the earlier one ends
     alice.post("/logout")

@@ -20,7 +20,7 @@ MakeApi = Callable[[str], Api]
 
 @pytest.fixture(autouse=True)
 def image_with_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One more image, which has SSH."""
+    """Another image, which has SSH."""
     ssh = AppSpec(name="ssh", title="SSH and SFTP", kind="ssh", script="sshd")
     bare = Image(
         environment="busybox",
@@ -35,7 +35,7 @@ def image_with_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def runner(app: Flask, launched: Callable[..., Runner]) -> Runner:
-    """A running session of alice's in an image with nothing in it."""
+    """A running session of alice's in a bare image."""
     found = launched("alice", environment="busybox")
     assert found.ready().status_code == 200
     return found
@@ -46,7 +46,7 @@ def page_of(runner: Runner) -> str:
 
 
 def answered(runner: Runner) -> None:
-    """The SSH server is there."""
+    """The SSH server has started."""
     report = {"state": "ready", "message": "", "log": "", "details": KEY}
     assert runner("apps/ssh", report).status_code == 200
 
@@ -93,7 +93,7 @@ def test_closed_stays_closed_until_it_is_opened(
     assert world.routes.map == route
 
 
-def test_a_session_that_waits_opens_with_ssh(
+def test_ssh_of_a_pending_session_opens_with_it(
     world: World, alice: Browser, launched: Callable[..., Runner]
 ) -> None:
     runner = launched("alice", environment="busybox")
@@ -104,7 +104,7 @@ def test_a_session_that_waits_opens_with_ssh(
     assert [key.partition(".")[2] for key in world.routes.map] == ["ssh"]
 
 
-def test_who_has_a_new_key_is_told(alice: Browser, runner: Runner) -> None:
+def test_a_new_key_is_announced(alice: Browser, runner: Runner) -> None:
     page = page_of(runner)
     words = "Copies of the previous key were in your sessions"
     alice.post(page)
@@ -115,17 +115,17 @@ def test_who_has_a_new_key_is_told(alice: Browser, runner: Runner) -> None:
     text = alice.get(f"{page}/now").text
     assert words in text
     assert "download the new one" in text
-    # The host's key is what it was, also for who reads all that the server told.
+    # The host key is unchanged, also in the server's reported details.
     assert KEY.split()[1] in text
 
 
-def test_the_page_says_where_the_private_key_is(alice: Browser, runner: Runner) -> None:
+def test_the_page_shows_where_the_private_key_is(alice: Browser, runner: Runner) -> None:
     text = alice.get(page_of(runner)).text
     assert "Sessions contain only the matching public key" in text
     assert "<code>~/.slipway/key</code>" in text
 
 
-def test_a_port_of_ones_choice(world: World, alice: Browser, runner: Runner) -> None:
+def test_a_preferred_port(world: World, alice: Browser, runner: Runner) -> None:
     page = page_of(runner)
     for wrong in ("80", "22222", "no", "1" * 5000):
         answer = alice.post(page, {"preferred_port": wrong})
@@ -139,7 +139,7 @@ def test_a_port_of_ones_choice(world: World, alice: Browser, runner: Runner) -> 
     assert "Port 10234 is taken" in alice.get(f"{page}?tried=10234").text
 
 
-def test_a_server_that_failed_says_why(alice: Browser, runner: Runner) -> None:
+def test_a_failed_server_has_its_reason(alice: Browser, runner: Runner) -> None:
     alice.post(page_of(runner))
     report = {"state": "failed", "message": "ssh ended (exit code 1)", "log": "no space left"}
     assert runner("apps/ssh", report).status_code == 200
@@ -149,13 +149,13 @@ def test_a_server_that_failed_says_why(alice: Browser, runner: Runner) -> None:
     assert "Open SSH again" in text
 
 
-def test_a_session_that_is_over(world: World, alice: Browser, runner: Runner) -> None:
+def test_an_ended_session(world: World, alice: Browser, runner: Runner) -> None:
     world.sessions.stop(ALICE, runner.session.id)
     assert "This session is over." in alice.get(page_of(runner)).text
     assert alice.post(page_of(runner)).status_code == 409
 
 
-def test_the_key_is_its_owners_alone(world: World, alice: Browser, runner: Runner) -> None:
+def test_only_the_owner_gets_the_key(world: World, alice: Browser, runner: Runner) -> None:
     answer = alice.post(f"{page_of(runner)}/key")
     assert answer.text == PRIVATE_KEY.format("alice1")
     assert answer.headers["Cache-Control"] == "no-store"
@@ -167,7 +167,9 @@ def test_the_key_is_its_owners_alone(world: World, alice: Browser, runner: Runne
     assert alice.post(f"{page_of(runner)}/key").status_code == 503
 
 
-def test_the_journal_knows_who_fetched_a_key(alice: Browser, api: MakeApi, runner: Runner) -> None:
+def test_the_journal_records_who_downloaded_a_key(
+    alice: Browser, api: MakeApi, runner: Runner
+) -> None:
     alice.post(f"{page_of(runner)}/key")
     alice.post(f"{page_of(runner)}/new-key")
     lines = api("admin")("GET", "/journal").json["entries"]  # type: ignore[index]
@@ -175,7 +177,7 @@ def test_the_journal_knows_who_fetched_a_key(alice: Browser, api: MakeApi, runne
     assert found == [("alice", "ssh.renew"), ("alice", "ssh.key")]
 
 
-def test_administrators_have_no_way_into_other_peoples_sessions(
+def test_administrators_have_no_access_to_other_users_sessions(
     api: MakeApi, app: Flask, runner: Runner
 ) -> None:
     assert Browser(app).log_in("admin").get(page_of(runner)).status_code == 404
@@ -189,11 +191,11 @@ def test_the_same_over_the_api(world: World, api: MakeApi, runner: Runner) -> No
     assert closed["port"] is None  # type: ignore[index]
     program("POST", f"{path}/apps/ssh")
     answered(runner)
-    door = program("GET", f"{path}/ssh").json
+    endpoint = program("GET", f"{path}/ssh").json
     (opened,) = world.apps.opened(runner.session.id)
-    assert door is not None
-    assert door.pop("fingerprint").startswith(FINGERPRINT)
-    assert door == {
+    assert endpoint is not None
+    assert endpoint.pop("fingerprint").startswith(FINGERPRINT)
+    assert endpoint == {
         "state": AppState.READY,
         "host": "127.0.0.1",
         "port": int(opened.label),
@@ -218,7 +220,7 @@ def test_the_key_over_the_api(api: MakeApi, app: Flask) -> None:
     assert reader("POST", "/me/id_container").status_code == 403
 
 
-def test_an_image_without_ssh_says_so(
+def test_an_image_without_ssh_is_reported(
     alice: Browser, api: MakeApi, launched: Callable[..., Runner]
 ) -> None:
     runner = launched("alice")

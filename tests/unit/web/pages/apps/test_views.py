@@ -1,4 +1,4 @@
-"""The app launcher's pages: what is offered, chosen, told and taken back."""
+"""The app launcher's pages: what is offered, chosen, shown and revoked."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ HTMX = {"HX-Request": "true"}
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """A portal whose apps have ports of a small pool."""
+    """A portal whose apps use a small pool of ports."""
     settings = make_settings(tmp_path, apps="ports", apps_ports=[10000, 10003])
     return make_world(settings)
 
 
 @pytest.fixture
 def runner(launched: Launched) -> Runner:
-    """Alice's session, which runs."""
+    """A running session of alice's."""
     found = launched("alice")
     found.ready()
     return found
@@ -40,29 +40,29 @@ def runner(launched: Launched) -> Runner:
 
 @pytest.fixture
 def place(runner: Runner) -> str:
-    """The address of its launcher."""
+    """The URL of its launcher."""
     return f"/sessions/{runner.session.id}/apps"
 
 
-def said(text: str) -> str:
-    """What somebody reads: no tags, no entities, single spaces."""
+def visible_text(text: str) -> str:
+    """The visible text: no tags, no entities, single spaces."""
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
 
 
 def card(text: str, app: str) -> str:
-    """One app's card."""
+    """An app's card."""
     found = re.search(rf'<li class="app-card" data-app="{app}">.*?</li>', text, re.DOTALL)
     assert found is not None, text
     return found[0]
 
 
 def label(location: str) -> str:
-    """The port that an answer leads to."""
+    """The port that a response redirects to."""
     return str(urlsplit(location).port)
 
 
 def allow(world: World, **rules: bool) -> None:
-    """The administrators decide."""
+    """Set the administrators' rules."""
     world.services.administration.save_rules(ADMIN, CapsRequest(**rules), None)
 
 
@@ -86,17 +86,17 @@ def test_the_row_leads_to_the_launcher_first(alice: Browser, place: str) -> None
     assert f'href="{place}"' in first[0]
 
 
-def test_the_launcher_of_a_session_that_waits_and_of_one_that_is_over(
+def test_the_launchers_of_a_pending_and_an_ended_session(
     alice: Browser, launched: Launched
 ) -> None:
     runner = launched("alice")
     place = f"/sessions/{runner.session.id}/apps"
-    assert "starts with it" in said(alice.get(place).text)
+    assert "starts with it" in visible_text(alice.get(place).text)
     alice.post(f"{place}/terminal/open")
-    assert "Waiting" in said(card(alice.get(place).text, "terminal"))
+    assert "Waiting" in visible_text(card(alice.get(place).text, "terminal"))
     alice.post("/sessions/end", {"ids": runner.session.id})
     page = alice.get(place).text
-    assert "This session is over" in said(page)
+    assert "This session is over" in visible_text(page)
     assert "app-card" not in page
 
 
@@ -109,19 +109,21 @@ def test_others_find_no_launcher(app: Flask, bob: Browser, place: str) -> None:
             assert browser.post(f"{place}/board/{action}").status_code == 404
 
 
-def test_an_open_launcher_keeps_no_login_alive(world: World, alice: Browser, place: str) -> None:
+def test_an_open_launcher_does_not_extend_the_login(
+    world: World, alice: Browser, place: str
+) -> None:
     for _ in range(13):
-        world.clock.pass_(hours=1)
+        world.clock.advance(hours=1)
         answer = alice.get(f"{place}/now", headers=HTMX)
     assert answer.headers["HX-Redirect"] == "/login"
 
 
-def test_cards_say_how_far_their_apps_are(alice: Browser, place: str, runner: Runner) -> None:
+def test_cards_show_the_progress_of_their_apps(alice: Browser, place: str, runner: Runner) -> None:
     assert "chip " not in card(alice.get(place).text, "terminal")
     alice.post(f"{place}/terminal/open")
-    assert "Starting" in said(card(alice.get(place).text, "terminal"))
+    assert "Starting" in visible_text(card(alice.get(place).text, "terminal"))
     runner("apps/terminal", {"state": "ready"})
-    assert "Running" in said(card(alice.get(place).text, "terminal"))
+    assert "Running" in visible_text(card(alice.get(place).text, "terminal"))
     message = "terminal stopped (exit code 3)"
     runner("apps/terminal", {"state": "failed", "message": message, "log": "no <such> thing"})
     failed = card(alice.get(place).text, "terminal")
@@ -129,10 +131,10 @@ def test_cards_say_how_far_their_apps_are(alice: Browser, place: str, runner: Ru
     assert "no &lt;such&gt; thing" in failed
 
 
-def test_only_what_may_be_public_offers_it(world: World, alice: Browser, place: str) -> None:
+def test_only_apps_that_may_be_public_offer_it(world: World, alice: Browser, place: str) -> None:
     page = alice.get(place).text
     assert 'name="public"' in card(page, "board")
-    assert "without logging in" in said(card(page, "board"))
+    assert "without logging in" in visible_text(card(page, "board"))
     assert 'name="public"' not in card(page, "terminal")
     allow(world, public_apps=False)
     assert 'name="public"' not in alice.get(place).text
@@ -142,7 +144,7 @@ def test_only_what_may_be_public_offers_it(world: World, alice: Browser, place: 
     assert world.apps.opened(place.split("/")[2]) == []
 
 
-def test_public_visibly_and_until_taken_back(
+def test_public_visibly_and_until_made_private(
     world: World, alice: Browser, place: str, runner: Runner
 ) -> None:
     opened = alice.post(f"{place}/board/open", {"public": "yes"})
@@ -152,9 +154,9 @@ def test_public_visibly_and_until_taken_back(
     assert public_key(port) in world.routes.map
     shown = card(alice.get(place).text, "board")
     assert f'value="http://127.0.0.1:{port}/"' in shown
-    assert "2026-11-20 12:00:00 UTC" in said(shown)
-    assert "Board is open to everybody" in said(alice.get("/sessions").text)
-    # Opening it again without a word about it leaves it public.
+    assert "2026-11-20 12:00:00 UTC" in visible_text(shown)
+    assert "Board is open to everybody" in visible_text(alice.get("/sessions").text)
+    # Reopening it without the field leaves it public.
     alice.post(f"{place}/board/open")
     assert public_key(port) in world.routes.map
 
@@ -162,7 +164,7 @@ def test_public_visibly_and_until_taken_back(
     assert (again.status_code, again.headers["Location"]) == (303, place)
     assert public_key(port) not in world.routes.map
     assert "Make private" not in alice.get(place).text
-    assert "is open to everybody" not in said(alice.get("/sessions").text)
+    assert "is open to everybody" not in visible_text(alice.get("/sessions").text)
     alice.post(f"{place}/board/private")
     words = [
         line.action
@@ -173,46 +175,48 @@ def test_public_visibly_and_until_taken_back(
     ]  # fmt: skip
 
 
-def test_what_is_public_can_be_taken_back_where_it_is_no_longer_permitted(
+def test_public_apps_can_be_made_private_where_no_longer_permitted(
     world: World, alice: Browser, place: str, runner: Runner
 ) -> None:
     alice.post(f"{place}/board/open", {"public": "yes"})
     runner("apps/board", {"state": "ready"})
     allow(world, public_apps=False)
-    assert "Make private" in said(card(alice.get(place).text, "board"))
+    assert "Make private" in visible_text(card(alice.get(place).text, "board"))
     alice.post(f"{place}/board/private")
     assert world.routes.map == {}
 
 
-def test_closing_shuts_every_way_and_asks_nothing(
+def test_closing_revokes_every_route_without_confirmation(
     world: World, alice: Browser, place: str, runner: Runner
 ) -> None:
     opened = urlsplit(alice.post(f"{place}/board/open", {"public": "yes"}).headers["Location"])
     runner("apps/board", {"state": "ready"})
     world.gate.enter(str(opened.port), opened.query.removeprefix("ticket="))
     assert len(world.routes.map) == 2
-    assert "Open in your browser" in said(card(alice.get(place).text, "board"))
+    assert "Open in your browser" in visible_text(card(alice.get(place).text, "board"))
     closed = alice.post(f"{place}/board/close", headers=HTMX)
     assert closed.status_code == 200
-    assert "Close" not in said(card(closed.text, "board"))
-    assert "Running" in said(card(closed.text, "board"))
+    assert "Close" not in visible_text(card(closed.text, "board"))
+    assert "Running" in visible_text(card(closed.text, "board"))
     assert world.routes.map == {}
 
 
-def test_a_port_of_ones_choice(alice: Browser, place: str) -> None:
+def test_a_preferred_port(alice: Browser, place: str) -> None:
     page = card(alice.get(place).text, "terminal")
     assert 'min="10000" max="10003"' in page
     opened = alice.post(f"{place}/terminal/open", {"preferred_port": "10002"})
     assert label(opened.headers["Location"]) == "10002"
 
 
-def test_a_port_that_is_taken_is_told_before_the_app_opens(alice: Browser, place: str) -> None:
+def test_a_taken_port_is_reported_before_the_app_opens(alice: Browser, place: str) -> None:
     alice.post(f"{place}/terminal/open", {"preferred_port": "10002"})
-    told = alice.post(f"{place}/board/open", {"preferred_port": "10002", "public": "yes"})
-    assert told.status_code == 200
-    found = re.search(r"Port 10002 is taken; it is on port (\d+)\.", said(told.text))
+    response_json = alice.post(f"{place}/board/open", {"preferred_port": "10002", "public": "yes"})
+    assert response_json.status_code == 200
+    found = re.search(
+        r"Port 10002 is taken; it is on port (\d+)\.", visible_text(response_json.text)
+    )
     assert found is not None
-    assert f'action="{place}/board/open"' in told.text
+    assert f'action="{place}/board/open"' in response_json.text
     there = alice.post(f"{place}/board/open")
     assert label(there.headers["Location"]) == found[1]
 
@@ -227,13 +231,11 @@ def test_a_port_that_is_taken_is_told_before_the_app_opens(alice: Browser, place
         ("-1", "Write the number of a port"),
     ],
 )
-def test_a_port_that_cannot_be(
-    world: World, alice: Browser, place: str, port: str, text: str
-) -> None:
+def test_an_invalid_port(world: World, alice: Browser, place: str, port: str, text: str) -> None:
     refused = alice.post(f"{place}/board/open", {"preferred_port": port})
     assert refused.status_code == 422
     shown = card(refused.text, "board")
-    assert text in said(shown)
+    assert text in visible_text(shown)
     assert f'value="{port}"' in shown
     assert 'aria-invalid="true"' in shown
     assert world.apps.opened(place.split("/")[2]) == []
@@ -244,10 +246,10 @@ def test_administrators_may_hide_ports(world: World, alice: Browser, place: str)
     assert "Try this port" not in alice.get(place).text
     refused = alice.post(f"{place}/board/open", {"preferred_port": "10002"})
     assert refused.status_code == 422
-    assert "Ports cannot be chosen here" in said(refused.text)
+    assert "Ports cannot be chosen here" in visible_text(refused.text)
 
 
-def test_where_apps_have_names_there_are_no_ports(tmp_path: Path) -> None:
+def test_apps_with_names_have_no_ports(tmp_path: Path) -> None:
     world = make_world(make_settings(tmp_path, apps="subdomains"))
     session = world.launch(ALICE, REQUEST)
     assert world.apps.choices(APPS["board"]).ports is None
@@ -255,13 +257,13 @@ def test_where_apps_have_names_there_are_no_ports(tmp_path: Path) -> None:
         world.apps.open_app(ALICE, session.id, "board", AppOptions(port=10002))
 
 
-def test_an_app_that_asks(world: World, alice: Browser, place: str, runner: Runner) -> None:
-    assert "Its command" in said(card(alice.get(place).text, "any"))
+def test_an_app_with_a_prompt(world: World, alice: Browser, place: str, runner: Runner) -> None:
+    assert "Its command" in visible_text(card(alice.get(place).text, "any"))
     assert alice.post(f"{place}/terminal/open", {"asked": "x"}).status_code == 422
     for wrong in ("two\nlines", "x" * 501):
         refused = alice.post(f"{place}/any/open", {"asked": wrong})
         assert refused.status_code == 422
-        assert "Write one line of at most 500 characters" in said(card(refused.text, "any"))
+        assert "Write one line of at most 500 characters" in visible_text(card(refused.text, "any"))
     assert world.runners.requests == []
     alice.post(f"{place}/any/open", {"asked": " serve --all "})
     assert 'value="serve --all"' in card(alice.get(place).text, "any")
@@ -271,15 +273,15 @@ def test_an_app_that_asks(world: World, alice: Browser, place: str, runner: Runn
     assert [order["asked"] for _, order in world.runners.requests] == ["serve --all"]
 
 
-def test_another_answer_starts_it_anew(
+def test_another_answer_restarts_the_app(
     world: World, alice: Browser, place: str, runner: Runner
 ) -> None:
     alice.post(f"{place}/any/open", {"asked": "serve"})
     runner("apps/any", {"state": "ready"})
-    world.runners.deaf = True
+    world.runners.unreachable = True
     assert alice.post(f"{place}/any/open", {"asked": ""}).status_code == 503
     assert world.apps.opened(runner.session.id)[0].asked == "serve"
-    world.runners.deaf = False
+    world.runners.unreachable = False
     link = urlsplit(alice.post(f"{place}/any/open", {"asked": ""}).headers["Location"])
     world.gate.enter(str(link.port), link.query.removeprefix("ticket="))
     assert world.runners.stopped == ["any"]
@@ -290,7 +292,9 @@ def test_another_answer_starts_it_anew(
     assert len(world.routes.map) == 1
 
 
-def test_what_waits_takes_the_last_answer(world: World, alice: Browser, launched: Launched) -> None:
+def test_a_waiting_app_uses_the_last_answer(
+    world: World, alice: Browser, launched: Launched
+) -> None:
     runner = launched("alice")
     for answer in ("first", "second"):
         alice.post(f"/sessions/{runner.session.id}/apps/any/open", {"asked": answer})

@@ -1,4 +1,4 @@
-"""The launch form's further fields: kept, named when wrong, and sent as one object."""
+"""The launch form's further fields: kept, reported if invalid, and submitted as one object."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ BAD = [
 
 @pytest.mark.parametrize("headers", [{}, HTMX])
 @pytest.mark.parametrize(("field", "value"), BAD)
-def test_what_is_wrong_is_said_beside_it_and_kept(
+def test_errors_are_shown_at_the_field_and_input_is_kept(
     world: World, alice: Browser, field: str, value: str, headers: dict[str, str]
 ) -> None:
     answer = alice.post("/sessions", FORM | {field: value}, headers=headers)
     assert answer.status_code == 422
-    mark = field.replace(".", "-")
-    assert f'id="error-{mark}"' in answer.text
-    assert f'aria-describedby="error-{mark}"' in answer.text
+    name = field.replace(".", "-")
+    assert f'id="error-{name}"' in answer.text
+    assert f'aria-describedby="error-{name}"' in answer.text
     assert f'data-first="{"environment" if field == "env" else "resources"}"' in answer.text
     assert value in html.unescape(answer.text)
     assert world.slurm.jobs == []
@@ -66,8 +66,8 @@ def test_what_is_wrong_is_said_beside_it_and_kept(
 def test_a_refused_variable_is_named(alice: Browser) -> None:
     env = json.dumps({"HOME": "/", "GOOD": "x", "1ST": "y"})
     answer = alice.post("/sessions", FORM | {"env": env}, headers=HTMX)
-    said = re.search(r'id="error-env">.*?</i> (.*?)</p>', answer.text, re.DOTALL)
-    assert said
-    assert "HOME cannot be set: it is set by Slipway" in said[1]
-    assert "1ST: " in said[1]
+    error = re.search(r'id="error-env">.*?</i> (.*?)</p>', answer.text, re.DOTALL)
+    assert error
+    assert "HOME cannot be set: it is set by Slipway" in error[1]
+    assert "1ST: " in error[1]
     assert "HOME, GOOD, 1ST" in answer.text

@@ -1,4 +1,4 @@
-"""Anything at all in a form: a session comes to be or nothing does, and the page never breaks."""
+"""Arbitrary form data: either sessions are launched or nothing happens; no page fails."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ FIELD = st.tuples(NAME | st.text(max_size=20), NASTY | SENSIBLE | st.text(max_si
 
 @st.composite
 def changed(draw: st.DrawFn) -> Fields:
-    """A good form in which some fields are gone, others are twice, and others are new."""
+    """A valid form in which some fields are missing, duplicated, or new."""
     kept = [item for item in GOOD.items() if draw(st.integers(0, 7))]
     more = draw(st.lists(FIELD, max_size=3))
     return draw(st.permutations(kept + more))
 
 
 def _send(alice: Browser, path: str, body: bytes, kind: str, htmx: bool) -> TestResponse:
-    # The token goes in a header, as the page's script sends it: any body gets past the door.
+    # The token is in a header, as sent by the page's script: any body passes the CSRF check.
     headers = {"X-CSRFToken": alice.csrf()} | ({"HX-Request": "true"} if htmx else {})
     return alice.client.post(
         path, data=body, content_type=kind, headers=headers, base_url=PORTAL, buffered=True
@@ -96,7 +96,7 @@ def _send(alice: Browser, path: str, body: bytes, kind: str, htmx: bool) -> Test
 
 
 def _new(world: World) -> list[Session]:
-    """The sessions there are; they go, so that the next example begins with none."""
+    """The sessions, which are deleted so that the next example begins without any."""
     found = world.store.live()
     for session in found:
         world.store.forget(session.batch or session.id, [session.id])
@@ -104,17 +104,17 @@ def _new(world: World) -> list[Session]:
 
 
 def _judge(answer: TestResponse, world: World) -> None:
-    """Either sessions with a job each, or none and a page that says what was wrong."""
+    """Either sessions with a job each, or none and a page that shows the error."""
     jobs = [job.name for job in world.slurm.jobs]
     world.slurm.jobs.clear()
     made = _new(world)
     assert sorted(jobs) == sorted(session.id for session in made)
     assert answer.status_code < 500, answer.text
     if answer.status_code >= 400:
-        assert made == [], "an error, and a session all the same"
+        assert made == [], "an error, but also a session"
         assert re.search(r'id="error-|role="alert"|class="error|<h1', answer.text)
         return
-    if "No folder is mounted" in answer.text:  # it asks first
+    if "No folder is mounted" in answer.text:  # it asks for confirmation first
         assert made == []
         return
     assert 1 <= len(made) <= 20, "no error, and no session"
@@ -133,7 +133,7 @@ def _judge(answer: TestResponse, world: World) -> None:
 @example(fields=[*GOOD.items(), ("env", '{"\\ud800": "x"}')], htmx=True)
 @example(fields=[*GOOD.items(), ("env", '{"\\ud800": "x"}')], htmx=False)
 @example(fields=[*GOOD.items(), ("key", "k" * 5000)], htmx=False)
-def test_fields_make_sessions_or_are_refused(
+def test_fields_launch_sessions_or_are_refused(
     fields: Fields, htmx: bool, world: World, alice: Browser
 ) -> None:
     body = urlencode(fields, errors="surrogatepass").encode()
@@ -185,7 +185,7 @@ def test_broken_bodies_do_no_harm(
 
 
 def _forms(app: Flask) -> Iterator[str]:
-    """Every address of the pages that takes a form, with a session that there is not."""
+    """Every form URL of the pages, with a session that does not exist."""
     for rule in app.url_map.iter_rules():
         if rule.endpoint.startswith("pages.") and "POST" in (rule.methods or ()):
             yield re.sub(r"<[^>]*>", "0" * 32, rule.rule)
@@ -193,7 +193,7 @@ def _forms(app: Flask) -> Iterator[str]:
 
 @settings(FUZZ, max_examples=25)
 @given(fields=changed(), body=BODY, kind=KIND, htmx=st.booleans())
-def test_no_form_breaks(
+def test_no_form_fails(
     fields: Fields, body: bytes, kind: str, htmx: bool, world: World, alice: Browser, app: Flask
 ) -> None:
     encoded = urlencode(fields, errors="surrogatepass").encode()
@@ -210,7 +210,7 @@ WORDS = st.sampled_from(["running", "nothing", "0", "-1", "9" * 30, "main", "%00
 
 @settings(FUZZ, max_examples=30)
 @given(query=st.lists(st.tuples(st.text(max_size=12), WORDS | st.text(max_size=40)), max_size=4))
-def test_no_query_breaks_a_page(query: Fields, alice: Browser, app: Flask) -> None:
+def test_no_query_fails_a_page(query: Fields, alice: Browser, app: Flask) -> None:
     names = ["state", "cursor", "group", "offset", "owner", "q", "limit", "sort", "next"]
     known = [(names[len(value) % len(names)], value) for _name, value in query]
     for rule in app.url_map.iter_rules():
@@ -223,7 +223,7 @@ def test_no_query_breaks_a_page(query: Fields, alice: Browser, app: Flask) -> No
 
 CURSORS = [
     "2026-11-20T12:00:00 x",  # without a zone
-    "9999-12-31T23:59:59-14:00 x",  # beyond what there is in UTC
+    "9999-12-31T23:59:59-14:00 x",  # beyond the range of UTC
     "0001-01-01T00:00:00+14:00 x",
     "2026-11-20T12:00:00+00:00",
     "2026-11-20T12:00:00+00:00 \ud800",
@@ -235,7 +235,7 @@ CURSORS = [
 
 
 @pytest.mark.parametrize("text", CURSORS)
-def test_a_made_up_cursor_is_refused_or_leads_nowhere(text: str, alice: Browser) -> None:
+def test_a_forged_cursor_is_refused_or_has_no_effect(text: str, alice: Browser) -> None:
     cursor = base64.urlsafe_b64encode(text.encode(errors="surrogatepass")).decode()
     for path in ("/sessions", "/sessions/rows"):
         answer = alice.get(f"{path}?{urlencode({'cursor': cursor})}")

@@ -1,4 +1,4 @@
-"""GPUs on pages: the list to choose from, what is said of an amount, and the forms' fields."""
+"""GPUs on pages: the menu, the description of an amount, and the forms' fields."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ MakeWorld = Callable[..., tuple[World, Browser]]
 
 
 def offer(kind: GpuKind, gpus: int = 1) -> GpuOffer:
-    """All of a kind."""
+    """The offer for a whole kind."""
     return GpuOffer(kind, tuple(kind.amounts(gpus)), "that is all")
 
 
-def the(found: Menu | None) -> Menu:
-    """A menu that must be there."""
+def existing(found: Menu | None) -> Menu:
+    """A menu that must exist."""
     assert found is not None
     return found
 
 
-def test_each_line_says_what_the_amount_comes_to() -> None:
-    found = the(menu({"main": [offer(DEMO, 2)]}, "main", "", ""))
+def test_each_line_describes_its_amount() -> None:
+    found = existing(menu({"main": [offer(DEMO, 2)]}, "main", "", ""))
     ((heading, options),) = found.options.items()
     assert heading == "Demo GPU, 8 GB"
     assert [option.text for option in options] == [
@@ -70,7 +70,7 @@ def test_each_line_says_what_the_amount_comes_to() -> None:
 
 def test_groups_have_their_own_kinds_and_amounts() -> None:
     offers = {"gpu": [offer(BIG), offer(PLAIN)], "big": [offer(BIG, 2)]}
-    found = the(menu(offers, "main", "", ""))
+    found = existing(menu(offers, "main", "", ""))
     assert list(found.options) == ["NVIDIA A100, 80 GB", "NVIDIA L40S, 48 GB in gpu"]
     of_big = {option.value: option.groups for option in found.options["NVIDIA A100, 80 GB"]}
     assert of_big["a100/0.5"] == ("gpu", "big")
@@ -97,10 +97,10 @@ def test_no_gpus_no_field() -> None:
         ("", "", None, ""),
     ],
 )
-def test_what_was_asked_for_is_chosen_and_rounding_is_said(
+def test_the_requested_amount_is_selected_and_rounding_is_shown(
     asked: str, kind: str, chosen: str | None, note: str
 ) -> None:
-    found = the(menu({"main": [offer(DEMO)]}, "main", asked, kind))
+    found = existing(menu({"main": [offer(DEMO)]}, "main", asked, kind))
     assert (found.chosen and found.chosen.value) == chosen
     assert note in found.note
     assert bool(note) == bool(found.note)
@@ -110,10 +110,10 @@ def test_what_was_asked_for_is_chosen_and_rounding_is_said(
     ("group", "asked", "kind", "value"),
     [("main", "3", "", "3"), ("none", "1", "", "1"), ("main", "0.5", "h100", "h100/0.5")],
 )
-def test_what_is_not_offered_stays_so_that_its_refusal_can_be_read(
+def test_an_amount_that_is_not_offered_stays_with_its_error(
     group: str, asked: str, kind: str, value: str
 ) -> None:
-    found = the(menu({"main": [offer(DEMO)]}, group, asked, kind))
+    found = existing(menu({"main": [offer(DEMO)]}, group, asked, kind))
     assert found.chosen == found.strange
     assert found.strange is not None
     assert (found.strange.value, found.strange.groups) == (value, ())
@@ -131,18 +131,22 @@ def test_a_whole_unit_and_an_undivided_gpu_in_words() -> None:
         lambda kind: st.tuples(st.just(kind), st.sampled_from(list(kind.amounts(3))))
     )
 )
-def test_every_line_asks_for_just_what_it_says(drawn: tuple[GpuKind, object]) -> None:
+def test_every_line_requests_the_amount_it_shows(drawn: tuple[GpuKind, object]) -> None:
     kind, wanted = drawn
     offers = {"main": [offer(kind, 3)]}
-    lines = [one for group in the(menu(offers, "main", "", "")).options.values() for one in group]
+    lines = [
+        one for group in existing(menu(offers, "main", "", "")).options.values() for one in group
+    ]
     at = list(kind.amounts(3)).index(wanted)  # type: ignore[arg-type]
     resources = to_body(MultiDict({"gpu": lines[at].value}))["resources"]
-    again = the(menu(offers, "main", fgpu_number(resources["fgpu"]), resources.get("gpu_kind", "")))
+    again = existing(
+        menu(offers, "main", fgpu_number(resources["fgpu"]), resources.get("gpu_kind", ""))
+    )
     assert again.chosen is not None
     assert (again.chosen.text, again.note) == (lines[at].text, "")
 
 
-def test_the_form_and_the_body_hold_the_same() -> None:
+def test_the_form_and_the_body_are_equivalent() -> None:
     body = to_body(MultiDict({"gpu": "a100/0.5", "resources.cpus": "2"}))
     assert body["resources"] == {"cpus": 2, "fgpu": 0.5, "gpu_kind": "a100"}
     filled = from_body(body).values
@@ -155,7 +159,7 @@ def test_the_form_and_the_body_hold_the_same() -> None:
 
 @pytest.fixture
 def site(tmp_path: Path) -> MakeWorld:
-    """A site with the demo's GPU in its one group, and Alice's browser; or a site without."""
+    """A site with the demo's GPU in its one group, and alice's browser; or a site without."""
 
     def make(kinds: Sequence[dict[str, object]] = (ONE,)) -> tuple[World, Browser]:
         plain = make_settings(tmp_path).model_dump()
@@ -172,7 +176,7 @@ def site(tmp_path: Path) -> MakeWorld:
 
 
 def text_of(page: str) -> str:
-    """What a page says, without its marks."""
+    """A page's visible text."""
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 
@@ -192,7 +196,7 @@ def test_the_wizard_offers_reviews_launches_and_lists(site: MakeWorld) -> None:
     assert re.search(r'<option value="0.5"[^>]* selected', again)
 
 
-def test_typed_amounts_are_rounded_up_and_that_is_said(site: MakeWorld) -> None:
+def test_typed_amounts_are_rounded_up_with_a_notice(site: MakeWorld) -> None:
     _world, alice = site()
     fields = FORM | {"resources.fgpu": "0.3"}
     review = text_of(alice.post("/sessions/new/review", fields, headers=HTMX).text)
@@ -201,7 +205,7 @@ def test_typed_amounts_are_rounded_up_and_that_is_said(site: MakeWorld) -> None:
 
 
 @pytest.mark.parametrize("amount", ["2.5", "lots", "h100/1"])
-def test_what_cannot_be_is_said_beside_the_field(site: MakeWorld, amount: str) -> None:
+def test_impossible_amounts_are_reported_at_the_field(site: MakeWorld, amount: str) -> None:
     world, alice = site()
     answer = alice.post("/sessions", FORM | {"gpu": amount}, headers=HTMX)
     assert answer.status_code == 422
@@ -211,7 +215,7 @@ def test_what_cannot_be_is_said_beside_the_field(site: MakeWorld, amount: str) -
     assert world.store.live() == []
 
 
-def test_a_site_without_gpus_says_nothing_of_them(site: MakeWorld) -> None:
+def test_a_site_without_gpus_does_not_mention_them(site: MakeWorld) -> None:
     world, alice = site([])
     assert "GPU" not in text_of(alice.get("/sessions/new").text)
     assert alice.post("/sessions", FORM, headers=HTMX).status_code == 204
@@ -222,7 +226,7 @@ def test_a_site_without_gpus_says_nothing_of_them(site: MakeWorld) -> None:
     assert len(world.store.live()) == 1
 
 
-def test_use_of_the_slice_and_stopped_processes_are_in_the_list(site: MakeWorld) -> None:
+def test_usage_of_the_slice_and_ended_processes_are_in_the_list(site: MakeWorld) -> None:
     world, alice = site()
     alice.post("/sessions", FORM | {"gpu": "1"}, headers=HTMX)
     (session,) = world.store.live()
@@ -261,7 +265,7 @@ def test_templates_carry_a_share(site: MakeWorld) -> None:
     assert [session.fgpu for session in world.store.live()] == [0.5]
 
 
-def test_several_kinds_are_told_apart(site: MakeWorld) -> None:
+def test_several_kinds_are_distinguished(site: MakeWorld) -> None:
     slow = ONE | {"name": "slow", "title": "Slow GPU"}
     fast = ONE | {"name": "fast", "title": "Fast GPU", "compute": "none"}
     world, alice = site([slow, fast])
@@ -279,7 +283,7 @@ def test_several_kinds_are_told_apart(site: MakeWorld) -> None:
     )
 
 
-def test_presets_say_their_share(site: MakeWorld) -> None:
+def test_presets_show_their_share(site: MakeWorld) -> None:
     _world, alice = site()
     alice.post("/presets", FORM | {"gpu": "1.5", "preset": "mine"})
     assert "1.5 fGPU" in text_of(alice.get("/presets").text)

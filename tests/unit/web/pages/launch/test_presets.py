@@ -1,4 +1,4 @@
-"""Presets on the pages and over the API: kept whole, one's own, launched once."""
+"""Presets on the pages and over the API: saved completely, per user, launched once."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ FORM = {
 }
 
 
-def test_keeping_asks_before_it_replaces(world: World, alice: Browser, api: MakeApi) -> None:
-    said = alice.post("/presets", FORM | {"preset": "my work"}, headers=HTMX)
-    assert "Saved as my work." in said.text
-    said = alice.post("/presets", FORM | {"preset": "my work", "count": "2"}, headers=HTMX)
-    assert "Replace it" in said.text
+def test_replacing_a_preset_requires_confirmation(
+    world: World, alice: Browser, api: MakeApi
+) -> None:
+    response = alice.post("/presets", FORM | {"preset": "my work"}, headers=HTMX)
+    assert "Saved as my work." in response.text
+    response = alice.post("/presets", FORM | {"preset": "my work", "count": "2"}, headers=HTMX)
+    assert "Replace it" in response.text
     assert "count" not in api("alice")("GET", "/presets").json["presets"][0]["launch"]  # type: ignore[index]
     more = {"preset": "my work", "count": "2", "replace": "yes"}
     assert "Saved as" in alice.post("/presets", FORM | more, headers=HTMX).text
@@ -43,7 +45,7 @@ def test_keeping_asks_before_it_replaces(world: World, alice: Browser, api: Make
         ({"preset": "fine", "count": "99"}, "This cannot be saved yet: this must be at most 20"),
     ],
 )
-def test_what_cannot_be_kept_is_said(
+def test_errors_on_saving_are_shown(
     alice: Browser, api: MakeApi, fields: dict[str, str], words: str
 ) -> None:
     assert words in alice.post("/presets", FORM | fields, headers=HTMX).text
@@ -72,7 +74,7 @@ def test_a_preset_fills_the_wizard(alice: Browser) -> None:
     alice.post("/presets", FORM | {"preset": "my work", "time_limit": "45"})
     page = alice.get("/sessions/new?preset=my work").text
     assert 'value="45"' in page
-    assert "secret" in page  # one's own, to be edited
+    assert "secret" in page  # the user's own, for editing
     assert alice.get("/sessions/new?preset=none").status_code == 404
 
 
@@ -94,7 +96,7 @@ def test_they_are_renamed_and_deleted(alice: Browser) -> None:
     assert "secret" not in page
 
 
-def test_others_see_nothing_of_them(alice: Browser, bob: Browser, api: MakeApi) -> None:
+def test_others_cannot_see_them(alice: Browser, bob: Browser, api: MakeApi) -> None:
     alice.post("/presets", FORM | {"preset": "hers"})
     assert "hers" not in bob.get("/presets").text
     for path in ("launch", "rename", "delete"):
@@ -105,7 +107,7 @@ def test_others_see_nothing_of_them(alice: Browser, bob: Browser, api: MakeApi) 
         assert api(name)("DELETE", "/presets/hers").status_code == 404
 
 
-def test_programs_keep_launch_and_delete_them(world: World, api: MakeApi) -> None:
+def test_programs_save_launch_and_delete_them(world: World, api: MakeApi) -> None:
     alice = api("alice")
     body = LAUNCH | {"env": {"A": "secret"}, "count": 2}
     made = alice("PUT", "/presets/batch", json=body)
@@ -136,11 +138,11 @@ def test_programs_launch_a_session_again(world: World, api: MakeApi) -> None:
 
 
 @pytest.mark.parametrize("name", ["a/b", "%20", "-x", "x" * 61, "ümlaut", "a%0Ab"])
-def test_names_that_no_preset_can_have(api: MakeApi, name: str) -> None:
+def test_invalid_names(api: MakeApi, name: str) -> None:
     assert api("alice")("PUT", f"/presets/{name}", json=LAUNCH).status_code in (404, 422)
 
 
-def test_there_may_be_so_many(world: World, api: MakeApi) -> None:
+def test_the_number_of_presets_is_limited(world: World, api: MakeApi) -> None:
     alice = api("alice")
     codes = {alice("PUT", f"/presets/p{n}", json=LAUNCH).status_code for n in range(MAX_PRESETS)}
     assert codes == {201}
@@ -148,7 +150,7 @@ def test_there_may_be_so_many(world: World, api: MakeApi) -> None:
     assert alice("PUT", "/presets/p1", json=LAUNCH).status_code == 200
 
 
-def test_wrong_launches_are_not_kept(api: MakeApi) -> None:
+def test_invalid_launches_are_not_saved(api: MakeApi) -> None:
     answer = api("alice")("PUT", "/presets/p", json=LAUNCH | {"count": 0})
     assert answer.status_code == 422
     assert answer.json is not None

@@ -1,4 +1,4 @@
-"""The wizard: its steps, the question about folders, the review, and launching again."""
+"""The wizard: its steps, the confirmation about folders, the review, and relaunching."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ SMALL = Template(name="small", title="Small", cpus=2, memory_mb=1024, time_limit
 HUGE = Template(name="huge", title="Huge", cpus=64, memory_mb=1024)
 
 
-def learn(world: World) -> None:
-    """What the worker reads of Slurm."""
+def read_slurm(world: World) -> None:
+    """The worker's readings of Slurm."""
     world.status.save_partitions(world.scheduler.partitions())
     world.status.save_limits(world.scheduler.limits())
 
 
 def send(browser: Browser, path: str, fields: list[tuple[str, str]]) -> TestResponse:
-    """Send a form in which a field may be there several times."""
+    """Submit a form whose fields may occur several times."""
     data = MultiDict(fields)
     data["csrf_token"] = browser.csrf()
     return browser.client.post(path, data=data, base_url=PORTAL)
@@ -46,7 +46,7 @@ def send(browser: Browser, path: str, fields: list[tuple[str, str]]) -> TestResp
 
 @pytest.fixture
 def folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Alice's storage folders; taking the last one away lets the login node be silent."""
+    """Alice's storage folders; without the last one the login node does not respond."""
     names = ["data", "results"]
 
     def found(_self: object, person: Person) -> list[Folder]:
@@ -68,20 +68,20 @@ def folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def templates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two templates, of which one is too large for anybody."""
+    """Two templates, one of which is too large for everybody."""
     monkeypatch.setattr(
         "portal.services.admin.administration.Administration.templates", lambda _self: [SMALL, HUGE]
     )
 
 
 def ticked(text: str, name: str) -> list[str]:
-    """The values of the boxes or buttons of a name that are chosen."""
+    """The values of the selected boxes or buttons of this name."""
     inputs = re.findall(rf'<input[^>]*name="{name}"[^>]*>', text)
     return [re.findall(r'value="([^"]*)"', i)[0] for i in inputs if " checked" in i]
 
 
 def value(text: str, name: str) -> str:
-    """What a field holds."""
+    """The value of a field."""
     found = next(i for i in re.findall(r"<input[^>]*>", text) if f'name="{name}"' in i)
     return html.unescape(re.findall(r'value="([^"]*)"', found)[0])
 
@@ -98,7 +98,7 @@ def test_the_page_has_four_steps_and_launching_is_on_all_of_them(alice: Browser)
     assert ticked(page, "image") == ["python/3.13"]
 
 
-def test_page_one_alone_launches_with_defaults(world: World, alice: Browser) -> None:
+def test_the_first_page_alone_launches_with_defaults(world: World, alice: Browser) -> None:
     page = alice.get("/sessions/new").text
     fields = {name: value(page, name) for name in ("resources.cpus", "resources.memory", "count")}
     answer = alice.post("/sessions", fields | {"image": "python/3.13", "confirmed": "yes"})
@@ -107,14 +107,14 @@ def test_page_one_alone_launches_with_defaults(world: World, alice: Browser) -> 
     assert (made.version, made.cpus, made.memory_mb, made.mounts) == ("3.13", 1, 1024, ())
 
 
-def test_the_picked_version_is_what_runs(world: World, alice: Browser) -> None:
+def test_the_selected_version_is_what_runs(world: World, alice: Browser) -> None:
     answer = alice.post("/sessions", FORM, headers=HTMX)
     made = world.store.live()[0]
     assert answer.headers["HX-Redirect"] == f"/sessions?new={made.id}"
     assert (made.environment, made.version) == ("python", "3.12")
 
 
-def test_several_sessions_are_all_named_in_the_address(world: World, alice: Browser) -> None:
+def test_several_sessions_are_all_named_in_the_url(world: World, alice: Browser) -> None:
     answer = alice.post("/sessions", FORM | {"count": "3"})
     ids = answer.headers["Location"].removeprefix("/sessions?new=").split(",")
     assert sorted(ids) == sorted(session.id for session in world.store.live())
@@ -158,7 +158,7 @@ def test_folders_reach_the_session(world: World, alice: Browser, folders: list[s
     assert [(m.folder, m.read_only) for m in made] == [("data", False), ("home", True)]
 
 
-def test_the_list_keeps_what_is_ticked_and_says_what_is_gone(
+def test_the_list_keeps_selections_and_reports_missing_folders(
     alice: Browser, folders: list[str]
 ) -> None:
     path = "/sessions/new/folders?mount=data&read_only=data&mount=lost"
@@ -171,7 +171,7 @@ def test_the_list_keeps_what_is_ticked_and_says_what_is_gone(
     assert "hx-trigger" not in text
 
 
-def test_a_silent_login_node_is_said_and_nothing_is_lost(
+def test_a_silent_login_node_is_reported_and_nothing_is_lost(
     alice: Browser, folders: list[str]
 ) -> None:
     folders.clear()
@@ -181,7 +181,7 @@ def test_a_silent_login_node_is_said_and_nothing_is_lost(
     assert "Try again" in text
 
 
-def test_a_folder_is_made_and_ticked(alice: Browser, folders: list[str]) -> None:
+def test_a_folder_is_created_and_selected(alice: Browser, folders: list[str]) -> None:
     text = alice.post("/folders", FORM | {"folder": "fresh", "mount": "data"}, headers=HTMX).text
     assert ticked(text, "mount") == ["data", "fresh"]
     again = alice.post("/folders", FORM | {"folder": "fresh"}, headers=HTMX)
@@ -193,7 +193,9 @@ def test_a_folder_is_made_and_ticked(alice: Browser, folders: list[str]) -> None
     assert ticked(page.text, "image") == ["python/3.12"]
 
 
-def test_without_a_folder_it_asks_first(world: World, alice: Browser, folders: list[str]) -> None:
+def test_without_a_folder_it_asks_for_confirmation(
+    world: World, alice: Browser, folders: list[str]
+) -> None:
     fields = {name: text for name, text in FORM.items() if name != "confirmed"}
     question = alice.post("/sessions", fields | {"env": '{"A": "<b>"}'})
     assert "No folder is mounted" in question.text
@@ -207,7 +209,7 @@ def test_without_a_folder_it_asks_first(world: World, alice: Browser, folders: l
     assert len(world.store.live()) == 2
 
 
-def test_what_is_wrong_comes_before_the_question(alice: Browser) -> None:
+def test_errors_come_before_the_confirmation(alice: Browser) -> None:
     answer = alice.post("/sessions", {"image": "python/3.12", "resources.memory": "much"})
     assert answer.status_code == 422
 
@@ -216,8 +218,8 @@ def test_what_is_wrong_comes_before_the_question(alice: Browser) -> None:
 
 
 @pytest.mark.usefixtures("templates")
-def test_a_template_stands_for_its_resources(world: World, alice: Browser) -> None:
-    learn(world)
+def test_a_template_supplies_its_resources(world: World, alice: Browser) -> None:
+    read_slurm(world)
     page = alice.get("/sessions/new").text
     assert "Not available to you: you may use 3 cores at once" in page
     fields = FORM | {"template": "small", "resources.cpus": "99", "resources.memory": "junk"}
@@ -226,8 +228,8 @@ def test_a_template_stands_for_its_resources(world: World, alice: Browser) -> No
     assert (made.cpus, made.memory_mb, made.time_limit) == (2, 1024, 30)
 
 
-def test_one_group_is_fixed_with_what_is_free(world: World, alice: Browser) -> None:
-    learn(world)
+def test_a_single_group_is_fixed_and_shows_its_free_resources(world: World, alice: Browser) -> None:
+    read_slurm(world)
     page = alice.get("/sessions/new").text
     assert 'name="resource_group"' not in page
     assert "<strong>main</strong>" in page
@@ -238,7 +240,7 @@ def test_one_group_is_fixed_with_what_is_free(world: World, alice: Browser) -> N
 
 
 def test_the_review_shows_what_will_be_submitted(world: World, alice: Browser) -> None:
-    learn(world)
+    read_slurm(world)
     more = {"env": '{"TOKEN": "secret-value"}', "mount": "home", "read_only": "home", "count": "2"}
     text = alice.post("/sessions/new/review", FORM | more | {"name": "many"}, headers=HTMX).text
     for words in ("Python 3.12", "many1 … many2", "~/home", "read-only", "600 MB", "300 MB"):
@@ -250,8 +252,8 @@ def test_the_review_shows_what_will_be_submitted(world: World, alice: Browser) -
     assert world.slurm.jobs == []
 
 
-def test_the_review_links_to_what_is_wrong(world: World, alice: Browser) -> None:
-    learn(world)
+def test_the_review_links_to_errors(world: World, alice: Browser) -> None:
+    read_slurm(world)
     wrong = FORM | {"resources.cpus": "99"}
     text = alice.post("/sessions/new/review", wrong, headers=HTMX).text
     assert "You may use 3 cores at once" in text
@@ -261,7 +263,7 @@ def test_the_review_links_to_what_is_wrong(world: World, alice: Browser) -> None
     assert "You may use 3 cores at once" in page
 
 
-def test_the_estimate_is_called_one_and_never_in_the_way(
+def test_the_estimate_is_labelled_and_never_blocks(
     world: World, alice: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def say(answer: Estimate | Exception | None) -> str:
@@ -280,10 +282,10 @@ def test_the_estimate_is_called_one_and_never_in_the_way(
     assert "There is no estimate" in say(InvalidRequest([FieldError("name", "is bad")]))
 
 
-# Again
+# Relaunch
 
 
-def test_a_session_is_launched_again_once_for_each_page(
+def test_a_session_is_relaunched_once_per_page(
     world: World, alice: Browser, launched: Launched
 ) -> None:
     first = launched("alice", env={"A": "b c"}, time_limit=30, mounts=["home"]).session
@@ -319,10 +321,10 @@ def test_the_wizard_is_filled_with_a_session(
     ]
 
 
-def test_what_is_gone_is_named_and_the_rest_is_there(
+def test_missing_items_are_named_and_the_rest_is_filled_in(
     world: World, alice: Browser, launched: Launched
 ) -> None:
-    learn(world)
+    read_slurm(world)
     session = launched("alice", time_limit=30).session
     world.force(session.id, version="2.7", partition="old")
     for answer in (

@@ -1,4 +1,4 @@
-"""What a new launch form proposes."""
+"""The defaults of a new launch form."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def image(environment: str, version: str, *, default: bool = False) -> Image:
     )
 
 
-def test_the_default_image_is_proposed_wherever_it_stands() -> None:
+def test_the_default_image_is_proposed_whatever_its_position() -> None:
     images = (image("debian", "13"), image("python", "3.14"), image("python", "3.13", default=True))
     values = first_values(Catalog(apps={}, images=images))
     assert (values["environment"], values["version"]) == ("python", "3.13")
 
 
-def test_nothing_is_proposed_where_there_is_no_image() -> None:
+def test_without_images_nothing_is_proposed() -> None:
     values = first_values(Catalog(apps={}, images=()))
     assert (values["environment"], values["version"]) == ("", "")

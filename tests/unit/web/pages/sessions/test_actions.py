@@ -26,8 +26,8 @@ def world(tmp_path: Path) -> World:
     return make_world(Settings.model_validate(settings))
 
 
-def look(world: World) -> None:
-    """The worker's round."""
+def poll_slurm(world: World) -> None:
+    """The worker's round of polls."""
     reconciler = world.worker
     reconciler.read_partitions()
     reconciler.read_limits()
@@ -47,7 +47,7 @@ def test_a_failed_start_shows_its_log(world: World, alice: Browser, launched: La
     world.slurm.start(runner.job)
     world.slurm.finish(runner.job, "FAILED", code=70)
     world.slurm.log = b"<script>alert(1)</script>\nSlipway: your disk is full.\n"
-    look(world)
+    poll_slurm(world)
     page = alice.get("/sessions?state=other").text
     assert "The session did not start: your disk is full." in page
     assert "Last lines of its log" in page
@@ -55,7 +55,7 @@ def test_a_failed_start_shows_its_log(world: World, alice: Browser, launched: La
     assert "<script>alert(1)" not in page
 
 
-def test_a_failed_app_shows_why(alice: Browser, launched: Launched) -> None:
+def test_a_failed_app_shows_its_reason(alice: Browser, launched: Launched) -> None:
     runner = launched()
     runner.ready()
     alice.post(f"/sessions/{runner.session.id}/apps/jupyterlab/open")
@@ -74,7 +74,7 @@ def test_a_failed_app_shows_why(alice: Browser, launched: Launched) -> None:
 def test_a_hold_can_be_released(world: World, alice: Browser, launched: Launched) -> None:
     runner = launched()
     runner.job.reason = "JobHeldUser"
-    look(world)
+    poll_slurm(world)
     path = f"/sessions/{runner.session.id}/release"
     page = alice.get("/sessions").text
     assert "</i>Held</span>" in page
@@ -82,7 +82,7 @@ def test_a_hold_can_be_released(world: World, alice: Browser, launched: Launched
     assert alice.post(path).status_code == 303
     assert f'formaction="{path}"' not in alice.get("/sessions").text
     runner.job.reason = "JobHeldAdmin"
-    look(world)
+    poll_slurm(world)
     refused = alice.post(path, headers=HTMX)
     assert (refused.status_code, refused.text) == (
         409,
@@ -95,24 +95,24 @@ def test_a_paused_session_has_a_chip(world: World, alice: Browser, launched: Lau
     runner = launched()
     runner.ready()
     runner.job.state = "SUSPENDED"
-    look(world)
+    poll_slurm(world)
     assert "</i>Paused</span>" in alice.get("/sessions").text
 
 
-def test_the_end_is_warned_of_and_put_off(
+def test_the_end_is_announced_and_can_be_postponed(
     world: World, alice: Browser, bob: Browser, launched: Launched
 ) -> None:
     runner = launched()
     runner.ready()
-    look(world)
+    poll_slurm(world)
     deadline = get(world, runner).deadline
     assert deadline is not None
     page = alice.get("/sessions").text
     assert f'data-deadline="{deadline.isoformat()}"' in page
-    assert "data-until" not in page  # far enough not to be counted down
+    assert "data-until" not in page  # far enough away to show no countdown
     assert "Extend by" not in page
-    world.clock.pass_(minutes=46)
-    look(world)
+    world.clock.advance(minutes=46)
+    poll_slurm(world)
     page = alice.get("/sessions").text
     assert "Extend by 1 hour" in page
     path = f"/sessions/{runner.session.id}/extend"
@@ -129,7 +129,7 @@ def test_extending_over_the_api(world: World, api: MakeApi, launched: Launched) 
     alice, path = api("alice"), f"/sessions/{runner.session.id}/extend"
     assert alice("POST", path).status_code == 409
     runner.ready()
-    look(world)
+    poll_slurm(world)
     more = alice("POST", path, json={"minutes": 30})
     assert more.status_code == 200
     assert more.json is not None
@@ -148,7 +148,7 @@ def test_extending_over_the_api(world: World, api: MakeApi, launched: Launched) 
 def test_releasing_over_the_api(world: World, api: MakeApi, launched: Launched) -> None:
     runner = launched()
     runner.job.reason = "JobHeldUser"
-    look(world)
+    poll_slurm(world)
     path = f"/sessions/{runner.session.id}/release"
     answer = api("alice")("POST", path)
     assert answer.json is not None
@@ -156,35 +156,39 @@ def test_releasing_over_the_api(world: World, api: MakeApi, launched: Launched) 
     assert api("bob")("POST", path).status_code == 404
 
 
-def test_what_the_notifier_is_told(
+def test_data_for_the_notifier(
     world: World, alice: Browser, bob: Browser, launched: Launched
 ) -> None:
     runner = launched(name="mine1")
     path = f"/sessions/{runner.session.id}/outcome"
     runner.ready()
-    look(world)
+    poll_slurm(world)
     assert alice.get(path).json == {
         "over": False, "tell": False, "explained": True, "name": "mine1", "text": "",
     }  # fmt: skip
     assert bob.get(path).status_code == 404
     world.slurm.finish(runner.job, "OUT_OF_MEMORY")
-    look(world)
+    poll_slurm(world)
     answer = alice.get(path).json
     assert answer is not None
     assert answer["tell"]
     assert "more memory" in answer["text"]
 
 
-def test_ones_own_end_is_no_news(world: World, alice: Browser, launched: Launched) -> None:
+def test_the_users_own_ends_are_not_notified(
+    world: World, alice: Browser, launched: Launched
+) -> None:
     runner = launched()
     alice.post("/sessions/end", {"ids": runner.session.id})
-    look(world)
+    poll_slurm(world)
     answer = alice.get(f"/sessions/{runner.session.id}/outcome").json
     assert answer is not None
     assert (answer["over"], answer["tell"]) == (True, False)
 
 
-def test_the_api_has_why_an_app_failed(api: MakeApi, launched: Launched, world: World) -> None:
+def test_the_api_has_the_reason_of_a_failed_app(
+    api: MakeApi, launched: Launched, world: World
+) -> None:
     runner = launched()
     runner.ready()
     api("alice")("POST", f"/sessions/{runner.session.id}/apps/terminal")

@@ -29,7 +29,7 @@ def names(text: str) -> list[str]:
 
 
 def links(text: str, words: str) -> list[str]:
-    """Where links of a page lead whose text begins so."""
+    """The targets of a page's links whose text begins like this."""
     return [unescape(u) for u in re.findall(rf'<a [^>]*href="([^"]+)"[^>]*>\s*{words}', text)]
 
 
@@ -51,7 +51,7 @@ def fill(world: World, template: Session, number: int, **changes: Any) -> list[S
     return many
 
 
-def test_tabs_say_how_many(world: World, alice: Browser, launched: Launched) -> None:
+def test_tabs_show_counts(world: World, alice: Browser, launched: Launched) -> None:
     session = launched("alice").session
     launched("bob")
     fill(world, session, 3)
@@ -78,7 +78,7 @@ def test_search_and_filters_stay_in_every_link(
     assert links(nothing, "show all") == ["/sessions?state=finished"]
 
 
-def test_older_and_newer_lead_there_and_back(
+def test_older_and_newer_page_in_both_directions(
     world: World, alice: Browser, launched: Launched
 ) -> None:
     fill(world, launched("alice").session, 120)
@@ -99,7 +99,7 @@ def test_older_and_newer_lead_there_and_back(
     ["state=all", "sort=price", "cursor=x", "limit=0", "q=%00", "q=" + "x" * 999, "owner=bob",
      "group=nowhere", "new=a,b,%3Cscript%3E", "sort=name&cursor=WzFd"],
 )  # fmt: skip
-def test_an_odd_address_shows_the_list_all_the_same(alice: Browser, query: str) -> None:
+def test_an_odd_url_shows_the_list_all_the_same(alice: Browser, query: str) -> None:
     answer = alice.get(f"/sessions?{query}")
     assert answer.status_code == 200
     assert "<script>" not in answer.text
@@ -127,11 +127,11 @@ def test_administrators_filter_by_owner(app: Flask, launched: Launched) -> None:
     assert names(admin.get("/sessions?sort=owner").text) == ["hers", "his1"]
 
 
-def test_every_order_has_its_words() -> None:
+def test_every_order_has_its_label() -> None:
     assert set(SORTS) == set(Sort)
 
 
-def test_a_page_asks_the_database_no_more_for_many_rows(
+def test_the_number_of_queries_does_not_grow_with_the_rows(
     world: World, alice: Browser, launched: Launched
 ) -> None:
     session = launched("alice").session
@@ -150,7 +150,7 @@ def test_a_page_asks_the_database_no_more_for_many_rows(
     assert "SELECT app" not in str(asked).split("WHERE")[0]
 
 
-def test_what_was_just_launched_stands_out_once(alice: Browser, launched: Launched) -> None:
+def test_new_sessions_are_highlighted_once(alice: Browser, launched: Launched) -> None:
     first, second = launched("alice").session.id, launched("alice").session.id
     page = alice.get(f"/sessions?new={first},{second},{'0' * 32}").text
     (marked,) = re.findall(r'data-fresh="([^"]*)"', page)
@@ -158,7 +158,7 @@ def test_what_was_just_launched_stands_out_once(alice: Browser, launched: Launch
     assert 'data-fresh=""' in alice.get("/sessions").text
 
 
-def test_only_ones_own_can_be_launched_again(
+def test_only_own_sessions_can_be_relaunched(
     app: Flask, world: World, alice: Browser, launched: Launched
 ) -> None:
     session = launched("alice").session.id
@@ -175,7 +175,7 @@ def test_only_ones_own_can_be_launched_again(
 # Ending
 
 
-def test_without_a_script_a_page_asks_first(alice: Browser, launched: Launched) -> None:
+def test_without_a_script_a_page_asks_for_confirmation(alice: Browser, launched: Launched) -> None:
     session = launched("alice").session
     page = alice.get(f"/sessions/{session.id}/end?back=/sessions?q=x").text
     assert f"End {session.name}?" in page
@@ -184,7 +184,7 @@ def test_without_a_script_a_page_asks_first(alice: Browser, launched: Launched) 
     assert 'data-state="PENDING"' in alice.get("/sessions").text
 
 
-def test_many_are_asked_about_by_name(alice: Browser, launched: Launched) -> None:
+def test_the_confirmation_names_many_sessions(alice: Browser, launched: Launched) -> None:
     made = [launched("alice").session for _ in range(3)]
     query = "&".join(f"ids={session.id}" for session in made)
     page = alice.get(f"/sessions/end?{query}").text
@@ -194,14 +194,14 @@ def test_many_are_asked_about_by_name(alice: Browser, launched: Launched) -> Non
 
 
 @pytest.mark.parametrize("back", ["https://evil.example.org", "//evil.example.org"])
-def test_the_way_back_stays_here(alice: Browser, launched: Launched, back: str) -> None:
+def test_the_return_url_stays_in_the_portal(alice: Browser, launched: Launched, back: str) -> None:
     session = launched("alice").session.id
     assert "evil" not in alice.get(f"/sessions/{session}/end?back={back}").text
     answer = alice.post("/sessions/end", {"ids": session, "back": back})
     assert answer.headers["Location"] == "/sessions"
 
 
-def test_ending_many_answers_with_the_list_that_is_open(
+def test_ending_many_responds_with_the_open_list(
     world: World, alice: Browser, launched: Launched
 ) -> None:
     made = [launched("alice", name=f"many{n}").session.id for n in range(3)]
@@ -212,7 +212,7 @@ def test_ending_many_answers_with_the_list_that_is_open(
 
 
 @pytest.mark.parametrize("ids", [[], ["0" * 32], ["0" * 32] * 501])
-def test_ending_what_is_not_there(alice: Browser, launched: Launched, ids: list[str]) -> None:
+def test_ending_unknown_sessions(alice: Browser, launched: Launched, ids: list[str]) -> None:
     launched("alice")
     assert alice.post("/sessions/end", {"ids": ids}).status_code == (404 if len(ids) == 1 else 422)
     assert 'data-state="PENDING"' in alice.get("/sessions").text
@@ -247,13 +247,13 @@ def test_the_api_searches_filters_and_sorts(
     [("sort=price", "sort"), ("q=%00", "q"), ("environment=" + "x" * 201, "environment"),
      ("sort=name&sort=owner", "sort"), ("group=main", "group")],
 )  # fmt: skip
-def test_the_api_names_what_makes_no_sense(api: MakeApi, query: str, field: str) -> None:
+def test_the_api_names_invalid_queries(api: MakeApi, query: str, field: str) -> None:
     answer = api("alice")("GET", f"/sessions?{query}")
     assert answer.status_code == 422
     assert answer.json and [error["field"] for error in answer.json["errors"]] == [field]
 
 
-def test_a_cursor_is_good_for_its_own_order(api: MakeApi, launched: Launched) -> None:
+def test_a_cursor_is_valid_for_its_own_order_only(api: MakeApi, launched: Launched) -> None:
     for _ in range(2):
         launched("alice")
     alice = api("alice")
@@ -284,7 +284,7 @@ def test_the_api_ends_many(world: World, api: MakeApi, launched: Launched) -> No
     "body",
     [{}, {"ids": []}, {"ids": ["x"] * 501}, {"ids": "x"}, {"ids": [1]}, {"ids": ["a"], "x": 1}],
 )
-def test_the_api_names_what_is_wrong_with_the_ids(api: MakeApi, body: object) -> None:
+def test_the_api_names_invalid_ids(api: MakeApi, body: object) -> None:
     answer = api("alice")("POST", "/sessions/end", json=body)
     assert answer.status_code == 422
     assert answer.json and answer.json["errors"][0]["field"].split(".")[0] in ("ids", "x")

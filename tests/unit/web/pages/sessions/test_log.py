@@ -1,4 +1,4 @@
-"""A session's log: its end first, earlier parts, and the whole of it as a file."""
+"""A session's log: its end first, earlier parts, and all of it as a file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_piece_begins_with_a_line(data: bytes, offset: int) -> None:
         assert data[: len(data) - len(kept)].count(b"\n") == 1
 
 
-def test_the_end_comes_first_and_the_rest_when_asked_for(
+def test_the_end_comes_first_and_the_rest_on_request(
     world: World, alice: Browser, launched: Launched
 ) -> None:
     session = launched("alice").session.id
@@ -52,7 +52,7 @@ def test_the_end_comes_first_and_the_rest_when_asked_for(
 
 
 @pytest.mark.parametrize("query", ["", "offset=-5", "before=-5", "before=0", "before=x"])
-def test_a_log_of_nothing(alice: Browser, launched: Launched, query: str) -> None:
+def test_an_empty_log(alice: Browser, launched: Launched, query: str) -> None:
     session = launched("alice").session.id
     answer = alice.get(f"/sessions/{session}/log/text?{query}")
     assert (answer.status_code, answer.text, answer.headers["X-Next-Offset"]) == (200, "", "0")

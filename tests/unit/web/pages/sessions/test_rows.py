@@ -1,4 +1,4 @@
-"""What templates read of the answers exists: Jinja itself would show nothing for a wrong name."""
+"""The fields of responses read by templates exist: Jinja itself would silently show nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOTS: dict[str, type[ResponseModel]] = {
 
 
 def _read() -> Iterator[tuple[type[ResponseModel], str]]:
-    """The model and the path of attributes, of everything that the templates read of answers."""
+    """The model and attribute path of every field of a response that the templates read."""
     for page in sorted((TEMPLATES / "html").glob("*.html")):
         text = page.read_text(encoding="utf-8")
         for root, model in ROOTS.items():
@@ -45,5 +45,5 @@ def test_templates_read_fields_that_exist(model: type[BaseModel], path: str) -> 
         model = _model(model.model_fields[name].annotation) or BaseModel
 
 
-def test_templates_are_searched_where_they_are() -> None:
+def test_all_template_folders_are_searched() -> None:
     assert {model for model, _ in _read()} == {SessionOut, AppOut, OfferedTemplateOut}

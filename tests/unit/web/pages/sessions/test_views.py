@@ -46,7 +46,7 @@ def test_the_login_is_a_new_secret_on_the_server(world: World, app: Flask) -> No
     [("alice", "wrong"), ("alice", ""), ("nobody", "x"), ("Alice", "wonderland"), ("a\0b", "x"),
      ("x" * 33, "y"), ("alice", "x" * 2000), ("alice", "a\0b"), ("../etc", "x")],
 )  # fmt: skip
-def test_a_wrong_login_says_one_thing(app: Flask, name: str, password: str) -> None:
+def test_a_failed_login_has_one_message(app: Flask, name: str, password: str) -> None:
     answer = Browser(app).post("/login", {"username": name, "password": password})
     assert answer.status_code == 401
     assert "The name or the password is wrong." in answer.text
@@ -54,11 +54,11 @@ def test_a_wrong_login_says_one_thing(app: Flask, name: str, password: str) -> N
 
 def test_a_login_ends_when_unused_and_lasts_when_used(world: World, alice: Browser) -> None:
     for _ in range(3):
-        world.clock.pass_(hours=11)
+        world.clock.advance(hours=11)
         assert alice.get("/sessions").status_code == 200
-    world.clock.pass_(hours=11)
-    assert alice.get("/sessions/rows").status_code == 200  # a forgotten tab is no use of it
-    world.clock.pass_(hours=2)
+    world.clock.advance(hours=11)
+    assert alice.get("/sessions/rows").status_code == 200  # polling does not count as use
+    world.clock.advance(hours=2)
     assert alice.get("/sessions").status_code == 303
 
 
@@ -76,7 +76,7 @@ def test_logging_out_takes_effect_on_the_server(app: Flask, alice: Browser) -> N
     [("/sessions?state=finished", "/sessions?state=finished"), ("//evil.org", "/sessions"),
      ("https://evil.org", "/sessions"), ("/\\evil.org", "/sessions")],
 )  # fmt: skip
-def test_after_the_login_back_to_where_one_wanted(app: Flask, target: str, goes_to: str) -> None:
+def test_the_login_redirects_to_the_requested_page(app: Flask, target: str, goes_to: str) -> None:
     fields = {"username": "alice", "password": "wonderland", "next": target}
     assert Browser(app).post("/login", fields).headers["Location"] == goes_to
 
@@ -126,30 +126,30 @@ BAD = [
 
 @pytest.mark.parametrize("headers", [{}, HTMX])
 @pytest.mark.parametrize(("field", "value"), BAD)
-def test_bad_input_is_named_beside_its_field(
+def test_invalid_input_is_reported_at_its_field(
     world: World, alice: Browser, field: str, value: str, headers: dict[str, str]
 ) -> None:
     world.status.save_partitions(world.scheduler.partitions())
     answer = alice.post("/sessions", FORM | {field: value}, headers=headers)
     assert answer.status_code == 422
-    mark = field.replace(".", "-")
-    assert f'id="error-{mark}"' in answer.text
-    assert f'aria-describedby="error-{mark}"' in answer.text
+    name = field.replace(".", "-")
+    assert f'id="error-{name}"' in answer.text
+    assert f'aria-describedby="error-{name}"' in answer.text
     assert "<script>alert" not in answer.text
     if field not in ("environment", "version", "resource_group"):
-        assert f'value="{value}"' in answer.text  # what was entered stays
+        assert f'value="{value}"' in answer.text  # the input is kept
     assert world.slurm.jobs == []
     assert world.store.live() == []
 
 
-def test_unknown_fields_are_named_too(world: World, alice: Browser) -> None:
+def test_unknown_fields_are_reported_too(world: World, alice: Browser) -> None:
     answer = alice.post("/sessions", FORM | {"owner": "bob"})
     assert answer.status_code == 422
     assert "owner: there is no such field" in answer.text
     assert world.slurm.jobs == []
 
 
-def test_slurm_being_down_is_said_in_the_panel(world: World, alice: Browser) -> None:
+def test_an_outage_of_slurm_is_shown_in_the_panel(world: World, alice: Browser) -> None:
     world.slurm.down = True
     answer = alice.post("/sessions", FORM, headers=HTMX)
     assert answer.status_code == 503
@@ -158,45 +158,43 @@ def test_slurm_being_down_is_said_in_the_panel(world: World, alice: Browser) -> 
     assert world.store.live() == []
 
 
-def test_the_list_answers_only_when_it_changed(
-    world: World, alice: Browser, launched: Launched
-) -> None:
+def test_the_list_is_sent_only_if_changed(world: World, alice: Browser, launched: Launched) -> None:
     runner = launched("alice")
     first = alice.get("/sessions/rows")
-    mark = first.headers["ETag"]
-    assert alice.get("/sessions/rows", headers={"If-None-Match": mark}).status_code == 204
-    world.clock.pass_(seconds=5)
-    assert alice.get("/sessions/rows", headers={"If-None-Match": mark}).status_code == 204
+    etag = first.headers["ETag"]
+    assert alice.get("/sessions/rows", headers={"If-None-Match": etag}).status_code == 204
+    world.clock.advance(seconds=5)
+    assert alice.get("/sessions/rows", headers={"If-None-Match": etag}).status_code == 204
     runner.ready()
-    changed = alice.get("/sessions/rows", headers={"If-None-Match": mark})
+    changed = alice.get("/sessions/rows", headers={"If-None-Match": etag})
     assert changed.status_code == 200
     assert 'data-state="RUNNING"' in changed.text
 
 
-def test_the_list_holds_no_secret(alice: Browser, launched: Launched) -> None:
+def test_the_list_contains_no_secret(alice: Browser, launched: Launched) -> None:
     launched("alice")
     text = alice.get("/sessions/rows").text
     assert "csrf" not in text
     assert re.search(r'formaction="/sessions/[0-9a-f]{32}/apps/jupyterlab/open"', text)
 
 
-def test_a_lost_login_sends_the_list_to_the_login_page(app: Flask) -> None:
+def test_an_ended_login_redirects_the_list_to_the_login_page(app: Flask) -> None:
     answer = Browser(app).get("/sessions/rows", headers=HTMX)
     assert (answer.status_code, answer.headers["HX-Redirect"]) == (401, "/login")
 
 
-def test_unknown_states_say_since_when(world: World, alice: Browser, launched: Launched) -> None:
+def test_unknown_states_show_since_when(world: World, alice: Browser, launched: Launched) -> None:
     launched("alice")
     world.status.note_answer(world.clock())
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     world.status.note_failure(world.clock(), "no answer")
-    world.clock.pass_(seconds=10)
+    world.clock.advance(seconds=10)
     page = alice.get("/sessions").text
     assert 'data-state="UNKNOWN"' in page
     assert "2026-11-20T12:00:10" in page
 
 
-def test_people_see_their_own_and_administrators_all(
+def test_users_see_their_own_sessions_and_administrators_all(
     app: Flask, alice: Browser, bob: Browser, launched: Launched
 ) -> None:
     session = launched("alice").session
@@ -210,7 +208,7 @@ def test_people_see_their_own_and_administrators_all(
     assert f"/sessions/{session.id}/apps/" not in page
 
 
-def test_ending_is_fine_in_every_state_and_twice(alice: Browser, launched: Launched) -> None:
+def test_ending_works_in_every_state_and_is_idempotent(alice: Browser, launched: Launched) -> None:
     session = launched("alice").session.id
     for _ in range(2):
         answer = alice.post("/sessions/end", {"ids": session, "back": "/sessions?q=x"})
@@ -219,7 +217,7 @@ def test_ending_is_fine_in_every_state_and_twice(alice: Browser, launched: Launc
     assert 'data-state="ENDING"' in answer.text
 
 
-def test_what_is_bobs_is_not_found(bob: Browser, launched: Launched) -> None:
+def test_sessions_of_bob_are_not_found(bob: Browser, launched: Launched) -> None:
     session = launched("alice").session.id
     for path in ("log", "log/text", "log/download", "end"):
         assert bob.get(f"/sessions/{session}/{path}").status_code == 404
@@ -227,7 +225,7 @@ def test_what_is_bobs_is_not_found(bob: Browser, launched: Launched) -> None:
     assert bob.post("/sessions/end", {"ids": session}).status_code == 404
 
 
-def test_the_log_is_read_on_from_where_it_was(
+def test_the_log_is_read_on_from_its_offset(
     world: World, alice: Browser, launched: Launched
 ) -> None:
     session = launched("alice").session.id
@@ -246,7 +244,7 @@ def test_errors_are_pages_for_people(alice: Browser) -> None:
     assert "Back to the sessions" in answer.text
 
 
-def test_what_browsers_are_told(alice: Browser) -> None:
+def test_security_headers(alice: Browser) -> None:
     headers = alice.get("/sessions").headers
     policy = headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy

@@ -1,4 +1,4 @@
-"""What people read of sessions that nobody uses, and the administrators' rule about them."""
+"""Notices about unused sessions, and the administrators' rule for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flask import Flask
 
 from portal.core.session.session import State
 from tests.fakes import World
-from tests.unit.services.session.test_idle_culler import pass_, rule
+from tests.unit.services.session.test_idle_culler import advance, rule
 from tests.unit.web.conftest import Api, Browser, Runner
 from tests.unit.web.test_runner import USAGE
 
@@ -35,30 +35,32 @@ def admin(app: Flask) -> Browser:
 
 
 def running(launched: Launched, name: str = "mine1") -> Runner:
-    """A session of alice's that runs."""
+    """A running session of alice's."""
     runner = launched(name=name)
     runner.ready()
     return runner
 
 
-def seen(page: str) -> str:
-    """The mark of what the form shows."""
+def etag_of(page: str) -> str:
+    """The ETag of the form's content."""
     found = re.search(r'name="seen" value="([0-9a-f]*)"', page)
     assert found is not None
     return found[1]
 
 
-def test_it_is_said_quietly_then_aloud(world: World, alice: Browser, launched: Launched) -> None:
+def test_a_quiet_notice_precedes_the_warning(
+    world: World, alice: Browser, launched: Launched
+) -> None:
     rule(world, 50)
     session = running(launched).session
     page = alice.get("/sessions").text
     assert "Not used since" not in page
-    pass_(world, session, 6)
+    advance(world, session, 6)
     page = alice.get("/sessions").text
     assert "unless you use it" in page
     assert f"/sessions/{session.id}/keep" not in page
     assert "data-idle=" not in page
-    pass_(world, session, 34)
+    advance(world, session, 34)
     page = alice.get("/sessions").text
     assert f'id="unused-{session.id}"' in page
     assert f'formaction="/sessions/{session.id}/keep"' in page
@@ -66,12 +68,12 @@ def test_it_is_said_quietly_then_aloud(world: World, alice: Browser, launched: L
     assert 'data-until="2026-11-20T12:50:00+00:00"' in page
 
 
-def test_others_read_it_without_the_warning(
+def test_others_see_the_notice_without_the_warning(
     world: World, admin: Browser, bob: Browser, launched: Launched
 ) -> None:
     rule(world, 50)
     session = running(launched).session
-    pass_(world, session, 40)
+    advance(world, session, 40)
     page = admin.get("/sessions").text
     assert "unless somebody uses it" in page
     assert 'id="unused-' not in page
@@ -79,12 +81,12 @@ def test_others_read_it_without_the_warning(
     assert session.id not in bob.get("/sessions").text
 
 
-def test_keep_it_on_the_page(
+def test_keeping_a_session_on_the_page(
     world: World, alice: Browser, bob: Browser, launched: Launched
 ) -> None:
     rule(world, 50)
     session = running(launched).session
-    pass_(world, session, 40)
+    advance(world, session, 40)
     path = f"/sessions/{session.id}/keep"
     assert bob.post(path, headers=HTMX).status_code == 404
     assert alice.post(path, headers=HTMX).status_code == 204
@@ -95,7 +97,7 @@ def test_keep_it_on_the_page(
     assert (answer.status_code, answer.text) == (409, "This session is over. Launch it again.")
 
 
-def test_the_api_tells_and_keeps(world: World, api: MakeApi, launched: Launched) -> None:
+def test_the_api_reports_and_keeps(world: World, api: MakeApi, launched: Launched) -> None:
     session = running(launched).session
     alice = api("alice")
     path = f"/sessions/{session.id}"
@@ -103,7 +105,7 @@ def test_the_api_tells_and_keeps(world: World, api: MakeApi, launched: Launched)
     assert found is not None
     assert (found["last_used"], found["idle_deadline"]) == ("2026-11-20T12:00:00+00:00", None)
     rule(world, 60)
-    pass_(world, session, 30)
+    advance(world, session, 30)
     found = alice("GET", path).json
     assert found is not None
     assert found["idle_deadline"] == "2026-11-20T13:00:00+00:00"
@@ -111,7 +113,7 @@ def test_the_api_tells_and_keeps(world: World, api: MakeApi, launched: Launched)
     assert kept.json is not None
     assert (kept.status_code, kept.json["idle_deadline"]) == (200, "2026-11-20T13:30:00+00:00")
     assert api("bob")("POST", f"{path}/keep").status_code == 404
-    pass_(world, session, 60)
+    advance(world, session, 60)
     found = alice("GET", path).json
     assert found is not None
     assert (found["state"], found["idle_deadline"]) == ("ENDING", None)
@@ -120,7 +122,7 @@ def test_the_api_tells_and_keeps(world: World, api: MakeApi, launched: Launched)
 
 def test_a_busy_kernel_is_reported_by_the_runner(world: World, launched: Launched) -> None:
     runner = running(launched)
-    world.clock.pass_(minutes=1)
+    world.clock.advance(minutes=1)
     assert runner("usage", USAGE | {"busy": []}).json == {}
     assert world.store.get(runner.session.id).last_used != world.clock.now  # type: ignore[union-attr]
     assert runner("usage", USAGE | {"busy": ["jupyterlab"]}).json == {}
@@ -131,7 +133,7 @@ def test_a_busy_kernel_is_reported_by_the_runner(world: World, launched: Launche
 def test_the_rules_in_their_form(world: World, admin: Browser) -> None:
     page = admin.get("/admin/limits").text
     assert page.count(" checked") == 2
-    answer = admin.post("/admin/caps", RULES | {"seen": seen(page)})
+    answer = admin.post("/admin/caps", RULES | {"seen": etag_of(page)})
     assert answer.headers["Location"] == "/admin/limits"
     rules = world.services.administration.site_rules()
     assert (rules.idle_minutes, rules.idle_warning, rules.idle_cpu_percent) == (120, 20, 25)
@@ -139,9 +141,9 @@ def test_the_rules_in_their_form(world: World, admin: Browser) -> None:
     page = admin.get("/admin/limits").text
     for value in ("1 GB", "120", "20", "25"):
         assert f'value="{value}"' in page
-    # Saving what the page shows changes nothing, but for a box that is cleared.
+    # Saving what the page shows changes nothing, except for a cleared box.
     unticked = {name: value for name, value in RULES.items() if name != "public_apps"}
-    assert admin.post("/admin/caps", unticked | {"seen": seen(page)}).status_code == 303
+    assert admin.post("/admin/caps", unticked | {"seen": etag_of(page)}).status_code == 303
     now = world.services.administration.site_rules()
     assert now == rules.model_copy(update={"public_apps": False})
     assert admin.get("/admin/limits").text.count(" checked") == 1
@@ -163,7 +165,7 @@ def test_the_rules_in_their_form(world: World, admin: Browser) -> None:
         ({"idle_cpu_percent": "10 %"}, "idle_cpu_percent"),
     ],
 )
-def test_a_wrong_rule_names_its_field(
+def test_an_invalid_rule_names_its_field(
     world: World, admin: Browser, changes: dict[str, str], field: str
 ) -> None:
     answer = admin.post("/admin/caps", RULES | changes)

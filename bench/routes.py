@@ -1,7 +1,7 @@
-"""The ways to one upstream that bench/proxy.py compares, each with its programs running.
+"""The routes to one upstream that bench/proxy.py compares, each with its processes running.
 
-Ours is started by the code that real sessions and sites start it with: `slipway init` and `slipway
-render haproxy` for the portal's end, the runner's Gateway for the job's end, HaproxyRoutes between.
+"ours" is started by the code that real sessions and sites use: `slipway init` and `slipway render
+haproxy` for the portal's side, the runner's Gateway for the job's side, HaproxyRoutes between them.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ run = "{run}"
 
 
 @dataclass(frozen=True)
-class Door:
-    """Where a client knocks for one upstream, and with what."""
+class Endpoint:
+    """Address and credentials of one upstream for a client."""
 
     port: int
     host: str
@@ -99,18 +99,18 @@ class Door:
 
 
 @dataclass(frozen=True)
-class Way:
-    """One way to the upstreams."""
+class Route:
+    """A route to the upstreams."""
 
     name: str
-    files: Door
-    echo: Door
+    files: Endpoint
+    echo: Endpoint
     programs: tuple[int, ...] = ()
-    """Processes in between; those that they started count as well."""
+    """Processes on the route; their children count as well."""
 
 
-class Ways:
-    """All ways, for as long as they are needed."""
+class Routes:
+    """Starts all routes, and stops them on exit."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -119,7 +119,7 @@ class Ways:
         self.ours_front = self.ours_gateway = 0
         """Process ids."""
 
-    def __enter__(self) -> list[Way]:
+    def __enter__(self) -> list[Route]:
         try:
             return self._open()
         except BaseException:
@@ -132,7 +132,7 @@ class Ways:
             process.terminate()
             process.wait()
 
-    def _open(self) -> list[Way]:
+    def _open(self) -> list[Route]:
         run = self._folder / "gateway"
         gateway.make_directory(str(run))
         self._upstreams(run)
@@ -144,12 +144,12 @@ class Ways:
         self.ours_front = self._front(settings, listener.getsockname()[1])
         hop = self._nginx("hop", PLAIN_HOP.format(files=FILES, echo=ECHO, hop=HOP))
         chp = self._chp()
-        doors = (door(settings, "files"), door(settings, "echo"))
+        endpoints = (endpoint(settings, "files"), endpoint(settings, "echo"))
         return [
-            Way("direct", plain(FILES), plain(ECHO)),
-            Way("nginx", plain(HOP), plain(HOP), (hop,)),
-            Way("CHP", plain(CHP), plain(CHP), (chp,)),
-            Way("ours", *doors, (self.ours_front, self.ours_gateway)),
+            Route("direct", plain(FILES), plain(ECHO)),
+            Route("nginx", plain(HOP), plain(HOP), (hop,)),
+            Route("CHP", plain(CHP), plain(CHP), (chp,)),
+            Route("ours", *endpoints, (self.ours_front, self.ours_gateway)),
         ]
 
     def _start(self, *argv: str) -> int:
@@ -180,8 +180,8 @@ class Ways:
         config = self._folder / "haproxy.cfg"
         config.write_text(front_config(self._folder))
         pid = self._start("haproxy", "-W", "-q", "-db", "-f", str(config))
-        door = Path(settings.state.run) / "haproxy.sock"
-        wait_for(door.is_socket, str(door))
+        endpoint = Path(settings.state.run) / "haproxy.sock"
+        wait_for(endpoint.is_socket, str(endpoint))
         HaproxyRoutes(settings.state.run).fill(
             {
                 f"{label(settings, app)}.{hash_secret(COOKIE)}": (
@@ -204,27 +204,27 @@ class Ways:
         return pid
 
 
-def plain(port: int) -> Door:
-    """A door without a lock."""
-    return Door(port, f"127.0.0.1:{port}")
+def plain(port: int) -> Endpoint:
+    """An endpoint without a cookie."""
+    return Endpoint(port, f"127.0.0.1:{port}")
 
 
-def door(settings: Settings, app: str) -> Door:
-    """The door of an app's origin, opened by its cookie."""
+def endpoint(settings: Settings, app: str) -> Endpoint:
+    """The endpoint of an app's origin, with its cookie."""
     name = label(settings, app)
     host = settings.web.app_url(name).partition("://")[2]
-    return Door(int(host.rpartition(":")[2]), host, f"{settings.web.app_cookie(name)}={COOKIE}")
+    return Endpoint(int(host.rpartition(":")[2]), host, f"{settings.web.app_cookie(name)}={COOKIE}")
 
 
 def label(settings: Settings, app: str) -> str:
-    """The name of an app's origin."""
+    """The label of an app's origin."""
     if settings.web.apps == "ports" and settings.web.pool:
         return str(settings.web.pool[0] + APPS.index(app))
     return app + "0123456789abcdef"
 
 
 def prepare_site(folder: Path) -> Settings:
-    """A site's settings and state in a folder, by `slipway init`."""
+    """A site's settings and state in a folder, created by `slipway init`."""
     (folder / "slipway.toml").write_text(
         SITE.format(
             templates=ROOT / "templates",
@@ -238,14 +238,14 @@ def prepare_site(folder: Path) -> Settings:
 
 
 def front_config(folder: Path) -> str:
-    """HAProxy's configuration of this site, by `slipway render haproxy`."""
+    """HAProxy's configuration of this site, from `slipway render haproxy`."""
     return ask_slipway(folder, "render", "haproxy")
 
 
 def start_gateway(
     settings: Settings, folder: Path, run: Path
 ) -> tuple[gateway.Gateway, socket.socket]:
-    """The gateway of a session with its sockets in `run`, as the runner brings it up."""
+    """The gateway of a session with its sockets in `run`, started as the runner does."""
     toolkit = folder / "toolkit"
     (toolkit / "bin").mkdir(parents=True)
     for program in ("haproxy", "openssl"):
@@ -260,7 +260,7 @@ def start_gateway(
 
 
 def ask_slipway(folder: Path, *argv: str) -> str:
-    """What the command printed."""
+    """The command's output."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         status = slipway(["--config", str(folder / "slipway.toml"), *argv])
@@ -270,13 +270,13 @@ def ask_slipway(folder: Path, *argv: str) -> str:
 
 
 def wait_for_port(port: int) -> None:
-    """Wait until somebody listens on loopback."""
+    """Wait until a port on loopback accepts connections."""
     with socket.socket() as probe:
         wait_for(lambda: probe.connect_ex(("127.0.0.1", port)) == 0, f"port {port}")
 
 
 def wait_for(there: Callable[[], bool], what: str) -> None:
-    """Wait until something is there."""
+    """Wait until the condition holds."""
     for _ in range(200):
         if there():
             return
@@ -285,7 +285,7 @@ def wait_for(there: Callable[[], bool], what: str) -> None:
 
 
 def children(parent: int) -> list[int]:
-    """Processes that this one started, and those that they started."""
+    """The descendants of a process."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -299,7 +299,7 @@ def children(parent: int) -> list[int]:
 
 
 def gateways() -> list[int]:
-    """Processes of ours that are a session's gateway."""
+    """The processes that are a session's gateway."""
     return [pid for pid in children(os.getpid()) if "gateway.cfg" in command(pid)]
 
 

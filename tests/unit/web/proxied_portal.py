@@ -1,4 +1,4 @@
-"""A real HAProxy between browsers, a real gate and sessions whose apps say their names."""
+"""A real HAProxy between browsers, a real gate and sessions whose apps serve their names."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class _Handler(WSGIRequestHandler):
         return "-"
 
     def log_message(self, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 class _Portal(socketserver.ThreadingMixIn, WSGIServer):
-    """gunicorn's place."""
+    """Stands in for gunicorn."""
 
     address_family = socketserver.socket.AF_UNIX  # type: ignore[attr-defined]
     daemon_threads = True
@@ -59,8 +59,8 @@ class _Portal(socketserver.ThreadingMixIn, WSGIServer):
         self.setup_environ()
 
 
-class _Says(http.server.BaseHTTPRequestHandler):
-    """An app that says under which name it was reached."""
+class _NameApp(http.server.BaseHTTPRequestHandler):
+    """An app that serves the TLS name by which it was reached."""
 
     protocol_version = "HTTP/1.1"
 
@@ -74,11 +74,11 @@ class _Says(http.server.BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 class _Gateways:
-    """The gateways of all sessions, on one port: the TLS name says which."""
+    """The gateways of all sessions, on one port: the TLS name selects the session."""
 
     def __init__(self, ca: Path, folder: Path) -> None:
         self._ca, self._folder = ca, folder
@@ -91,7 +91,7 @@ class _Gateways:
                 serialization.NoEncryption(),
             )
         )
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Says)
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _NameApp)
         self.server.daemon_threads = True
         context = self._context("0" * 32)
         context.sni_callback = self._choose
@@ -121,8 +121,8 @@ class _Gateways:
 
 
 @dataclass
-class House:
-    """HAProxy, and places for a portal and for sessions."""
+class ProxiedPortal:
+    """HAProxy, with servers for a portal and for sessions."""
 
     settings: Settings
     routes: HaproxyRoutes
@@ -132,7 +132,7 @@ class House:
     worlds: list[World] = field(default_factory=list)
 
     def new_world(self) -> World:
-        """A portal without any session, behind the same HAProxy."""
+        """A portal without sessions, behind the same HAProxy."""
         folder = self.folder / f"world{len(self.worlds)}"
         folder.mkdir()
         (folder / "secret_key").write_text("0" * 64)
@@ -147,7 +147,7 @@ class House:
         return world
 
     def get(self, origin: str, path: str, cookie: str = "") -> tuple[int, str, list[str]]:
-        """Ask at an app's origin: status, the name of the app that answered, cookies set."""
+        """Send a request to an app's origin: status, the responding app's name, cookies set."""
         place = urlsplit(origin)
         connection = http.client.HTTPConnection("127.0.0.1", place.port, timeout=10)
         headers = {"Host": place.netloc, "Accept": "application/json"}
@@ -161,7 +161,7 @@ class House:
 
 
 @contextmanager
-def running_house(folder: Path, mode: Mode) -> Iterator[House]:
+def running_portal(folder: Path, mode: Mode) -> Iterator[ProxiedPortal]:
     """HAProxy with the rendered configuration."""
     ca = folder / "ca"
     prepare_authorities(ca, "portal")
@@ -196,7 +196,7 @@ def running_house(folder: Path, mode: Mode) -> Iterator[House]:
         routes = HaproxyRoutes(str(folder))
         wait_for_haproxy(routes, process)
         routes.fill({})
-        yield House(settings, routes, portal, gateways.server.server_port, folder)
+        yield ProxiedPortal(settings, routes, portal, gateways.server.server_port, folder)
     finally:
         process.terminate()
         process.wait()
