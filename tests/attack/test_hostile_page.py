@@ -396,4 +396,4 @@ def test_what_he_leaves_in_the_browser_ends_with_his_app(
     wish = {"preferred_port": port}
     answer = alice.ask("POST", f"/sessions/{session['id']}/apps/jupyterlab", json=wish)
     assert _origin(answer["url"]) != origin, "she has his port"
-    assert f"Port {port} was somebody else's until lately" in answer["notice"]
+    assert f"Port {port} was another user's until recently" in answer["notice"]

@@ -59,8 +59,8 @@ class LoginNodeAccounts(Accounts):
                 raise Unavailable("The login node lets nobody in with the portal's certificates.")
             said = self._enter(user)
         if said is None:
-            return AccountStatus(let_in=False)
-        return AccountStatus(let_in=True, password=read_password_status(user, said))
+            return AccountStatus(may_log_in=False)
+        return AccountStatus(may_log_in=True, password=read_password_status(user, said))
 
     def _enter(self, user: str) -> str | None:
         """Log in with a certificate, over a new connection.

@@ -100,7 +100,7 @@ class AccountWatch:
             log.warning("account %s: not looked at: %s", user, error)
             return ""
         self._checked[user] = self._clock()
-        if not standing.let_in:
+        if not standing.may_log_in:
             return REFUSED
         before = self._login_store.password_seen(user)
         if standing.password in ("", before):

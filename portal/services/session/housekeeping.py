@@ -7,7 +7,7 @@ from datetime import timedelta
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, Scheduler, UserFiles
 from portal.core.session.end_reasons import (
-    BY_NOBODY_KNOWN,
+    CANCELLED_BY_UNKNOWN,
     LOG_BYTES,
     explain_end,
     needs_log,
@@ -104,7 +104,7 @@ class Housekeeping:
 
     def ask_who_cancelled(self) -> None:
         """Ask accounting who cancelled what was cancelled while it was silent."""
-        ended = self._store.unexplained(BY_NOBODY_KNOWN, self._clock() - ACCOUNTING_GIVEN_UP)
+        ended = self._store.unexplained(CANCELLED_BY_UNKNOWN, self._clock() - ACCOUNTING_GIVEN_UP)
         if not ended:
             return
         known = self._scheduler.ended([s.job_id for s in ended if s.job_id])

@@ -139,7 +139,7 @@ def test_a_refusal_counts_when_it_is_repeated_and_others_are_let_in(
     node = LoginNodeAccounts(world.services.settings.login, None, world.slurm)  # type: ignore[arg-type]
     monkeypatch.setattr(node, "_enter", lambda _user: answers.pop(0))
     answers[:] = [None, "", None]
-    assert not node.standing("alice").let_in
+    assert not node.standing("alice").may_log_in
     answers[:] = [None, "", "alice P 2026-11-21 0 99999 7 -1"]
     assert node.standing("alice").password == "P"
     answers[:] = [None, None]
