@@ -50,7 +50,11 @@ LONG = "title = 'A'\ncommand = '''\ntimeout = 0\n'''\n"
         ("title = 'A'\ndetect = ['a/b']", "x", "line 2: detect: name a program"),
         ("title = 'A'\nbusy = '/x'\nbusy_when = '(('", "x", "line 3: busy_when: this is not a reg"),
         ("title = 'A'\nbusy_when = 'x'", "x", "line 2: busy_when: set both busy and busy_when"),
-        ("title = 'A'\nkind = 'ssh'\npublic = true", "x", "line 3: public: this does not apply to apps of the kind"),
+        (
+            "title = 'A'\nkind = 'ssh'\npublic = true",
+            "x",
+            "line 3: public: this does not apply",
+        ),
     ],
 )
 def test_a_wrong_app_is_refused_with_line_and_reason(

@@ -183,7 +183,7 @@ def test_without_its_key_nothing_but_the_values_is_lost(keys: Path, url: str) ->
     assert [p.name for p in presets.all("alice")] == ["mine"]
     new = make_key(keys)
     store, sealer = SessionTables(engine, Sealer(keys)), Sealer(keys)
-    with pytest.raises(Unreadable, match="put it back"):
+    with pytest.raises(Unreadable, match="restore it"):
         store.env(session(1).id)
     assert seal_all(engine, sealer) == (1, 2)  # the mark of session 3's key, which was in clear
     for file in keys.with_name("away").iterdir():

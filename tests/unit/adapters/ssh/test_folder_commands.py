@@ -132,13 +132,13 @@ def trouble(files: HomeFiles) -> str:
 
 def test_why_a_folder_cannot_be_made(shell: Shell, files: HomeFiles) -> None:
     (shell.home / "storage").write_text("a file in the way")
-    assert "something else than a folder has that name" in trouble(files)
+    assert "it is not a folder" in trouble(files)
     (shell.home / "storage").unlink()
     (shell.home / "storage").symlink_to("/proc")
     assert "No such file or directory" in trouble(files)
     (shell.home / "storage").unlink()
     (shell.home / "storage").symlink_to("nowhere")
-    assert "something else than a folder has that name" in trouble(files)
+    assert "it is not a folder" in trouble(files)
     (shell.home / "storage").unlink()
     (shell.home / "storage").mkdir(mode=0o500)
     if os.geteuid():  # root may write everywhere

@@ -132,12 +132,12 @@ def test_the_word_about_a_password_is_read_strictly(text: str, status: str) -> N
     assert read_password_status("alice", text) == status
 
 
-def test_a_refusal_counts_when_it_is_repeated_and_others_are_let_in(
+def test_a_refusal_counts_when_it_is_repeated_and_others_may_log_in(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers: list[str | None] = []
     node = LoginNodeAccounts(world.services.settings.login, None, world.slurm)  # type: ignore[arg-type]
-    monkeypatch.setattr(node, "_enter", lambda _user: answers.pop(0))
+    monkeypatch.setattr(node, "_log_in", lambda _user: answers.pop(0))
     answers[:] = [None, "", None]
     assert not node.standing("alice").may_log_in
     answers[:] = [None, "", "alice P 2026-11-21 0 99999 7 -1"]

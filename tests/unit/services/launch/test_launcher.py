@@ -138,7 +138,7 @@ def test_killed_in_the_middle_and_then_refused_none_stays(
     ended = [world.store.get(session.id) for session in batch]
     texts = sorted(str(session.end_text) for session in ended if session)
     assert len(texts) == 3
-    assert sum("did not take all sessions of this launch" in text for text in texts) == 2
+    assert sum("did not accept all sessions of this launch" in text for text in texts) == 2
 
 
 def test_lost_answers_are_found_again(world: World) -> None:

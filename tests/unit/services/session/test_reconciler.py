@@ -176,7 +176,7 @@ def test_it_gives_up_in_the_end_and_says_so(world: World) -> None:
         world.clock.pass_(seconds=60)
         look(world)
     assert get(world, session).state is State.FAILED
-    assert "three times" in (get(world, session).end_text or "")
+    assert "three attempts" in (get(world, session).end_text or "")
 
 
 def test_stopping_before_slurm_had_it(world: World) -> None:
