@@ -2,7 +2,7 @@
 
 The command runs through the user's own shell, whose start-up files may print, wait, consume
 standard input, or never end. So a wrapper runs first: it prints a random mark, and starts the
-command only after it has read an acknowledgement. Whatever comes before the mark is output of the
+command only after it has read an acknowledgement. Everything before the mark is output of the
 start-up files; without the mark the command was not started.
 """
 

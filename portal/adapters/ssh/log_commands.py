@@ -23,7 +23,7 @@ _CHECK = (
 )
 _SIZE = 'size=$(stat --format=%s -- "$1") || exit 1'
 # The file may have been replaced since the check: opening does not block, links are not followed,
-# and dd stops after `limit` bytes whatever it is.
+# and dd stops after `limit` bytes in any case.
 _READ = (
     'exec dd if="$1" iflag=nonblock,nofollow,skip_bytes,count_bytes,fullblock bs=64K '
     'skip="$start" count="$2" status=none'

@@ -133,7 +133,7 @@ def _group(partition: Partition, entry: PartitionAccess) -> Limited:
         _time("Each session, time", "MaxTime", partition.max_minutes, change),
         _number("Each session on one node, cores", "MaxCPUsPerNode", entry.node.cpus, change),
         _memory("Each session on one node, memory", "MaxMemPerNode", entry.node.memory_mb, change),
-        _names("Accounts that are let in", "AllowAccounts", people, "research", change),
+        _names("Accounts with access", "AllowAccounts", people, "research", change),
         _names("Its own QOS, whose limits come first", "QOS", entry.qos, "normal", change),
     )
     return Limited(partition.name, f"largest node: {largest}{state}", limits)

@@ -29,8 +29,8 @@ ACTIVE = timedelta(minutes=10)
 DOUBT = timedelta(minutes=10)
 """How long many accounts must be missing at once before they are considered removed."""
 AT_ONCE = 4
-GONE = "the account does not exist any more, or has no login shell"
-REFUSED = "the login node does not let the account in"
+GONE = "the account no longer exists, or has no login shell"
+REFUSED = "the login node refuses the account"
 PASSWORD = "the account's password was locked"  # noqa: S105
 
 
@@ -65,8 +65,8 @@ class AccountWatch:
         """Run one check; raises Unavailable when the login node does not answer."""
         now, live = self._clock(), self._sessions.live()
         inside = self._login_store.inside(now - ACTIVE, now) | {s.owner for s in live}
-        everybody = inside | {present.user for present in self._logins.active_users()}
-        gone = self._gone(everybody, now) if everybody else set()
+        users = inside | {present.user for present in self._logins.active_users()}
+        gone = self._gone(users, now) if users else set()
         refused = dict.fromkeys(gone, GONE) | self._refused(inside - gone)
         for user, why in refused.items():
             self._lock_out(user, why, [s for s in live if s.owner == user])

@@ -154,8 +154,8 @@ class Lifecycle:
         if found is None:
             raise Conflict(
                 f"Slurm has this session with the QOS {report.qos or '(none)'} and the account "
-                f"{report.account or '(none)'} in {report.partition}, and nothing says that its "
-                "owner may have more time there. Ask the administrators."
+                f"{report.account or '(none)'} in {report.partition}. Its owner is not known to be "
+                "allowed to use them, so it cannot be extended. Ask the administrators."
             )
         return found
 

@@ -50,7 +50,7 @@ def test_forms_of_gres(text: str, found: list[Gres]) -> None:
 
 
 def test_a_form_that_is_not_known_is_no_gres() -> None:
-    with pytest.raises(SlurmError, match="unknown form"):
+    with pytest.raises(SlurmError, match="unknown GRES format"):
         list(parse_gres("shard=2"))
 
 

@@ -116,7 +116,7 @@ def test_gateway_that_is_killed_comes_back_on_its_port(runner: Runner, portal: F
     subprocess.run(["pkill", "-9", "-P", str(runner.process.pid), "haproxy"], check=True)
     # The runner's own socket holds the connection until HAProxy is back.
     assert runner.get(port, f"demo.{SESSION}.slipway", portal.client_pem) == "HTTP/1.1 200 X"
-    assert "starting it again" in runner.log.read_text()
+    assert "restarting it" in runner.log.read_text()
 
 
 def test_portal_that_forgets_the_session_ends_it(runner: Runner, portal: FakePortal) -> None:
