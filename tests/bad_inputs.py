@@ -193,7 +193,7 @@ ROWS = [
             ("max_shared_memory", "0m", "at least 1m"),
             ("idle_minutes", 0, "at least 1"),
             ("idle_minutes", "60", "whole number"),
-            ("idle_warning", 5, "where no session is ended"),
+            ("idle_warning", 5, "if unused sessions are never ended"),
             ("public_apps", "on", "true or false"),
         )
     ),

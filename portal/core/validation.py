@@ -35,7 +35,7 @@ MAX_DEPTH = 16
 
 Model = TypeVar("Model", bound=BaseModel)
 
-_MOMENT = "write a moment with its offset, for example 2026-11-21T12:00:00+00:00"
+_TIME = "use a time with its offset, for example 2026-11-21T12:00:00+00:00"
 _WHOLE = "this must be a whole number"
 _NUMBER = "this must be a number, for example 0.5"
 _OBJECT = "this must be an object with its own fields"
@@ -69,7 +69,7 @@ _MESSAGES = {
     "too_short": "there must be at least {min_length} of these",
     "literal_error": "choose {expected}",
     "enum": "choose {expected}",
-    "timezone_aware": _MOMENT,
+    "timezone_aware": _TIME,
 }
 
 _LIBRARY = frozenset(get_args(core_schema.ErrorType))
@@ -209,7 +209,7 @@ def _message(detail: dict[str, Any]) -> str:
     if kind not in _LIBRARY:
         return str(detail["msg"])
     if kind.startswith(("datetime_", "date_", "timezone_")):
-        return _MOMENT
+        return _TIME
     plain = {key: f"{part:g}" if isinstance(part, float) else part for key, part in ctx.items()}
     return _MESSAGES.get(kind, "this cannot be used").format(**plain)
 

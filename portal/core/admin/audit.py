@@ -69,7 +69,7 @@ def _in_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise wrong("choose a moment in the years 1 to 9999 of UTC") from None
+        raise wrong("choose a time in the years 1 to 9999 (UTC)") from None
 
 
 _Short = Annotated[str, checked(_short), WithJsonSchema({"type": "string", "maxLength": 200})]
@@ -108,7 +108,7 @@ def day_bounds(day: str) -> tuple[datetime, datetime]:
         begun = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
         return begun, begun + timedelta(days=1)
     except (ValueError, OverflowError):
-        problem = FieldError("day", "write a day as 2026-11-21")
+        problem = FieldError("day", "use a date such as 2026-11-21")
         raise InvalidRequest([problem]) from None
 
 

@@ -33,9 +33,9 @@ class CapsRequest(BaseModel):
             return warning
         minutes = info.data["idle_minutes"]
         if minutes is None:
-            raise wrong("leave it out where no session is ended")
+            raise wrong("leave it out if unused sessions are never ended")
         if warning >= minutes:
-            raise wrong(f"use less than the {minutes} minutes themselves")
+            raise wrong(f"use less than the {minutes} minutes after which sessions are ended")
         return warning
 
     def rules(self, before: SiteRules, now: datetime) -> SiteRules:

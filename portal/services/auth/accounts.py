@@ -1,7 +1,7 @@
 """Revokes the logins of removed or locked accounts within a minute.
 
-An unresponsive login node logs nobody out, and accounts that vanish in large numbers are logged out
-only after a while: a directory outage looks the same.
+No user is logged out because the login node does not answer; if many accounts vanish together, they
+are logged out only after a while, since a directory outage looks the same.
 """
 
 from __future__ import annotations

@@ -220,5 +220,5 @@ def _room(group: UserPartition, limit: int) -> int | None:
 
 
 def _too_much(group: UserPartition, room: int) -> str:
-    whose = group.too_much("time")
-    return f"{whose}; it can get {room} more" if room > 0 else f"{whose}, and it has them already"
+    limit = group.too_much("time")
+    return f"{limit}; it can get {room} more" if room > 0 else f"{limit}, and it has them already"

@@ -116,7 +116,7 @@ class Recovery:
             self._close_apps(session.id)
 
     def _give_up(self, session: Session, text: str) -> None:
-        # The whole launch is ended before this session's end is stored.
+        # All or none: the whole launch is ended before this session's end is stored.
         self._job_control.cancel(self._launcher.end_batch(session.batch or session.id))
         self._store.apply(session.id, fail_to_start(text, self._clock()))
 

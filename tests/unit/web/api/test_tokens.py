@@ -119,7 +119,7 @@ def test_the_page_makes_shows_once_and_revokes(alice: Browser, app: Flask) -> No
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"name": ""}, "Write one line"),
+        ({"name": ""}, "Use 1 to 80 printable"),
         ({"days": "0"}, "Choose 1 to 90 days"),
         ({"days": "²"}, "Choose 1 to 90 days"),
         ({"days": "9" * 4000}, "Choose 1 to 90 days"),
@@ -161,7 +161,7 @@ def test_launching_again_says_that_values_are_forgotten(world: World, api: MakeA
     world.store.forget_variables(world.clock())
     answer = alice("POST", f"/sessions/{first}/relaunch")
     assert answer.status_code == 409
-    assert "(A) are forgotten" in (answer.json or {})["detail"]
+    assert "(A) are deleted" in (answer.json or {})["detail"]
 
 
 def test_no_answer_or_log_repeats_a_password(app: Flask, caplog: pytest.LogCaptureFixture) -> None:
