@@ -267,6 +267,6 @@ class PortChooser:
                 "End a session that you do not need: you can use its ports again at once."
             )
         return (
-            "All ports for apps are in use, or were another user's until recently. "
+            "All ports for apps are taken, or were another user's until recently. "
             "End a session that you do not need, or ask an administrator for a larger pool."
         )
