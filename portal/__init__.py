@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 def create_app(services: Services) -> Flask:
-    """Build the web application on services that an entry point has wired."""
-    # Imported here: the worker, the runner and the core are in this package too and need no Flask.
+    """Build the web application on services wired by an entry point."""
+    # Imported here, since the worker, the runner and the core in this package do not need Flask.
     from portal.web.app import build  # noqa: PLC0415
 
     return build(services)

@@ -1,16 +1,16 @@
-"""Every error that a person may see.
+"""All errors that users may see.
 
-The tree (the web layer turns each into one HTTP status, in one place):
+The tree (the web layer maps each to an HTTP status, in one place):
 
     PortalError                  500
-     ├─ InvalidRequest           422  names each field that is wrong; nothing was changed
-     ├─ Unauthorized             401  no identity, or a wrong one
-     ├─ NotFound                 404  also what belongs to somebody else
-     ├─ Conflict                 409  the thing is not in a state that permits this
+     ├─ InvalidRequest           422  names each wrong field; nothing was changed
+     ├─ Unauthorized             401  no credentials, or invalid ones
+     ├─ NotFound                 404  also for what belongs to other users
+     ├─ Conflict                 409  the resource is not in a state that permits this
      ├─ Gone                     410  the session is over
      └─ Unavailable              503  Slurm, the login node or a compute node does not answer
-         ├─ StillOpen            503  the proxy has not shut yet what was taken away
-         └─ OutcomeUnknown       503  it was asked, and nobody knows whether it was done
+         ├─ StillOpen            503  the proxy has not closed revoked access yet
+         └─ OutcomeUnknown       503  the command was sent, but its result is unknown
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_ERRORS = 10
-"""Wrong fields that one answer names."""
+"""Wrong fields in one response."""
 MAX_MESSAGE, MAX_FIELD = 400, 200
 
 
 def clip(text: str, length: int = 40) -> str:
-    """What somebody sent, short enough to be said again."""
+    """Shorten input that is repeated in a message."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 @dataclass(frozen=True)
 class FieldError:
-    """One field of a request and what is wrong with it, in words for its author."""
+    """A wrong field of a request, with a message for its author."""
 
     field: str
     message: str
 
 
 class PortalError(Exception):
-    """The root; its text may be shown to users."""
+    """Base class; its text may be shown to users."""
 
     status = 500
     title = "Something went wrong on our side"
@@ -48,10 +48,10 @@ class PortalError(Exception):
 
 
 class InvalidRequest(PortalError):
-    """The request cannot be carried out as written; the wrong fields are named.
+    """The request is invalid; the wrong fields are named.
 
-    The first ten of them, each in a few words, so that no answer is larger than what was sent;
-    `more` says how many others there are.
+    Only the first ten, with short messages, so that no response is larger than its request;
+    `more` is the number of others.
     """
 
     status = 422
@@ -63,39 +63,39 @@ class InvalidRequest(PortalError):
             for e in errors[:MAX_ERRORS]
         )
         self.more = more + len(errors) - len(self.errors)
-        said = [f"{e.field}: {e.message}".removeprefix(": ") for e in self.errors]
+        parts = [f"{e.field}: {e.message}".removeprefix(": ") for e in self.errors]
         if self.more:
-            said.append(f"and {self.more} more")
-        super().__init__(text or "; ".join(said))
+            parts.append(f"and {self.more} more")
+        super().__init__(text or "; ".join(parts))
 
     def also(self, errors: Sequence[FieldError]) -> InvalidRequest:
-        """The same with other wrong fields before these."""
+        """The same error with other wrong fields before these."""
         return InvalidRequest([*errors, *self.errors], more=self.more)
 
 
 class Unauthorized(PortalError):
-    """Nobody is logged in, or the name and password do not belong together."""
+    """Not logged in, or wrong name or password."""
 
     status = 401
     title = "Please log in"
 
 
 class NotFound(PortalError):
-    """There is no such thing, or it is not yours: the two look the same on purpose."""
+    """Does not exist, or belongs to another user: deliberately indistinguishable."""
 
     status = 404
     title = "Not found"
 
 
 class Conflict(PortalError):
-    """The thing exists but is not in a state that permits this."""
+    """The resource exists but is not in a state that permits this."""
 
     status = 409
     title = "Not possible right now"
 
 
 class KeyReused(Conflict):
-    """The key that makes a launch count once was used for another launch."""
+    """The Idempotency-Key was used for a different launch."""
 
 
 class Gone(PortalError):
@@ -106,23 +106,23 @@ class Gone(PortalError):
 
 
 class Unavailable(PortalError):
-    """Something we depend on does not answer; trying again later helps."""
+    """An external system does not answer; retrying later may help."""
 
     status = 503
     title = "Temporarily not available"
 
 
 class StillOpen(Unavailable):
-    """A way was taken away, and the proxy has not shut it yet: the worker goes on trying."""
+    """Access was revoked, but the proxy has not closed it yet; the worker keeps retrying."""
 
     title = "Still open"
 
     def __init__(self) -> None:
         super().__init__(
-            "It is still open: the proxy in front of the apps does not answer. What you asked for "
-            "is noted, and it is shut as soon as the proxy answers again."
+            "It is still open: the proxy in front of the apps does not answer. Your request is "
+            "stored, and access is closed as soon as the proxy answers again."
         )
 
 
 class OutcomeUnknown(Unavailable):
-    """A command was sent and its answer was lost: it may or may not have happened."""
+    """A command was sent and its answer was lost: it may or may not have taken effect."""

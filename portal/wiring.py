@@ -1,4 +1,4 @@
-"""Builds the adapters and hands them to the services: the only module that knows both."""
+"""Builds the adapters and passes them to the services; the only module that imports both."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from portal.services.systems import Stores, Systems
 
 
 def now() -> datetime:
-    """The real clock."""
+    """The system clock."""
     return datetime.now(UTC)
 
 
 def wire(settings: Settings, run_for_owner: RunForOwner = run_now) -> Services:
-    """All services over the real systems."""
+    """Build all services on the real systems."""
     return assemble(settings, real_systems(settings), run_for_owner)
 
 
 def real_systems(settings: Settings) -> Systems:
-    """The systems that the settings name."""
+    """Build the adapters of the systems in the settings."""
     authority = CertificateAuthority(settings.state.ca_file(""))
     transport = SshTransport(settings.login, authority, settings.slurm.operator)
     directory = settings.sessions.directory
@@ -72,7 +72,7 @@ def real_systems(settings: Settings) -> Systems:
 
 
 def open_stores(engine: Engine, sealer: Sealer) -> Stores:
-    """The database's tables; the sealer encrypts the values of environment variables."""
+    """The database's stores; the sealer encrypts the values of environment variables."""
     return Stores(
         sessions=SessionTables(engine, sealer),
         status=StatusTables(engine),

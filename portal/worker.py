@@ -1,4 +1,4 @@
-"""The worker: the one process that asks Slurm, whatever the number of users and open pages."""
+"""The worker: the only process that polls Slurm, for all users and open pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from portal.services.owner_queue import OwnerQueue
 log = logging.getLogger(__name__)
 
 HANGS_AFTER = 300.0
-"""Seconds: whatever is asked of Slurm, of homes and of runners ends long before that."""
+"""Seconds; every command to Slurm, users' homes and runners has a much shorter deadline."""
 MEASURE_SECONDS = 20.0
 """Time between two measurements of the apps' traffic."""
 COMPARE_SECONDS = 10.0
@@ -30,7 +30,7 @@ COMPARE_SECONDS = 10.0
 
 @dataclass
 class PeriodicTask:
-    """An action that is repeated; `seconds` from the end of one run to the start of the next."""
+    """A repeated action; `seconds` from the end of one run to the start of the next."""
 
     name: str
     seconds: float
@@ -39,7 +39,7 @@ class PeriodicTask:
 
 
 class TaskThread:
-    """Tasks that wait for each other, and since when one of them has been running."""
+    """Tasks that run one after the other, and the start time of the running one."""
 
     def __init__(self, *tasks: PeriodicTask) -> None:
         self.tasks = tasks
@@ -47,18 +47,18 @@ class TaskThread:
 
     @property
     def hangs(self) -> bool:
-        """Whether a task has been running for so long that it will never end."""
+        """Whether a task has been running for longer than HANGS_AFTER."""
         begun = self.begun
         return begun is not None and time.monotonic() - begun > HANGS_AFTER
 
 
 class Worker:
-    """Runs the periodic tasks; those in one thread wait for each other, threads do not."""
+    """Runs the periodic tasks, one after the other in each thread."""
 
     def __init__(self, services: Services, owner_queue: OwnerQueue) -> None:
         slurm = services.settings.slurm
         cluster, reconciler = services.cluster_reader, services.reconciler
-        house, logins = services.housekeeping, services.logins
+        housekeeping, logins = services.housekeeping, services.logins
         self._stop = threading.Event()
         self._owner_queue = owner_queue
         self._threads = [
@@ -76,20 +76,20 @@ class Worker:
             TaskThread(PeriodicTask("accounts", CHECK_SECONDS, services.account_watch.check)),
             TaskThread(PeriodicTask("idle", MEASURE_SECONDS, services.idle_culler.cull)),
             TaskThread(
-                PeriodicTask("clean", 1.0, house.clean),
-                PeriodicTask("requeued", 3.0, house.prepare_requeued),
-                PeriodicTask("who", 10.0, house.ask_who_cancelled),
-                PeriodicTask("app starts", 5.0, house.retry_app_starts),
+                PeriodicTask("clean", 1.0, housekeeping.clean),
+                PeriodicTask("requeued", 3.0, housekeeping.prepare_requeued),
+                PeriodicTask("who", 10.0, housekeeping.ask_who_cancelled),
+                PeriodicTask("app starts", 5.0, housekeeping.retry_app_starts),
                 PeriodicTask("expire", 60.0, logins.expire),
                 PeriodicTask("left over", 5.0, logins.revoke_left_over),
                 PeriodicTask("attempts", 60.0, services.login_attempts.record_finished_hours),
-                PeriodicTask("variables", 3600.0, house.forget_variables),
+                PeriodicTask("variables", 3600.0, housekeeping.forget_variables),
                 PeriodicTask("journal", 3600.0, services.administration.expire),
             ),
         ]
 
     def run(self) -> None:
-        """Work until SIGTERM or SIGINT."""
+        """Run until SIGTERM or SIGINT."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stop.set())
         self._owner_queue.start()
@@ -100,7 +100,7 @@ class Worker:
         for each in running:
             each.start()
         while not self._stop.wait(1.0):
-            # The supervisor starts a new one; a worker that half works helps nobody.
+            # The supervisor restarts the worker, rather than leave it running without a thread.
             if not all(each.is_alive() for each in running):
                 raise SystemExit("a thread of the worker ended")
             for thread in self._threads:
@@ -108,7 +108,7 @@ class Worker:
                     names = ", ".join(task.name for task in thread.tasks)
                     raise SystemExit(f"a thread of the worker hangs: {names}")
             if self._owner_queue.is_stuck(HANGS_AFTER):
-                raise SystemExit("the work for owners of sessions hangs")
+                raise SystemExit("an action for a session owner hangs")
 
     def _repeat(self, thread: TaskThread) -> None:
         while not self._stop.is_set():
@@ -129,7 +129,7 @@ class Worker:
             log.warning("%s: %s", task.name, error)
         except Exception:
             log.exception("%s", task.name)
-        # A slow Slurm is asked less often: never more than half of the time.
+        # A slow Slurm is queried less often: a task runs at most half of the time.
         took = time.monotonic() - begun
         task.due = time.monotonic() + max(task.seconds, took)
 

@@ -193,7 +193,7 @@ ROWS = [
             ("max_shared_memory", "0m", "at least 1m"),
             ("idle_minutes", 0, "at least 1"),
             ("idle_minutes", "60", "whole number"),
-            ("idle_warning", 5, "where no session is ended"),
+            ("idle_warning", 5, "if unused sessions are never ended"),
             ("public_apps", "on", "true or false"),
         )
     ),
@@ -248,8 +248,8 @@ FORM_ROWS = [
     _caps("B27", "This must be at most 64t", max_shared_memory="65t"),
     _form("B32", "key: use up to 255 printable characters", key="k\0"),
     _form("B32", "key: use up to 255 printable characters", key="k" * 200_000),
-    _form("B37", "Variable é: a name is of letters", env='{"é": "x"}'),
-    _form("B37", "Variable a b: a name is of letters", env='{"a b": "x"}'),
+    _form("B37", "Variable é: use up to 128 letters", env='{"é": "x"}'),
+    _form("B37", "Variable a b: use up to 128 letters", env='{"a b": "x"}'),
     _form("B46", "This must be at most 1024", gpu=str(10**9)),
     FormRow("B9", "/presets", "begin with a letter or a digit", FORM | {"preset": "-a"}),
 ]  # fmt: skip

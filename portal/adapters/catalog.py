@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 FRESH_SECONDS = 10.0
 RENAMED = {"script": "command"}
-"""Fields with another key in the file."""
+"""Fields that have a different key in the file."""
 Found = Mapping[tuple[str, str], tuple[str, ...]]
 
 
@@ -32,12 +32,12 @@ def read_app(folder: Path) -> AppSpec:
     file = folder / "app.toml"
     text, data = _read(file)
     for key in {"name", "script"} & data.keys():
-        raise CatalogError(_said(file, text, key, "there is no such field"))
+        raise CatalogError(_message(file, text, key, "there is no such field"))
     start = folder / "start.sh"
     script = data.pop("command", "")
     if start.exists():
         if script:
-            raise CatalogError(_said(file, text, "command", "there is a start.sh, too"))
+            raise CatalogError(_message(file, text, "command", "there is a start.sh, too"))
         script = _text(start)
     try:
         return AppSpec.model_validate({**data, "name": folder.name, "script": script})
@@ -84,10 +84,10 @@ def _text(file: Path) -> str:
 def _described(file: Path, text: str, error: ValidationError) -> str:
     """All errors of one file, each with its line."""
     problems = [(RENAMED.get(key, key), problem) for key, problem in problems_of(error)]
-    return "; ".join(_said(file, text, key, problem) for key, problem in problems)
+    return "; ".join(_message(file, text, key, problem) for key, problem in problems)
 
 
-def _said(file: Path, text: str, key: str, problem: str) -> str:
+def _message(file: Path, text: str, key: str, problem: str) -> str:
     top = key.partition(".")[0]
     line = _line_of(text, top)
     return f"{file}{f', line {line}' if line else ''}: {top}: {problem}"
@@ -108,7 +108,7 @@ def _line_of(text: str, key: str) -> int | None:
 
 
 class FolderCatalog:
-    """The catalog of folders; new apps and images show up without a restart."""
+    """Catalog of the folders' content; new apps and images appear without a restart."""
 
     def __init__(
         self, apps: tuple[str, ...], images: str, found: Callable[[], Found] = dict
@@ -131,9 +131,9 @@ class FolderCatalog:
             return self._known[1]
 
     def _log(self, problems: tuple[str, ...]) -> None:
-        told = self._known[1].problems if self._known else ()
+        logged = self._known[1].problems if self._known else ()
         for problem in problems:
-            if problem not in told:
+            if problem not in logged:
                 log.error("left out: %s", problem)
 
     def _scan(self) -> Catalog:
@@ -161,7 +161,7 @@ class FolderCatalog:
                 yield name, spec
                 continue
             file = found[name] / "app.toml"
-            problems.append(_said(file, _text(file), *wrong[name]))
+            problems.append(_message(file, _text(file), *wrong[name]))
 
     def _read_images(self, apps: Mapping[str, AppSpec], problems: list[str]) -> Iterator[Image]:
         for sif in self._images.glob("*/*/image.sif"):
@@ -174,7 +174,7 @@ class FolderCatalog:
             yield image
             for key, names in (("apps", image.apps), ("default_app", (image.default_app,))):
                 problems += [
-                    _said(file, _text(file), key, f"there is no app {name}")
+                    _message(file, _text(file), key, f"there is no app {name}")
                     for name in names
                     if name is not None and name not in apps
                 ]

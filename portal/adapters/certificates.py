@@ -1,8 +1,8 @@
 """The portal's own certificate authorities, and the short-lived certificates that they sign.
 
-Three authorities, so that none can be used for another's purpose: `user_ca` signs SSH certificates
-with which the portal acts as a user on the login node; `gateway_ca` signs for servers (gateways in
-jobs, the callback address); `client_ca` signs for the portal alone, as the gateways' client.
+Three authorities, one per purpose: `user_ca` signs SSH certificates with which the portal acts as a
+user on the login node; `gateway_ca` signs server certificates (gateways in jobs, the callback URL);
+`client_ca` signs only the portal's certificate as the gateways' client.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class CertificateAuthority(Certificates):
         self._user_key = key
 
     def sign_gateway(self, session: str, request_pem: str) -> str:
-        """Certificate (PEM) for a gateway's request; raises InvalidRequest for a bad request.
+        """Certificate (PEM) for a gateway's CSR; raises InvalidRequest for an invalid CSR.
 
         Only the public key is taken from the request, never its names.
         """
@@ -86,9 +86,9 @@ class CertificateAuthority(Certificates):
         return (self._directory / "gateway_ca.pem").read_text(encoding="ascii")
 
     def sign_user(self, user: str, life: timedelta, source: str) -> tuple[str, str]:
-        """A new SSH key for one user: (private key, certificate), both in OpenSSH's format.
+        """A new SSH key for one user: (private key, certificate), both in OpenSSH format.
 
-        Valid for one principal, from one address, without forwarding of any kind.
+        Valid for one principal, from one address, without any forwarding.
         """
         key = ed25519.Ed25519PrivateKey.generate()
         now = datetime.now(UTC)
@@ -235,7 +235,7 @@ def _pem_key(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _write(file: Path, content: bytes, mode: int = 0o600) -> None:
-    """Write a file atomically: a crash must not leave half a key."""
+    """Write a file atomically: a crash must not leave a partial key."""
     draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as stream:

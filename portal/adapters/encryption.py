@@ -1,8 +1,8 @@
-"""Encryption of secret values in the database: AES-256-GCM with keys in files beside it.
+"""Encryption of secret values in the database: AES-256-GCM with keys in separate files.
 
 A sealed text is `v1:KEY:DATA`: the id of the key, so that several can be in use, and nonce and
-ciphertext in Base64. The place of a text (table and row) is authenticated with it, so that it
-cannot be moved to another row. Keys are never written into the database or a log.
+ciphertext in Base64. The place of a text (table and row) is authenticated as well, so that it
+cannot be moved to another row. Keys are never written to the database or a log.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Unreadable(Unavailable):
 
 
 def is_sealed(text: str) -> bool:
-    """Whether a text is sealed; those from before there were keys are in clear."""
+    """Whether a text is sealed; texts stored before keys were introduced are in clear."""
     return _SEALED.fullmatch(text) is not None
 
 
@@ -54,10 +54,10 @@ class Sealer:
         return f"v1:{number}:{base64.b64encode(nonce + data).decode()}"
 
     def open(self, sealed: str, place: str) -> str:
-        """Decrypt what was sealed for this place; raises Unreadable."""
+        """Decrypt a text that was sealed for this place; raises Unreadable."""
         found = _SEALED.fullmatch(sealed)
         if found is None:
-            raise Unreadable("A stored value is not what this version of the portal wrote.")
+            raise Unreadable("A stored value has a format unknown to this version of the portal.")
         number, key = found[1], self._key(found[1])
         try:
             raw = base64.b64decode(found[2], validate=True)
@@ -66,8 +66,8 @@ class Sealer:
             )
         except (InvalidTag, ValueError, binascii.Error) as error:
             raise Unreadable(
-                f"The portal's key {number} does not open stored values of variables: it is not "
-                "the key that they were written with."
+                f"The portal's key {number} does not decrypt stored values of variables: it is not "
+                "the key that encrypted them."
             ) from error
         return clear.decode()
 
@@ -93,7 +93,7 @@ class Sealer:
             if not self._keys:
                 raise Unreadable(
                     f"The portal has no key for the values of variables in {self._directory}. "
-                    "An administrator makes one with `slipway init`, or puts the lost one back."
+                    "An administrator can create one with `slipway init`, or restore the lost one."
                 )
             return max(self._keys.items())
 
@@ -105,7 +105,7 @@ class Sealer:
                 return self._keys[number]
         raise Unreadable(
             f"The values of these variables cannot be read: the portal's key {number} is missing "
-            f"in {self._directory}. An administrator can put it back; everything else works."
+            f"in {self._directory}. An administrator can restore it; everything else works."
         )
 
     def _read(self) -> None:
@@ -127,7 +127,7 @@ def read_keys(directory: Path) -> dict[str, bytes]:
 
 
 def make_key(directory: Path) -> str:
-    """Create a key, which is the newest from then on; returns its id."""
+    """Create a key, which becomes the newest; returns its id."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     # By time, so that the newest sorts last, and never reused: a lost key may be restored.
     last = max(read_keys(directory), default="0" * 18)

@@ -1,4 +1,4 @@
-"""The runners inside the jobs, reached through their gateways with the portal's certificate.
+"""Client for the runners inside the jobs, through their gateways with the portal's certificate.
 
 Runner, gateway and node are under the user's control: they may answer late, a byte at a time,
 endlessly, or never. A call has one deadline, only the first line of its answer is read, and a
@@ -65,7 +65,7 @@ class GatewayRunners(Runners):
             except TimeoutError as error:
                 self._sessions.penalize(session.id)
                 raise Unavailable("The session does not answer in time.") from error
-            except (OSError, _StrangeError) as error:
+            except (OSError, _InvalidResponseError) as error:
                 raise Unavailable("The session's compute node does not answer.") from error
 
     def _ask(self, place: tuple[str, int], name: str, message: bytes, deadline: float) -> int:
@@ -80,15 +80,15 @@ class GatewayRunners(Runners):
                     piece = stream.recv(LONGEST_LINE)
                     line = _first_line(line + piece)
                     if not piece or len(line) > LONGEST_LINE:
-                        raise _StrangeError
+                        raise _InvalidResponseError
         found = _STATUS.fullmatch(line)
         if found is None:
-            raise _StrangeError
+            raise _InvalidResponseError
         return int(found[1])
 
 
-class _StrangeError(Exception):
-    """The answer is no valid HTTP response."""
+class _InvalidResponseError(Exception):
+    """The answer is not a valid HTTP response."""
 
 
 def _first_line(data: bytes) -> bytes:
@@ -103,7 +103,7 @@ def _left(deadline: float) -> float:
 
 
 def resolve(node: str) -> str:
-    """IP address of a compute node, by the host's own name service."""
+    """IP address of a compute node, from the host's name service."""
     try:
         return str(socket.getaddrinfo(node, None, type=socket.SOCK_STREAM)[0][4][0])
     except OSError as error:

@@ -32,7 +32,7 @@ def check(settings: Settings) -> Iterator[Finding]:
     if not keys.ok:
         return
     sealing = len(read_keys(settings.state.keys))
-    advice = "" if sealing else "; run `slipway init`, or put the lost ones back"
+    advice = "" if sealing else "; run `slipway init`, or restore the lost ones"
     yield Finding(bool(sealing), f"{sealing} keys for values in {settings.state.keys}{advice}")
     known = Path(settings.login.known_hosts)
     yield Finding(known.exists(), f"{known}: the login node's host key (ssh-keyscan, then compare)")
@@ -56,8 +56,8 @@ def _names(web: WebSettings) -> Iterator[Finding]:
         yield Finding(False, text)
     if not (web.secure or web.only_here):
         text = (
-            "https: passwords can be read on the way, and browsers leave out the headers that keep "
-            "other pages from people's apps (web.plain_http permits it)"
+            "https: passwords can be intercepted, and browsers omit the headers that protect "
+            "users' apps from other pages (web.plain_http permits it)"
         )
         yield Finding(False, text)
 
@@ -70,7 +70,7 @@ def _keys(settings: Settings) -> Finding:
 
 
 def check_gpus(settings: Settings) -> Iterator[Finding]:
-    """Check everything that fractional GPUs depend on; `slipway-gpu check` does so on nodes."""
+    """Check everything that fractional GPUs need; `slipway-gpu check` does so on the nodes."""
     gpus, keys = settings.gpu.gpus, _keys(settings)
     if not gpus.kinds:
         yield Finding(False, "the settings name no GPUs ([[gpu.kinds]])")
@@ -103,18 +103,18 @@ def compare_gpus(gpus: Gpus, scheduler: Scheduler) -> Iterator[Finding]:
 
 
 def _kind(kind: GpuKind, nodes: Sequence[Node]) -> Iterator[Finding]:
-    """One kind of the settings: on which nodes, and whether Slurm has as many shards."""
+    """One kind of the settings: its nodes, and whether Slurm has the right number of shards."""
     having = [(node, f) for node in nodes for f in node.gpus if is_of(f, kind) and f.gpus]
     names = ", ".join(node.name for node, _found in having)
     if not having:
-        yield Finding(False, f"no node of Slurm's has {_title(kind)}: gres.conf, Type={kind.name}")
+        yield Finding(False, f"no node in Slurm has {_title(kind)}: gres.conf, Type={kind.name}")
         return
     yield Finding(True, f"{_title(kind)} on {names}")
     for node, found in having:
         wanted = found.gpus * kind.shards if kind.sharing == "shared" else 0
         if found.shards != wanted:
             text = (
-                f"{node.name} has {found.shards} shards of {_title(kind)}, and the settings cut "
+                f"{node.name} has {found.shards} shards of {_title(kind)}, the settings divide "
                 f"its {found.gpus} GPUs into {wanted}: run `slipway-gpu gres` there for gres.conf"
             )
             yield Finding(False, text)
@@ -126,9 +126,7 @@ def _unnamed(gpus: Gpus, nodes: Iterable[Node]) -> Iterator[Finding]:
     known = {name for name in found if any(kind.name in ("", name) for kind in gpus.kinds)}
     for name in sorted(found - known):
         type_ = name or "without a Type"
-        yield Finding(
-            False, f"GPUs {type_}: the settings do not name them, so nobody is offered any"
-        )
+        yield Finding(False, f"GPUs {type_}: not in the settings, so they are not offered")
 
 
 def _title(kind: GpuKind) -> str:

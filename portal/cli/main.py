@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
         ("config", None, "print a settings file with every key, its description and its default"),
         ("init", _init, "create keys, certificates and the database; what exists is kept"),
         ("rotate-keys", _rotate, "create a new key for values of variables, and re-encrypt them"),
-        ("worker", _worker, "follow Slurm's queue until told to stop"),
+        ("worker", _worker, "poll Slurm's queue until stopped"),
         ("apps", _apps, "list the apps, and the images that can run each"),
     ):
         commands.add_parser(name, help=text).set_defaults(action=command)
@@ -105,7 +105,8 @@ def _seal(settings: Settings) -> None:
 
 
 def _rotate(settings: Settings, _options: argparse.Namespace) -> int:
-    print(f"made key {make_key(settings.state.keys)} in {settings.state.keys}; older keys stay")
+    number = make_key(settings.state.keys)
+    print(f"created key {number} in {settings.state.keys}; older keys are kept")
     _seal(settings)
     return 0
 

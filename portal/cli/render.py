@@ -19,7 +19,7 @@ UNITS = (
     "slipway-worker.service",
     "slipway-proxy.service",
 )
-"""systemd's units; all of them belong in one folder, such as /etc/systemd/system."""
+"""The systemd units; all of them belong in one folder, such as /etc/systemd/system."""
 
 
 def haproxy_config(settings: Settings) -> str:
@@ -33,7 +33,7 @@ def systemd_units(settings: Settings) -> dict[str, str]:
 
 
 def gpu_settings(settings: Settings) -> str:
-    """What root's command on the nodes reads, /etc/slipway/gpu.json."""
+    """The settings of root's command on the nodes, /etc/slipway/gpu.json."""
     kinds = kinds_as_json(settings.gpu.gpus.kinds)
     return json.dumps({"kinds": kinds, "margin_mb": settings.gpu.margin_mb}, indent=2) + "\n"
 
@@ -76,7 +76,7 @@ def _with_headers(units: dict[str, str]) -> Iterable[str]:
 
 
 def _write(file: Path, text: str) -> None:
-    """Replace a file at once; it holds no secrets, and other accounts have to read it."""
+    """Replace a file atomically; it has no secrets, and other accounts have to read it."""
     draft = file.with_name(f".{file.name}.new")
     draft.write_text(text, encoding="utf-8")
     draft.chmod(0o644)

@@ -23,7 +23,7 @@ HEAD = """\
 
 
 def annotated() -> str:
-    """The text of a settings file; loading it as it is gives the defaults."""
+    """The text of a settings file; loading it unchanged gives the defaults."""
     sections = [_section(name, field) for name, field in Settings.model_fields.items()]
     return "\n".join([HEAD, *sections])
 

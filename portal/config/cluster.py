@@ -46,7 +46,7 @@ class SlurmSettings(BaseModel):
         20.0, gt=0, description="Seconds that one of Slurm's commands may take."
     )
     admins: list[str] = Field(
-        [], description="Users who see and stop everybody's sessions, and administer the site."
+        [], description="Users who see and stop all users' sessions, and administer the site."
     )
     operator: str = Field(
         "",

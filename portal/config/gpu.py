@@ -1,4 +1,4 @@
-"""[gpu]: which GPUs there are, and how they are shared."""
+"""[gpu]: the site's GPUs, and how they are shared."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class GpuKindSettings(BaseModel):
 
     @property
     def kind(self) -> GpuKind:
-        """As core uses it."""
+        """The kind for core."""
         return GpuKind(
             name=self.name,
             title=self.title,
@@ -71,7 +71,7 @@ class GpuKindSettings(BaseModel):
 
 
 class GpuSettings(BaseModel):
-    """Which GPUs there are; only those named here are offered."""
+    """The site's GPUs; only those named here are offered."""
 
     model_config = FROZEN
 
@@ -87,11 +87,11 @@ class GpuSettings(BaseModel):
 
     @property
     def gpus(self) -> Gpus:
-        """As core uses it."""
+        """The kinds for core."""
         return Gpus(tuple(kind.kind for kind in self.kinds))
 
     @model_validator(mode="after")
-    def _told_apart(self) -> GpuSettings:
+    def _have_unique_names(self) -> GpuSettings:
         names = [kind.name for kind in self.kinds]
         if len(set(names)) < len(names) or (len(names) > 1 and "" in names):
             raise ValueError("each of several kinds needs a name of its own, its Type in gres.conf")

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from portal.config.base import FROZEN
 
 BUNDLED = Path(__file__).parent.parent / "data"
-"""Templates and apps of this very version: portal/data, in a checkout links to the folders."""
+"""Templates and apps of this version: portal/data, which has links to the folders in a checkout."""
 
 _PART = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
 Dotfile = Annotated[str, Field(pattern=rf"^\.{_PART}(/{_PART})*$")]

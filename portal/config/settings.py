@@ -1,4 +1,4 @@
-"""All sections, and reading them from a file."""
+"""All sections of the settings, and how they are read from a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FROM_OUTSIDE = {
     "SLIPWAY_SSH_PORTS": "ssh_ports",
     "SLIPWAY_TLS_CERTIFICATE": "tls_certificate",
 }
-"""Web settings that a container learns only at start; ranges as "10000-10039"."""
+"""Web settings that are known only when a container starts; ranges as "10000-10039"."""
 
 
 class Settings(BaseModel):
@@ -51,7 +51,7 @@ class SettingsError(Exception):
 def load_settings(path: str | None = None) -> Settings:
     """Read the TOML file (argument, else SLIPWAY_CONFIG, else /etc/slipway/slipway.toml).
 
-    Environment variables override what a container learns only at start, such as its ports.
+    Environment variables override settings known only when a container starts, such as its ports.
     Raises SettingsError.
     """
     file = Path(path or os.environ.get("SLIPWAY_CONFIG", "/etc/slipway/slipway.toml"))

@@ -25,12 +25,12 @@ class StateSettings(BaseModel):
 
     @property
     def database_url(self) -> str:
-        """The database's address."""
+        """The database's SQLAlchemy URL."""
         return self.database or f"sqlite:///{self.directory}/slipway.db"
 
     @property
     def keys(self) -> Path:
-        """The keys that values in the database are encrypted with."""
+        """Folder of the keys that encrypt values in the database."""
         return Path(self.directory) / "keys"
 
     def ca_file(self, name: str) -> Path:

@@ -30,7 +30,7 @@ class WebSettings(BaseModel):
     apps: Mode = Field(
         "ports",
         description="Where apps have their origins: subdomains of apps_domain (recommended: no "
-        "origin is ever reused by somebody else), or ports of a pool where there is no wildcard "
+        "origin is ever reused by another user), or ports of a pool where there is no wildcard "
         "name.",
     )
     apps_host: str = Field(
@@ -108,7 +108,7 @@ class WebSettings(BaseModel):
 
     @property
     def login_terms(self) -> LoginTerms:
-        """How long logins last, and how often passwords may be tried."""
+        """How long logins last, and the rate limits for passwords."""
         return LoginTerms(
             idle=timedelta(hours=self.login_hours),
             life=timedelta(days=self.login_days),
@@ -130,7 +130,7 @@ class WebSettings(BaseModel):
 
     @property
     def shared_domain(self) -> str:
-        """The registrable domain that portal and apps share; "" where they do not.
+        """The registrable domain that portal and apps share; "" if they share none.
 
         A guess from the last two labels: no public suffix list is consulted.
         """
@@ -147,7 +147,7 @@ class WebSettings(BaseModel):
 
     @property
     def origins(self) -> Origins:
-        """How origins of apps are written."""
+        """How labels map to the apps' origins."""
         parts = urlsplit(self.public_url)
         return Origins(
             scheme=parts.scheme,
@@ -161,12 +161,12 @@ class WebSettings(BaseModel):
 
     @property
     def pool(self) -> Range | None:
-        """The ports for apps; None where apps have names only."""
+        """The ports for apps; None if apps have names only."""
         return self.apps_ports or (_POOL if self.apps == "ports" else None)
 
     @property
     def port_rules(self) -> PortPolicy:
-        """How these are allocated."""
+        """How these ports are allocated."""
         return PortPolicy(self.ports_per_person, timedelta(days=self.port_quarantine_days))
 
     @property
@@ -181,7 +181,7 @@ class WebSettings(BaseModel):
     def app_cookie(self, label: str) -> str:
         """Name of the cookie that admits a browser to the app; unique, as cookies ignore ports.
 
-        With https its prefix binds it to this very host.
+        With https its prefix binds it to this host.
         """
         return ("__Host-" if self.secure else "") + f"slipway_app_{label}"
 

@@ -1,4 +1,4 @@
-"""Whether a request can be granted at all; how soon is Slurm's business."""
+"""Whether a launch request can be granted at all; when is up to Slurm."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from portal.errors import FieldError, InvalidRequest
 
 @dataclass(frozen=True)
 class Decision:
-    """What a request comes to."""
+    """The outcome of a launch request."""
 
     image: Image
     group: str | None
-    """The partition that it goes to; None leaves it to Slurm."""
+    """The partition to submit to; None leaves it to Slurm."""
     gpu: Slice | None
-    """The GPU that it gets, rounded up to what is offered; None where it asked for none."""
+    """The granted GPU, rounded up to an offered amount; None if none was requested."""
 
 
 def decide(
@@ -34,13 +34,13 @@ def decide(
     rules: SiteRules,
     gpus: Gpus,
 ) -> Decision:
-    """Return what will run, or raise InvalidRequest naming all that cannot be.
+    """Return what will run, or raise InvalidRequest with every field that cannot be granted.
 
-    `partitions` are those that the person may use, with that person's effective limits
+    `partitions` are those that the user may use, with that user's effective limits
     (core/cluster/effective_limits.py). Only what can never be granted is refused here:
     a request that fits an empty cluster goes to Slurm, which decides when. None means that Slurm
-    has not been read yet, so nothing is bounded. The catalog holds what this person may see: an
-    image hidden from them is treated as one that does not exist.
+    has not been read yet, so nothing is limited. The catalog contains what this user may see: a
+    hidden image is treated as one that does not exist.
     """
     image = catalog.image(request.environment, request.version)
     problems = [] if image else [_missing_image(request, catalog)]
@@ -57,9 +57,9 @@ def decide(
 def granted_gpu(
     request: LaunchRequest, partitions: Sequence[Partition] | None, gpus: Gpus
 ) -> Slice | FieldError | None:
-    """The GPU that a request gets, or why it never can; None where it asks for none.
+    """The GPU that a request is granted, or why it never can be; None if it requests none.
 
-    A group that is not there is refused by its own field, and says nothing of GPUs.
+    An unknown group is an error of its own field, and adds no error about GPUs.
     """
     wanted = request.resources
     if partitions is None:
@@ -69,7 +69,7 @@ def granted_gpu(
 
 
 def cap_problems(request: LaunchRequest, rules: SiteRules) -> list[FieldError]:
-    """What goes beyond the administrators' caps."""
+    """The fields that exceed the administrators' caps."""
     cap, asked = rules.max_shared_memory_mb, request.resources.shared_memory
     if cap is None or asked is None or asked <= cap:
         return []
@@ -84,14 +84,14 @@ def _missing_image(request: LaunchRequest, catalog: Catalog) -> FieldError:
 
 
 def group_for(name: str | None, partitions: Sequence[Partition]) -> Partition | None:
-    """The partition that a request goes to: the named one, else the default."""
+    """The partition of a request: the named one, else the default."""
     if name is None:
         return next((p for p in partitions if p.default), partitions[0] if partitions else None)
     return next((p for p in partitions if p.name == name), None)
 
 
 def resource_problems(request: LaunchRequest, partitions: Sequence[Partition]) -> list[FieldError]:
-    """What of a request goes against the bounds of these partitions."""
+    """The fields of a request that exceed the limits of these partitions."""
     group = group_for(request.resource_group, partitions)
     if not partitions:
         text = "Slurm lets your account use no resource group here; ask an administrator"
@@ -116,9 +116,9 @@ def misfit(
     gpus: Gpus,
     group: str | None = None,
 ) -> str:
-    """Why a person with these partitions could not launch with a template; "" where they could.
+    """Why a user with these partitions could not launch with a template; "" if they could.
 
-    `group` is the resource group that was chosen beside it, if any.
+    `group` is the resource group chosen with it, if any.
     """
     asked = {"environment": "any", "resource_group": group, FIELD: template.name}
     try:

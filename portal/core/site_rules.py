@@ -1,4 +1,4 @@
-"""What administrators decide for all sessions, beyond what Slurm has words for."""
+"""Site-wide rules set by administrators, for what Slurm cannot limit."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ IDLE_CPU_PERCENT = 10
 
 
 class SiteRules(BaseModel):
-    """Caps that Slurm has no word for; None is no cap."""
+    """Site-wide rules that Slurm cannot express; None is no cap."""
 
     model_config = _CHECKED
 
     max_shared_memory_mb: Annotated[int, Field(ge=1, le=MAX_MEMORY_MB)] | None = None
     idle_minutes: Minutes | None = None
-    """How long a session may be unused before it is ended; None: for ever."""
+    """How long a session may be unused before it is ended; None: unlimited."""
     idle_warning: Minutes | None = None
-    """How long before that its owner is warned; None: the usual span."""
+    """How long before that its owner is warned; None: the default time."""
     idle_cpu_percent: Percent = IDLE_CPU_PERCENT
-    """How much of one core a job uses that is at work though nobody touches it."""
+    """CPU use above which a session counts as busy (percent of one core)."""
     idle_set: Annotated[datetime, Field(strict=False)] | None = None
-    """When these rules about unused sessions began to hold."""
+    """When the rules about unused sessions last changed."""
     public_apps: bool = True
-    """Whether owners may open apps to everybody."""
+    """Whether owners may make apps public."""
     preferred_ports: bool = True
-    """Whether people may ask for a port of the pool."""
+    """Whether users may request a port of the pool."""

@@ -17,20 +17,20 @@ _SIZE = r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?([MGTmgt])(?:[Ii]?[Bb])?"
 MIB = {"m": 1, "g": 1024, "t": 1024 * 1024}
 """MiB in one of each unit."""
 MIN_MEMORY_MB = 256
-"""Below this the gateway, the runner and one Jupyter server do not start at all."""
+"""Below this, the gateway, the runner and one Jupyter server do not start."""
 MAX_MEMORY_MB = 64 * 1024 * 1024
 MINUTES_A_DAY = 1440
 
 
 def parse_size(value: object) -> int:
-    """Turn a size such as "600m" or "1.5g" into whole MiB; raises ValueError."""
+    """Parse a size such as "600m" or "1.5g" to whole MiB; raises ValueError."""
     if not isinstance(value, str) or not (match := re.fullmatch(_SIZE, value, re.ASCII)):
         raise ValueError('write a size with its unit, for example "600m" or "2g"')
     return round(float(match[1]) * MIB[match[2].lower()])
 
 
 def format_size(mb: int) -> str:
-    """Write MiB the way parse_size reads it ("600m", "2g"), in the largest unit that is exact."""
+    """Write MiB in parse_size's format ("600m", "2g"), in the largest exact unit."""
     for unit in ("t", "g"):
         if mb and mb % MIB[unit] == 0:
             return f"{mb // MIB[unit]}{unit}"
@@ -38,19 +38,19 @@ def format_size(mb: int) -> str:
 
 
 def exact_size(mb: int) -> str:
-    """Write MiB for people without rounding: "2 GB", "1500 MB"."""
+    """Write MiB for display without rounding: "2 GB", "1500 MB"."""
     return f"{mb // 1024} GB" if mb and mb % 1024 == 0 else f"{mb} MB"
 
 
 def floor_size(mb: int) -> str:
-    """Write MiB for people, rounded down, so that requesting it never exceeds the limit."""
+    """Write MiB for display, rounded down, so that requesting it never exceeds the limit."""
     if mb < 1024:
         return f"{mb} MB"
     return f"{mb * 10 // 1024 / 10:g} GB"
 
 
 def rounded_size(mb: float) -> str:
-    """Write MiB for people, rounded to the nearest tenth of a GB."""
+    """Write MiB for display, rounded to the nearest tenth of a GB."""
     if mb >= 1024:
         return f"{mb / 1024:.1f}".removesuffix(".0") + " GB"
     return f"{mb:.0f} MB"

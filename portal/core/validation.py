@@ -1,7 +1,7 @@
-"""What is wrong with input, in our own words: the one place that turns pydantic's errors into ours.
+"""Validation of input: the one place that converts pydantic's errors to our own messages.
 
-Two bounds keep an answer small and quick whatever was sent: what is far too large is refused
-before its elements are looked at, and InvalidRequest names the first ten wrong fields only.
+Two bounds keep responses small and fast for any input: far too large input is refused before its
+elements are validated, and InvalidRequest lists the first ten wrong fields only.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from pydantic_core import PydanticCustomError, core_schema
 from portal.errors import FieldError, InvalidRequest, clip
 
 BODY = "body"
-"""The field that is named when what was sent has no fields at all."""
+"""The field named in errors about a body without fields."""
 
 MAX_ITEMS = 1000
-"""Elements of one list, or keys of one object: twice what any request of ours has."""
+"""Elements of one list, or keys of one object: twice what any valid request has."""
 MAX_VALUES = 2500
-"""Values of one request altogether."""
+"""Values in one request in total."""
 MAX_DEPTH = 16
 
 Model = TypeVar("Model", bound=BaseModel)
 
-_MOMENT = "write a moment with its offset, for example 2026-11-21T12:00:00+00:00"
+_TIME = "use a time with its offset, for example 2026-11-21T12:00:00+00:00"
 _WHOLE = "this must be a whole number"
 _NUMBER = "this must be a number, for example 0.5"
 _OBJECT = "this must be an object with its own fields"
@@ -69,25 +69,25 @@ _MESSAGES = {
     "too_short": "there must be at least {min_length} of these",
     "literal_error": "choose {expected}",
     "enum": "choose {expected}",
-    "timezone_aware": _MOMENT,
+    "timezone_aware": _TIME,
 }
 
 _LIBRARY = frozenset(get_args(core_schema.ErrorType))
-"""Every kind of error that is not of a validator of ours: its text is the library's."""
+"""pydantic's own error types; all others are raised by our validators."""
 
 
 class TooDeep(InvalidRequest):
-    """Lists and objects within one another, deeper than anything that is asked for."""
+    """Lists and objects nested more deeply than in any valid request."""
 
 
 def wrong(message: str) -> PydanticCustomError:
-    """An error of a validator, with words of its own."""
-    # Given as a value: braces in it are text, no places to fill.
-    return PydanticCustomError("words", "{said}", {"said": message})
+    """A validator's error with its own message."""
+    # Passed as a value, since braces in it are not placeholders.
+    return PydanticCustomError("words", "{message}", {"message": message})
 
 
 def checked(check: Callable[[str], str]) -> AfterValidator:
-    """A validator of texts from a function that raises ValueError with our own words."""
+    """Build a validator from a function that raises ValueError with a message for users."""
 
     def validate(text: str) -> str:
         try:
@@ -100,7 +100,7 @@ def checked(check: Callable[[str], str]) -> AfterValidator:
 
 @dataclass(frozen=True)
 class Matching:
-    """For Annotated: texts all of which match a pattern of ASCII; `rule` says it to people."""
+    """For Annotated: the whole text must match an ASCII pattern; `rule` is the error message."""
 
     pattern: str
     rule: str
@@ -122,7 +122,7 @@ class Matching:
 
 
 def at_most(number: int) -> BeforeValidator:
-    """Refuse what has more elements, before any of them is looked at."""
+    """Refuse collections with more elements, before any of them is validated."""
 
     def validate(value: Any) -> Any:
         if isinstance(value, list | tuple | dict) and len(value) > number:
@@ -133,7 +133,7 @@ def at_most(number: int) -> BeforeValidator:
 
 
 def names_of(found: Iterable[str], shown: int = 10) -> str:
-    """A list for a message: the first ones, and how many more there are."""
+    """A list for a message: the first `shown` names, and the number of the others."""
     everything = list(found)
     rest = len(everything) - shown
     text = ", ".join(clip(name) for name in everything[:shown])
@@ -141,9 +141,9 @@ def names_of(found: Iterable[str], shown: int = 10) -> str:
 
 
 def refuse_large(data: object) -> None:
-    """Refuse what no honest request is, however long it is; raises InvalidRequest.
+    """Refuse input that is far larger than any valid request; raises InvalidRequest.
 
-    Lists and objects with too many elements, too many values altogether, too deep: at the field.
+    Limits the elements of a list or object, the total number of values, and the depth.
     """
     total = 0
     level = [("", data)]
@@ -165,13 +165,13 @@ def refuse_large(data: object) -> None:
 
 
 def check(model: type[Model], data: object) -> Model:
-    """Check what somebody entered; raises InvalidRequest that names the wrong fields."""
+    """Validate untrusted input; raises InvalidRequest that names the wrong fields."""
     refuse_large(data)
     return validated(lambda: model.model_validate(data))
 
 
 def validated(validate: Callable[[], Model]) -> Model:
-    """Run a validation of pydantic's; its error becomes InvalidRequest."""
+    """Run a pydantic validation; converts its error to InvalidRequest."""
     try:
         return validate()
     except ValidationError as error:
@@ -179,17 +179,17 @@ def validated(validate: Callable[[], Model]) -> Model:
 
 
 def field_errors(error: ValidationError) -> list[FieldError]:
-    """Say in plain words which fields pydantic found wrong; never what was in them."""
+    """The wrong fields with plain messages; never includes their values."""
     found = error.errors(include_url=False, include_input=False)
     return [_field_error(dict(detail)) for detail in found]
 
 
 def _field_error(detail: dict[str, Any]) -> FieldError:
-    # A variable's wrong name is at ("env", name, "[key]"), and the name itself may be "[key]", too.
+    # An invalid variable name is at ("env", name, "[key]"); the name itself may be "[key]", too.
     loc = detail["loc"]
     place = loc[:2] if loc[2:] == ("[key]",) else loc
     message = _message(detail)
-    if place[:1] == ("mounts",) and len(place) > 2:  # is said of the mount as a whole
+    if place[:1] == ("mounts",) and len(place) > 2:  # reported for the mount as a whole
         return FieldError(f"mounts.{place[1]}", f"{_part(place[2])}: {message}")
     if detail["type"] == "other_field":
         return FieldError(detail["ctx"]["field"], message)
@@ -197,7 +197,7 @@ def _field_error(detail: dict[str, Any]) -> FieldError:
 
 
 def _part(part: object) -> str:
-    # The sender chooses these as well, as long as they like; names of variables may be long.
+    # The client controls these, too, and their length; names of variables may be long.
     text = str(part)
     return text if re.fullmatch(r"[A-Za-z0-9_]{1,128}", text) else clip(text)
 
@@ -209,14 +209,14 @@ def _message(detail: dict[str, Any]) -> str:
     if kind not in _LIBRARY:
         return str(detail["msg"])
     if kind.startswith(("datetime_", "date_", "timezone_")):
-        return _MOMENT
+        return _TIME
     plain = {key: f"{part:g}" if isinstance(part, float) else part for key, part in ctx.items()}
     return _MESSAGES.get(kind, "this cannot be used").format(**plain)
 
 
 def at_field(field: str, message: str) -> PydanticCustomError:
-    """An error that belongs to another field than the one whose validator found it."""
-    return PydanticCustomError("other_field", "{said}", {"field": field, "said": message})
+    """An error that belongs to a different field than the one being validated."""
+    return PydanticCustomError("other_field", "{message}", {"field": field, "message": message})
 
 
 WORD = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -230,7 +230,7 @@ WORD_RULE = (
 Word = Annotated[str, Matching(WORD, WORD_RULE)]
 
 
-# Inputs may be secrets: an error that gets into a log repeats none.
+# Inputs may be secrets: errors, which may be logged, must not contain them.
 STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
 

@@ -19,7 +19,7 @@ _PATTERNS = (
 
 
 def job_in(cgroup: str) -> int | None:
-    """The job that /proc/PID/cgroup names."""
+    """The job in the content of /proc/PID/cgroup."""
     for line in cgroup.splitlines():
         path = line.split(":", 2)[-1]
         # Users may create cgroups of any name below their own slice.

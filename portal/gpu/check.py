@@ -30,7 +30,7 @@ def check(
 ) -> Iterator[Finding]:
     """Check everything that slices on this node depend on."""
     if os.geteuid() != 0:
-        yield "wrong", "run this as root, as Slurm's Prolog and the watchdog are"
+        yield "wrong", "run this as root, like Slurm's Prolog and the watchdog"
     yield from _settings_and_gpus(file, connect)
     scontrol = scontrol or _scontrol
     yield from check_config(scontrol("show", "config"))
@@ -42,7 +42,7 @@ def _check_watch(jobs: Path) -> Finding:
     try:
         running = watch.is_running(jobs)
     except OSError as error:
-        return "wrong", f"whether the watchdog runs cannot be seen: {error}"
+        return "wrong", f"cannot determine whether the watchdog runs: {error}"
     if running:
         return "ok", "the watchdog runs"
     return "wrong", "the watchdog does not run (slipway-gpu watch)"
@@ -52,7 +52,7 @@ def _settings_and_gpus(file: Path, connect: Callable[[], Nvml]) -> Iterator[Find
     try:
         found = settings.load(file)
     except settings.SettingsError as error:
-        yield "wrong", f"{error}; make it by: slipway render gpu"
+        yield "wrong", f"{error}; create it with: slipway render gpu"
         return
     yield "ok", f"{file}: {len(found.kinds)} kinds of GPUs"
     try:
@@ -71,7 +71,7 @@ def _settings_and_gpus(file: Path, connect: Callable[[], Nvml]) -> Iterator[Find
     if limited:
         yield "ok", f"driver {version} limits the memory of cgroups (tier A)"
     else:
-        yield "note", f"driver {version} limits no cgroups here: shim and watchdog do (tier B)"
+        yield "note", f"driver {version} does not limit cgroups: shim and watchdog do (tier B)"
 
 
 def check_devices(devices: Sequence[Device], found: settings.Settings) -> Iterator[Finding]:
@@ -89,7 +89,7 @@ def check_devices(devices: Sequence[Device], found: settings.Settings) -> Iterat
             yield (
                 "note",
                 f"the settings give {kind.name} {kind.memory_mb} MiB; it has "
-                f"{device.memory // MIB}: slices are a little smaller than people are told",
+                f"{device.memory // MIB}: slices are a little smaller than displayed to users",
             )
     minors = [device.minor for device in devices if not device.mig]
     if minors != sorted(set(minors)):
@@ -100,7 +100,7 @@ def check_config(text: str) -> Iterator[Finding]:
     """Check Slurm's configuration, as `scontrol show config` prints it."""
     config = dict(_CONFIG.findall(text))
     if not config:
-        yield "wrong", "scontrol show config says nothing: does slurmctld answer?"
+        yield "wrong", "scontrol show config prints nothing: does slurmctld answer?"
         return
     for name, why in (
         ("Prolog", "no job gets a slice (slurm_plugins/prolog.sh)"),
@@ -111,11 +111,11 @@ def check_config(text: str) -> Iterator[Finding]:
         else:
             yield "ok", f"{name} is {config[name]}"
     for name, word, why in (
-        ("GresTypes", "shard", "Slurm hands out no shares of GPUs"),
-        ("TaskPlugin", "cgroup", "devices are not fenced"),
+        ("GresTypes", "shard", "Slurm does not allocate shares of GPUs"),
+        ("TaskPlugin", "cgroup", "devices are not constrained"),
         ("ConstrainDevices", "yes", "every job can open every GPU (cgroup.conf)"),
         ("AccountingStorageTRES", "gres/shard", "limits on shares cannot be set"),
-        ("JobSubmitPlugins", "lua", "requests that cannot work are not refused at once"),
+        ("JobSubmitPlugins", "lua", "impossible requests are not rejected at submission"),
     ):
         has = word in config.get(name, "").lower()
         yield ("ok", f"{name} has {word}") if has else ("wrong", f"{name} lacks {word}: {why}")

@@ -19,11 +19,11 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="slipway-gpu", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, action, text in (
-        ("prolog", _prolog, "give the job of $SLURM_JOB_ID its slice (Slurm's Prolog)"),
-        ("epilog", _epilog, "take the slice away again (Slurm's Epilog)"),
-        ("watch", _watch, "measure use and end what exceeds its slice, until stopped"),
-        ("apply", _apply, "let the driver limit the job of $SLURM_JOB_ID (the SPANK plug-in)"),
-        ("check", _check, "say what is missing on this node"),
+        ("prolog", _prolog, "create the slice of job $SLURM_JOB_ID (Slurm's Prolog)"),
+        ("epilog", _epilog, "remove the slice (Slurm's Epilog)"),
+        ("watch", _watch, "measure use and kill what exceeds its slice, until stopped"),
+        ("apply", _apply, "let the driver limit job $SLURM_JOB_ID (the SPANK plug-in)"),
+        ("check", _check, "report what is missing on this node"),
         ("gres", _gres, "print this node's lines for gres.conf and slurm.conf"),
         ("lua", _lua, "print /etc/slurm/slipway_gpu.lua for slurmctld"),
     ):

@@ -53,7 +53,7 @@ def _line(node: str, name: str, device: Device, type_: str) -> str:
 
 
 def lua_table(kinds: Sequence[GpuKind]) -> str:
-    """The kinds as job_submit.lua reads them: /etc/slurm/slipway_gpu.lua."""
+    """The kinds in job_submit.lua's format: /etc/slurm/slipway_gpu.lua."""
     rows = ""
     for kind in kinds:
         shared = kind.sharing == "shared"

@@ -1,4 +1,4 @@
-"""The jobs of this node that have a slice, as the watchdog follows them."""
+"""The jobs of this node that have a slice, as tracked by the watchdog."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Say = Callable[[str], None]
 
 
 def say(text: str) -> None:
-    """Print one line, for systemd's journal."""
+    """Print one line to systemd's journal."""
     print(f"slipway-gpu watch: {text}", file=sys.stderr, flush=True)
 
 
@@ -51,19 +51,19 @@ class Jobs:
 
     def follow(self, now: float) -> None:
         """Update for jobs that were added, removed or requeued."""
-        there = set(slices.all_jobs(self._folder))
-        for job in set(self.watched) - there:
+        present = set(slices.all_jobs(self._folder))
+        for job in set(self.watched) - present:
             del self.watched[job]
-        for job in there:
+        for job in present:
             try:
-                self._learn(job, now)
+                self._update(job, now)
             except (OSError, ValueError) as error:
-                # Prolog or Epilog is at work on it, or the job has no slice.
+                # Prolog or Epilog is changing it, or the job has no slice.
                 self.watched.pop(job, None)
                 if not isinstance(error, FileNotFoundError):
                     self._log(f"job {job}: {error}")
 
-    def _learn(self, job: int, now: float) -> None:
+    def _update(self, job: int, now: float) -> None:
         folder = slices.folder_of(job, self._folder)
         stat = (folder / "slice").stat()
         made = stat.st_ino, stat.st_mtime_ns
@@ -91,7 +91,7 @@ class Jobs:
             if over:
                 slices.remove(self._folder, job)
                 self.watched.pop(job, None)
-                self._log(f"job {job} is over: removed what it left")
+                self._log(f"job {job} is over: removed its folder")
             else:
                 os.utime(folder, (now, now))
                 if job in self.watched:

@@ -1,7 +1,7 @@
 """Tier A: the driver itself (r615 and newer, cgroup v2) limits the device memory of a job's cgroup.
 
-Prolog writes down the limits before the job has a cgroup; the SPANK plug-in calls `apply` as root
-once it has one, before the task starts.
+Prolog stores the limits before the job has a cgroup; the SPANK plug-in calls `apply` as root once
+it has one, before the task starts.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def apply(job: int, jobs: Path = slices.JOBS, cgroups: Path = CGROUPS) -> None:
         raise LimitsError(f"job {job} has no cgroup below {cgroups}")
     for line in file.read_text().splitlines():
         gpu, memory = line.split()
-        # No reservation (soft 0): shards of a GPU never sum up to more than it has, and the driver
-        # would keep a reservation when the cgroup goes.
+        # No reservation (soft 0): the shards of a GPU never exceed its memory in total, and the
+        # driver would keep a reservation after the cgroup is removed.
         words = ("-n", str(cgroup), "--soft-limit", "0", "--hard-limit", memory, "-i", gpu)
         done = _nvidia_smi("--set", *words)
         if done.returncode != 0:

@@ -1,6 +1,6 @@
-"""A small tmpfs for files that a job's user may write, so that nobody can fill `/run`.
+"""A small tmpfs for files that a job's user may write, so that users cannot fill `/run`.
 
-A file on `/run` itself could grow until there is no room for other jobs.
+A file on `/run` itself could grow until there is no space for other jobs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ INODES = 8
 
 
 def mount(place: Path, size: int) -> None:
-    """Mount one of `size` bytes on an empty folder that only root can change; raises OSError."""
+    """Mount a tmpfs of `size` bytes on an empty folder of root's; raises OSError."""
     options = f"size={size},nr_inodes={INODES},mode=755".encode()
     flags = MS_NOSUID | MS_NODEV | MS_NOEXEC
     library = ctypes.CDLL(None, use_errno=True)

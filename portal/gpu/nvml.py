@@ -16,7 +16,7 @@ NOT_FOUND = 6
 INSUFFICIENT_SIZE = 7
 FUNCTION_NOT_FOUND = 13
 NOT_AVAILABLE = (1 << 64) - 1
-"""NVML's value for a process's memory where it is unknown."""
+"""NVML's value for the memory of a process if it is unknown."""
 
 
 class NvmlError(Exception):
@@ -121,7 +121,7 @@ class Nvml:
     def busy(self, uuid: str, since: int) -> dict[int, float] | None:
         """Utilisation of a GPU's multiprocessors by PID since a time (microseconds), in percent.
 
-        None where this GPU does not support it.
+        None if this GPU does not support it.
         """
         count = ctypes.c_uint()
         name = "nvmlDeviceGetProcessUtilization"

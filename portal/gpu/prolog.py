@@ -1,6 +1,6 @@
-"""Slurm's Prolog and Epilog: create a job's slice before its user's processes, and remove it after.
+"""Slurm's Prolog and Epilog: create a job's slice before it starts, and remove it after its end.
 
-Neither ever drains the node by failing: without a slice the session does not start.
+Neither ever fails, which would drain the node: without a slice the session does not start.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ def prolog(
     try:
         slices.write(jobs, job, owner, files)
     except OSError as error:
-        # The file system is full, for instance. Where not even the reason can be written, there is
+        # For instance, the file system is full. If not even the reason can be written, there is
         # no folder, and the job's tasks do not start either (spank_slipway.c).
         slices.write(jobs, job, owner, _without(job, found, error))
 
 
 def _without(job: int, found: slurm.NodeJob | None, error: Exception) -> dict[str, str]:
-    """Content of a job's folder when no slice can be made."""
+    """Content of a job's folder if no slice can be created."""
     print(f"slipway-gpu: job {job} gets no slice: {error}", file=sys.stderr)
-    # Whole GPUs need no limits: jobs outside of Slipway continue without a slice.
+    # Whole GPUs need no limits: jobs that are not Slipway's continue without a slice.
     return {} if found and slices.only_whole(found.gres) else {"refused": f"{error}\n"}
 
 
@@ -69,7 +69,7 @@ def epilog(environment: Mapping[str, str], jobs: Path = slices.JOBS) -> None:
 
 
 def _ask(job: int, node: str, ask: Ask) -> slurm.NodeJob:
-    """Slurm's answer; a short outage, such as a restart of the controller, is waited out."""
+    """Slurm's answer; retries during a short outage, such as a restart of the controller."""
     for _ in range(TRIES - 1):
         try:
             return ask(job, node)

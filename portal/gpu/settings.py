@@ -1,4 +1,4 @@
-"""The administrator's settings, as `slipway render gpu` writes them for the nodes."""
+"""The administrator's settings on the nodes, written by `slipway render gpu`."""
 
 from __future__ import annotations
 

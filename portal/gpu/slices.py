@@ -1,4 +1,4 @@
-"""A job's slice: derived from what Slurm allocated, and kept in a folder while the job runs.
+"""A job's slice: derived from Slurm's allocation, and stored in a folder while the job runs.
 
 JOBS/<job id>/slice       what the job may use (gres/shim/slice.h has the format)
 JOBS/<job id>/counters    the shim's, owned by the job's user: a link into room/
@@ -30,7 +30,7 @@ LIKENESS = 0.9
 
 
 class Refused(Exception):
-    """No slice can be made for this job; the text says why."""
+    """No slice can be created for this job; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class JobSlice:
 
 
 def parse_slice(text: str) -> JobSlice:
-    """Read what `JobSlice.text` wrote; raises ValueError."""
+    """Parse the output of `JobSlice.text`; raises ValueError."""
     words = [line.split("=", 1) for line in text.splitlines()]
     if any(len(word) != 2 for word in words) or words[:1] != [["version", "1"]]:
         raise ValueError("not a slice")
@@ -101,20 +101,20 @@ def _held(gres: Sequence[Gres]) -> list[Gres]:
 def _shares(shard: Gres, mine: Sequence[Device], kinds: Sequence[GpuKind]) -> JobSlice:
     if sum(held for held, _ in shard.shares) != shard.count or len(shard.shares) != len(mine):
         raise Refused(f"Slurm's shares {shard.shares} do not fit {len(mine)} GPUs")
-    parts, ways = [], set()
+    parts, computes = [], set()
     for device, (held, of) in zip(mine, shard.shares):
         kind = kind_of(device, of, shard.type, kinds)
-        # Never more than the GPU has, whatever the settings say: all slices must fit.
+        # Never more than the GPU has, even if the settings say so: all slices must fit.
         total = min(device.memory, kind.memory_mb * MIB)
         parts.append(Part(device.uuid, share_of(total, held, of), percent_of(held, of)))
-        ways.add(kind.compute)
-    if len(ways) > 1:
-        raise Refused("its GPUs are of kinds whose multiprocessors are shared in different ways")
-    return JobSlice(ways.pop(), tuple(parts))
+        computes.add(kind.compute)
+    if len(computes) > 1:
+        raise Refused("its GPUs are of kinds with different settings for `compute`")
+    return JobSlice(computes.pop(), tuple(parts))
 
 
 def kind_of(device: Device, shards: int, name: str, kinds: Sequence[GpuKind]) -> GpuKind:
-    """The kind of a GPU with so many shards; Slurm does not always name it."""
+    """The kind of a GPU with this number of shards; Slurm does not always report the type."""
     found = [
         kind
         for kind in kinds
@@ -132,12 +132,12 @@ def kind_of(device: Device, shards: int, name: str, kinds: Sequence[GpuKind]) ->
 
 
 def is_like(device: Device, kind: GpuKind) -> bool:
-    """Whether a GPU has about the memory of a kind (vendors' gigabytes differ a little)."""
+    """Whether a GPU has about the memory of a kind (vendors' definitions of a gigabyte differ)."""
     return LIKENESS <= device.memory / (kind.memory_mb * MIB) <= 1 / LIKENESS
 
 
 def folder_of(job: int, jobs: Path = JOBS) -> Path:
-    """Where a job's slice is."""
+    """The folder of a job's slice."""
     return jobs / str(job)
 
 
@@ -167,7 +167,7 @@ def _make_counters(folder: Path, owner: tuple[int, int]) -> None:
     memory.mount(room, COUNTERS_SIZE)
     (folder / "counters").symlink_to("room/counters")
     with (room / "counters").open("wb") as stream:
-        # Allocated: writing to a mapped page for which there is no room kills a process.
+        # Allocated, since writing to a mapped page without space would kill the process.
         os.posix_fallocate(stream.fileno(), 0, COUNTERS_SIZE)
         os.fchown(stream.fileno(), *owner)
         os.fchmod(stream.fileno(), 0o600)

@@ -1,7 +1,7 @@
 """What Slurm reports about a job on this node.
 
-As JSON: in scontrol's plain text a job's name may contain line breaks, and with them whole lines
-like `Nodes=n1 ... GRES=shard:4(4/4)` that Slurm never wrote.
+Read as JSON: in scontrol's plain text a job's name may contain line breaks, and so could forge
+lines such as `Nodes=n1 ... GRES=shard:4(4/4)`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Gres:
     type: str
     count: int
     shares: tuple[tuple[int, int], ...] = ()
-    """For shards: (held, total) of each GPU that the job holds shards of, in the node's order."""
+    """For shards: (held, total) of each GPU of the job, in the node's order."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,14 @@ def ask(job: int, node: str) -> NodeJob:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SlurmError(f"scontrol: {error}") from error
     if "Invalid job id" in done.stderr + done.stdout:
-        raise NoSuchJob(f"Slurm knows no job {job}")
+        raise NoSuchJob(f"Slurm has no job {job}")
     if done.returncode != 0:
         raise SlurmError(f"scontrol: {done.stderr.strip() or done.returncode}")
     return parse(done.stdout, job, node)
 
 
 def parse(text: str, job: int, node: str) -> NodeJob:
-    """Read `scontrol show job ID --json`; raises SlurmError.
+    """Parse `scontrol show job ID --json`; raises SlurmError.
 
     For the last task of an array, and for the first component of a heterogeneous job, scontrol
     prints all the others as well.
@@ -77,7 +77,7 @@ def parse(text: str, job: int, node: str) -> NodeJob:
     try:
         found = [data for data in json.loads(text)["jobs"] if data["job_id"] == job]
         if len(found) != 1:
-            raise NoSuchJob(f"Slurm tells of {len(found)} jobs {job}")
+            raise NoSuchJob(f"Slurm reports {len(found)} jobs {job}")
         (data,) = found
         states = data["job_state"]
         details = dict(zip(expand(data["nodes"]), data["gres_detail"]))
@@ -88,18 +88,16 @@ def parse(text: str, job: int, node: str) -> NodeJob:
             gres=tuple(parse_gres(details.get(node, ""))),
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise SlurmError(
-            f"scontrol's answer about job {job} is not understood: {error!r}"
-        ) from error
+        raise SlurmError(f"scontrol's output for job {job} cannot be parsed: {error!r}") from error
 
 
 def parse_gres(text: str) -> Iterator[Gres]:
-    """Read `gpu:a100:1(IDX:0)`, `shard:2(2/4)`, `shard:a100:2(0/8,2/8)` and lists of such."""
+    """Parse `gpu:a100:1(IDX:0)`, `shard:2(2/4)`, `shard:a100:2(0/8,2/8)` and lists of these."""
     place = 0
     while place < len(text):
         match = _GRES.match(text, place)
         if match is None:
-            raise SlurmError(f"unknown form of GRES: {text!r}")
+            raise SlurmError(f"unknown GRES format: {text!r}")
         shares = ((int(held), int(of)) for held, of in _SHARES.findall(match["detail"] or ""))
         yield Gres(
             name=match["name"],

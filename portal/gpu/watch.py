@@ -1,7 +1,7 @@
-"""The watchdog: records once a second what each job uses, and kills what exceeds its slice.
+"""The watchdog: records each job's use once a second, and kills processes that exceed its slice.
 
-The shim inside a session prevents programs from exceeding it by accident; this stops those that
-bypass it. The driver reports what each process on the node holds, however it was allocated.
+The shim inside a session prevents programs from exceeding it by accident; the watchdog stops those
+that bypass it. The driver reports what each process on the node holds, however it was allocated.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Watch:
         self._log = log
         self._nvml: Nvml | None = None
         self._failure = ""
-        self._looked = 0
+        self._measured = 0
 
     def run(self) -> None:
         """Poll once a second, forever."""
@@ -91,7 +91,7 @@ class Watch:
             self._nvml = self._connect()
         jobs = self._jobs.watched
         uses = {job: Use() for job in jobs}
-        since, self._looked = self._looked or int((now - PAUSE) * 1e6), int(now * 1e6)
+        since, self._measured = self._measured or int((now - PAUSE) * 1e6), int(now * 1e6)
         failed: dict[str, NvmlError] = {}
         for uuid in {part.uuid for watched in jobs.values() for part in watched.slice.parts}:
             try:
@@ -170,7 +170,7 @@ class Watch:
         return True
 
     def _mark(self, pid: int) -> str:
-        """PID and start time, which identify a process; "" when it has exited."""
+        """PID and start time, which identify a process; "" if it has exited."""
         try:
             # After the name, which may contain any character.
             stat = (self._proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
@@ -207,9 +207,9 @@ class Watch:
             self._nvml = None
 
     def _report_failure(self, why: str) -> None:
-        """Report an error once, however often it is repeated."""
+        """Report an error once, even if it is repeated."""
         if self._failure != why:
-            self._log(f"cannot watch now, trying again: {why}")
+            self._log(f"cannot watch, retrying: {why}")
             self._failure = why
 
     def _report_recovery(self) -> None:
@@ -227,16 +227,16 @@ def _kill(pid: int) -> bool:
 
 
 def lock(jobs: Path = slices.JOBS) -> TextIO | None:
-    """Lock out other watchdogs of this node while the file is open; None when there is one.
+    """Lock out other watchdogs of this node while the file is open; None if there is one.
 
-    The file is in a folder that users cannot enter, since who can open a file can lock it. Raises
-    OSError.
+    The file is in a folder that users cannot enter, since anyone who can open it can lock it.
+    Raises OSError.
     """
     folder = jobs.parent / "watch"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     file = folder / "lock"
-    if not _is_ours_alone(folder):
-        # A user may hold a lock on it: the file is replaced, so that lock has no effect.
+    if not _is_private(folder):
+        # A user may hold a lock on it: the file is replaced, so that this lock has no effect.
         folder.chmod(0o700)
         file.unlink(missing_ok=True)
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -250,8 +250,8 @@ def lock(jobs: Path = slices.JOBS) -> TextIO | None:
     return os.fdopen(descriptor, "w")
 
 
-def _is_ours_alone(folder: Path) -> bool:
-    """Whether only we can enter a folder; raises OSError where it is somebody else's."""
+def _is_private(folder: Path) -> bool:
+    """Whether only its owner can enter a folder; raises OSError if that is not this user."""
     found = folder.lstat()
     if found.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "is not root's", str(folder))
@@ -259,7 +259,7 @@ def _is_ours_alone(folder: Path) -> bool:
 
 
 def is_running(jobs: Path = slices.JOBS) -> bool:
-    """Whether a watchdog holds the lock; raises OSError without the permission to look."""
+    """Whether a watchdog holds the lock; raises OSError without permission to check."""
     found = lock(jobs)
     if found is not None:
         found.close()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .mounts.namespace import Namespace
 
 TOOLKIT = "/opt/slipway"
-DIRECTORY = "/var/tmp/.slipway"  # noqa: S108 - the container's own tmpfs, and refused if not private
+DIRECTORY = "/var/tmp/.slipway"  # noqa: S108 - the container's own tmpfs; refused unless private
 
 
 def parse_arguments(arguments: list[str]) -> dict[str, str]:
@@ -33,7 +33,7 @@ def parse_arguments(arguments: list[str]) -> dict[str, str]:
 
 
 def read_stdin() -> str:
-    """Read the spec and put /dev/null in its place, so that no app can inherit it."""
+    """Read the spec and replace stdin with /dev/null, so that no app inherits it."""
     with os.fdopen(os.dup(0), encoding="utf-8") as file:
         text = file.read()
     null = os.open(os.devnull, os.O_RDONLY)
@@ -43,7 +43,7 @@ def read_stdin() -> str:
 
 
 def share_gpu(spec: Spec, namespace: Namespace, toolkit: str) -> None:
-    """Let the apps have the session's share of a GPU; raise NotGranted if they cannot."""
+    """Set up the session's share of a GPU for the apps; raise NotGranted on failure."""
     from .gpu.share import environment, prepare  # noqa: PLC0415 - most sessions have none
 
     granted = prepare(namespace, toolkit)
@@ -51,14 +51,14 @@ def share_gpu(spec: Spec, namespace: Namespace, toolkit: str) -> None:
 
 
 def main() -> int:
-    """Run the session and leave at once; 2 for a spec that cannot be used."""
+    """Run the session and exit immediately; 2 for an invalid spec."""
     try:
         values = parse_arguments(sys.argv[1:])
         spec = parse_spec(read_stdin())
     except SpecError as error:
         say(f"The runner cannot start: {error}")
         return 2
-    # Late, so that a wrong spec is told without loading all of it.
+    # Imported late, so that an invalid spec is reported without loading these modules.
     from .gateway import GatewayFailed, make_directory  # noqa: PLC0415
     from .mounts.namespace import Namespace, NotGranted  # noqa: PLC0415
     from .mounts.shm import resize  # noqa: PLC0415
@@ -76,7 +76,7 @@ def main() -> int:
     except (GatewayFailed, NotGranted) as error:
         say(f"The session cannot be opened: {error}")
         return 1
-    # Threads that wait for the network would hold an ordinary exit up.
+    # Threads that wait for the network would delay a normal exit.
     sys.stdout.flush()
     os._exit(code)
 

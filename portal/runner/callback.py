@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The portal does not know the session (any more), or does not believe this runner.
+# The portal does not know the session (any more), or rejects this runner's token.
 OVER = frozenset({401, 404, 410})
 READY_PATIENCE = 600.0
 ANSWER_TIMEOUT = 15.0
@@ -25,15 +25,15 @@ MOST_DELAYS = 5
 
 
 class SessionOver(Exception):
-    """The portal says that this session has ended."""
+    """The portal reports that this session has ended."""
 
 
 class Refused(Exception):
-    """The portal refuses this message for good; sending it again would not help."""
+    """The portal refuses this message permanently; repeating it would not help."""
 
 
 class Unreachable(Exception):
-    """The portal cannot be reached right now, or is in trouble."""
+    """The portal cannot be reached right now, or has an internal error."""
 
 
 class Callback:
@@ -48,14 +48,14 @@ class Callback:
         self._stream: ssl.SSLSocket | None = None
 
     def connect(self) -> None:
-        """Open the connection ahead of time; failing here is no news."""
+        """Open the connection in advance; errors are ignored."""
         try:
             self._open()
         except (OSError, ssl.SSLError):
             self.close()
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         if self._stream is not None:
             self._stream.close()
             self._stream = None
@@ -70,7 +70,7 @@ class Callback:
             except wire.TooOften as later:
                 time.sleep(min(later.seconds, LONGEST_PAUSE))
         else:
-            raise Unreachable("asks to come again later, again and again")
+            raise Unreachable("keeps answering 429")
         if status in OVER:
             raise SessionOver
         if status >= 500:
@@ -84,18 +84,18 @@ class Callback:
         return answer if isinstance(answer, dict) else {}
 
     def _exchange(self, path: str, body: bytes) -> tuple[int, bytes]:
-        # A kept connection may have been closed meanwhile; then once more on a fresh one. Every
-        # report may safely arrive twice.
+        # A kept connection may have been closed meanwhile; then the report is repeated on a new
+        # one. All reports are idempotent.
         for fresh in (self._stream is None, True):
             try:
                 stream = self._open()
-                status, answer, again = wire.post(stream, self._host, path, self._token, body)
+                status, answer, reusable = wire.post(stream, self._host, path, self._token, body)
             except (OSError, ssl.SSLError) as error:
                 self.close()
                 if fresh:
                     raise Unreachable(str(error)) from None
                 continue
-            if not again:
+            if not reusable:
                 self.close()
             return status, answer
         raise Unreachable("closed the connection")
@@ -104,7 +104,7 @@ class Callback:
         if self._stream is None:
             if self._context is None:
                 self._context = ssl.create_default_context(cadata=self._ca)
-                # Many a site's own authority lacks extensions that the strict check asks for.
+                # Many sites' own CAs lack extensions that the strict check requires.
                 self._context.verify_flags &= ~ssl.VERIFY_X509_STRICT
                 self._context.minimum_version = ssl.TLSVersion.TLSv1_2
             plain = socket.create_connection((self._host, self._port), timeout=ANSWER_TIMEOUT)
@@ -120,7 +120,7 @@ class Callback:
 def post_ready(
     callback: Callback, message: dict[str, object], patience: float = READY_PATIENCE
 ) -> dict[str, object]:
-    """Report ready until the portal takes it; raise Unreachable after `patience` seconds."""
+    """Report ready until the portal accepts it; raise Unreachable after `patience` seconds."""
     deadline = time.monotonic() + patience
     pause = 0.1
     while True:
@@ -136,9 +136,9 @@ def post_ready(
 
 
 class Reporter:
-    """Sends what is newest: an app's change at once, usage every `heartbeat` seconds.
+    """Sends the apps' changes immediately, and usage every `heartbeat` seconds.
 
-    While the portal is away nothing piles up and nothing stops: only the newest state of each app
+    While the portal is unreachable, reports do not accumulate: only the newest state of each app
     and the newest usage are sent once it is back.
     """
 
@@ -158,19 +158,19 @@ class Reporter:
         self._away = False
 
     def app_changed(self, app: str, report: dict[str, object]) -> None:
-        """Take the newest state of one app; never blocks on the network."""
+        """Queue the newest state of one app; never blocks on the network."""
         with self._changed:
             self._news[app] = report
             self._changed.notify()
 
     def run(self) -> None:
-        """Report until the portal says that the session is over."""
-        # The first figures soon, for whoever watches the session come up.
+        """Report until the portal responds that the session is over."""
+        # The first usage soon, for users who watch the session start.
         beat = time.monotonic() + min(1.0, self._heartbeat)
         try:
             while True:
                 with self._changed:
-                    # While the portal is away, news waits for the next heartbeat.
+                    # While the portal is unreachable, changes wait for the next heartbeat.
                     if self._away or not self._news:
                         self._changed.wait(max(0.0, beat - time.monotonic()))
                     due = time.monotonic() >= beat
@@ -182,7 +182,7 @@ class Reporter:
                     beat = time.monotonic() + self._heartbeat
                     self._send("usage", self._usage())
         except SessionOver:
-            say("The portal says that this session has ended")
+            say("The portal reports that this session has ended")
             self._callback.close()
             self._over()
 

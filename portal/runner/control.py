@@ -1,4 +1,4 @@
-"""The control interface on a unix socket, by which the portal starts and stops apps."""
+"""The control interface on a unix socket, through which the portal starts and stops apps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIMEOUT = 10.0
 
 
 def serve(directory: str, supervisor: Supervisor) -> None:
-    """Answer on `control.sock` in the background, for as long as the runner lives."""
+    """Serve `control.sock` in the background, until the runner exits."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     path = f"{directory}/{CONTROL}.sock"
     if os.path.lexists(path):
@@ -39,11 +39,11 @@ def _converse(stream: socket.socket, supervisor: Supervisor) -> None:
             method, path, body = wire.read_request(reader)
             stream.sendall(respond(method, path, body, supervisor))
     except OSError as error:
-        say(f"A request to the control interface broke off: {error}")
+        say(f"A request to the control interface failed: {error}")
 
 
 def respond(method: str, path: str, body: bytes, supervisor: Supervisor) -> bytes:
-    """Carry out one request and render its answer."""
+    """Handle one request and render its response."""
     try:
         if method == "GET" and path == "/apps":
             return _answer(200, {"apps": supervisor.states()})
@@ -64,7 +64,7 @@ def respond(method: str, path: str, body: bytes, supervisor: Supervisor) -> byte
 def _put(name: str, body: bytes, supervisor: Supervisor) -> bytes:
     description = parse_app_start(parse_object("app", body.decode(errors="replace")))
     if description.name != name:
-        raise SpecError("name", "differs from the app in the address")
+        raise SpecError("name", "differs from the app in the path")
     supervisor.start(description)
     return _answer(202, {"state": supervisor.states().get(name, "")})
 

@@ -43,18 +43,18 @@ BACKEND = "backend {app}\n    server app unix@{directory}/{app}.sock\n"
 
 
 class GatewayFailed(Exception):
-    """The gateway cannot be brought up."""
+    """The gateway cannot be started."""
 
 
 def listen(ports: tuple[int, int]) -> socket.socket:
     """Bind a free port of the range, on IPv6 and IPv4; (0, 0) lets the kernel choose.
 
-    Connections wait in this socket while HAProxy starts, or starts again.
+    Connections wait in this socket while HAProxy starts or restarts.
     """
     low, high = ports
     count = high - low + 1
-    # A random start keeps jobs that begin together from trying the same ports one by one.
-    first = random.randrange(count)  # noqa: S311 - spreads load, keeps no secret
+    # A random start, so that jobs that start together do not all try the same ports.
+    first = random.randrange(count)  # noqa: S311 - not a secret
     for offset in range(count):
         port = low + (first + offset) % count
         try:
@@ -71,7 +71,7 @@ def _listen_on(port: int) -> socket.socket:
         address = "::"
     except OSError:
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        address = "0.0.0.0"  # noqa: S104 - the portal comes from another machine
+        address = "0.0.0.0"  # noqa: S104 - the portal connects from another machine
     try:
         listener.bind((address, port))
         listener.listen(BACKLOG)
@@ -82,7 +82,7 @@ def _listen_on(port: int) -> socket.socket:
 
 
 def request_certificate(toolkit: str, directory: str, session: str) -> subprocess.Popen[bytes]:
-    """Start making the key and the request (on its stdout); the key never leaves `directory`."""
+    """Start to create the key and the CSR (on stdout); the key never leaves `directory`."""
     argv = [f"{toolkit}/bin/openssl", "req", "-new", "-nodes", "-newkey", "ec"]
     argv += ["-pkeyopt", "ec_paramgen_curve:P-256", "-keyout", f"{directory}/gateway.key"]
     argv += ["-subj", f"/CN={session}.slipway"]
@@ -99,15 +99,15 @@ def request_certificate(toolkit: str, directory: str, session: str) -> subproces
 
 
 def read_request(process: subprocess.Popen[bytes]) -> str:
-    """Wait for the request and return it as PEM."""
+    """Wait for the CSR and return it as PEM."""
     request, errors = process.communicate()
     if process.returncode != 0:
-        raise GatewayFailed(f"cannot make a key: {errors.decode(errors='replace').strip()}")
+        raise GatewayFailed(f"cannot create a key: {errors.decode(errors='replace').strip()}")
     return request.decode("ascii")
 
 
 def affordable_connections() -> int:
-    """Return how many connections the limit of open files is good for; HAProxy lifts its own."""
+    """Connections within the hard limit of open files, to which HAProxy raises its own."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY:
         return CONNECTIONS
@@ -116,7 +116,7 @@ def affordable_connections() -> int:
 
 
 def render(directory: str, session: str, apps: Iterable[str], fd: int, connections: int) -> str:
-    """Render HAProxy's configuration: an exact name for each app, and nothing for any other."""
+    """Render HAProxy's configuration: an exact name for each app, no default."""
     names = [CONTROL, *apps]
     return CONFIG.format(
         connections=connections,
@@ -128,7 +128,7 @@ def render(directory: str, session: str, apps: Iterable[str], fd: int, connectio
 
 
 class Gateway:
-    """HAProxy on the listener that the runner keeps, started again whenever it dies."""
+    """HAProxy on the runner's listener, restarted whenever it dies."""
 
     def __init__(
         self, toolkit: str, directory: str, listener: socket.socket, failed: Callable[[], None]
@@ -141,7 +141,7 @@ class Gateway:
         self._stopping = False
 
     def start(self, session: str, apps: Iterable[str], certificate: str, client_ca: str) -> None:
-        """Write what HAProxy needs, start it, and watch over it."""
+        """Write HAProxy's files, start it, and supervise it."""
         with open(f"{self._directory}/gateway.key", encoding="ascii") as file:
             key = file.read()
         connections = affordable_connections()
@@ -155,7 +155,7 @@ class Gateway:
         threading.Thread(target=self._watch, name="gateway", daemon=True).start()
 
     def stop(self) -> None:
-        """End HAProxy at once; the session is over, so there is nothing to drain."""
+        """Kill HAProxy; the session is over, so there is nothing to drain."""
         self._stopping = True
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
@@ -181,19 +181,19 @@ class Gateway:
                 return
             quick_deaths = quick_deaths + 1 if time.monotonic() - started < 2 else 0
             if quick_deaths >= 5:
-                say("The gateway does not stay up; giving up")
+                say("The gateway keeps failing; giving up")
                 self._failed()
                 return
-            # Slurm ends all processes of a job at once: then this one is about to stop as well.
+            # Slurm ends all processes of a job at once: then the runner is about to stop as well.
             time.sleep(0.1 * quick_deaths)
             if self._stopping:
                 return
-            say(f"The gateway ended ({code}); starting it again")
+            say(f"The gateway ended ({code}); restarting it")
             self._spawn()
 
 
 def make_directory(path: str) -> None:
-    """Make the private directory of the sockets; refuse one that others made or can enter."""
+    """Create the private directory of the sockets; refuse another user's, or one open to others."""
     os.umask(0o077)
     try:
         os.mkdir(path, 0o700)

@@ -1,4 +1,4 @@
-"""Lines for Slurm's job log, which the user reads; never a secret among them."""
+"""Writes Slurm's job log, which the user reads; never secrets."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import time
 
 
 def say(text: str) -> None:
-    """Write one line with the time of day; a log that cannot be written stops nothing."""
+    """Write one line with the time of day; errors are ignored."""
     stamp = time.strftime("%H:%M:%S")
     write(f"{stamp} {text}\n".encode(errors="replace"))
 
 
 def write(data: bytes) -> None:
-    """Write straight to the job's output, so that lines of several threads do not mix."""
+    """Write unbuffered to the job's output, so that lines of several threads do not mix."""
     try:
         os.write(1, data)
     except OSError:

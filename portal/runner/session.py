@@ -1,4 +1,4 @@
-"""The life of one session inside its job, from the spec to the last process."""
+"""Runs one session inside its job, from the spec to the last process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .log import say
 from .spec import Spec, SpecError, parse_app_start
 from .usage import read_gpu_usage, read_usage
 
-# Slurm waits 30 s between asking and killing, users do not.
+# Slurm waits 30 s between SIGTERM and SIGKILL; users should not have to.
 GRACE = 1.5
 
 
@@ -35,11 +35,11 @@ class Session:
         self._gateway: gateway.Gateway | None = None
 
     def end(self, code: int) -> None:
-        """Let `run` return `code`; may be called from anywhere, signal handlers included."""
+        """Make `run` return `code`; safe in any thread and in signal handlers."""
         os.write(self._wake_writer, bytes([code]))
 
     def run(self, job_id: str, node: str) -> int:
-        """Run until a signal, the portal or a hopeless gateway ends the session."""
+        """Run until a signal, the portal or a permanent failure of the gateway ends the session."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: self.end(0))
         listener = gateway.listen(self._spec.ports)
@@ -70,7 +70,7 @@ class Session:
 
     def _get_ready(self, where: dict[str, object]) -> None:
         request = gateway.request_certificate(self._toolkit, self._directory, self._spec.session)
-        # The key is made by another process while this one shakes hands with the portal.
+        # The key is created by another process during this TLS handshake.
         self._callback.connect()
         found = detect(self._spec.detect)
         message = {**where, "csr": gateway.read_request(request), "apps": found}

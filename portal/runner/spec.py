@@ -1,4 +1,4 @@
-"""What the portal tells the runner: the spec on standard input, and what to start."""
+"""The portal's messages to the runner: the spec on standard input, and start requests."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ SESSION = re.compile(r"[0-9a-f]{32}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PATH = re.compile(r"/[!-~]*")
 CONTROL = "control"
-# More than the portal takes today, so that what it took before still starts; the kernel's own limit
-# for a program's start, of which these are a part, is a few times as much.
+# More than the portal's current limit, so that sessions accepted under an earlier one still start;
+# the kernel's limit on arguments and environment is several times as large.
 ENV_BYTES = 512 * 1024
 
 
 class SpecError(ValueError):
-    """A message that the runner cannot use; `field` names what is wrong with it."""
+    """An invalid message to the runner; `field` names the wrong field."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
@@ -25,10 +25,10 @@ class SpecError(ValueError):
 
 
 class AppStart:
-    """How to start one app; `timeout` in seconds until it must have answered `ready`.
+    """How to start one app; `timeout`: seconds until it must answer the probe of `ready`.
 
-    The fields are described in core/apps/catalog.py, where they come from. `origin` is the app's
-    address in browsers, `asked` the owner's answer to the app's prompt.
+    The fields are described in core/apps/catalog.py. `origin` is the app's address in browsers,
+    `asked` the owner's answer to the app's prompt.
     """
 
     __slots__ = (
@@ -71,7 +71,7 @@ class AppStart:
 
 
 class SharedMemory:
-    """Size of /dev/shm in MiB; `must` says that the session is not to run without it."""
+    """Size of /dev/shm in MiB; `must`: the session must not run without it."""
 
     __slots__ = ("mb", "must")
 
@@ -81,7 +81,7 @@ class SharedMemory:
 
 
 class Spec:
-    """The session as the portal described it; the token is held here and nowhere else."""
+    """The session as described by the portal; the only place that holds the token."""
 
     __slots__ = (
         "apps",
@@ -132,11 +132,11 @@ class Spec:
 
 
 def parse_spec(text: str) -> Spec:
-    """Read the spec; raise SpecError naming the first field that is wrong."""
+    """Parse the spec; raise SpecError naming the first wrong field."""
     message = parse_object("spec", text)
     apps = tuple(_app_name(name) for name in _list(message, "apps"))
     if len(set(apps)) != len(apps):
-        raise SpecError("apps", "holds a name twice")
+        raise SpecError("apps", "has a name twice")
     start = tuple(parse_app_start(item) for item in _list(message, "start", optional=True))
     for app in start:
         if app.name not in apps:
@@ -159,7 +159,7 @@ def parse_spec(text: str) -> Spec:
 
 
 def parse_app_start(item: object) -> AppStart:
-    """Read one description of an app to start; raise SpecError naming the field."""
+    """Parse one start request; raise SpecError naming the wrong field."""
     if not isinstance(item, dict):
         raise SpecError("app", "must be an object")
     return AppStart(
@@ -177,7 +177,7 @@ def parse_app_start(item: object) -> AppStart:
 
 
 def parse_object(field: str, text: str) -> dict[str, object]:
-    """Read JSON that must be an object."""
+    """Parse JSON that must be an object."""
     try:
         message = json.loads(text)
     except ValueError:
@@ -203,7 +203,7 @@ def _optional(
 
 
 def _choice(message: dict[str, object], field: str, values: tuple[str, ...]) -> str:
-    """One of some words; the first where none is given."""
+    """One of these values; the first if none is given."""
     value = message.get(field, values[0])
     if value not in values:
         raise SpecError(field, f"must be one of {', '.join(values)}")
@@ -227,7 +227,7 @@ def _number(message: dict[str, object], field: str, low: float, high: float) -> 
 
 
 def _flag(message: dict[str, object], field: str) -> bool:
-    """Yes or no; no where nothing is said."""
+    """A boolean; False if it is missing."""
     value = message.get(field, False)
     if not isinstance(value, bool):
         raise SpecError(field, "must be true or false")
@@ -242,7 +242,7 @@ def _list(message: dict[str, object], field: str, optional: bool = False) -> lis
 
 
 def _probes(message: dict[str, object]) -> dict[str, tuple[str, ...]]:
-    """Which programs to look for, by app; any one of an app's is enough."""
+    """Programs to look for, by app; any one of an app's is sufficient."""
     value = message.get("detect", {})
     if not isinstance(value, dict):
         raise SpecError("detect", "must be an object")
@@ -257,9 +257,9 @@ def _environment(message: dict[str, object]) -> dict[str, str]:
     if not isinstance(variables, dict):
         raise SpecError("env", "must be an object")
     for name, value in variables.items():
-        # The value is secret, and so it is not named.
+        # The value may be secret, so the message does not contain it.
         if not VARIABLE.fullmatch(name) or not isinstance(value, str) or "\0" in value:
-            raise SpecError("env", "holds a name or a value that cannot be set")
+            raise SpecError("env", "has a name or a value that cannot be set")
     if (
         sum(len(f"{name}={value}".encode(errors="replace")) for name, value in variables.items())
         > ENV_BYTES
@@ -279,7 +279,7 @@ def _shared_memory(message: dict[str, object]) -> SharedMemory | None:
 
 def _app_name(value: object) -> str:
     if not isinstance(value, str) or not NAME.fullmatch(value) or value == CONTROL:
-        raise SpecError("apps", "an app's name is of a-z, 0-9 and -, and not control")
+        raise SpecError("apps", "an app's name has only a-z, 0-9 and -, and is not control")
     return value
 
 

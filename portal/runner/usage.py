@@ -1,4 +1,4 @@
-"""What the job uses, from its own cgroup as the job script shows it in the container."""
+"""Resource use of the job, from its cgroup, which the job script mounts into the container."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CGROUP = "/sys/fs/cgroup"
-# cgroup v1 says "no limit" with the highest multiple of a page.
+# cgroup v1 represents "no limit" as the highest multiple of the page size.
 UNLIMITED = 1 << 62
 # Written by the watchdog on the node about once a second.
 GPU_USAGE = "/opt/slipway-gpu/usage.json"
@@ -21,7 +21,7 @@ STALE_SECONDS = 30.0
 def read_usage(root: str = CGROUP, proc: str = "/proc") -> dict[str, object]:
     """Return cpu_seconds, memory_bytes, memory_limit and oom_kills of the whole job.
 
-    A figure the cgroup does not give is None; only CPU time falls back to the sum of the processes.
+    Values missing in the cgroup are None; only CPU time falls back to the sum of the processes.
     """
     v2 = os.path.exists(f"{root}/memory.current")
     usage = _read_v2(root) if v2 else _read_v1(root)
@@ -31,7 +31,7 @@ def read_usage(root: str = CGROUP, proc: str = "/proc") -> dict[str, object]:
 
 
 def read_gpu_usage(path: str = GPU_USAGE) -> dict[str, object]:
-    """Return gpu_memory_bytes, gpu_percent and gpu_kills of the job; None for what is not known."""
+    """Return gpu_memory_bytes, gpu_percent and gpu_kills of the job; None for unknown values."""
     unknown: dict[str, object] = {"gpu_memory_bytes": None, "gpu_percent": None, "gpu_kills": None}
     try:
         found = json.loads(_text(path))
@@ -71,7 +71,7 @@ def _read_v1(root: str) -> dict[str, object]:
 
 
 def _v1_oom_kills(memory: str) -> int | None:
-    # v1 counts a kill only in the group of the process that was killed, not in those above.
+    # v1 counts a kill only in the killed process's own group, not in those above.
     kills = [
         _fields(f"{folder}/memory.oom_control").get("oom_kill") for folder, _, _ in os.walk(memory)
     ]
@@ -80,7 +80,7 @@ def _v1_oom_kills(memory: str) -> int | None:
 
 
 def _without_cache(used: int | None, cache: int) -> int | None:
-    # Cache that the kernel drops at once is nothing the user could run out of.
+    # Inactive page cache is reclaimed before the job runs out of memory.
     return None if used is None else max(0, used - cache)
 
 
@@ -116,6 +116,6 @@ def _pids(proc: str) -> Iterator[str]:
 
 
 def _ticks(stat: str) -> int:
-    # utime, stime and those of children already waited for; the name before them may hold blanks.
+    # utime, stime, and those of waited-for children; the name before them may contain blanks.
     fields = stat.rpartition(")")[2].split()
     return sum(int(field) for field in fields[11:15])

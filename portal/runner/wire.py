@@ -1,4 +1,4 @@
-"""The little HTTP/1.1 that the runner needs, as client and as server, over any stream."""
+"""The subset of HTTP/1.1 that the runner needs, as client and server, over any stream."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ LONGEST_BODY = 4 * 1024 * 1024
 
 
 class WireError(OSError):
-    """The other side spoke something that is not HTTP, or too much of it."""
+    """The peer sent invalid HTTP, or exceeded a size limit."""
 
 
 class TooOften(Exception):
-    """The other side wants this again, after so many seconds."""
+    """The server asks to retry after `seconds` (429)."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"not before {seconds:g} seconds")
@@ -26,16 +26,16 @@ class TooOften(Exception):
 def post(
     stream: socket.socket, host: str, path: str, token: str, body: bytes
 ) -> tuple[int, bytes, bool]:
-    """POST JSON and return status, body, and whether the connection may be used again.
+    """POST JSON and return status, body, and whether the connection can be reused.
 
-    Raises TooOften where the other side asks to come again later.
+    Raises TooOften if the server asks to retry later.
     """
     head = (
         f"POST {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     stream.sendall(head.encode() + body)
-    # A second reader on the same connection would lose nothing: one answer per request, read whole.
+    # A new reader per request loses nothing: each response is read completely.
     with stream.makefile("rb") as reader:
         status = _status(_line(reader))
         headers = read_headers(reader)
@@ -47,7 +47,7 @@ def post(
 
 
 def probe(stream: socket.socket, path: str) -> int:
-    """GET `path` and return only the status of the answer."""
+    """GET `path` and return only the status."""
     stream.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
     with stream.makefile("rb") as reader:
         return _status(_line(reader))
@@ -71,7 +71,7 @@ def read_request(reader: BufferedReader) -> tuple[str, str, bytes]:
 
 
 def answer(status: int, body: bytes = b"") -> bytes:
-    """Render an answer of JSON; the connection is closed after it."""
+    """Render a JSON response; the connection is closed after it."""
     reasons = {200: "OK", 202: "Accepted", 204: "No Content", 400: "Bad Request", 404: "Not Found"}
     lines = [f"HTTP/1.1 {status} {reasons.get(status, 'Error')}", "Connection: close"]
     if status != 204:

@@ -1,4 +1,4 @@
-"""Builds all services over the systems that they are given: real ones, or tests' own."""
+"""Builds all services on top of the given systems: the real ones, or those of the tests."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from portal.services.systems import Systems
 
 
 def assemble(settings: Settings, systems: Systems, run_for_owner: RunForOwner) -> Services:
-    """All services over these systems; `run_for_owner` is how the worker waits for owners."""
+    """Build all services; `run_for_owner` runs actions that may have to wait for a user."""
     return _Assembly(settings, systems, run_for_owner).services()
 
 
 class _Assembly:
-    """Builds each service once, with what it depends on."""
+    """Builds each service once, with its dependencies."""
 
     def __init__(self, settings: Settings, systems: Systems, run_for_owner: RunForOwner) -> None:
         self._settings = settings
@@ -54,7 +54,7 @@ class _Assembly:
         self._run_for_owner = run_for_owner
 
     def services(self) -> Services:
-        """All of them."""
+        """All services."""
         return Services(
             settings=self._settings,
             clock=self._clock,
@@ -227,7 +227,7 @@ class _Assembly:
             clock=self._clock,
         )
 
-    # The worker's
+    # Used by the worker
 
     @cached_property
     def recovery(self) -> Recovery:

@@ -1,4 +1,4 @@
-"""What the cluster offers to one person, as the worker last read it from Slurm."""
+"""The cluster's status for users, as the worker last read it from Slurm."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Cluster:
         return self._status.slurm_status()
 
     def partitions(self) -> list[Partition]:
-        """All partitions; [] before the worker has read them for the first time."""
+        """All partitions; [] before the worker's first poll."""
         return self._status.partitions()
 
     def limits(self) -> Limits | None:
-        """Slurm's limits; None before the first time."""
+        """Slurm's limits; None before the worker's first poll."""
         return self._status.limits()
 
     def usage(self) -> ClusterUsage:
@@ -46,13 +46,12 @@ class Cluster:
         return self._status.use()
 
     def partitions_for(self, user: str) -> list[UserPartition] | None:
-        """The partitions that a person may use, with their limits there; None before the first
-        time."""
+        """The partitions that a user may use, with their limits; None before the first poll."""
         known = self._status.partitions()
         return partitions_for(user, known, self._status.limits()) if known else None
 
     def usage_for(self, user: str, partition: str | None) -> PartitionUsage | None:
-        """A person's usage of a partition (default: the default one); None if closed to them."""
+        """A user's usage of a partition (None: the default one); None if they may not use it."""
         limits = self._status.limits()
         return partition_usage(
             user, partition, self._status.partitions(), limits, self._status.use()
@@ -60,7 +59,7 @@ class Cluster:
 
 
 class ClusterReader:
-    """The worker's part: reads Slurm and keeps what it says for everybody."""
+    """Reads Slurm in the worker, and stores the results for all processes."""
 
     def __init__(self, scheduler: Scheduler, status: StatusStore, gpus: Gpus) -> None:
         self._scheduler = scheduler
@@ -76,14 +75,14 @@ class ClusterReader:
         self._nodes = self._scheduler.nodes()
 
     def read_limits(self) -> None:
-        """Read Slurm's limits; the earlier ones stay while accounting is silent (Unavailable)."""
+        """Read Slurm's limits; raises Unavailable and keeps the earlier ones if it fails."""
         self._status.save_limits(self._scheduler.limits())
 
     def note_jobs(self, jobs: dict[str, JobReport], now: datetime) -> None:
-        """Slurm has answered: these are its jobs."""
+        """Record that Slurm answered, and the usage by these jobs."""
         self._status.note_answer(now)
         self._status.save_use(measure_usage(jobs.values(), self._nodes, self._gpus))
 
     def note_failure(self, now: datetime, why: str) -> None:
-        """Slurm has not answered."""
+        """Record that Slurm did not answer."""
         self._status.note_failure(now, why)

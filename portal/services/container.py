@@ -35,7 +35,7 @@ from portal.services.storage import Storage
 
 @dataclass(frozen=True)
 class Services:
-    """What the web layer and the worker use; no service is reached through another."""
+    """The services used by the web layer and the worker."""
 
     settings: Settings
     clock: Clock
@@ -65,7 +65,7 @@ class Services:
     logins: Logins
     login_attempts: LoginAttempts
 
-    # For the worker alone
+    # Used by the worker only
     account_watch: AccountWatch
     cluster_reader: ClusterReader
     reconciler: Reconciler

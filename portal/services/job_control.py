@@ -1,4 +1,4 @@
-"""Cancelling the jobs of sessions whose end is stored already."""
+"""Cancels the jobs of sessions whose end has been stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class JobControl:
-    """Sends scancel; what Slurm does not hear, the reconciler repeats."""
+    """Sends scancel; the reconciler repeats it if Slurm does not answer."""
 
     def __init__(self, scheduler: Scheduler, run_for_owner: RunForOwner) -> None:
         self._scheduler = scheduler
@@ -33,6 +33,6 @@ class JobControl:
                 log.warning("jobs %s: not cancelled yet: %s", ", ".join(job_ids), error)
 
     def cancel_later(self, session: Session) -> None:
-        """The same in the owner's turn, for the worker: a slow shell delays nobody else."""
+        """The same in the owner's queue, for the worker: a slow shell delays no other user."""
         name = f"cancel {session.id}"
         self._run_for_owner(f"{session.owner}/cancel", name, lambda: self.cancel([session]))

@@ -1,8 +1,8 @@
-"""Work for the owners of sessions, each owner's apart: who is slow makes only himself wait.
+"""Queues of actions per session owner, so that a slow user delays only their own actions.
 
-Commands in a user's home, orders to a user's runner: how long they take is the user's doing. They
-are done by a few threads, one at a time for each owner, with growing pauses after what failed
-slowly. The lanes that look at Slurm for everybody never wait for any of it.
+Commands in a user's home and requests to a user's runner may be arbitrarily slow. A thread pool
+runs them, one at a time for each owner, with growing pauses after slow failures. The threads that
+poll Slurm never wait for them.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ log = logging.getLogger(__name__)
 
 THREADS = 8
 SLOW = 3.0
-"""Seconds after which a failure makes the pause longer."""
+"""Failures that took longer than this (seconds) increase the pause."""
 LONGEST_PAUSE = 30.0
 
 Action = Callable[[], object]
 
 
 class RunForOwner(Protocol):
-    """Has something done for an owner; what is waiting or under way already is not done twice."""
+    """Runs an action for an owner, unless one of this name is already queued or running."""
 
     def __call__(self, owner: str, name: str, action: Action) -> None:
-        """Do it, now or later; failures are written to the log."""
+        """Run it, now or later; failures are logged."""
         ...
 
 
 def run_now(owner: str, name: str, action: Action) -> None:
-    """Do it here and now: for programs that have no lanes to protect."""
+    """Run it synchronously: for programs without polling threads to protect."""
     attempt(owner, name, action)
 
 
 def attempt(owner: str, name: str, action: Action) -> bool:
-    """Do it; whether it went well."""
+    """Run it and log failures; returns whether it succeeded."""
     try:
         action()
     except PortalError as error:
@@ -65,9 +65,9 @@ class SessionQueue:
     def run(
         self, session: Session, what: str, action: Callable[[Session], object], queue: str = ""
     ) -> None:
-        """Run it when the owner's turn comes, with the session as it is stored then.
+        """Queue it for the owner; it is called with the session as stored at that time.
 
-        `queue` ("/apps") names a queue of its own beside the owner's usual one.
+        `queue` ("/apps") selects a queue separate from the owner's usual one.
         """
 
         def act() -> None:
@@ -81,17 +81,17 @@ class SessionQueue:
 @dataclass
 class _Owner:
     waiting: OrderedDict[str, Action] = field(default_factory=OrderedDict)
-    doing: str | None = None
+    running: str | None = None
     strikes: int = 0
     until: float = 0.0
 
 
 class OwnerQueue:
-    """Later, by a pool of threads."""
+    """Runs actions in a thread pool."""
 
     def __init__(self, threads: int = THREADS) -> None:
         self._owners: OrderedDict[str, _Owner] = OrderedDict()
-        """Whoever had a turn goes to the end."""
+        """Round-robin: an owner moves to the end after each action."""
         self._changed = threading.Condition()
         self._begun: dict[int, float] = {}
         self._threads = [
@@ -100,20 +100,20 @@ class OwnerQueue:
         ]
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
     def __call__(self, owner: str, name: str, action: Action) -> None:
-        """Have it done when the owner's turn comes."""
+        """Queue an action for the owner."""
         with self._changed:
             known = self._owners.setdefault(owner, _Owner())
-            if name != known.doing:
+            if name != known.running:
                 known.waiting.setdefault(name, action)
             self._changed.notify()
 
     def is_stuck(self, seconds: float) -> bool:
-        """Whether a thread has ended, or has been at one thing for so long that it never ends."""
+        """Whether a thread has died, or has been running one action for longer than this."""
         with self._changed:
             oldest = min(self._begun.values(), default=time.monotonic())
         return time.monotonic() - oldest > seconds or not all(t.is_alive() for t in self._threads)
@@ -122,29 +122,33 @@ class OwnerQueue:
         while True:
             owner, name, action = self._next(number)
             begun = time.monotonic()
-            well = attempt(owner, name, action)
-            self._done(number, owner, well, time.monotonic() - begun)
+            succeeded = attempt(owner, name, action)
+            self._done(number, owner, succeeded, time.monotonic() - begun)
 
     def _next(self, number: int) -> tuple[str, str, Action]:
         with self._changed:
             while True:
                 now = time.monotonic()
                 for owner, known in self._owners.items():
-                    if known.waiting and known.doing is None and known.until <= now:
+                    if known.waiting and known.running is None and known.until <= now:
                         name, action = known.waiting.popitem(last=False)
-                        known.doing = name
+                        known.running = name
                         self._begun[number] = now
                         self._owners.move_to_end(owner)
                         return owner, name, action
-                ends = [k.until - now for k in self._owners.values() if k.waiting and not k.doing]
-                self._changed.wait(max(min(ends, default=1.0), 0.05))
+                pauses = [
+                    known.until - now
+                    for known in self._owners.values()
+                    if known.waiting and not known.running
+                ]
+                self._changed.wait(max(min(pauses, default=1.0), 0.05))
 
-    def _done(self, number: int, owner: str, well: bool, took: float) -> None:
+    def _done(self, number: int, owner: str, succeeded: bool, took: float) -> None:
         with self._changed:
             known = self._owners[owner]
-            known.doing = None
+            known.running = None
             del self._begun[number]
-            if well:
+            if succeeded:
                 known.strikes, known.until = 0, 0.0
                 if not known.waiting:
                     del self._owners[owner]
@@ -155,12 +159,12 @@ class OwnerQueue:
             self._changed.notify()
 
     def _forget(self) -> None:
-        """Owners with nothing to do whose pause was over long ago."""
+        """Drop idle owners whose pause ended long ago."""
         limit = time.monotonic() - 10 * LONGEST_PAUSE
         idle = [
             owner
             for owner, known in self._owners.items()
-            if not known.waiting and known.doing is None and known.until < limit
+            if not known.waiting and known.running is None and known.until < limit
         ]
         for owner in idle:
             del self._owners[owner]

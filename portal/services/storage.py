@@ -1,4 +1,4 @@
-"""Folders that outlive sessions: what a person could mount, and making a new one."""
+"""Persistent folders: lists those that a user can mount, and creates new ones."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from portal.errors import FieldError, InvalidRequest
 
 
 class Storage:
-    """A person's home directory and storage folders, looked at as that person."""
+    """A user's home directory and storage folders, accessed as that user."""
 
     def __init__(self, files: UserFiles, record: Callable[[str, str, str], None]) -> None:
         self._files = files
         self._record = record
 
     def list(self, person: Person) -> list[Folder]:
-        """All that could be mounted, the home directory first. Raises Unavailable."""
+        """All folders that could be mounted, the home directory first; raises Unavailable."""
         return self._files.folders(person.name)
 
     def make(self, person: Person, name: str) -> Folder:
-        """Make a storage folder; raises InvalidRequest for the field "folder", Conflict
-        where all of the storage cannot be used, or Unavailable.
+        """Create a storage folder; raises InvalidRequest for the field "folder", Conflict
+        if none of the storage can be used, or Unavailable.
         """
         if problem := _problem(name):
             raise InvalidRequest([FieldError("folder", problem)])

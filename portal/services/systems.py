@@ -1,4 +1,4 @@
-"""What the services are built over: the database by subject, and the systems outside."""
+"""The stores and external systems on which the services are built."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from portal.core.job.description import JobSettings
 
 @dataclass(frozen=True)
 class Stores:
-    """The database, by subject."""
+    """The database's stores, by subject."""
 
     sessions: SessionStore
     status: StatusStore
@@ -40,7 +40,7 @@ class Stores:
 
 @dataclass(frozen=True)
 class Systems:
-    """Everything outside of the portal's own code; tests replace what they cannot have."""
+    """Everything outside of the portal's code; tests replace some of it by fakes."""
 
     stores: Stores
     catalog: Callable[[], Catalog]

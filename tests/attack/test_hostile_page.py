@@ -396,4 +396,4 @@ def test_browser_data_of_his_app_ends_with_it(
     request_body = {"preferred_port": port}
     answer = alice.ask("POST", f"/sessions/{session['id']}/apps/jupyterlab", json=request_body)
     assert _origin(answer["url"]) != origin, "she has his port"
-    assert f"Port {port} was somebody else's until lately" in answer["notice"]
+    assert f"Port {port} was another user's until recently" in answer["notice"]

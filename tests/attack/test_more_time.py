@@ -68,7 +68,7 @@ def test_a_qos_that_the_owner_has_lost(bob: Api, cluster: Cluster, express: str)
     cluster.run("login", "sleep", "12")
     answer = bob("POST", f"/sessions/{session['id']}/extend", json={"minutes": 1})
     assert answer.status_code == 409, answer.text
-    assert "nothing says that its owner may have more time there" in answer.json()["detail"]
+    assert "so it cannot be extended" in answer.json()["detail"]
     assert minutes(cluster, session["job_id"]) == 3
 
 

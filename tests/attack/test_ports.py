@@ -22,7 +22,7 @@ def test_bob_does_not_get_alices_port(alice: Api, bob: Api) -> None:
     for app, options in (("terminal", {}), ("webapp", {"public": True, "asked": "sleep 100"})):
         answer = link(bob, his, app, preferred_port=port, **options)
         assert port_of(answer) != port, f"bob's {app} got the port of alice's tab"
-        assert f"Port {port} was somebody else's" in answer["notice"]
+        assert f"Port {port} was another user's" in answer["notice"]
     # She gets it back herself.
     again = link(alice, alice.running()["id"], "jupyterlab", preferred_port=port)
     assert port_of(again) == port

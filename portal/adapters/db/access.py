@@ -96,7 +96,7 @@ class AccessTables(AccessStore):
                 opened = to_app(row)
                 db.commit()
                 return OriginAssignment(opened, choice, tuple(revoked))
-        except IntegrityError:  # another app has the label: where transactions run side by side
+        except IntegrityError:  # a concurrent transaction has given the label to another app
             return OriginAssignment(None)
 
     def set_app(
@@ -121,7 +121,7 @@ class AccessTables(AccessStore):
         return self._change_answered(opened, asked=asked)
 
     def _change_answered(self, opened: OpenApp, **values: object) -> bool:
-        """Change an app whose answer is still the one that was read."""
+        """Update an app if its answer is still the one that was read."""
         with Database(self._engine) as db:
             where = (*_is_app(opened.session, opened.app), col(AppRow.asked) == opened.asked)
             done = db.exec(update(AppRow).where(*where).values(**values))
@@ -281,7 +281,7 @@ def _is_app(session: str, app: str) -> tuple[Any, Any]:
 
 
 def _is_same(known: OpenApp | None, expected: OpenApp | None) -> bool:
-    """Whether an app is where it is expected, and nobody has asked for a port since."""
+    """Whether an app is at the expected origin, and no port has been requested since."""
     if known is None or expected is None:
         return known is expected
     return (known.label, known.moved) == (expected.label, expected.moved)

@@ -1,4 +1,4 @@
-"""What administrators decide, and the audit log, in the database."""
+"""The administrators' settings and the audit log in the database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from portal.core.site_rules import SiteRules
 from portal.errors import Conflict
 
 OVERTAKEN = (
-    "Somebody else has changed this while you were editing. Look at what it says now, "
+    "Somebody else has changed this while you were editing. Check the current version, "
     "then make your change again."
 )
 
@@ -140,7 +140,7 @@ class AdministrationTables(AdministrationStore):
     def _change(self, seen: str | None, change: Callable[[Database], Changed]) -> Changed:
         """Run a change in a transaction of its own.
 
-        Where two create the same row concurrently, the second one gets Conflict if it gave an ETag;
+        If two transactions create the same row, the second one gets Conflict if it gave an ETag;
         otherwise it is repeated, and the last one wins.
         """
         for again in (seen is None, False):

@@ -1,4 +1,4 @@
-"""Log-in attempts, counted in the database for all processes and hosts together."""
+"""Login attempts, counted in the database for all processes and hosts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from portal.adapters.db.tables import AttemptRow, KnownNetworkRow, RefusalRow
 from portal.core.auth.logins import FailedAttempts
 from portal.core.interfaces.auth import AttemptStore
 
-# GCRA in one statement, so that concurrent attempts cannot exceed the burst. SQLite and PostgreSQL
-# understand the same.
+# GCRA in one statement, so that concurrent attempts cannot exceed the burst. The syntax works in
+# SQLite and PostgreSQL.
 _TAKE = text(
     "INSERT INTO attempt (key, until) VALUES (:key, :now + :interval) "
     "ON CONFLICT (key) DO UPDATE SET until = :interval + "

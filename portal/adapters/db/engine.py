@@ -1,4 +1,4 @@
-"""Connecting to the database, and migrating it to this version's tables."""
+"""Connects to the database, and migrates it to this version's schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 
 def open_database(url: str) -> Engine:
     """Connect; SQLite in WAL mode, so that readers do not block the writer."""
-    # Otherwise an error of the database would write users' data into the log.
+    # hide_parameters: database errors must not write users' data to the log.
     engine = create_engine(url, pool_pre_ping=not url.startswith("sqlite"), hide_parameters=True)
     if url.startswith("sqlite"):
         event.listen(engine, "connect", _prepare_sqlite)
@@ -45,7 +45,7 @@ def _begin_immediate(connection: Any) -> None:
 
 
 def upgrade(url: str) -> None:
-    """Apply the migrations that are missing. Idempotent."""
+    """Apply pending migrations. Idempotent."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))

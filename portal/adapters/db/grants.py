@@ -1,6 +1,6 @@
 """Apps, tickets and grants in the database: functions that run inside a transaction.
 
-Whatever revokes access stores the keys that HAProxy must forget in the same transaction.
+Functions that revoke access store the keys that HAProxy must forget in the same transaction.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def to_grant(row: GrantRow) -> Grant:
 def find_grant(
     db: Database, found: SessionApps, opened: OpenApp, cookie_hashes: Sequence[str]
 ) -> Grant | None:
-    """The grant of the first of these cookies that lets the session's owner into this app."""
+    """The grant of the first of these cookies that permits this app to the session's owner."""
     query = select(GrantRow).where(
         col(GrantRow.cookie_hash).in_(cookie_hashes),
         col(GrantRow.label) == opened.label,
@@ -88,7 +88,7 @@ def find_grant(
 
 
 def add_ticket(db: Database, new: NewTicket, most: int) -> None:
-    """Store a ticket with its event and the session's use; the newest `most` of the app stay."""
+    """Store a ticket with its event and the session's use; the app keeps its newest `most`."""
     ticket = new.ticket
     known = _trim_tickets(db, ticket, most - 1)
     db.add(TicketRow(**vars(ticket)))
@@ -100,12 +100,12 @@ def add_ticket(db: Database, new: NewTicket, most: int) -> None:
 
 
 def take_ticket(db: Database, ticket_hash: str, label: str, now: datetime) -> Ticket | None:
-    """Remove a ticket that is valid at this origin; None where there is none."""
+    """Remove and return a ticket that is valid at this origin; None if there is none."""
     row = db.get(TicketRow, ticket_hash)
     if row is None or row.label != label or row.expires < now:
         return None
     ticket = Ticket(**row.model_dump())
-    # Whoever deletes the row has it; a second request at the same time deletes nothing.
+    # The request that deletes the row gets the ticket; a concurrent one deletes nothing.
     taken = db.exec(delete(TicketRow).where(col(TicketRow.hash) == ticket_hash))
     return ticket if taken.rowcount else None
 
@@ -118,7 +118,7 @@ def admit(
     now: datetime,
     most: int,
 ) -> RedeemedTicket | None:
-    """Grant what a ticket permits; None if its app is not there any more, or not its owner's."""
+    """Grant what a ticket permits; None if its app has moved or closed, or has another owner."""
     found = read_session(db, ticket.session)
     opened = found.apps.get(ticket.app) if found else None
     if found is None or opened is None or opened.label != ticket.label:
@@ -131,8 +131,8 @@ def admit(
         known = find_grant(db, found, opened, [known_hash])
         if known is not None and known.login == ticket.login:
             return RedeemedTicket(found, opened, known, mark, new=False)
-    made_for = (ticket.label, ticket.session, ticket.app, ticket.user, ticket.login)
-    grant = Grant(cookie_hash, *made_for, created=now)
+    scope = (ticket.label, ticket.session, ticket.app, ticket.user, ticket.login)
+    grant = Grant(cookie_hash, *scope, created=now)
     dropped = _trim_grants(db, grant, most - 1, now)
     db.add(GrantRow(**vars(grant)))
     return RedeemedTicket(found, opened, grant, mark, new=True, dropped=tuple(dropped))
@@ -163,7 +163,7 @@ def _trim_grants(db: Database, grant: Grant, most: int, now: datetime) -> list[s
 
 
 def close_apps(db: Database, session: str, apps: Collection[str], now: datetime) -> list[str]:
-    """Delete the tickets and grants of these apps; returns all keys by which they are reached."""
+    """Delete the tickets and grants of these apps; returns all keys that lead to them."""
     keys = []
     for app in apps:
         drop_tickets(db, session, app)
@@ -191,7 +191,7 @@ def drop_grants(db: Database, rows: Sequence[GrantRow], now: datetime) -> list[s
 
 
 def drop_standing_keys(db: Database, session: str, app: str, now: datetime) -> list[str]:
-    """Revoke the keys by which an app may be reached without a cookie; returns them."""
+    """Revoke an app's keys that require no cookie; returns them."""
     row = db.get(AppRow, (session, app))
     if row is None:
         return []

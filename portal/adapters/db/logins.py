@@ -73,8 +73,8 @@ class LoginTables(LoginStore):
         which += [] if id is None else [col(LoginRow.id) == id]
         with Database(self._engine) as db:
             rows = db.exec(select(LoginRow).where(*which).with_for_update()).all()
-            taken = [_login(row) for row in rows]
-            hashes = [login.hash for login in taken]
+            revoked = [_login(row) for row in rows]
+            hashes = [login.hash for login in revoked]
             for row in rows:
                 row.revoked = now
             db.flush()
@@ -84,17 +84,17 @@ class LoginTables(LoginStore):
             else:
                 keys = _drop_of(db, hashes, now)
             db.commit()
-            return taken, keys
+            return revoked, keys
 
     def left_over(self, now: datetime) -> list[str]:
         revoked = select(LoginRow.hash).where(col(LoginRow.revoked).is_not(None))
         with Database(self._readers) as db:
             hashes = list(db.exec(revoked))
-            made = or_(
+            derived = or_(
                 select(TicketRow.hash).where(col(TicketRow.login).in_(hashes)).exists(),
                 select(GrantRow.cookie_hash).where(col(GrantRow.login).in_(hashes)).exists(),
             )
-            if not hashes or not db.exec(select(made)).one():
+            if not hashes or not db.exec(select(derived)).one():
                 return []
         with Database(self._engine) as db:
             keys = _drop_of(db, hashes, now)

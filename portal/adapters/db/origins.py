@@ -16,14 +16,14 @@ from portal.errors import Conflict
 
 
 def require_live(db: Database, session: str) -> None:
-    """Raise Conflict for a session that is over or ending: nothing may be opened in it."""
+    """Raise Conflict for a session that is over or ending, in which nothing may be opened."""
     state = db.exec(select(SessionRow.state).where(col(SessionRow.id) == session)).first()
     if state not in LIVE - {State.ENDING}:
         raise Conflict("This session is over. Launch it again to use its apps.")
 
 
 def known_origins(db: Database, request: OriginRequest) -> KnownOrigins:
-    """The labels in use, all ports that were ever used, and the names that this use has had."""
+    """The labels in use, all ports ever used, and the names that this use has had."""
     use = request.use
     rows = db.exec(
         select(OriginRow).where(
@@ -37,13 +37,13 @@ def known_origins(db: Database, request: OriginRequest) -> KnownOrigins:
         )
     )
     taken = set(db.exec(select(AppRow.label)))
-    # Whoever got a label whose route is not removed yet would receive the previous app's visitors.
+    # A label whose old route is not removed yet would still lead to the previous app.
     taken |= {key.partition(".")[0] for key in db.exec(select(ShuttingRow.key))}
     return KnownOrigins(taken, {row.label: _origin(row) for row in rows})
 
 
 def save_origin(db: Database, origin: Origin) -> None:
-    """Remember an origin that may be used again; a name that is used only once is not."""
+    """Store an origin that may be used again: a port, or a kept name."""
     is_port = port_of(origin.label) is not None
     if is_port or origin.kept:
         fields = {**vars(origin), **vars(origin.use)}
@@ -52,7 +52,7 @@ def save_origin(db: Database, origin: Origin) -> None:
 
 
 def release_origins(db: Database, labels: Collection[str], now: datetime) -> None:
-    """Note that these origins are not used from now on."""
+    """Record the end of these origins' current use."""
     db.exec(update(OriginRow).where(col(OriginRow.label).in_(labels)).values(used=now))
 
 

@@ -53,12 +53,12 @@ class PresetTables(PresetStore):
                 return SaveResult.FULL
             if row is not None and not replace:
                 return SaveResult.TAKEN
-            kept = SaveResult.NEW if row is None else SaveResult.REPLACED
+            result = SaveResult.NEW if row is None else SaveResult.REPLACED
             row = row or PresetRow(owner=owner, name=preset.name, request="", saved=preset.saved)
             row.request, row.saved = body, preset.saved
             db.add(row)
             db.commit()
-            return kept
+            return result
 
     def rename(self, owner: str, name: str, to: str) -> SaveResult:
         try:

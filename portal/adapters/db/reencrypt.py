@@ -1,7 +1,7 @@
 """Re-encrypts values in the database that are in clear or sealed with an older key.
 
-Every row is updated by itself and only if nobody else changed it meanwhile, so this can be
-interrupted at any point and run again, also while the portal is running.
+Every row is updated separately, and only if it has not changed meanwhile, so this can be
+interrupted at any point and repeated, also while the portal is running.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ PRESET = "preset"
 
 
 def place_of(session: str) -> str:
-    """What a session's variables are bound to."""
+    """The place (associated data) of a session's variables."""
     return f"{SESSION} {session}"
 
 
 def place_in_preset(owner: str, variable: str) -> str:
-    """What a value in a preset is bound to; not the preset's name, since presets can be renamed."""
+    """The place of a value in a preset; without the preset's name, since that may change."""
     return f"{PRESET} {owner} {variable}"
 
 
@@ -43,7 +43,7 @@ def seal_preset(sealer: Sealer, owner: str, body: dict[str, Any]) -> str:
 def seal_all(engine: Engine, sealer: Sealer) -> tuple[int, int]:
     """Seal every value that is not sealed with the newest key. Idempotent.
 
-    Returns the numbers of rows that were updated, and of those that no key opens, which stay.
+    Returns the numbers of updated rows, and of rows that no key opens, which are unchanged.
     """
     parts = (_seal_sessions, _seal_presets, _seal_keys)
     done = [part(engine, sealer) for part in parts]
@@ -105,7 +105,7 @@ def open_values(sealer: Sealer, owner: str, env: dict[str, str]) -> dict[str, st
 def _seal_keys(engine: Engine, sealer: Sealer) -> tuple[int, int]:
     done = lost = 0
     for row in _rows(engine, select(LaunchKeyRow)):
-        if is_sealed(row.fingerprint):  # it cannot be recomputed, and needs the key that it has
+        if is_sealed(row.fingerprint):  # a keyed hash cannot be recomputed with a new key
             continue
         which = (
             (col(LaunchKeyRow.owner) == row.owner)
@@ -130,7 +130,7 @@ def _change(engine: Engine, statement: Any) -> int:
 
 
 def _wipe(engine: Engine) -> None:
-    """Erase the earlier texts from free pages of the file and from its log."""
+    """Erase the earlier values from free pages of the file and from its WAL."""
     raw = engine.raw_connection()
     try:
         for command in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):

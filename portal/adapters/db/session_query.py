@@ -74,7 +74,7 @@ def _conditions(query: ListQuery) -> list[Any]:
 
 
 def _has(word: str, owners: bool) -> Any:
-    """Whether a word occurs in a session; % and _ in it mean themselves."""
+    """Whether a word occurs in a session; % and _ are not wildcards."""
     texts = [
         col(SessionRow.name),
         col(SessionRow.environment),

@@ -44,8 +44,8 @@ class SessionTables(SessionStore):
         env: Mapping[str, str],
     ) -> tuple[list[Session], bool]:
         owner = sessions[0].owner
-        # A plain hash of guessable values could be reversed; a keyed one cannot without the key.
-        kept = self._sealer.mark(fingerprint) if env and key is not None else fingerprint
+        # A plain hash of guessable values could be reversed; a keyed one requires the key.
+        stored = self._sealer.mark(fingerprint) if env and key is not None else fingerprint
         try:
             with Database(self._engine) as db:
                 if key is not None:
@@ -54,7 +54,7 @@ class SessionTables(SessionStore):
                             owner=owner,
                             key=key,
                             session=sessions[0].id,
-                            fingerprint=kept,
+                            fingerprint=stored,
                         )
                     )
                     db.flush()
@@ -231,7 +231,7 @@ def _fitting(when: Collection[State], known: Mapping[str, object]) -> list[Any]:
 
 
 def _of_batch(batch: str) -> Any:
-    # Sessions from before there were batches are a batch each.
+    # Each session from before there were batches is a batch of its own.
     return or_(col(SessionRow.batch) == batch, col(SessionRow.id) == batch)
 
 

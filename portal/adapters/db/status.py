@@ -1,4 +1,4 @@
-"""What the worker last learnt of the cluster: one row, values as JSON."""
+"""The cluster's last known status: one row, values as JSON."""
 
 from __future__ import annotations
 

@@ -45,9 +45,9 @@ class HaproxyRoutes(Routes):
             return
         # First the map, then open connections: those opened in between are already refused.
         deletions = [f"del map {self._map} {key}" for key in keys]
-        _tell(self._haproxy, deletions)
+        _send(self._haproxy, deletions)
         for process in self._haproxy.processes():
-            _tell(process, (f"shutdown session {it}" for it in _streams(process, frozenset(keys))))
+            _send(process, (f"shutdown session {it}" for it in _streams(process, frozenset(keys))))
 
     def traffic(self) -> dict[str, Traffic]:
         requests: dict[str, int] = defaultdict(int)
@@ -62,7 +62,7 @@ class HaproxyRoutes(Routes):
         if not all(_PATH.fullmatch(path) for path in paths):
             raise ValueError("a path that HAProxy would misread")
         self._haproxy.ask(f"clear map {self._background}")
-        _tell(self._haproxy, (f"add map {self._background} {path} 1" for path in sorted(paths)))
+        _send(self._haproxy, (f"add map {self._background} {path} 1" for path in sorted(paths)))
 
     def is_lost(self) -> bool:
         return "value=" not in self._haproxy.ask(f"get map {self._map} {CANARY}")
@@ -86,10 +86,10 @@ class HaproxyRoutes(Routes):
         self._haproxy.ask(f"add map {self._map} {CANARY} 1")
 
 
-def _tell(process: Haproxy | Process, commands: Iterable[str]) -> None:
-    waiting = iter(commands)
-    while some := list(islice(waiting, _AT_ONCE)):
-        process.ask(*some)
+def _send(process: Haproxy | Process, commands: Iterable[str]) -> None:
+    remaining = iter(commands)
+    while batch := list(islice(remaining, _AT_ONCE)):
+        process.ask(*batch)
 
 
 def _streams(process: Process, keys: Collection[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Slurm through its commands on the login node: changes as the user, queries as the reader."""
+"""Slurm's commands on the login node: changes run as the user, queries as the reader."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailabl
 
 log = logging.getLogger(__name__)
 
-# Messages of Slurm's commands when Slurm fails, not the request (slurm_errno.c).
+# Messages of Slurm's commands for failures of Slurm, not of the request (slurm_errno.c).
 _DOWN = (
     "Unable to contact slurm controller",
     "Socket timed out",
@@ -39,7 +39,7 @@ ESTIMATE_SECONDS = 5.0
 # What scancel reports for jobs that have ended; it continues with the others.
 _OVER_ALREADY = ("Invalid job id", "already completing")
 
-# Which field of the request Slurm's error is about, where the message tells.
+# The field of the request that Slurm's error refers to, by words of the message.
 _FIELDS = (
     ("generic resource", "resources.fgpu"),
     ("memory", "resources.memory"),
@@ -73,7 +73,7 @@ class Slurm(Scheduler):
     def submit(self, user: str, session: str, spec: str, script: str) -> str:
         """Submit as the user and return the job id.
 
-        One round trip: the first line of standard input becomes the runner's instructions, in a
+        One round trip: the first line of standard input becomes the runner's specification, in a
         file that only the user can read; the rest is the batch script. Creating the session's
         folder claims the submission: a concurrent second one fails before it reaches sbatch.
         """
@@ -85,11 +85,11 @@ class Slurm(Scheduler):
             "cd && umask 077",
             f"mkdir -p {self._directory}/logs {self._directory}/sessions",
             f"mkdir {folder}",
-            # A session starts without a key, too.
+            # A session also starts without an SSH key.
             f"{{ {key_commands.make_step(self._directory)} || :; }}",
             "IFS= read -r spec",
             f'printf "%s\\n" "$spec" > {folder}/spec.json',
-            f"exec env LC_ALL=C.UTF-8 {sbatch}",  # more would travel into the job
+            f"exec env LC_ALL=C.UTF-8 {sbatch}",  # other variables would be exported to the job
         )
         done = self._transport.run(
             user,
@@ -105,13 +105,15 @@ class Slurm(Scheduler):
         return self._number(user, session)
 
     def _number(self, user: str, session: str) -> str:
-        """The job id from Slurm: sbatch's output passed the user's shell and is untrusted."""
+        """The job id from Slurm's queue: sbatch's output came through the user's shell."""
         try:
             found = self.find(session, user)
         except Unavailable as error:
-            raise OutcomeUnknown(f"Slurm took the job and does not say which: {error}") from error
+            raise OutcomeUnknown(
+                f"Slurm accepted the job, but its id is unknown: {error}"
+            ) from error
         if not found:
-            raise OutcomeUnknown("Slurm does not know the job that it was said to have taken.")
+            raise OutcomeUnknown("sbatch reported success, but Slurm's queue lacks the job.")
         return max(found, key=lambda job: (not job.state.over, int(job.job_id))).job_id
 
     def estimate(self, user: str, script: str) -> Estimate:
@@ -126,31 +128,31 @@ class Slurm(Scheduler):
             try:
                 return estimate.estimate_parse(done.stderr)
             except commands.UnexpectedOutput as error:
-                raise Unavailable(f"Slurm's guess cannot be read: {error}") from error
+                raise Unavailable(f"Slurm's estimate cannot be parsed: {error}") from error
         refusal = _refusal(done)
         if not isinstance(refusal, InvalidRequest):
             raise refusal
-        return Estimate(None, "", f"Slurm would not take it: {done.error_text()}")
+        return Estimate(None, "", f"Slurm would reject it: {done.error_text()}")
 
     def cancel(self, user: str, *job_ids: str) -> None:
         """Cancel a user's jobs, all with one command. Idempotent.
 
-        As the operator where there is one, so that it does not depend on the user's shell.
+        Runs as the operator if there is one, so that it does not depend on the user's shell.
         """
         known = list(filter(commands.is_job_id, job_ids))
         if not known:
             return
         argv = self._limited(commands.scancel_argv(*known, user=user if self._operator else ""))
         done = self._transport.run(self._operator or user, argv, seconds=self._seconds + 5)
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        wrong = [line for line in said if not any(word in line for word in _OVER_ALREADY)]
+        errors = [line for line in done.stderr.splitlines() if line.strip()]
+        wrong = [line for line in errors if not any(word in line for word in _OVER_ALREADY)]
         if done.code in (124, 137):
             raise Unavailable("Slurm took too long to cancel the job.")
-        if done.code != 0 and (wrong or not said):
+        if done.code != 0 and (wrong or not errors):
             raise Unavailable(f"Slurm did not cancel the job: {done.error_text()}")
 
     def _limited(self, argv: Sequence[str]) -> list[str]:
-        """A command with a timeout: that Slurm is slow is not held against the user."""
+        """A command with its own timeout, so that a slow Slurm does not penalise the user."""
         return ["timeout", "--kill-after=2", f"{self._seconds:.0f}", *argv]
 
     def prepare(self, user: str, session: str, spec: str) -> None:
@@ -165,7 +167,7 @@ class Slurm(Scheduler):
         argv = ["/bin/sh", "-c", " && ".join(steps)]
         done = self._transport.run(user, argv, f"{spec}\n".encode(), self._seconds)
         if done.code != 0:
-            raise Unavailable(f"The session's folder could not be made: {done.error_text()}")
+            raise Unavailable(f"The session's folder could not be created: {done.error_text()}")
 
     def release(self, user: str, job_id: str) -> None:
         argv = self._limited(commands.release_argv(job_id))
@@ -200,14 +202,14 @@ class Slurm(Scheduler):
         return {report.job_id: self._named(report) for report in self._sacct(wanted, deadline)}
 
     def _sacct(self, job_ids: Sequence[str], deadline: float) -> list[JobReport]:
-        """Query all at once, and on an error each half: one bad id must not block the others."""
+        """Query all at once, and each half on an error: one bad id must not block the others."""
         if not job_ids:
             return []
         try:
             return commands.sacct_parse(self._ask(commands.sacct_argv(job_ids)))
         except _RefusedError as error:
             if len(job_ids) == 1 or time.monotonic() > deadline:
-                log.warning("accounting does not take job %s: %s", ", ".join(job_ids), error)
+                log.warning("accounting rejects job %s: %s", ", ".join(job_ids), error)
                 return []
             middle = len(job_ids) // 2
             halves = job_ids[:middle], job_ids[middle:]
@@ -225,7 +227,7 @@ class Slurm(Scheduler):
         return commands.nodes_parse(self._ask(commands.nodes_argv()))
 
     def limits(self) -> Limits:
-        """Limits of associations, QOS and partitions, by five queries for everybody."""
+        """Limits of associations, QOS and partitions, by five queries for all users."""
         return sacctmgr.limits(
             sacctmgr.Printed(
                 config=self._ask(sacctmgr.config_argv()),
@@ -237,7 +239,7 @@ class Slurm(Scheduler):
         )
 
     def _named(self, report: JobReport) -> JobReport:
-        """The report with the name of the user who cancelled the job: accounting has UIDs."""
+        """The report with the name of the user who cancelled the job; accounting has the UID."""
         number = report.cancelled_by
         if number is None or not number.isdigit():
             return report
@@ -261,7 +263,7 @@ class _RefusedError(Unavailable):
 
 
 def _plugin_words(done: Completed) -> str:
-    """The message of job_submit.lua about the requested GPU, clearer than Slurm's own error."""
+    """The message of job_submit.lua about the requested GPU, which is clearer than Slurm's."""
     lines = [line for line in done.stderr.splitlines() if line.startswith("sbatch: error: ")]
     if not lines or "Invalid generic resource" not in lines[-1]:
         return ""
@@ -276,6 +278,6 @@ def _refusal(done: Completed) -> Exception:
             "not affected. Try again in a few minutes."
         )
     text = _plugin_words(done) or done.error_text().removeprefix("Batch job submission failed: ")
-    said = done.stderr.lower()
-    field = next((name for word, name in _FIELDS if word.lower() in said), "")
+    errors = done.stderr.lower()
+    field = next((name for word, name in _FIELDS if word.lower() in errors), "")
     return InvalidRequest([FieldError(field, f"Slurm refused it: {text}")])

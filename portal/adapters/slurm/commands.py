@@ -1,8 +1,8 @@
-"""Slurm's commands, each as a pair: the arguments, and what its output means.
+"""Slurm's commands, each as a pair: its arguments, and the parser of its output.
 
 One text format works for Slurm 22.05 to 26.05: -O with a unit separator after every field. Free
-text written by users (names, comments) is never queried, so nobody can forge a line; a line with
-the wrong number of fields raises, since guessing could end somebody's session.
+text written by users (names, comments) is never queried, so lines cannot be forged; a line with
+the wrong number of fields raises, since guessing could end a session.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from portal.core.cluster.limits import Tres
 SEPARATOR = "\x1f"
 
 ENVIRONMENT = ("TZ=UTC", "SLURM_TIME_FORMAT=%s", "LC_ALL=C.UTF-8")
-"""Environment of every query: times as seconds since 1970, messages in English."""
+"""Environment of every query: times in seconds since 1970, messages in English."""
 
 
 class UnexpectedOutput(Exception):
@@ -46,7 +46,7 @@ _QUEUE_FIELDS = (
 
 
 def squeue_argv(name: str | None = None, user: str | None = None) -> list[str]:
-    """All jobs of everybody, in every state; or one user's jobs of one name."""
+    """All users' jobs in every state; or one user's jobs of one name."""
     fields = ",".join(f"{field}:{SEPARATOR}" for field in _QUEUE_FIELDS)
     argv = ["squeue", "--noheader", "--all", "--states=all", f"--Format={fields}"]
     if name is not None:
@@ -57,13 +57,13 @@ def squeue_argv(name: str | None = None, user: str | None = None) -> list[str]:
 
 
 def squeue_parse(text: str) -> list[JobReport]:
-    """Read squeue's lines."""
+    """Parse squeue's lines."""
     return [_queue_line(line) for line in text.split("\n") if line.strip()]
 
 
 def _queue_line(line: str) -> JobReport:
     fields = line.split(SEPARATOR)
-    # The last field has its separator too, so one empty rest follows.
+    # A separator follows the last field, too, so there is an empty one after it.
     if len(fields) != len(_QUEUE_FIELDS) + 1:
         raise UnexpectedOutput(f"squeue: {len(fields)} fields in {line!r}")
     words = list(map(str.strip, fields[:-1]))
@@ -73,7 +73,7 @@ def _queue_line(line: str) -> JobReport:
     account, qos, tres, limit, restarts = words[11:]
     report_state = _state(state)
     runs = not report_state.over and report_state is not JobState.PENDING
-    given = amount(tres)
+    allocated = amount(tres)
     return JobReport(
         job_id=job_id,
         user=user,
@@ -91,10 +91,10 @@ def _queue_line(line: str) -> JobReport:
         priority=int(priority) if priority.isdigit() else 0,
         account=account,
         qos=qos,
-        cpus=given.cpus or 0,
-        memory_mb=given.memory_mb or 0,
-        shards=given.shards or 0,
-        gpus=given.gpus or 0,
+        cpus=allocated.cpus or 0,
+        memory_mb=allocated.memory_mb or 0,
+        shards=allocated.shards or 0,
+        gpus=allocated.gpus or 0,
     )
 
 
@@ -102,9 +102,9 @@ _SACCT_FIELDS = ("JobIDRaw", "User", "State", "NodeList", "Submit", "Start", "En
 
 
 def sacct_argv(job_ids: Collection[str]) -> list[str]:
-    """What accounting knows of these jobs, whenever they ran."""
-    if strange := [job_id for job_id in job_ids if not is_job_id(job_id)]:
-        raise ValueError(f"no job ids: {strange}")
+    """Accounting's records of these jobs, regardless of when they ran."""
+    if invalid := [job_id for job_id in job_ids if not is_job_id(job_id)]:
+        raise ValueError(f"invalid job ids: {invalid}")
     return [*_sacct_base(), "--allusers", f"--jobs={','.join(sorted(job_ids))}"]
 
 
@@ -126,7 +126,7 @@ def _sacct_base() -> list[str]:
 
 
 def sacct_parse(text: str) -> list[JobReport]:
-    """Read sacct's lines."""
+    """Parse sacct's lines."""
     return [_sacct_line(line) for line in text.split("\n") if line.strip()]
 
 
@@ -152,7 +152,7 @@ _NODE_FIELDS = ("Partition", "Available", "CPUs", "Memory", "Time", "Gres")
 
 
 def user_argv(number: str) -> list[str]:
-    """The name behind a user's number."""
+    """The user name of a UID."""
     return ["id", "--name", "--user", number]
 
 
@@ -163,7 +163,7 @@ def sinfo_argv() -> list[str]:
 
 
 def sinfo_parse(text: str) -> list[Partition]:
-    """Read sinfo's lines into partitions, the default first, each with its largest node."""
+    """Parse sinfo's lines to partitions, the default first, each with its largest node."""
     found: dict[str, Partition] = {}
     for line in text.split("\n"):
         if not line.strip():
@@ -196,14 +196,14 @@ def node_gpus(text: str) -> tuple[NodeGpus, ...]:
         numbers, kind = found[match["what"]], match["kind"] or ""
         numbers[kind] = numbers.get(kind, 0) + int(match["number"])
     gpus, shards = found["gpu"], found["shard"]
-    if gpus and "" in shards and "" not in gpus:  # shards without a type are of the node's GPUs
+    if gpus and "" in shards and "" not in gpus:  # untyped shards belong to the node's GPUs
         first = next(iter(gpus))
         shards[first] = shards.get(first, 0) + shards.pop("")
     return tuple(NodeGpus(kind, number, shards.get(kind, 0)) for kind, number in gpus.items())
 
 
 def _largest(one: Sequence[NodeGpus], other: Sequence[NodeGpus]) -> tuple[NodeGpus, ...]:
-    """For each kind the larger number of two nodes."""
+    """The larger number of two nodes for each kind."""
     found: dict[str, NodeGpus] = {}
     for gpus in (*one, *other):
         earlier = found.get(gpus.kind, NodeGpus(gpus.kind, 0))
@@ -225,7 +225,7 @@ def nodes_argv() -> list[str]:
 
 
 def nodes_parse(text: str) -> list[Node]:
-    """Read the same sinfo's lines, and which nodes accept no jobs now."""
+    """Parse sinfo's lines to nodes, including which currently accept no jobs."""
     found = []
     for line in filter(str.strip, text.split("\n")):
         fields = line.split(SEPARATOR)
@@ -238,17 +238,17 @@ def nodes_parse(text: str) -> list[Node]:
 
 
 def sbatch_argv() -> list[str]:
-    """Submit the script on standard input, with its own #SBATCH lines."""
+    """Submit the script on standard input, which has its own #SBATCH lines."""
     return ["sbatch", "--parsable"]
 
 
 def is_job_id(text: str) -> bool:
-    """Whether this can be a job id: ASCII digits, 10 at most."""
+    """Whether this can be a job id: at most 10 ASCII digits."""
     return re.fullmatch(r"[0-9]{1,10}", text) is not None
 
 
 def release_argv(job_id: str) -> list[str]:
-    """Release a job's hold; silent when there is none."""
+    """Release a job's hold; no error if there is none."""
     return ["scontrol", "release", job_id]
 
 
@@ -258,7 +258,7 @@ def extend_argv(job_id: str, minutes: int) -> list[str]:
 
 
 def scancel_argv(*job_ids: str, user: str = "") -> list[str]:
-    """Cancel jobs, only of this user if one is given; silent about those that have ended."""
+    """Cancel jobs, only of this user if one is given; no error for those that have ended."""
     return ["scancel", "--quiet", *([f"--user={user}"] if user else []), *job_ids]
 
 
@@ -266,7 +266,7 @@ _UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 
 
 def amount(text: str) -> Tres:
-    """Read Slurm's list of TRES, such as "cpu=3,mem=3G,gres/shard=2".
+    """Parse Slurm's list of TRES, such as "cpu=3,mem=3G,gres/shard=2".
 
     Typed entries ("gres/shard:a100=2") are ignored: they are part of the untyped total.
     """
@@ -293,7 +293,7 @@ def parse_minutes(text: str) -> int | None:
 def expand_nodes(text: str) -> tuple[str, ...]:
     """The nodes of a list such as "n[01-03,7],login1"; () for none.
 
-    Raises UnexpectedOutput for anything else, also for several brackets in one name.
+    Raises UnexpectedOutput for anything else, including several brackets in one name.
     """
     if text in ("", "(null)", "None assigned", "n/a"):
         return ()
@@ -334,7 +334,7 @@ def _state(word: str) -> JobState:
 
 
 def read_time(text: str) -> datetime | None:
-    """Seconds since 1970, as our SLURM_TIME_FORMAT asks for; None for anything else, and for 0."""
+    """Parse seconds since 1970 (our SLURM_TIME_FORMAT); None for anything else, and for 0."""
     # More digits could exceed what a datetime can hold.
     if re.fullmatch(r"[0-9]{1,11}", text) and int(text):
         return datetime.fromtimestamp(int(text), UTC)
@@ -342,7 +342,7 @@ def read_time(text: str) -> datetime | None:
 
 
 def _exit_code(text: str) -> int | None:
-    """The exit code: squeue gives a wait status up to 22.05 and "code:signal" later."""
+    """The exit code: squeue prints a wait status up to 22.05 and "code:signal" later."""
     code = text.partition(":")[0]
     if not code.isdigit():
         return None

@@ -1,4 +1,4 @@
-"""sbatch --test-only: the arguments, and the meaning of its output."""
+"""sbatch --test-only: its arguments, and the parser of its output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from portal.core.cluster.jobs import Estimate
 
 
 def estimate_argv() -> list[str]:
-    """Ask when the script on standard input would start, without submitting it."""
+    """Estimate when the script on standard input would start, without submitting it."""
     return ["sbatch", "--test-only"]
 
 
@@ -22,7 +22,7 @@ _ESTIMATE = re.compile(
 
 
 def estimate_parse(text: str) -> Estimate:
-    """Read what sbatch --test-only wrote to standard error."""
+    """Parse what sbatch --test-only wrote to standard error."""
     match = _ESTIMATE.search(text)
     start = read_time(match["start"]) or _written_time(match["start"]) if match else None
     if match is None or start is None:
@@ -31,8 +31,8 @@ def estimate_parse(text: str) -> Estimate:
 
 
 def _written_time(text: str) -> datetime | None:
-    """A time in other ways than our SLURM_TIME_FORMAT, which not every version obeys here: seconds
-    since 1970 with a fraction, or as Slurm writes it by default, in UTC as that is our TZ."""
+    """A time in other formats than our SLURM_TIME_FORMAT, which some versions ignore here: seconds
+    since 1970 with a fraction, or Slurm's default format in UTC (our TZ)."""
     if re.fullmatch(r"[0-9]{1,11}\.[0-9]+", text):
         return datetime.fromtimestamp(int(text.partition(".")[0]), UTC)
     try:

@@ -1,8 +1,8 @@
-"""Slurm's limits by its commands: the arguments, and what their output means.
+"""Commands that read Slurm's limits: their arguments, and the parsers of their output.
 
 sacctmgr has the limits, scontrol the access to partitions and whether limits are enforced. An
-unprivileged account may read all of it, unless the site hides it (PrivateData). The fields exist in
-Slurm 22.05 to 26.05; sacctmgr already applies accounts' Max limits to their users.
+unprivileged account may read all of them, unless the site hides them (PrivateData). The fields
+exist in Slurm 22.05 to 26.05; sacctmgr already applies accounts' Max limits to their users.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def users_argv() -> list[str]:
 
 
 def entries_argv() -> list[str]:
-    """Every partition, one on a line."""
+    """Every partition, one per line."""
     return ["scontrol", "--oneliner", "--all", "show", "partition"]
 
 
@@ -67,7 +67,7 @@ class Printed:
 
 
 def limits(printed: Printed) -> Limits:
-    """Combine the answers; associations of other clusters are left out."""
+    """Combine the outputs; associations of other clusters are ignored."""
     cluster = _setting(printed.config, "ClusterName")
     enforced = _setting(printed.config, "AccountingStorageEnforce")
     users = _lines("sacctmgr", printed.users, _USER_FIELDS)
@@ -132,23 +132,23 @@ def _qos(line: Sequence[str]) -> Qos:
 
 def _entries(text: str) -> Iterator[PartitionAccess]:
     for line in filter(str.strip, text.split("\n")):
-        said = dict(word.partition("=")[::2] for word in line.split())
-        if "PartitionName" not in said:
+        fields = dict(word.partition("=")[::2] for word in line.split())
+        if "PartitionName" not in fields:
             raise UnexpectedOutput(f"scontrol: no partition in {line!r}")
-        node = [said.get("MaxCPUsPerNode", ""), said.get("MaxMemPerNode", "")]
+        node = [fields.get("MaxCPUsPerNode", ""), fields.get("MaxMemPerNode", "")]
         yield PartitionAccess(
-            name=said["PartitionName"],
-            qos="" if said.get("QoS", "N/A") == "N/A" else said["QoS"],
-            accounts=_only(said.get("AllowAccounts")),
-            not_accounts=_names(said.get("DenyAccounts", "")),
-            allowed_qos=_only(said.get("AllowQos")),
-            not_qos=_names(said.get("DenyQos", "")),
+            name=fields["PartitionName"],
+            qos="" if fields.get("QoS", "N/A") == "N/A" else fields["QoS"],
+            accounts=_only(fields.get("AllowAccounts")),
+            not_accounts=_names(fields.get("DenyAccounts", "")),
+            allowed_qos=_only(fields.get("AllowQos")),
+            not_qos=_names(fields.get("DenyQos", "")),
             node=amount(f"cpu={node[0]},mem={node[1]}"),
         )
 
 
 def _only(text: str | None) -> tuple[str, ...]:
-    """The names of a list of who has access; () for ALL."""
+    """The names of an Allow list; () for ALL."""
     return () if text in (None, "ALL", "(null)") else _names(text or "")
 
 

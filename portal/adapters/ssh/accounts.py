@@ -1,4 +1,4 @@
-"""Accounts on the login node: looked up by name, many at once, or checked by logging in."""
+"""Accounts on the login node: looked up by name in batches, or checked by logging in."""
 
 from __future__ import annotations
 
@@ -42,30 +42,30 @@ class LoginNodeAccounts(Accounts):
             part = asked[begin : begin + AT_ONCE]
             argv = ["getent", "passwd", *part]
             answer = self._transport.run(self._settings.reader, argv, seconds=SECONDS)
-            if answer.code not in (0, 2):  # 2: some of them are not there
-                raise Unavailable("The login node does not say which accounts there are.")
+            if answer.code not in (0, 2):  # 2: some of them do not exist
+                raise Unavailable("The login node cannot look up accounts.")
             found |= read_missing(part, answer.stdout.decode(errors="replace"))
         return found
 
     def standing(self, user: str) -> AccountStatus:
         """Whether an account may log in now, and the status of its password.
 
-        A refusal counts when it is repeated and the portal's own account can log in meanwhile: for
-        accounts that PAM refuses sshd just closes the connection, as any network failure does.
+        A refusal counts only if it is repeated and the portal's own account can log in meanwhile:
+        for accounts that PAM refuses, sshd just closes the connection, as in a network failure.
         """
-        said = self._enter(user)
-        if said is None:
-            if self._enter(self._settings.reader) is None:
-                raise Unavailable("The login node lets nobody in with the portal's certificates.")
-            said = self._enter(user)
-        if said is None:
-            return AccountStatus(let_in=False)
-        return AccountStatus(let_in=True, password=read_password_status(user, said))
+        output = self._log_in(user)
+        if output is None:
+            if self._log_in(self._settings.reader) is None:
+                raise Unavailable("The login node refuses the portal's certificates.")
+            output = self._log_in(user)
+        if output is None:
+            return AccountStatus(may_log_in=False)
+        return AccountStatus(may_log_in=True, password=read_password_status(user, output))
 
-    def _enter(self, user: str) -> str | None:
+    def _log_in(self, user: str) -> str | None:
         """Log in with a certificate, over a new connection.
 
-        Returns the output of `passwd --status` there, or None where the account is refused.
+        Returns the output of `passwd --status` there, or None if the account is refused.
         """
         if not USER.fullmatch(user) or user == "root":
             return None
@@ -94,7 +94,7 @@ class LoginNodeAccounts(Accounts):
 
 
 def _ask(transport: paramiko.Transport) -> str:
-    """Output of the account's own `passwd --status`; "" where its shell does not run it."""
+    """Output of `passwd --status` as this account; "" if its shell does not run it."""
     data, deadline = b"", time.monotonic() + _ANSWER_SECONDS
     try:
         channel = transport.open_session(timeout=SECONDS)
@@ -106,5 +106,5 @@ def _ask(transport: paramiko.Transport) -> str:
                 break
             data += piece
     except (paramiko.SSHException, OSError, EOFError):
-        pass  # the log-in succeeded, which is what counts
+        pass  # the login itself has succeeded
     return data.decode(errors="replace")

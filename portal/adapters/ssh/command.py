@@ -2,7 +2,7 @@
 
 The command runs through the user's own shell, whose start-up files may print, wait, consume
 standard input, or never end. So a wrapper runs first: it prints a random mark, and starts the
-command only after it has read an acknowledgement. Whatever comes before the mark is output of the
+command only after it has read an acknowledgement. Everything before the mark is output of the
 start-up files; without the mark the command was not started.
 """
 
@@ -27,20 +27,20 @@ log = logging.getLogger(__name__)
 START_SECONDS = 10.0
 """Deadline of the shell's start-up files, in seconds."""
 NOISE = 64 * 1024
-"""Most bytes that they may print."""
+"""Maximum bytes that they may print."""
 MOST_ERRORS = 64 * 1024
-"""Most bytes of standard error."""
+"""Maximum bytes of standard error."""
 PIECE = 64 * 1024
 QUIET_SECONDS = 0.5
 """Seconds to wait for remaining output after the command has ended."""
 
 TOO_LOUD = (
-    "Your shell's start-up files on the login node print too much, so nothing was done. Look at "
-    "your ~/.bashrc (or the like): what is printed there belongs into interactive shells only."
+    "Your shell's start-up files on the login node print too much, so nothing was done. Check "
+    "your ~/.bashrc (or similar): it should print only in interactive shells."
 )
 TOO_LATE = (
-    "Your shell's start-up files on the login node take too long, so nothing was done. Look at "
-    "your ~/.bashrc (or the like), or whether your home directory answers."
+    "Your shell's start-up files on the login node take too long, so nothing was done. Check "
+    "your ~/.bashrc (or similar), and whether your home directory is accessible."
 )
 
 _BEGIN = 'printf "%s\\n" "$1"; printf "%s\\n" "$1" >&2; read -r go && shift && exec "$@"'
@@ -52,7 +52,7 @@ class Unresponsive(Unavailable):
 
 
 class CommandTimeout(OutcomeUnknown):
-    """A command was started and did not end in time, or printed too much."""
+    """A command was started but did not end in time, or printed too much."""
 
 
 @dataclass(frozen=True)
@@ -137,14 +137,14 @@ class RemoteCommand:
         guard = threading.Timer(max(start - time.monotonic(), 0), self._channel.close)
         guard.daemon = True
         guard.start()
-        # exec: the user's shell can be any; it sees nothing but quoted words.
+        # exec: works in any user's shell, which only gets quoted words.
         self._channel.exec_command("exec " + shlex.join(begin))
         guard.cancel()
         self._read(start, until_mark=True)
         if not self._begun:
             raise Unresponsive(
-                "Your shell on the login node ended before it began what it was asked to do. Look "
-                "at your ~/.bashrc (or the like)."
+                "Your shell on the login node ended before it began the command. Check your "
+                "~/.bashrc (or similar)."
             )
 
     def _read(self, deadline: float, until_mark: bool) -> None:
@@ -160,11 +160,11 @@ class RemoteCommand:
                 quiet = not self._wait(deadline, QUIET_SECONDS if over else None)
 
     def _wait(self, deadline: float, most: float | None) -> bool:
-        """Wait for output; False when there is none within `most` seconds."""
+        """Wait for output; False if there is none within `most` seconds."""
         left = deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        # Polled, since the exit of a command is no output.
+        # Polled, since the exit of a command does not make its channel readable.
         pause = min(left, QUIET_SECONDS if most is None else most)
         poll = select.poll()
         try:
@@ -207,7 +207,7 @@ class RemoteCommand:
         if not self._begun:
             return Unresponsive(TOO_LOUD if loud else TOO_LATE)
         if loud:
-            return CommandTimeout(f"{argv[0]} printed more on the login node than it ever should.")
+            return CommandTimeout(f"{argv[0]} printed too much on the login node.")
         return CommandTimeout(f"The login node did not finish {argv[0]} in time.")
 
 

@@ -1,7 +1,7 @@
-"""Commands for folders in a user's home, each as a pair: arguments, and parsing of the output.
+"""Commands for folders in a user's home, each as a pair: its arguments, and its output's parser.
 
-All run as the user with a POSIX shell and GNU's find, sort and head. Names are separated by NULs,
-since a folder's name may contain anything else.
+All run as the user with a POSIX shell and GNU find, sort and head. Names are separated by NULs,
+since a folder's name may contain any other character.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from portal.core.launch.mounts import HOME, Folder, storage_folder
 MAX_FOLDERS = 500
 _STORAGE_FAILED, _FOLDER_FAILED = 3, 4
 _SECONDS = 10
-"""A hanging file system must not delay a page for longer."""
+"""Timeout, so that a hanging file system does not delay pages for longer."""
 DEADLINE = _SECONDS + 5.0
-"""The same for the whole command, including the shell's start-up files."""
+"""Timeout of the whole command, including the shell's start-up files."""
 MOST_OUTPUT = 1024 * 1024
-"""Bytes of the list: a name has 255 bytes at most."""
+"""Bytes of the list; a name has at most 255 bytes."""
 
 
 def _shell(script: str) -> list[str]:
@@ -42,14 +42,14 @@ def list_argv(storage: str) -> list[str]:
 
 
 def list_parse(output: bytes) -> list[Folder]:
-    """Read what list_argv printed; [] where there is no home directory."""
+    """Parse the output of list_argv; [] if there is no home directory."""
     fields = [field.decode(errors="replace") for field in output.split(b"\0")[1:-1]]
     home = [Folder(HOME, fields[0])] if fields else []
     return home + [storage_folder(name, fields[1]) for name in fields[2:]]
 
 
 def missing_argv(storage: str, names: Collection[str]) -> list[str]:
-    """Print those names that are no storage folders."""
+    """Print those names that are not storage folders."""
     place = shlex.quote(storage.rstrip("/"))
     return _shell(
         f"cd || exit 1\nprintf '\\0'\nfor name in {shlex.join(names)}; do\n"
@@ -58,12 +58,12 @@ def missing_argv(storage: str, names: Collection[str]) -> list[str]:
 
 
 def missing_parse(output: bytes) -> set[str]:
-    """Read what missing_argv printed."""
+    """Parse the output of missing_argv."""
     return {name.decode(errors="replace") for name in output.split(b"\0")[1:-1]}
 
 
 def make_argv(storage: str, name: str) -> list[str]:
-    """Create a storage folder, and its parent if need be; print the parent."""
+    """Create a storage folder, and its parent if necessary; print the parent."""
     place = shlex.quote(storage.rstrip("/"))
     steps = (
         "cd || exit 1",
@@ -78,12 +78,12 @@ def make_argv(storage: str, name: str) -> list[str]:
 
 
 def make_parse(output: bytes, name: str) -> Folder:
-    """Read what make_argv printed."""
+    """Parse the output of make_argv."""
     return storage_folder(name, output.split(b"\0")[1].decode(errors="replace"))
 
 
 def make_refusal(done: Completed) -> str | None:
-    """Why the name of a new folder is not acceptable; None when it is."""
+    """Why the name of a new folder is not acceptable; None if it is."""
     if done.code == _FOLDER_FAILED and "File exists" in done.stderr:
         return "you already have a folder or a file of this name"
     return None
@@ -92,12 +92,12 @@ def make_refusal(done: Completed) -> str | None:
 def storage_problem(done: Completed, storage: str) -> str | None:
     """Why no folder of any name could be created, as a message for its owner."""
     if done.code == _FOLDER_FAILED and make_refusal(done) is None:
-        return f"The folder could not be made: {_reason(done)}."
+        return f"The folder could not be created: {_reason(done)}."
     if done.code != _STORAGE_FAILED:
         return None
     why = _reason(done)
     if why in ("File exists", "Not a directory"):
-        why = "something else than a folder has that name"
+        why = "it is not a folder"
     return f"Your folder for storage, {storage}, cannot be used: {why}."
 
 

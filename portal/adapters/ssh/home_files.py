@@ -45,7 +45,7 @@ class HomeFiles(UserFiles):
         most = limit + log_commands.LEEWAY
         done = self._transport.run(user, argv, seconds=log_commands.SECONDS + 5, most=most)
         if done.code == log_commands.NO_FILE:
-            raise Conflict("The session's log is not a regular file any more, so it is not read.")
+            raise Conflict("The session's log is not a regular file, so it is not read.")
         if done.code != 0:
             raise Unavailable(f"The session's log could not be read: {done.error_text()}")
         return done.stdout[:limit]
@@ -70,7 +70,7 @@ class HomeFiles(UserFiles):
         if refusal := folder_commands.make_refusal(done):
             raise InvalidRequest([FieldError("folder", refusal)])
         if done.code != 0:
-            raise Unavailable(f"The folder could not be made: {done.error_text()}")
+            raise Unavailable(f"The folder could not be created: {done.error_text()}")
         return folder_commands.make_parse(done.stdout, name)
 
     def _ask(self, user: str, argv: Sequence[str]) -> Completed:
@@ -78,12 +78,12 @@ class HomeFiles(UserFiles):
             user, argv, seconds=folder_commands.DEADLINE, most=folder_commands.MOST_OUTPUT
         )
         if done.code != 0:
-            raise Unavailable(f"Your folders cannot be looked at right now: {done.error_text()}")
+            raise Unavailable(f"Your folders cannot be read right now: {done.error_text()}")
         return done
 
     def container_key(self, user: str, new: bool = False) -> str:
         done = self._transport.run(user, key_commands.key_argv(self._directory, new))
         key = find_private_key(done.stdout.decode(errors="replace"))
         if done.code != 0 or key is None:
-            raise Unavailable(f"Your SSH key could not be made: {done.error_text()}")
+            raise Unavailable(f"Your SSH key could not be created: {done.error_text()}")
         return key

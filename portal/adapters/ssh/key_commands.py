@@ -15,23 +15,24 @@ from portal.core.apps.ssh import KEY_FILE, KEY_FOLDER
 def make_step(directory: str) -> str:
     """A line of shell that creates the key if there is none; run in the home, with umask 077.
 
-    Of several running concurrently the first one's key is used by all: ln(1) is atomic.
+    If several run concurrently, all use the first one's key: ln(1) is atomic.
     """
     key = _key(directory)
     keep = f"{{ ln {key}.$$ {key} 2>/dev/null; rm -f {key}.$$; }}"
-    made = f"{{ [ -s {key} ] || {{ {_make(key)} && {keep}; }}; }}"
-    return f"{{ {_folders(directory)} && {_renew(directory)} && {made} && {_publish(directory)}; }}"
+    create = f"{{ [ -s {key} ] || {{ {_make(key)} && {keep}; }}; }}"
+    steps = (_folders(directory), _renew(directory), create, _publish(directory))
+    return f"{{ {' && '.join(steps)}; }}"
 
 
 def key_argv(directory: str, new: bool = False) -> list[str]:
-    """Print the private key, created if need be (or replaced), once sessions accept it."""
+    """Print the private key, created if missing (or replaced), once sessions accept it."""
     key, renewed = _key(directory), f"{directory}/ssh/renewed"
-    # The old key may be compromised: nobody can log in until the new one is valid.
-    shut = f"rm -f {directory}/ssh/authorized_keys"
-    anew = f"{_folders(directory)} && {_renew(directory)} && {_make(key)} && {shut}"
+    # The old key may be compromised, so it is revoked before the new one is valid.
+    revoke = f"rm -f {directory}/ssh/authorized_keys"
+    replace = f"{_folders(directory)} && {_renew(directory)} && {_make(key)} && {revoke}"
     steps = [
         "cd && umask 077 || exit 1",
-        f"{anew} && mv -f {key}.$$ {key} && {_publish(directory)} || exit 1"
+        f"{replace} && mv -f {key}.$$ {key} && {_publish(directory)} || exit 1"
         if new
         else f"{make_step(directory)} || exit 1",
         f"cat {key} && rm -f {renewed}",
@@ -66,9 +67,9 @@ def _renew(directory: str) -> str:
 
 
 def _publish(directory: str) -> str:
-    """Make sessions accept the key, and no other.
+    """Make sessions accept this key only.
 
-    The key is read again after writing, so that the last writer has seen the current key even where
+    The key is read again after writing, so that the last writer has seen the current key even if
     two renew it concurrently, or one was interrupted.
     """
     ours = f"$(ssh-keygen -y -P '' -f {_key(directory)} < /dev/null)"

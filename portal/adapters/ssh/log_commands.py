@@ -1,4 +1,4 @@
-"""The commands that read a session's log, as its owner, with a POSIX shell and GNU's dd and stat.
+"""Commands that read a session's log as its owner, with a POSIX shell and GNU dd and stat.
 
 The log is a file in the owner's home, so anything may be in its place: a FIFO without a writer, an
 endless device, a link. Only a regular file is read, it is opened without blocking, and never more
@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 NO_FILE = 5
-"""Exit code for something that is no regular file."""
+"""Exit code if it is not a regular file."""
 SECONDS = 10
 LEEWAY = 4096
 """Bytes that may come besides the requested ones."""
@@ -23,7 +23,7 @@ _CHECK = (
 )
 _SIZE = 'size=$(stat --format=%s -- "$1") || exit 1'
 # The file may have been replaced since the check: opening does not block, links are not followed,
-# and dd stops after `limit` bytes whatever it is.
+# and dd stops after `limit` bytes in any case.
 _READ = (
     'exec dd if="$1" iflag=nonblock,nofollow,skip_bytes,count_bytes,fullblock bs=64K '
     'skip="$start" count="$2" status=none'
@@ -31,7 +31,7 @@ _READ = (
 
 
 def read_argv(file: str, offset: int, limit: int) -> list[str]:
-    """Print up to `limit` bytes from `offset` on; nothing where that is past the end."""
+    """Print up to `limit` bytes from `offset` on; nothing if that is past the end."""
     steps = (_SIZE, f'start={offset:d}; [ "$start" -lt "$size" ] || exit 0')
     return _shell((*_CHECK, *steps, _READ), file, str(limit))
 
@@ -48,7 +48,7 @@ def size_argv(file: str) -> list[str]:
 
 
 def size_parse(output: bytes) -> int:
-    """Read what size_argv printed; 0 where there is no file."""
+    """Parse the output of size_argv; 0 if there is no file."""
     text = output.decode(errors="replace").strip()
     return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else 0
 

@@ -1,8 +1,8 @@
-"""Concurrency limits per user, with a backoff for those who are slow.
+"""Concurrency limits per user, with a backoff after slow operations.
 
-When a user's shell, home or session answers is under the user's control. Whoever delays the portal
-must not delay others: few concurrent operations per user, fewer than the process has threads, no
-queueing behind slow ones, and increasing pauses after those that did not end.
+How fast a user's shell, home or session answers is under the user's control. A slow user must not
+delay others: few concurrent operations per user, fewer than the process has threads, no queueing
+behind slow ones, and increasing pauses after those that did not end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORGIVEN = 600.0
 
 @dataclass(frozen=True)
 class ThrottleLimits:
-    """Concurrent operations, how many more may wait for them, and for how many seconds."""
+    """Concurrent operations, how many more may wait, and for how many seconds."""
 
     at_once: int
     waiting: int
@@ -62,7 +62,7 @@ class UserThrottle:
 
     @contextmanager
     def slot(self, name: str) -> Iterator[None]:
-        """Hold one of the name's slots; raises Unavailable when none becomes free in time."""
+        """Hold one of the name's slots; raises Unavailable if none becomes free in time."""
         ticket = object()
         self._enter(name, ticket)
         try:

@@ -1,4 +1,4 @@
-"""Running commands on the login node as a user, over SSH with short-lived certificates."""
+"""Runs commands on the login node as a user, over SSH with short-lived certificates."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 600.0
 """How long an idle connection is kept; it may outlive its certificate."""
 PEOPLE = ThrottleLimits(at_once=3, waiting=3, seconds=PATIENT)
-"""Concurrent commands of one user in one process: fewer than gunicorn's threads (8)."""
+"""Concurrent commands per user and process: fewer than gunicorn's threads (8)."""
 OURS = ThrottleLimits(at_once=8, waiting=64, seconds=5.0)
 """The same for the portal's own accounts. sshd refuses the eleventh concurrent command of a
 connection (MaxSessions), and a refusal would end the connection for the others."""
 MOST_OUTPUT = 256 * 1024
-"""Most bytes of output, except for commands that read a file or list folders."""
+"""Maximum bytes of output, except for commands that read a file or list folders."""
 MOST_OF_OURS = 64 * 1024 * 1024
 """The same for the portal's own accounts: a large site's queue has megabytes."""
 BUSY = (
     "Your commands on the login node do not end in time, or there are too many of them at once. "
-    "Try again in {seconds} seconds; if it stays like this, look at your shell's start-up files "
-    "and whether your home directory answers."
+    "Try again in {seconds} seconds; if this persists, check your shell's start-up files "
+    "and whether your home directory is accessible."
 )
 WINDOW = 512 * 1024
 """SSH window of a user's command, in bytes: how much the login node may send ahead."""
@@ -67,7 +67,7 @@ class Transport(Protocol):
     ) -> Completed:
         """Run a command to its end, within `seconds` and with at most `most` bytes of output.
 
-        Raises Unavailable when it was not started, OutcomeUnknown after that.
+        Raises Unavailable if it was not started, OutcomeUnknown after that.
         """
         ...
 
@@ -104,7 +104,7 @@ class SshTransport(Transport):
         seconds: float = 20.0,
         most: int = MOST_OUTPUT,
     ) -> Completed:
-        """Run a command on the login node as the user; waits for a slot if need be."""
+        """Run a command on the login node as the user; waits for a slot if necessary."""
         if self._is_ours(user):
             with self._ours.slot(user):
                 return self._run(user, argv, stdin, seconds, MOST_OF_OURS)
@@ -158,7 +158,7 @@ class SshTransport(Transport):
         with self._lock:
             self._close_idle()
             lock = self._user_locks.setdefault(user, threading.Lock())
-        # One log-in at a time per user; the others wait for it.
+        # One login at a time per user; the others wait for it.
         if not lock.acquire(timeout=2 * CONNECT_SECONDS):
             raise Unavailable("The login node does not answer.")
         try:
@@ -203,9 +203,9 @@ class SshTransport(Transport):
     def _connect(self, user: str) -> paramiko.Transport:
         if not USER.fullmatch(user) or user == "root":
             raise Unavailable(f"The portal does not act as {user!r}.")
-        # Whether it is a person's account is decided by its UID, not by its name.
+        # The UID decides whether it is a person's account, not the name.
         if user != self._settings.reader and self.uid(user) < self._settings.minimum_uid:
-            raise Unavailable(f"The login node does not let the portal in as {user}.")
+            raise Unavailable(f"The portal cannot log in to the login node as {user}.")
         try:
             transport = open_transport(self._settings)
         except (paramiko.SSHException, OSError, EOFError) as error:
@@ -214,7 +214,7 @@ class SshTransport(Transport):
             transport.auth_publickey(user, self._key(user, transport))
         except (paramiko.SSHException, OSError, EOFError) as error:
             transport.close()
-            raise Unavailable(f"The login node does not let the portal in as {user}.") from error
+            raise Unavailable(f"The portal cannot log in to the login node as {user}.") from error
         return transport
 
     def uid(self, user: str) -> int:
@@ -238,26 +238,26 @@ class SshTransport(Transport):
 
 
 def _own_address(transport: paramiko.Transport) -> str:
-    """The address that the login node sees us come from, unless there is NAT."""
-    assert isinstance(transport.sock, socket.socket)  # noqa: S101  # open_transport made it
+    """Our address as the login node sees it, unless there is NAT."""
+    assert isinstance(transport.sock, socket.socket)  # noqa: S101  # open_transport created it
     return str(transport.sock.getsockname()[0])
 
 
 class _AuthenticatedLater(AuthStrategy):
-    """Leaves authentication to the caller, who names the one method.
+    """Leaves authentication to the caller, who chooses the only method.
 
-    SSHClient's own order of methods would go on to an agent, key files and questions on stdin.
+    SSHClient by itself would try an agent, key files and prompts on stdin.
     """
 
     def __init__(self) -> None:
         super().__init__(ssh_config=paramiko.SSHConfig())
 
     def get_sources(self) -> Iterator[AuthSource]:
-        """None of its own."""
+        """No sources."""
         return iter(())
 
     def authenticate(self, transport: paramiko.Transport) -> list[SourceResult]:
-        """Nothing yet."""
+        """Do nothing."""
         return []
 
 
@@ -265,7 +265,7 @@ def open_transport(settings: LoginSettings) -> paramiko.Transport:
     """An encrypted connection to the login node, not yet authenticated.
 
     Raises SSHException unless the host key is one of those in `settings.known_hosts`, OSError or
-    EOFError where the connection fails.
+    EOFError if the connection fails.
     """
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
@@ -276,7 +276,7 @@ def open_transport(settings: LoginSettings) -> paramiko.Transport:
         client.connect(
             settings.host,
             settings.port,
-            username="",  # not asked for before authentication, but looked up when it is None
+            username="",  # not needed before authentication; None would look it up
             sock=sock,
             timeout=CONNECT_SECONDS,
             banner_timeout=CONNECT_SECONDS,
@@ -284,7 +284,7 @@ def open_transport(settings: LoginSettings) -> paramiko.Transport:
             auth_strategy=_AuthenticatedLater(),
         )
         transport = client.get_transport()
-        assert transport is not None  # noqa: S101  # connect() has made it
+        assert transport is not None  # noqa: S101  # connect() has created it
         transport.set_keepalive(30)
     except InvalidHostKey as error:
         sock.close()
@@ -297,7 +297,7 @@ def open_transport(settings: LoginSettings) -> paramiko.Transport:
 
 
 class PasswordCheck(Authenticator):
-    """Authenticator by the login node's sshd, so that PAM and LDAP there apply."""
+    """Checks passwords with the login node's sshd, so that its PAM and LDAP apply."""
 
     def __init__(self, settings: LoginSettings, uid: Callable[[str], int]) -> None:
         self._settings = settings

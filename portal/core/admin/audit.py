@@ -1,4 +1,4 @@
-"""The journal's words, and how it is searched."""
+"""Actions of the audit log, and how it is searched."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "login": "Logged in",
         "login.refused": "Log-in refused",
         "logout": "Logged out",
-        "token.make": "Made an API token",
+        "token.make": "Created an API token",
         "token.revoke": "Revoked an API token",
         "browser.revoke": "Logged a browser out",
-        "account.out": "An account was shut out",
+        "account.out": "An account lost access",
         "session.launch": "Launched a session",
         "session.refused": "Launch refused by Slurm",
         "session.end": "Ended a session",
@@ -35,16 +35,16 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "session.keep": "Kept an unused session",
         "session.idle": "An unused session was ended",
         "session.release": "Released a held session",
-        "log.read": "Read somebody's log",
+        "log.read": "Read another user's log",
         "app.open": "Opened an app",
         "app.close": "Closed an app",
         "app.move": "Moved an app to another port",
         "ssh.key": "Fetched the SSH key",
-        "ssh.renew": "Made a new SSH key",
-        "app.publish": "Opened an app to everybody",
+        "ssh.renew": "Created a new SSH key",
+        "app.publish": "Made an app public",
         "app.unpublish": "Made an app private",
-        "folder.make": "Made a folder",
-        "template.make": "Made a template",
+        "folder.make": "Created a folder",
+        "template.make": "Created a template",
         "template.change": "Changed a template",
         "template.order": "Moved a template",
         "template.delete": "Deleted a template",
@@ -52,7 +52,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "caps.change": "Changed the caps",
     }
 )
-"""Every action that is noted, and how pages say it."""
+"""Every recorded action, with its text for pages."""
 
 MAX_DETAIL = 500
 _FIRST, _LAST = 1, 2**63 - 1
@@ -65,11 +65,11 @@ def _short(text: str) -> str:
 
 
 def _in_utc(moment: datetime) -> datetime:
-    # As databases compare it: not every moment that can be written has one there.
+    # Databases compare in UTC; not every valid timestamp can be converted.
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise wrong("choose a moment in the years 1 to 9999 of UTC") from None
+        raise wrong("choose a time in the years 1 to 9999 (UTC)") from None
 
 
 _Short = Annotated[str, checked(_short), WithJsonSchema({"type": "string", "maxLength": 200})]
@@ -77,21 +77,21 @@ _Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
 class AuditFilter(BaseModel):
-    """Which lines: those to which all that is given applies."""
+    """Which events to return: those that match all given criteria."""
 
     model_config = ConfigDict(frozen=True)
 
     who: _Short | None = None
     action: _Short | None = None
     text: _Short | None = None
-    """Occurs in the target, the detail or the address, in whatever case."""
+    """Substring of the target, the detail or the address; case-insensitive."""
     since: _Moment | None = None
     until: _Moment | None = None
-    """The first moment that does not count any more."""
+    """End of the interval, exclusive."""
 
 
 class AuditQuery(AuditFilter):
-    """The same as programs ask it; unknown parameters are refused."""
+    """The same as a query of the REST API; unknown parameters are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -100,17 +100,20 @@ class AuditQuery(AuditFilter):
 
 
 def day_bounds(day: str) -> tuple[datetime, datetime]:
-    """First and last moment (UTC) of a day such as 2026-11-21; raises InvalidRequest."""
+    """Start (inclusive) and end (exclusive) in UTC of a day such as 2026-11-21.
+
+    Raises InvalidRequest.
+    """
     try:
         begun = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
         return begun, begun + timedelta(days=1)
     except (ValueError, OverflowError):
-        problem = FieldError("day", "write a day as 2026-11-21")
+        problem = FieldError("day", "use a date such as 2026-11-21")
         raise InvalidRequest([problem]) from None
 
 
 def read_cursor(cursor: str | None) -> int | None:
-    """The id of the last line that was shown; raises InvalidRequest."""
+    """The id of the last event shown; raises InvalidRequest."""
     if cursor is None:
         return None
     number = int(cursor) if cursor.isascii() and cursor.isdigit() and len(cursor) < 20 else 0
@@ -120,16 +123,16 @@ def read_cursor(cursor: str | None) -> int | None:
 
 
 class AuditEvent(BaseModel):
-    """One line of the journal: who did what, when, to what, and from where."""
+    """One event of the audit log: who did what, when, to what, and from where."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
     id: int = 0
-    """Given by the store; later entries have larger ones."""
+    """Assigned by the store; later events have larger ids."""
     time: datetime
     who: str
     action: str
-    """One of core/admin/audit.py's words, such as "session.launch"."""
+    """A key of WORDS, such as "session.launch"."""
     target: str = ""
     detail: str = ""
     address: str = ""

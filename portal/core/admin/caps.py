@@ -1,4 +1,4 @@
-"""The site's caps as administrators write them."""
+"""Request model of the site-wide caps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from portal.core.validation import (
 
 
 class CapsRequest(BaseModel):
-    """The caps as administrators write them; null takes one away."""
+    """The caps as administrators set them; null removes one."""
 
     model_config = STRICT
 
@@ -33,13 +33,13 @@ class CapsRequest(BaseModel):
             return warning
         minutes = info.data["idle_minutes"]
         if minutes is None:
-            raise wrong("leave it out where no session is ended")
+            raise wrong("leave it out if unused sessions are never ended")
         if warning >= minutes:
-            raise wrong(f"use less than the {minutes} minutes themselves")
+            raise wrong(f"use less than the {minutes} minutes after which sessions are ended")
         return warning
 
     def rules(self, before: SiteRules, now: datetime) -> SiteRules:
-        """The caps that are kept, in place of those before."""
+        """The rules to store in place of those before."""
         plain = self.model_dump(exclude={"max_shared_memory"})
         old = (before.idle_minutes, before.idle_warning)
         same = (self.idle_minutes, self.idle_warning) == old

@@ -1,4 +1,4 @@
-"""What administrators decide, as the journal tells it: a line for each."""
+"""One-line descriptions of administrators' settings for the audit log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from portal.core.units import exact_size, format_cores, format_fgpu
 
 
 def describe_template(template: Template) -> str:
-    """A template in a line of the journal."""
+    """A template's resources in one line."""
     parts = [format_cores(template.cpus), exact_size(template.memory_mb)]
     if template.shared_memory_mb is not None:
         parts.append(f"shared memory {exact_size(template.shared_memory_mb)}")
@@ -23,7 +23,7 @@ def describe_template(template: Template) -> str:
 
 
 def describe_rule(rule: ImageRule) -> str:
-    """Who sees an image, in a line of the journal."""
+    """Who sees an image, in one line."""
     if rule.seen_by != "some":
         return rule.seen_by
     parts = [("accounts", rule.accounts), ("users", rule.users)]
@@ -31,17 +31,17 @@ def describe_rule(rule: ImageRule) -> str:
 
 
 def describe_caps(rules: SiteRules) -> str:
-    """The caps, in a line of the journal."""
+    """The caps, in one line."""
     cap = rules.max_shared_memory_mb
     parts = [f"shared memory at most {exact_size(cap)}" if cap else "no cap on shared memory"]
     if rules.idle_minutes is not None:
         warned = f"warned {rules.idle_warning} before, " if rules.idle_warning else ""
         parts.append(
             f"unused sessions end after {rules.idle_minutes} minutes "
-            f"({warned}at work from {rules.idle_cpu_percent} % of a core)"
+            f"({warned}busy from {rules.idle_cpu_percent} % of a core)"
         )
     if not rules.public_apps:
         parts.append("no public apps")
     if not rules.preferred_ports:
-        parts.append("no ports of one's choice")
+        parts.append("no preferred ports")
     return ", ".join(parts)

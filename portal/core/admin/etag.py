@@ -1,4 +1,4 @@
-"""Entity tags of what administrators edit, for If-Match."""
+"""Entity tags of the administrators' settings, for If-Match."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pydantic import BaseModel
 
 
 def etag(value: BaseModel | None) -> str:
-    """What tells two states of a thing apart; "" for one that is not there.
+    """ETag of a value; "" for a missing one.
 
-    Moving one template changes the places of others, which nobody edited.
+    Excludes `place`: moving one template changes the places of others that were not edited.
     """
     if value is None:
         return ""

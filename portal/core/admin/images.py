@@ -1,4 +1,4 @@
-"""Who sees an image: the rule as it is stored and as administrators write it."""
+"""Visibility of images: the stored rule and the administrators' request."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Principal = Annotated[
     str,
     Matching(
         "[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}",
-        "a name is of up to 64 letters, digits, dots, dashes and underscores, "
-        "and begins with a letter, a digit or an underscore",
+        "use up to 64 letters, digits, dots, dashes and underscores, "
+        "and begin with a letter, a digit or an underscore",
     ),
 ]
 """Name of a user or of a Slurm account."""
@@ -41,7 +41,7 @@ SeenBy = Literal["everybody", "some", "nobody"]
 
 
 class ImageRequest(BaseModel):
-    """Who sees an image, as administrators write it."""
+    """Who sees an image, as administrators set it."""
 
     model_config = STRICT
 
@@ -64,11 +64,11 @@ class ImageRule(BaseModel):
     version: str
     seen_by: SeenBy = "everybody"
     accounts: tuple[str, ...] = ()
-    """Slurm accounts, where only some may see it; accounts below them count as well."""
+    """Slurm accounts that may see it (with "some"), including the accounts below them."""
     users: tuple[str, ...] = ()
 
     def permits(self, user: str, accounts: Iterable[str]) -> bool:
-        """Whether somebody of these accounts may see the image."""
+        """Whether a user with these accounts may see the image."""
         if self.seen_by != "some":
             return self.seen_by == "everybody"
         return user in self.users or not set(self.accounts).isdisjoint(accounts)
@@ -82,7 +82,7 @@ def image_rule(image: Image, rules: Iterable[ImageRule]) -> ImageRule:
 
 
 def accounts_of(user: str, limits: Limits | None) -> frozenset[str]:
-    """A person's Slurm accounts and those above them; none while Slurm was not read."""
+    """A user's Slurm accounts and those above them; none before Slurm was first read."""
     if limits is None:
         return frozenset()
     above = {a.account: a.parent for a in limits.associations if not a.user}
@@ -98,7 +98,7 @@ def accounts_of(user: str, limits: Limits | None) -> frozenset[str]:
 def visible_catalog(
     user: str, catalog: Catalog, rules: Iterable[ImageRule], limits: Limits | None
 ) -> Catalog:
-    """The catalog with only those images that this person may see."""
+    """The catalog reduced to the images that this user may see."""
     known = list(rules)
     accounts = accounts_of(user, limits)
     images = (i for i in catalog.images if image_rule(i, known).permits(user, accounts))
@@ -106,11 +106,11 @@ def visible_catalog(
 
 
 def check_principals(asked: ImageRequest, limits: Limits | None) -> None:
-    """Refuse a rule that lets in nobody by mistake: no name, or one that Slurm does not know."""
+    """Refuse a rule without any name, or with names unknown to Slurm; raises InvalidRequest."""
     problems = []
     if asked.seen_by == "some" and not (asked.accounts or asked.users):
         problems.append(FieldError("accounts", "name at least one account or user"))
-    if limits is not None and limits.shuts_out_strangers:
+    if limits is not None and limits.requires_association:
         accounts = {a.account for a in limits.associations}
         users = {a.user for a in limits.associations}
         problems += _unknown("accounts", "account", asked.accounts, accounts)

@@ -1,4 +1,4 @@
-"""Resource templates as administrators write them."""
+"""Request model of resource templates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from portal.errors import FieldError, InvalidRequest
 
 
 class TemplateRequest(BaseModel):
-    """A template as administrators write it: its resources as in a launch."""
+    """A template as administrators write it; `resources` as in a launch request."""
 
     model_config = STRICT
 
@@ -32,10 +32,10 @@ class TemplateRequest(BaseModel):
     time_limit: Minutes | None = None
     resource_group: Word | None = None
     place: Place | None = None
-    """Without one it keeps its place; a new one comes last."""
+    """None: an existing template keeps its place, a new one comes last."""
 
     def named(self, name: str, place: int) -> Template:
-        """The template that is stored."""
+        """The template to store."""
         return Template(
             name=name,
             cpus=self.resources.cpus,
@@ -49,12 +49,12 @@ class TemplateRequest(BaseModel):
 
 
 def name_problems(name: str) -> list[FieldError]:
-    """What is wrong with a template's name, which is a part of its address."""
+    """What is wrong with a template's name, which is part of its URL."""
     return [] if re.fullmatch(WORD, name, re.ASCII) else [FieldError("name", WORD_RULE)]
 
 
 def parse_template(name: str, data: Mapping[str, Any]) -> TemplateRequest:
-    """Check a template with its name; raises InvalidRequest that names the wrong fields."""
+    """Validate a template and its name; raises InvalidRequest that names the wrong fields."""
     problems = name_problems(name)
     try:
         asked = check(TemplateRequest, data)

@@ -1,4 +1,4 @@
-"""Who may reach which app: origins, tickets, grants and the routes that follow from them.
+"""Access to apps: origins, tickets, grants and the routes derived from them.
 
 Opening an app issues a one-time ticket; at the app's own origin it is exchanged for a cookie. The
 cookie's hash and the origin's label together are a key of HAProxy's map, so that authorisation and
@@ -16,7 +16,7 @@ from portal.core.session.session import Session
 
 
 class AppState(StrEnum):
-    """How far an app's process has come; WANTED: it is to be started, its runner not asked yet."""
+    """State of an app's process; WANTED: to be started, its runner has no request yet."""
 
     WANTED = "wanted"
     STARTING = "starting"
@@ -37,17 +37,17 @@ class OpenApp:
     message: str = ""
     log: str = ""
     public_since: datetime | None = None
-    """Since when everybody who knows the address may use it; None for a private app."""
+    """Since when the app has been public (no cookie needed); None for a private app."""
     asked: str = ""
-    """The owner's answer to what the app asks for (AppSpec.asks)."""
+    """The owner's answer to the app's prompt (AppSpec.asks)."""
     details: str = ""
     """What the app reports about itself for its owner, such as its SSH host key."""
     closed: bool = False
-    """Whether its owner has closed it; it then has no SSH route until it is opened again."""
+    """Whether its owner has closed it; it has no SSH route until it is opened again."""
     moved: datetime | None = None
-    """When its owner last asked for a port."""
+    """When its owner last requested a port."""
     still_open: bool = False
-    """Whether HAProxy still has a route to it that was revoked."""
+    """Whether HAProxy still has a revoked route to it."""
 
 
 @dataclass(frozen=True)
@@ -58,24 +58,24 @@ class SessionApps:
     apps: Mapping[str, OpenApp]
 
     def server(self, name: str) -> OpenApp:
-        """The app of this name, whose process serves others, too; WANTED if it was never opened."""
+        """The app of this name, whose process may serve others; WANTED if never opened."""
         return self.apps.get(name) or OpenApp(self.session.id, name, "", AppState.WANTED)
 
 
 @dataclass(frozen=True)
 class AppOptions:
-    """How to open an app; None leaves a property as it is."""
+    """How to open an app; None leaves a property unchanged."""
 
     public: bool | None = None
     port: int | None = None
     """The preferred port of the pool."""
     asked: str | None = None
-    """The answer to what the app asks for (AppSpec.asks)."""
+    """The answer to the app's prompt (AppSpec.asks)."""
 
 
 @dataclass(frozen=True)
 class AppLink:
-    """Where to send a browser so that it enters an app: valid once, for a minute."""
+    """Where to redirect a browser to open an app: valid once, for a minute."""
 
     label: str
     path: str
@@ -84,7 +84,7 @@ class AppLink:
     state: AppState
     public: bool
     notice: str = ""
-    """What the owner should know, such as that the preferred port was not free."""
+    """A message for the owner, for example that the preferred port was not free."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Ticket:
     app: str
     user: str
     login: str
-    """The login (or token) that it was issued to; revoking that revokes the ticket."""
+    """The login (or token) it was issued to; revoking that revokes the ticket."""
     expires: datetime
 
 
@@ -120,7 +120,7 @@ class Grant:
 
 
 def public_key(label: str) -> str:
-    """The key of HAProxy's map under which a public app is reached without a cookie."""
+    """The key of HAProxy's map for a public app, which needs no cookie."""
     return f"{label}.public"
 
 
@@ -143,25 +143,25 @@ def route_target(session: Session, server: str) -> str | None:
 
 @dataclass(frozen=True)
 class OriginEntry:
-    """What is at an origin, and what a browser's cookies permit there, read in one transaction."""
+    """The app at an origin, and the grant of a browser's cookies, read in one transaction."""
 
     found: SessionApps
     opened: OpenApp
-    """The app that has this origin now."""
+    """The app that currently has this origin."""
     grant: Grant | None
     """The grant of the first valid cookie: for this app of this session, and for its owner."""
 
 
 @dataclass(frozen=True)
 class RedeemedTicket:
-    """What a ticket was exchanged for, and the session and its apps at that moment."""
+    """The result of redeeming a ticket, with the session and its apps at that time."""
 
     found: SessionApps
     opened: OpenApp
     grant: Grant
     mark: str
-    """The origin's mark (core.apps.origins.Origin): tells the browser whether to clear its data."""
+    """The origin's mark (core.apps.origins.Origin): decides whether the browser clears its data."""
     new: bool
-    """False where the browser keeps a cookie that it has."""
+    """False if the browser keeps its existing cookie."""
     dropped: tuple[str, ...] = ()
-    """Keys of the oldest grants, revoked since the app has too many."""
+    """Keys of the oldest grants, revoked because the app had too many."""

@@ -1,4 +1,4 @@
-"""Apps and images of a site as their files in apps/ and images/ describe them."""
+"""A site's apps and images, as described by the files in apps/ and images/."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AppName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
 RESERVED = "control"
 """The gateway's name for the runner itself."""
 _PATH = r"/([!-.0-\[\]-~][!-\[\]-~]*)?"
-# Not "//", which to a browser is another host.
+# Not "//", which a browser takes for another host.
 
 
 def _check_path(path: str) -> str:
@@ -42,7 +42,7 @@ def _check_request(request: str) -> str:
 
 
 def split_request(request: str) -> tuple[str, str]:
-    """Method and path of "PUT /path"; of "/path" alone the method is GET."""
+    """Method and path of "PUT /path"; without a method it is GET."""
     method, _, path = request.rpartition(" ")
     return method or "GET", path
 
@@ -70,7 +70,7 @@ Program = Annotated[str, AfterValidator(_check_program)]
 
 
 class AppSpec(BaseModel):
-    """One app, as apps/<name>/app.toml describes it; the timeout in seconds."""
+    """One app, as described by apps/<name>/app.toml; `timeout` in seconds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -82,33 +82,33 @@ class AppSpec(BaseModel):
     ready: WebPath = "/"
     timeout: Annotated[int, Field(ge=1, le=3600)] = 60
     shares: AppName | None = None
-    """The app whose process serves this one, too (Notebook: JupyterLab's)."""
+    """The app whose process also serves this one (Notebook: JupyterLab's)."""
     kind: Literal["web", "ssh"] = "web"
-    """How people connect to it: with a browser, or with an SSH client."""
+    """How users connect: with a browser, or with an SSH client."""
     listen: Literal["unix", "tcp"] = "unix"
     """Where it listens: on the socket $SLIPWAY_SOCKET, or on 127.0.0.1:$PORT in a network namespace
     of its own."""
     detect: tuple[Program, ...] = ()
-    """Programs or absolute paths, of which an image that can run it has one; (): any image can."""
+    """Programs or absolute paths; an image with any of them can run the app; (): any image can."""
     public: bool = False
-    """Whether its owner may make it public."""
+    """Whether the owner may make it public."""
     keep_origin: bool = False
-    """Whether it has the same origin in its owner's next session of the same image, so that the
+    """Whether it gets the same origin in its owner's next session of the same image, so that the
     browser's cache and settings remain valid; not for apps that may be public."""
     asks: Annotated[str, Field(max_length=200)] = ""
-    """The prompt for its owner before it starts; the answer is in $SLIPWAY_ASKED."""
+    """The prompt shown to the owner before it starts; the answer is in $SLIPWAY_ASKED."""
     static_page: bool = False
-    """Whether its page at "/" is a file, the same for everybody and without secrets, so that it may
-    be compressed; other pages never are, since their length would reveal their content (BREACH)."""
+    """Whether its page at "/" is a static file without secrets, identical for all users, so that it
+    may be compressed; other pages never are, since their length could reveal secrets (BREACH)."""
     background: tuple[Request, ...] = ()
-    """Requests that an open window makes by itself and that do not count as use: "/path" for GET,
-    else "PUT /path"; paths are prefixes."""
+    """Background requests of an open window, which do not count as use: "/path" for GET, else
+    "PUT /path"; paths are prefixes."""
     noise: Annotated[int, Field(ge=0)] = 0
-    """Bytes per minute that an open window sends over its WebSockets while nobody uses it."""
+    """Bytes per minute that an open but unused window sends over its WebSockets."""
     busy: WebPath | Literal[""] = ""
-    """A path whose response tells whether it computes while nobody uses it; "" if there is none."""
+    """A path whose response shows whether the app is computing; "" if there is none."""
     busy_when: Annotated[str, AfterValidator(_check_expression)] = ""
-    """A regular expression that matches in that response while it computes."""
+    """A regular expression that matches that response while the app is computing."""
     script: str = ""
     """The shell script that starts it; "" for an app that shares another's process."""
 
@@ -126,12 +126,12 @@ class AppSpec(BaseModel):
         elif not self.script:
             yield "command", "this is needed, or a start.sh beside it, or shares"
         if self.keep_origin and self.public:
-            yield "keep_origin", "what may be public never has the same origin again"
+            yield "keep_origin", "an app that may be public never gets the same origin again"
         if bool(self.busy) != bool(self.busy_when):
-            yield "busy" if self.busy else "busy_when", "busy and busy_when need each other"
+            yield "busy" if self.busy else "busy_when", "set both busy and busy_when, or neither"
         if self.kind == "ssh":
             for field in sorted(_WEB_ONLY & self.model_fields_set):
-                yield field, "an app of the kind ssh has no use for this"
+                yield field, "this does not apply to apps of the kind ssh"
 
     def _as_sharer(self) -> Iterator[tuple[str, str]]:
         if self.script:
@@ -154,7 +154,7 @@ _SERVERS_OWN = {"listen", "static_page", "asks", "busy", "busy_when", "noise"}
 
 
 class Image(BaseModel):
-    """One version of one environment, as images/<env>/<version>/image.toml describes it."""
+    """One version of one environment, as described by images/<env>/<version>/image.toml."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -165,35 +165,35 @@ class Image(BaseModel):
     title: str
     description: str = ""
     apps: tuple[AppName, ...] = ()
-    """The apps to offer, in this order; (): all that it can run."""
+    """The apps to offer, in this order; (): all that the image can run."""
     default_app: AppName | None = None
     default: bool = False
-    """Whether the launch form has it selected."""
+    """Whether the launch form preselects it."""
 
 
 def problems_of(error: ValidationError) -> list[tuple[str, str]]:
-    """Which keys of a file are wrong, and why, in words for its author."""
+    """The wrong keys of a file, each with the reason, in plain words for its author."""
     found = zip(field_errors(error), error.errors(include_url=False), strict=True)
     return [
-        (detail.get("ctx", {}).get("field") or said.field, _in_words(said.message, detail["type"]))
-        for said, detail in found
+        (detail.get("ctx", {}).get("field") or plain.field, _text(plain.message, detail["type"]))
+        for plain, detail in found
     ]
 
 
-def _in_words(message: str, kind: str) -> str:
+def _text(message: str, kind: str) -> str:
     if kind == "string_pattern_mismatch":
         return "use up to 31 of a-z, 0-9 and -, a letter first"
     return message
 
 
 def misfits(apps: Mapping[str, AppSpec]) -> dict[str, tuple[str, str]]:
-    """The apps that contradict others: by name, the key that is wrong and the reason."""
+    """The apps that conflict with others: by name, the wrong key and the reason."""
     found = {}
     titles: dict[str, str] = {}
     for name, spec in apps.items():
         other = titles.setdefault(spec.title, name)
         if other != name:
-            found[name] = ("title", f"the app {other} has the same")
+            found[name] = ("title", f"the app {other} has the same title")
     for name, spec in apps.items():
         server = None if spec.shares in found else apps.get(spec.shares or "")
         if spec.shares and server is None:
@@ -213,10 +213,10 @@ class Catalog(BaseModel):
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     """The apps that administrators' sessions found in an image, by environment and version."""
     problems: tuple[str, ...] = ()
-    """What is wrong with the site's files, for administrators."""
+    """Errors in the site's files, for administrators."""
 
     def image(self, environment: str, version: str | None) -> Image | None:
-        """The image of this name; without a version the newest (highest version number)."""
+        """The image of this environment; without a version the newest (highest number)."""
         return next(
             (
                 image
@@ -228,19 +228,19 @@ class Catalog(BaseModel):
 
     @property
     def proposed(self) -> Image | None:
-        """The image that the launch form has selected: the default, else the first."""
+        """The image that the launch form preselects: the default, else the first."""
         first = self.images[0] if self.images else None
         return next((image for image in self.images if image.default), first)
 
     def apps_of(self, environment: str, version: str, found: Collection[str] = ()) -> list[AppSpec]:
-        """The apps that an image offers; `found`: those that a session has found in it, if any."""
+        """The apps that an image offers; `found`: those that a session detected in it, if any."""
         image = self.image(environment, version)
         known = found or self.found.get((environment, version)) or self._presumed(image)
         offered = [name for name in self._wanted(image) if name in known]
         return [self.apps[name] for name in offered if self.apps[name].server in known]
 
     def offered(self, session: Session) -> list[AppSpec]:
-        """The apps that a session's owner may open."""
+        """The apps that a session offers to its owner."""
         return self.apps_of(session.environment, session.version, session.apps)
 
     def server_of(self, app: str) -> str:
@@ -249,24 +249,24 @@ class Catalog(BaseModel):
         return spec.server if spec else app
 
     def kind_of(self, app: str) -> Literal["web", "ssh"]:
-        """How people connect to this app; an unknown one counts as "web"."""
+        """How users connect to this app; an unknown one counts as "web"."""
         spec = self.apps.get(app)
         return spec.kind if spec else "web"
 
     def startable(self, environment: str, version: str) -> list[AppSpec]:
-        """The apps that sessions of an image look for, and those whose processes they share."""
+        """The apps that sessions of an image detect, and those whose processes they share."""
         wanted = self._wanted(self.image(environment, version))
         servers = [self.apps[name].server for name in wanted]
         return [self.apps[name] for name in dict.fromkeys([*wanted, *servers])]
 
     def _wanted(self, image: Image | None) -> list[str]:
-        """The apps that may be offered, in order: first those that need a program in the image."""
+        """The apps that may be offered, sorted: first those that need a program in the image."""
         if image is not None and image.apps:
             return [name for name in image.apps if name in self.apps]
         return sorted(self.apps, key=lambda name: (not self.apps[name].detect, name))
 
     def _presumed(self, image: Image | None) -> set[str]:
-        """What an image can run according to its file, before any session has looked."""
+        """What an image can run according to its file, before any session has checked."""
         if image is None:
             return set()
         named = [name for name in (*image.apps, image.default_app) if name in self.apps]

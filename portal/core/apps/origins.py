@@ -1,7 +1,7 @@
-"""Origins of apps: each app has one of its own, never the portal's.
+"""Origins of apps: each app has its own, never the portal's.
 
-An origin is named by its label: a random name below the apps' domain, which nobody else ever gets,
-or the number of a port of the pool. A session's SSH endpoint is a port in both modes.
+An origin is identified by its label: a random name below the apps' domain, never given to another
+user, or a port number of the pool. A session's SSH endpoint is a port in both modes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ section "Port blocking" (https://fetch.spec.whatwg.org/#port-blocking)."""
 
 
 def port_of(label: str) -> int | None:
-    """The port that a label is; None for a random name, which is longer and may be all digits."""
+    """The port of a label; None for a random name, which is longer and may be all digits."""
     return int(label) if label.isdecimal() and label.isascii() and len(label) <= 5 else None
 
 
@@ -34,13 +34,13 @@ class Origins:
 
     scheme: str
     mode: Mode
-    """What an app gets unless its owner prefers a port."""
+    """What an app gets unless its owner requests a port."""
     domain: str
     """The domain above the subdomains."""
     pool_host: str
     """Host name of the pool's ports."""
     port: int | None
-    """Port of the subdomains' addresses; None is the scheme's own."""
+    """Port of the subdomain URLs; None: the scheme's default."""
     ports: Range | None
     """The pool; in the mode "subdomains" there may be none."""
     ssh_ports: Range
@@ -58,7 +58,7 @@ class Origins:
         return (names if self.mode == "subdomains" else []) + pool
 
     def label_at(self, host: str) -> str | None:
-        """The label of the origin with this host name and port; None if no app can have it."""
+        """The label for a Host header; None if no app can have this origin."""
         host = host.lower()
         name, _, number = host.rpartition(":")
         if name == self.pool_host.lower() and self._in_pool(number, "web"):
@@ -68,15 +68,15 @@ class Origins:
         return label if label and dot and is_name else None
 
     def pool(self, kind: str) -> Range | None:
-        """The ports that apps of this kind may have; None where there are none."""
+        """The port range for apps of this kind; None if there is none."""
         return self.ssh_ports if kind == "ssh" else self.ports
 
     def has_name(self, kind: str) -> bool:
-        """Whether an app of this kind gets a name, unless its owner prefers a port."""
+        """Whether an app of this kind gets a name, unless its owner requests a port."""
         return kind != "ssh" and self.mode == "subdomains"
 
     def usable(self, kind: str) -> list[int]:
-        """The ports of the pool that an app of this kind may have; browsers refuse some."""
+        """The ports of the pool for apps of this kind, without those that browsers refuse."""
         first, last = self.pool(kind) or (0, -1)
         return [port for port in range(first, last + 1) if self._in_pool(str(port), kind)]
 
@@ -95,7 +95,7 @@ class Origins:
 
 @dataclass(frozen=True)
 class OriginUse:
-    """What an origin is used for: an app of an image, by one person."""
+    """What an origin is used for: one user's app of an image."""
 
     owner: str
     environment: str
@@ -105,30 +105,30 @@ class OriginUse:
 
 @dataclass(frozen=True)
 class Origin:
-    """What is remembered of an origin that may be used again."""
+    """What is stored about an origin that may be used again."""
 
     label: str
     use: OriginUse
-    """Its present or last use."""
+    """Its current or last use."""
     kept: bool
     """Whether the same use gets it again."""
     shared: bool
-    """Whether several people have used it; a public app is never assigned to it."""
+    """Whether several users have used it; it is never assigned to a public app."""
     mark: str
-    """Random; changes with the use, "" for the first one. A browser with another mark has its
-    data of this origin cleared."""
+    """Random; changes with the use, "" for the first one. A browser with a different mark has its
+    data for this origin cleared."""
     used: datetime
-    """When the present use began, or the last one ended."""
+    """When the current use began, or the last one ended."""
 
 
 @dataclass(frozen=True)
 class OriginRequest:
-    """For what an origin is to be assigned."""
+    """What an origin is to be assigned for."""
 
     use: OriginUse
     kind: str
     keep: bool
-    """Whether the same use shall get it again."""
+    """Whether the same use should get it again."""
     may_be_public: bool
     """Whether the app may be made public."""
 
@@ -139,7 +139,7 @@ class PortPolicy:
 
     per_person: int
     quarantine: timedelta
-    """For how long after its last use a port is reserved for its last user."""
+    """How long after its last use a port stays reserved for its last user."""
 
 
 @dataclass(frozen=True)
@@ -152,20 +152,20 @@ class KnownOrigins:
 
 @dataclass(frozen=True)
 class OriginChoice:
-    """Which origin an app shall have."""
+    """The origin chosen for an app."""
 
     origin: Origin | None
-    """None: the app keeps the one that it has."""
+    """None: the app keeps its current one."""
     refused: str = ""
     """Why the preferred port is not available, for the owner."""
     asked: bool = False
-    """Whether a port was preferred; the app then does not move again for a moment."""
+    """Whether a port was requested; the app then cannot be moved again for a moment."""
 
 
 def claim_origin(
     known: Origin | None, label: str, request: OriginRequest, now: datetime, mark: str
 ) -> Origin:
-    """The origin once this use has begun; `mark` is a new random value."""
+    """The origin as it is to be stored for this use; `mark` is a new random value."""
     if known is None:
         return Origin(label, request.use, request.keep, shared=False, mark="", used=now)
     if known.use == request.use:
@@ -175,7 +175,7 @@ def claim_origin(
 
 
 def choose_name(known: KnownOrigins, request: OriginRequest) -> str | None:
-    """The name that this use had last, if it is kept and free; None: a new one is needed."""
+    """The last name of this use, if it is kept and free; None: a new one is needed."""
     own = [
         origin
         for origin in known.by_label.values()
@@ -191,10 +191,10 @@ def choose_name(known: KnownOrigins, request: OriginRequest) -> str | None:
 class PortChooser:
     """Chooses a port of the pool for one request.
 
-    Browsers keep data by origin (storage, caches, service workers), and tabs that were left open
-    go on sending to it. So a port is reserved for its last user for longer than any login lasts,
-    even if somebody else prefers it; a public app never gets one that somebody else has ever used;
-    and a person holds a limited number of ports, or one could take all of them.
+    Browsers keep data by origin (storage, caches, service workers), and tabs left open keep sending
+    requests to it. So a port stays reserved for its last user for longer than any login lasts, even
+    if another user requests it; a public app never gets a port that another user has ever had; and
+    the number of ports per user is limited, or one user could take all of them.
     """
 
     def __init__(
@@ -208,14 +208,14 @@ class PortChooser:
         self._ports = ports
         self._known = known
         self._request = request
-        # An SSH client keeps nothing by port: the host key is the session's.
+        # SSH clients store nothing by port: the host key belongs to the session.
         self._quarantine = timedelta(0) if request.kind == "ssh" else policy.quarantine
         self._per_person = policy.per_person
         self._now = now
         self._held = {label for label in map(str, ports) if self._is_held(label)}
 
     def _is_held(self, label: str) -> bool:
-        """Whether the requester uses this port, or has it reserved."""
+        """Whether the requesting user has this port in use or reserved."""
         origin = self._known.by_label.get(label)
         if origin is None or origin.use.owner != self._request.use.owner:
             return False
@@ -225,30 +225,30 @@ class PortChooser:
         return self._now - origin.used >= self._quarantine
 
     def refusal(self, port: int) -> str:
-        """Why the request cannot have this port; "" if it can."""
+        """Why the request cannot get this port; "" if it can."""
         label = str(port)
         origin = self._known.by_label.get(label)
         if label in self._known.taken:
             return f"Port {port} is taken"
         if origin is not None and origin.use.owner != self._request.use.owner:
             if not self._is_past_quarantine(origin):
-                return f"Port {port} was somebody else's until lately"
+                return f"Port {port} was another user's until recently"
             if self._request.may_be_public:
-                return f"Port {port} was somebody else's once, so nothing public can be there"
+                return f"Port {port} was another user's before, so no public app can use it"
         if origin is not None and origin.shared and self._request.may_be_public:
-            return f"Port {port} was somebody else's once, so nothing public can be there"
+            return f"Port {port} was another user's before, so no public app can use it"
         if label not in self._held and len(self._held) >= self._per_person:
-            return f"You hold {len(self._held)} ports, as many as one person may"
+            return f"You hold {len(self._held)} ports, the limit for one user"
         return ""
 
     def choose(self, pick: Callable[[list[int]], int]) -> int | None:
-        """The best available port; `pick` chooses among equals. None when there is none."""
+        """The best available port; `pick` chooses among equals. None if there is none."""
         free = [port for port in self._ports if not self.refusal(port)]
         best = min(map(self._rank, free), default=None)
         return pick([port for port in free if self._rank(port) == best]) if free else None
 
     def _rank(self, port: int) -> tuple[int, float]:
-        """Lowest first: the same use's last port, then one's own, unused ones, those of others."""
+        """Lowest first: last port of the same use, then the user's own, unused ones, others'."""
         origin = self._known.by_label.get(str(port))
         if origin is None:
             return 2, 0
@@ -260,13 +260,13 @@ class PortChooser:
         return (3 if origin.kept else 1), age
 
     def why_none(self) -> str:
-        """Why there is no port at all, for the owner."""
+        """Why no port is available, for the owner."""
         if len(self._held) >= self._per_person:
             return (
-                f"You hold {len(self._held)} ports, as many as one person may. "
-                "End a session that you do not need: its ports can be yours again at once."
+                f"You hold {len(self._held)} ports, the limit for one user. "
+                "End a session that you do not need: you can use its ports again at once."
             )
         return (
-            "All ports for apps are taken, or were somebody else's until lately. "
+            "All ports for apps are taken, or were another user's until recently. "
             "End a session that you do not need, or ask an administrator for a larger pool."
         )

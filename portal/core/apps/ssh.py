@@ -1,4 +1,4 @@
-"""SSH into a session: its endpoint, the host key, and the commands for connecting."""
+"""SSH access to a session: endpoint, host key, and the commands for connecting."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from portal.core.session.session import Session
 KEY_FILE = "id_container"
 """Name of the private key, as a download and in the user's home on the cluster."""
 KEY_FOLDER = "key"
-"""Folder of the key there, below the portal's folder."""
+"""Folder of the key on the cluster, below the portal's folder."""
 _PRIVATE = re.compile(
     r"-----BEGIN OPENSSH PRIVATE KEY-----\n[A-Za-z0-9+/=\n]+-----END OPENSSH PRIVATE KEY-----\n"
 )
 
 
 def find_private_key(text: str) -> str | None:
-    """The private key (OpenSSH's format) in a command's output; None where there is none."""
+    """The private key (OpenSSH format) in a command's output; None if there is none."""
     found = _PRIVATE.search(text.replace("\r\n", "\n"))
     return found[0] if found else None
 
@@ -32,13 +32,13 @@ class HostKey:
     """The public key by which clients verify a session's SSH server."""
 
     line: str
-    """Its type and the key in base64, as in known_hosts."""
+    """Type and base64 key, as in known_hosts."""
     fingerprint: str
-    """As ssh shows it: SHA256:…"""
+    """As printed by ssh: SHA256:…"""
 
 
 def read_host_key(details: str) -> HostKey | None:
-    """The host key in what the app reports (OpenApp.details); None where there is none."""
+    """The host key that the app reported (OpenApp.details); None if there is none."""
     words = details.split()
     if len(words) < 2 or words[0] != "ssh-ed25519":
         return None
@@ -51,13 +51,13 @@ def read_host_key(details: str) -> HostKey | None:
 
 
 def was_renewed(details: str) -> bool:
-    """Whether the app reports that its owner's key was generated anew and not downloaded yet."""
+    """Whether the app reports that the owner's key was regenerated and not yet downloaded."""
     return "renewed" in details.splitlines()[1:]
 
 
 @dataclass(frozen=True)
 class SshEndpoint:
-    """A session's SSH endpoint: the app that serves it, and how far that has come."""
+    """A session's SSH endpoint: the app that serves it, and its state."""
 
     session: Session
     app: AppSpec
@@ -66,7 +66,7 @@ class SshEndpoint:
 
     @property
     def is_open(self) -> bool:
-        """Whether its owner has opened it, and not closed it since."""
+        """Whether the owner has opened it and not closed it since."""
         return self.opened is not None and not self.opened.closed
 
     @property
@@ -81,7 +81,7 @@ class SshEndpoint:
 
     @property
     def renewed(self) -> bool:
-        """Whether the key was generated anew, and not downloaded before the server started."""
+        """Whether the key was regenerated, and not downloaded before the server started."""
         return self.is_open and self.opened is not None and was_renewed(self.opened.details)
 
     @property
@@ -92,12 +92,12 @@ class SshEndpoint:
 
     @property
     def alias(self) -> str:
-        """HostKeyAlias, under which clients keep the host key; never reused, unlike a port."""
+        """HostKeyAlias, under which clients store the host key; never reused, unlike a port."""
         return f"slipway-{self.session.id[:16]}"
 
     @property
     def known_host(self) -> str:
-        """The line for known_hosts; "" before the host key is known."""
+        """The known_hosts line; "" before the host key is known."""
         return f"{self.alias} {self.key.line}" if self.key else ""
 
     @property
@@ -115,7 +115,7 @@ class SshEndpoint:
 
     @property
     def commands(self) -> dict[str, str]:
-        """Commands for a shell and for copying files, without any configuration."""
+        """Commands for a shell and for copying files that need no configuration."""
         key, alias = f"-i ~/.ssh/{KEY_FILE}", f"-o HostKeyAlias={self.alias}"
         address = f"{self.session.owner}@{self.host}"
         ssh = f"ssh -p {self.port} {key} {alias}"

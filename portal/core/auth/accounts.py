@@ -1,4 +1,4 @@
-"""Accounts of the cluster: whether whoever is logged in still may be."""
+"""Cluster accounts: whether a logged-in user's account is still valid."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 NO_SHELLS = frozenset({"nologin", "false"})
-"""Names of login shells that let nobody in."""
+"""Login shells that refuse every login."""
 LOCKED = "L"
 
 
 @dataclass(frozen=True)
 class AccountStatus:
-    """What the login node says of an account."""
+    """Status of an account on the login node."""
 
-    let_in: bool
-    """Whether it lets the account in: expired ones, for one, it does not."""
+    may_log_in: bool
+    """False for example for an expired account."""
     password: str = ""
-    """"P" for a usable password, "L" for a locked one, "" where that cannot be told."""
+    """"P" for a usable password, "L" for a locked one, "" if unknown."""
 
 
 def read_missing(names: Collection[str], passwd: str) -> set[str]:
-    """The names without a line of passwd(5), or with a shell that lets nobody in."""
-    there = set()
+    """The names without an entry in `passwd` (passwd(5)), or with a shell that refuses logins."""
+    found = set()
     for line in passwd.splitlines():
         fields = line.split(":")
         if len(fields) == 7 and fields[6].rpartition("/")[2] not in NO_SHELLS:
-            there.add(fields[0])
-    return set(names) - there
+            found.add(fields[0])
+    return set(names) - found
 
 
-def read_password_status(user: str, said: str) -> str:
-    """What `passwd --status` says: "P", "L", or "" where it says nothing of use.
+def read_password_status(user: str, output: str) -> str:
+    """Parse the output of `passwd --status`: "P", "L", or "" if it is not conclusive.
 
-    Only a line with all seven fields is from shadow(5). Without an entry there, as with LDAP, the
-    command prints two, and "L" whatever is true.
+    Only a line with all seven fields comes from shadow(5). Without an entry there, as with LDAP,
+    the command prints two fields, always with "L".
     """
-    for line in said.splitlines():
+    for line in output.splitlines():
         words = line.split()
         if len(words) == 7 and words[0] == user and words[1] in ("P", "L"):
             return words[1]

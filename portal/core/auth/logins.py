@@ -1,4 +1,4 @@
-"""Log-ins of browsers and API tokens, and how often passwords may be tried."""
+"""Browser logins and API tokens, and the rate limits for passwords."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ BROWSER = "browser"
 TOKEN = "token"  # noqa: S105
 KINDS = (BROWSER, TOKEN)
 MARK = "slipway_"
-"""Every secret begins so: HAProxy keeps what it knows for ours away from apps."""
+"""Prefix of every secret, by which HAProxy keeps them from apps."""
 SCOPES = ("read", "write", "admin")
-"""What a token may do: look, change, and both of it as an administrator where its owner is one."""
+"""What a token may do: read, change, and both as an administrator if its owner is one."""
 PLAIN_SCOPES = ("read", "write")
 MAX_NAME = 80
 """Characters of a token's name."""
 MAX_TOKENS = 1000
-"""Tokens of one person: nobody keeps an eye on more."""
+"""Tokens of one user: more could not be kept track of."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Login:
 
     hash: str
     id: str
-    """Names it towards people and programs; opens nothing."""
+    """Public identifier; not a secret."""
     kind: str
     """"browser" or "token"."""
     user: str
@@ -37,16 +37,16 @@ class Login:
     """When it was last used, to the minute."""
     expires: datetime
     address: str = ""
-    """Where it was made from."""
+    """Client address at creation."""
 
     def allows(self, scope: str) -> bool:
-        """Whether it may do that; a browser's login may do all that its person may."""
+        """Whether it has this scope; a browser's login has all of its user's permissions."""
         return self.kind == BROWSER or scope in self.scopes
 
 
 @dataclass(frozen=True)
 class UserLogins:
-    """How somebody is logged in."""
+    """A user's live logins and tokens, counted."""
 
     user: str
     browsers: int
@@ -56,23 +56,23 @@ class UserLogins:
 
 @dataclass(frozen=True)
 class LoginTerms:
-    """How long log-ins last, and how often passwords may be tried."""
+    """How long logins last, and the rate limits for passwords."""
 
     idle: timedelta
-    """A browser's login ends when it was not used for so long."""
+    """A browser's login expires after this time without use."""
     life: timedelta
-    """A browser's login ends so long after it was made, however much it is used."""
+    """A browser's login expires this long after its creation, even if it is in use."""
     token_days: int
-    """The longest life of a token."""
+    """Maximum lifetime of a token."""
     per_minute: int
-    """Passwords that one address may try in a minute."""
+    """Attempts per minute and client address."""
     per_hour: int
-    """Passwords that may be tried in an hour for one account from where it never logged in."""
+    """Attempts per hour for one account from networks where it has never logged in."""
 
 
 @dataclass(frozen=True)
 class FailedAttempts:
-    """How often a password was wrong, for one name from one network in one hour."""
+    """Number of wrong passwords for one user name from one network in one hour."""
 
     user: str
     network: str
@@ -81,7 +81,7 @@ class FailedAttempts:
 
 
 def network_of(address: str) -> str:
-    """What counts as one place: an IPv4 address, or the /64 that one user of IPv6 has."""
+    """The network that counts as one client: an IPv4 address, or an IPv6 /64."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Who is asking, and how secrets are hashed."""
+"""The authenticated user of a request, and how secrets are hashed."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from portal.core.session.session import Session
 
 
 def hash_secret(secret: str) -> str:
-    """How every secret is stored: SHA-256, which is enough for long random values."""
+    """SHA-256 of a secret, as it is stored; sufficient for long random values."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Person:
-    """Who is asking."""
+    """The authenticated user of a request."""
 
     name: str
     admin: bool
     login: str
-    """Identifies the login or token they came with."""
+    """Identifies the login or token of the request."""
 
     def may_see(self, session: Session) -> bool:
-        """Whether this person may see and end the session."""
+        """Whether this user may see and end the session."""
         return self.admin or self.name == session.owner

@@ -1,4 +1,4 @@
-"""How much one person can be granted in one partition, and whose limit that is."""
+"""Effective limits of one user in one partition, and where each is set."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from portal.core.cluster.limits import (
 from portal.core.units import floor_size, format_cores
 
 PLACE = "{amount}"
-"""Stands in the words about a limit on GPUs where the amount belongs."""
+"""Placeholder for the amount in texts about GPU limits."""
 
 
 @dataclass(frozen=True)
 class UserPartition(Partition):
-    """A partition as one person sees it: what is too much for them is too much for it."""
+    """A partition with the effective limits of one user."""
 
     why: Mapping[str, str] = field(default_factory=dict)
     max_jobs: int | None = None
 
     def too_much(self, what: str) -> str:
-        """Say whose limit a request for more goes against."""
+        """The limit that a request for more exceeds, in words."""
         return self.why.get(what) or super().too_much(what)
 
 
 def partitions_for(
     user: str, partitions: Sequence[Partition], limits: Limits | None
 ) -> list[UserPartition]:
-    """The partitions that are open to a person, each with that person's bounds."""
+    """The partitions that a user may use, each with that user's bounds."""
     found = []
     for partition in partitions:
         own = user_limits(user, partition.name, limits) if limits else None
@@ -52,9 +52,9 @@ def partitions_for(
 def partition_of_job(
     user: str, partition: Partition, job: JobReport, limits: Limits
 ) -> UserPartition | None:
-    """A job's partition with the bounds of the job's own account and QOS, as Slurm has them.
+    """A job's partition with the bounds of the job's account and QOS.
 
-    None where nothing says that this user may use those.
+    None if this user is not known to be allowed to use them.
     """
     own = user_limits_of_job(user, partition.name, job.account, job.qos, limits)
     return _group(partition, _bounds(partition, own)) if own else None
@@ -97,7 +97,7 @@ def _bounds(partition: Partition, own: UserLimits | None) -> Bounds:
         ),
         minutes=_tightest(_minutes(partition, own)),
         jobs=_tightest(_jobs(own)),
-        # How much of which GPU a shard is depends on its kind, so that is put into words later.
+        # What a shard amounts to depends on the kind of GPU, so the text is completed later.
         shards=_tightest(_of_one_kind(partition, own, lambda a: a.shards, lambda _: PLACE)),
         gpus=_tightest(_of_one_kind(partition, own, lambda a: a.gpus, lambda _: PLACE)),
     )
@@ -131,7 +131,7 @@ def _of_one_kind(
 
 
 def _per_session(own: UserLimits, pick: Pick) -> Iterator[tuple[int, str]]:
-    """Limits of one job: by QOS where it says something, else by association; job and node."""
+    """Limits per job and per node: the QOS's if set, else the association's."""
     kinds: list[tuple[Callable[[Qos], Tres], Callable[[Association], Tres], str, str]] = [
         (lambda q: q.job, lambda a: a.job, "MaxTRESPerJob", "MaxTRES"),
         (lambda q: q.node, lambda a: a.node, "MaxTRESPerNode", "MaxTRESPerNode"),
@@ -147,13 +147,13 @@ def _per_session(own: UserLimits, pick: Pick) -> Iterator[tuple[int, str]]:
 
 
 def group_limits(own: UserLimits) -> Iterator[GroupLimit]:
-    """Limits for several jobs together, without those that a limit before them replaces."""
+    """Limits on several jobs together, without those overridden by an earlier limit."""
     users, accounts, groups = Tres(), Tres(), Tres()
     account = own.association.account if own.association else ""
     for qos in own.qos:
-        # A QOS that comes by the partition counts the jobs of its partitions.
+        # The partition's QOS counts the jobs of all partitions that share it.
         scope = (None, own.by_partition) if qos.name == own.entry.qos else (qos.name, None)
-        # What still counts of a limit where an earlier one of the same kind goes before it.
+        # Without what an earlier limit of the same kind overrides.
         one, team, everybody = qos.user.beside(users), qos.account.beside(accounts), qos.group
         yield GroupLimit(
             one,

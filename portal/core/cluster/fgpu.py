@@ -1,9 +1,9 @@
-"""Fractional GPUs: from the administrator's ratio to Slurm's shards, to bytes and to percent.
+"""Fractional GPUs: conversion of the administrator's ratio to Slurm's shards, bytes and percent.
 
-An administrator says how much of a GPU 1 fGPU is (`unit`) and in which steps it may be asked for.
-A GPU is then cut into as many shards as make every such amount a whole number of them. This is the
-one place that converts; root's helper on the nodes carries this file, too, so it needs nothing but
-the standard library.
+The settings define what part of a GPU 1 fGPU is (`unit`) and the step between amounts. A GPU is
+divided into as many shards as needed for each such amount to be a whole number of shards. This is
+the only place that converts; root's helper on the nodes includes this file, so it depends on
+the standard library only.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Literal, get_args
 
 Sharing = Literal["shared", "whole", "mig"]
 Compute = Literal["limiter", "mps", "none"]
-"""How the share of the multiprocessors is kept: by the shim, by NVIDIA's MPS, or not at all."""
+"""What enforces the share of the multiprocessors: the shim, NVIDIA's MPS, or nothing."""
 
 MIB = 1 << 20
 
 
 @dataclass(frozen=True)
 class GpuKind:
-    """One kind of GPU at a site, and how it is shared out."""
+    """One kind of GPU at a site, and how it is shared."""
 
     name: str
-    """Its Type in gres.conf; "" where the GPUs have none."""
+    """Type in gres.conf; "" if the GPUs have none."""
     title: str
     memory_mb: int
     unit: Fraction
-    """How much of one GPU (of one MIG device) 1 fGPU is."""
+    """The part of one GPU (of one MIG device) that is 1 fGPU."""
     step: Fraction
     """The smallest difference between two amounts, in fGPU."""
     sharing: Sharing = "shared"
@@ -37,7 +37,7 @@ class GpuKind:
 
     @property
     def shards(self) -> int:
-        """Shards that one GPU is cut into."""
+        """Number of shards per GPU."""
         return (self.unit * self.step).denominator
 
     @property
@@ -46,11 +46,11 @@ class GpuKind:
         return 1 / self.unit
 
     def fgpu(self, shards: int, gpus: int = 0) -> Fraction:
-        """What so many shards and whole GPUs are, in fGPU."""
+        """An amount of shards and whole GPUs, in fGPU."""
         return Fraction(shards, self.shards) / self.unit + gpus * self.whole
 
     def amounts(self, gpus: int = 1) -> Iterator[Slice]:
-        """All that may be asked for on a node with so many of these GPUs, smallest first."""
+        """Yield every amount that can be requested on a node with `gpus` GPUs, ascending."""
         if not gpus:
             return
         if self.sharing == "shared":
@@ -65,7 +65,7 @@ class GpuKind:
                 yield self._slice(0, number)
 
     def grant(self, asked: float, gpus: int = 1) -> Slice | None:
-        """The smallest amount that is enough; None where no node has as much."""
+        """The smallest sufficient amount; None if no node has that much."""
         return smallest(self.amounts(gpus), asked)
 
     def _slice(self, shards: int, gpus: int = 0) -> Slice:
@@ -82,41 +82,41 @@ class GpuKind:
 
 @dataclass(frozen=True)
 class Slice:
-    """One amount that can be had: shards of one GPU, or whole GPUs."""
+    """An amount that can be requested: shards of one GPU, or whole GPUs."""
 
     kind: str
     fgpu: Fraction
     shards: int
     gpus: int
     memory_mb: int
-    """Memory of all its parts together, as far as the settings know the GPU's."""
+    """Total GPU memory, according to the settings."""
     sm_percent: int
     """Share of a GPU's multiprocessors."""
 
     @property
     def gres(self) -> str:
-        """What sbatch is asked for (--gres)."""
+        """The value of sbatch's --gres."""
         name, number = ("shard", self.shards) if self.shards else ("gpu", self.gpus)
         return ":".join(filter(None, (name, self.kind, str(number))))
 
 
 def smallest(amounts: Iterable[Slice], asked: float) -> Slice | None:
-    """The first of these amounts that is enough, smallest first; None where none is.
+    """The first sufficient one of these ascending amounts; None if there is none.
 
-    They are compared as people write them, to three places: who asks for the 0.667 that they once
-    got for two thirds gets the same again.
+    Compared to three decimals, as amounts are displayed: a request for 0.667, as shown for two
+    thirds, is granted two thirds.
     """
     return next((one for one in amounts if to_number(one.fgpu) >= round(asked, 3)), None)
 
 
 def of_gres(gres: str) -> tuple[int, int]:
-    """Shards and whole GPUs of a `Slice.gres`; 0 of both of ""."""
+    """Shards and whole GPUs of a `Slice.gres`; (0, 0) for ""."""
     number = int(gres.rpartition(":")[2] or 0)
     return (number, 0) if gres.startswith("shard:") else (0, number)
 
 
 def share_of(total: int, shards: int, of: int) -> int:
-    """Bytes of a GPU's memory that shards stand for: whole MiB, so that all never exceed it."""
+    """Bytes of GPU memory for a number of shards: whole MiB, so that the sum never exceeds it."""
     return total * shards // of // MIB * MIB
 
 
@@ -126,7 +126,7 @@ def percent_of(shards: int, of: int) -> int:
 
 
 def parse_ratio(written: object) -> Fraction:
-    """A ratio of the settings, 0.25 or "1/3"; raises ValueError."""
+    """Parse a ratio of the settings, 0.25 or "1/3"; raises ValueError."""
     if isinstance(written, Fraction):
         return written
     if isinstance(written, bool) or not isinstance(written, (int, float, str)):
@@ -138,12 +138,12 @@ def parse_ratio(written: object) -> Fraction:
 
 
 def to_number(amount: Fraction | float) -> float:
-    """The number as people write it, to three places."""
+    """The amount rounded to three decimals, as displayed."""
     return round(float(amount), 3)
 
 
 def kinds_as_json(kinds: tuple[GpuKind, ...]) -> list[dict[str, object]]:
-    """The kinds as root's helper on the nodes reads them."""
+    """The kinds in the format that root's helper on the nodes reads."""
     return [
         {
             "name": kind.name,
@@ -159,9 +159,9 @@ def kinds_as_json(kinds: tuple[GpuKind, ...]) -> list[dict[str, object]]:
 
 
 def kind_from_json(data: Mapping[str, str]) -> GpuKind:
-    """One kind as `kinds_as_json` wrote it; raises KeyError or ValueError."""
+    """Parse one kind written by `kinds_as_json`; raises KeyError or ValueError."""
     if data["sharing"] not in get_args(Sharing) or data["compute"] not in get_args(Compute):
-        raise ValueError(f"unknown way of sharing: {data['sharing']}, {data['compute']}")
+        raise ValueError(f"unknown sharing mode: {data['sharing']}, {data['compute']}")
     return GpuKind(
         name=data["name"],
         title=data["title"],

@@ -1,4 +1,4 @@
-"""What a site's GPUs come to for one person in one resource group."""
+"""The GPU amounts that one user can request in one resource group."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ AMOUNT, KIND = "resources.fgpu", "resources.gpu_kind"
 
 @dataclass(frozen=True)
 class GpuOffer:
-    """One kind of GPU in one resource group: all that may be asked for, and why not more."""
+    """One kind of GPU in one resource group: the amounts on offer, and why not more."""
 
     kind: GpuKind
     amounts: tuple[Slice, ...]
-    """Smallest first."""
+    """Ascending."""
     why: str
 
 
 @dataclass(frozen=True)
 class Gpus:
-    """The kinds of GPUs that the site's settings name, in their order."""
+    """The kinds of GPUs in the site's settings, in their order."""
 
     kinds: tuple[GpuKind, ...] = ()
 
@@ -37,12 +37,12 @@ class Gpus:
         return next((kind for kind in self.kinds if kind.name == name), None)
 
     def title(self, name: str) -> str:
-        """What people call it; its name where the settings do not know it any more."""
+        """Its display name; its Slurm name if it is no longer in the settings."""
         kind = self.named(name)
         return kind.title if kind else name or "GPU"
 
     def within(self, group: Partition) -> Iterator[tuple[GpuKind, NodeGpus]]:
-        """The kinds that a resource group has, with the most that one of its nodes has of each."""
+        """The kinds in a resource group, each with the most that one of its nodes has."""
         for kind in self.kinds:
             for found in group.gpus:
                 if is_of(found, kind) and found.gpus:
@@ -50,7 +50,7 @@ class Gpus:
                     break
 
     def offers(self, group: Partition) -> list[GpuOffer]:
-        """What may be asked for in a resource group, the proposed kind first."""
+        """What can be requested in a resource group, the default kind first."""
         found = (_offer(kind, most, group) for kind, most in self.within(group))
         return [offer for offer in found if offer.amounts]
 
@@ -61,9 +61,9 @@ class Gpus:
         group: Partition | None,
         elsewhere: Iterable[Partition] = (),
     ) -> Slice | FieldError | None:
-        """What a request for a GPU comes to, or why it never can; None where it asks for none.
+        """What a request for a GPU is granted, or why it never can be; None without a request.
 
-        Without a group nothing is known of Slurm yet, so only the settings bound it.
+        Without a group nothing is known from Slurm yet, so only the settings limit it.
         """
         if fgpu is None:
             return None
@@ -92,22 +92,22 @@ NO_GPUS = Gpus()
 
 
 def is_of(found: NodeGpus, kind: GpuKind) -> bool:
-    """Whether a node's GPUs are of a kind; one without a name stands for all of them."""
+    """Whether a node's GPUs are of a kind; a kind without a name matches all of them."""
     return kind.name in ("", found.kind)
 
 
 def _offer(kind: GpuKind, most: NodeGpus, group: Partition) -> GpuOffer:
-    # What comes after a limit is not offered, though Slurm limits shards and whole GPUs apart: who
-    # may have half a GPU and asks for a whole one would be given two.
-    there = [one for one in kind.amounts(most.gpus) if one.shards <= most.shards]
-    for place, one in enumerate(there):
+    # Nothing above the first exceeded limit is offered, although Slurm limits shards and whole
+    # GPUs separately: a user limited to half a GPU who requests a whole one would be granted two.
+    found = [one for one in kind.amounts(most.gpus) if one.shards <= most.shards]
+    for place, one in enumerate(found):
         if why := _too_much(one, kind, group):
-            return GpuOffer(kind, tuple(there[:place]), why)
-    return GpuOffer(kind, tuple(there), _at_most(there[-1].fgpu) if there else _unshared(kind))
+            return GpuOffer(kind, tuple(found[:place]), why)
+    return GpuOffer(kind, tuple(found), _at_most(found[-1].fgpu) if found else _unshared(kind))
 
 
 def _too_much(one: Slice, kind: GpuKind, group: Partition) -> str:
-    """Whose limit an amount goes against; "" where none does."""
+    """The limit that an amount exceeds, in words; "" if none."""
     if one.shards and group.max_shards is not None and one.shards > group.max_shards:
         most, why = kind.fgpu(group.max_shards), group.too_much("shards")
     elif one.gpus and group.max_gpus is not None and one.gpus > group.max_gpus:
@@ -143,7 +143,7 @@ def _none_in(group: Partition, having: Iterable[Partition]) -> str:
 
 
 def share(memory_mb: int, sm_percent: int | None, kind: GpuKind | None = None) -> str:
-    """What a slice has, in a sentence's words."""
+    """A slice's memory and multiprocessors, as part of a sentence."""
     memory = f"{floor_size(memory_mb)} of GPU memory"
     if sm_percent is None or (kind is not None and kind.compute == "none"):
         return memory
@@ -151,7 +151,7 @@ def share(memory_mb: int, sm_percent: int | None, kind: GpuKind | None = None) -
 
 
 def unit_words(kind: GpuKind) -> str:
-    """What 1 fGPU of a kind is."""
+    """What 1 fGPU of a kind is, in words."""
     part = "a whole GPU" if kind.unit == 1 else f"{fgpu_number(kind.unit)} of a GPU"
     memory_mb, sm_percent = int(kind.memory_mb * kind.unit), int(100 * kind.unit)
     return f"{kind.title}: 1 fGPU is {part}, with {share(memory_mb, sm_percent, kind)}"

@@ -1,4 +1,4 @@
-"""How many of the GPUs are held, in fGPU: by nodes' kinds and what Slurm says of jobs."""
+"""Allocated and free GPUs, in fGPU: computed from the nodes' GPUs and Slurm's jobs."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class GpuCapacity:
     title: str
     fgpu: float
     free: float
-    """What of it nobody holds."""
+    """Unallocated share, in fGPU."""
     shard: float
-    """What one shard of it is; 0 where these GPUs are not shared."""
+    """One shard, in fGPU; 0 if these GPUs are not shared."""
     gpu: float
-    """What a whole one is."""
+    """One whole GPU, in fGPU."""
     most: int
-    """How many the largest node has."""
+    """Number in the largest node."""
 
 
 def allocated_kind(job: JobReport, there: Sequence[NodeGpus], gpus: Gpus) -> GpuKind | None:
-    """The kind of GPU that a job holds on a node; None where it holds none.
+    """The kind of GPU that a job holds on a node; None if it holds none.
 
-    Slurm's queue does not name it: where a node has several kinds, it is taken to be the first
-    of the settings that it can be.
+    squeue does not report the kind: on a node with several kinds, the first possible one in the
+    settings is assumed.
     """
     if not job.shards and not job.gpus:
         return None
@@ -44,7 +44,7 @@ def allocated_kind(job: JobReport, there: Sequence[NodeGpus], gpus: Gpus) -> Gpu
 def gpu_capacities(
     nodes: Sequence[Node], taken: Mapping[tuple[str, str], Fraction], gpus: Gpus
 ) -> Iterator[GpuCapacity]:
-    """A partition's GPUs by their kind; `taken` is held of each node's, by its name and theirs.
+    """A partition's GPUs by kind; `taken` is the allocated fGPU by node name and kind.
 
     A job that holds whole GPUs takes all of their shards.
     """

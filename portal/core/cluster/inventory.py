@@ -1,4 +1,4 @@
-"""What the cluster has: partitions, nodes and their GPUs."""
+"""The cluster's partitions, nodes and GPUs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class NodeGpus:
     """The GPUs of one kind in one node: how many, and their shards."""
 
     kind: str
-    """Their Type in gres.conf; "" where they have none."""
+    """Type in gres.conf; "" if they have none."""
     gpus: int
     shards: int = 0
 
@@ -28,16 +28,16 @@ class Partition:
     max_memory_mb: int
     max_minutes: int | None
     gpus: tuple[NodeGpus, ...] = ()
-    """For each kind of GPU the most that one node has."""
+    """The most that one node has, for each kind of GPU."""
     max_shards: int | None = None
     max_gpus: int | None = None
-    """The most that a session may have of them by somebody's limit; None where none is set."""
+    """The most that Slurm's limits allow one session; None without a limit."""
 
     def too_much(self, what: str) -> str:
-        """Say why no request may ask for more "cpus", "memory" or "time".
+        """Say why no request can get more "cpus", "memory" or "time".
 
-        "shards" and "gpus" are bounded by limits (core/cluster/effective_limits.py); what the nodes
-        themselves allow depends on the kind of GPU (core/cluster/gpu_offers.py).
+        Limits on "shards" and "gpus" are in core/cluster/effective_limits.py; what the nodes
+        provide depends on the kind of GPU (core/cluster/gpu_offers.py).
         """
         match what:
             case "cpus":
@@ -50,7 +50,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Node:
-    """One node of one partition; a node of several is listed for each."""
+    """One node of one partition; a node in several partitions is listed once for each."""
 
     name: str
     partition: str

@@ -1,4 +1,4 @@
-"""The Slurm job that carries a session: how it is described and what Slurm reports of it."""
+"""Slurm jobs: their states, and what Slurm reports about them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class JobState(StrEnum):
-    """Slurm's base states, with the ones that mean the same to us folded together."""
+    """Slurm's base states; states that are equivalent for sessions are merged."""
 
     PENDING = "PENDING"
     CONFIGURING = "CONFIGURING"
@@ -39,7 +39,7 @@ _OVER = frozenset(JobState) - {
     JobState.COMPLETING,
 }
 
-# Slurm names more states than a session has use for (man squeue, JOB STATE CODES).
+# Slurm has more states than sessions need (man squeue, JOB STATE CODES).
 _ALIASES = {
     "REQUEUED": JobState.PENDING,
     "REQUEUE_FED": JobState.PENDING,
@@ -60,8 +60,8 @@ _ALIASES = {
 
 
 def job_state(word: str) -> JobState:
-    """Read Slurm's word for a state; raises ValueError for one that no version has."""
-    base = word.partition(" ")[0]  # sacct says "CANCELLED by 1001"
+    """Parse Slurm's name of a state; raises ValueError for an unknown one."""
+    base = word.partition(" ")[0]  # sacct prints "CANCELLED by 1001"
     if base in _ALIASES:
         return _ALIASES[base]
     return JobState(base)
@@ -69,7 +69,7 @@ def job_state(word: str) -> JobState:
 
 @dataclass(frozen=True)
 class JobReport:
-    """What squeue or sacct says of one job; times in UTC."""
+    """One job as reported by squeue or sacct; times in UTC."""
 
     job_id: str
     user: str
@@ -78,38 +78,38 @@ class JobReport:
     nodes: tuple[str, ...] = ()
     submitted: datetime | None = None
     start: datetime | None = None
-    """The real start, or Slurm's own estimate while the job is pending."""
+    """The actual start, or Slurm's estimate while the job is pending."""
     end: datetime | None = None
     deadline: datetime | None = None
-    """When a running job's time is up."""
+    """When a running job reaches its time limit."""
     time_limit: int | None = None
-    """Minutes that it may run; None for no limit."""
+    """Minutes; None for no limit."""
     restarts: int = 0
-    """How often Slurm has put it back into the queue."""
+    """How often Slurm has requeued it."""
     exit_code: int | None = None
     partition: str = ""
     priority: int = 0
     ahead: int | None = None
-    """How many jobs stand before it in the queue (core/cluster/queue.py)."""
+    """Number of jobs ahead of it in the queue (core/cluster/queue.py)."""
     account: str = ""
     qos: str = ""
     cpus: int = 0
     memory_mb: int = 0
-    """Cores and memory that Slurm gave it, or that it waits for."""
+    """Cores and memory, allocated or requested."""
     shards: int = 0
     gpus: int = 0
-    """Shards of GPUs, and whole GPUs; a GPU that is shared out does not count as one."""
+    """GPU shards, and whole GPUs; a GPU split into shards does not count as a whole one."""
     cancelled_by: str | None = None
-    """Who cancelled it, where accounting says so: a user's name, or number when nameless."""
+    """Who cancelled it, if accounting has it: the user's name, or the uid if it has no name."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """When and where Slurm would start a job that nobody has submitted, as it guesses now."""
+    """Slurm's estimate of when and where a job would start; the job is not submitted."""
 
     start: datetime | None
     node: str
     reason: str
-    """Why there is no start, in words; empty where there is one."""
+    """Why there is no start, in words; empty if there is one."""
     later: bool = False
-    """Slurm was not asked, as it had been a moment ago: worth asking again in a few seconds."""
+    """Rate-limited, Slurm was not asked: retry in a few seconds."""

@@ -1,6 +1,6 @@
 """Slurm's limits in plain words, each with the command that changes it.
 
-The portal only shows them: they stay Slurm's, and whoever may change them does so there.
+The portal only displays them: they are stored and changed in Slurm.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NO_LIMIT = "no limit"
 
 @dataclass(frozen=True)
 class Limit:
-    """One limit: whom it holds for, how much it is, and the command that changes it."""
+    """One limit: what it applies to, its value, and the command that changes it."""
 
     what: str
     value: str
@@ -28,7 +28,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Limited:
-    """A QOS, an account, a user or a partition, with all limits that it can have."""
+    """A QOS, an account, a user or a partition, with every limit that it can have."""
 
     name: str
     about: str
@@ -36,30 +36,30 @@ class Limited:
 
     @property
     def set(self) -> list[Limit]:
-        """The limits that are in force."""
+        """The limits that are set."""
         return [limit for limit in self.limits if limit.set]
 
     @property
     def unset(self) -> list[Limit]:
-        """The limits that could be."""
+        """The limits that are not set."""
         return [limit for limit in self.limits if not limit.set]
 
 
 @dataclass(frozen=True)
 class LimitReport:
-    """All that Slurm was found to say."""
+    """All of Slurm's limits."""
 
     applied: bool
-    """False where Slurm keeps limits but does not apply them."""
+    """False if Slurm stores limits but does not enforce them."""
     groups: tuple[Limited, ...] = ()
     qos: tuple[Limited, ...] = ()
     accounts: tuple[Limited, ...] = ()
     users: tuple[Limited, ...] = ()
-    """Only those with a limit of their own."""
+    """Only users with a limit of their own."""
 
 
 def limit_report(limits: Limits, partitions: Sequence[Partition]) -> LimitReport:
-    """Put everything into words."""
+    """Describe all limits in words."""
     entries = {entry.name: entry for entry in limits.partitions}
     accounts = [a for a in limits.associations if not a.user and a.account]
     listed = {a.account: a for a in accounts}
@@ -108,7 +108,7 @@ def _user(own: Association, account: Association | None) -> Limited:
 def _of_association(
     own: Association, above: Association | None, change: str, together: str
 ) -> Iterator[Limit]:
-    """The limits of an account or a user; sacctmgr shows accounts' Max limits at users, too."""
+    """The limits of an account or a user; sacctmgr repeats an account's Max limits for users."""
     none = above or Association("")
     yield _amount(together, "GrpTRES", own.group, change)
     yield _amount("Each session", "MaxTRES", _own(own.job, none.job), change)
@@ -133,7 +133,7 @@ def _group(partition: Partition, entry: PartitionAccess) -> Limited:
         _time("Each session, time", "MaxTime", partition.max_minutes, change),
         _number("Each session on one node, cores", "MaxCPUsPerNode", entry.node.cpus, change),
         _memory("Each session on one node, memory", "MaxMemPerNode", entry.node.memory_mb, change),
-        _names("Accounts that are let in", "AllowAccounts", people, "research", change),
+        _names("Accounts with access", "AllowAccounts", people, "research", change),
         _names("Its own QOS, whose limits come first", "QOS", entry.qos, "normal", change),
     )
     return Limited(partition.name, f"largest node: {largest}{state}", limits)

@@ -1,9 +1,9 @@
-"""Slurm's own limits, and what they leave for one person in one partition.
+"""Slurm's limits, and those that apply to one user in one partition.
 
-Associations, QOS and partitions are read from Slurm and nothing is added here. Where a limit of one
-kind is set in several places, the first of Slurm's list counts: the partition's QOS, the job's QOS,
-the user's association, its accounts ("Hierarchy" in Slurm's resource_limits page). Limits of
-different kinds all count, so a request is bounded by the tightest. None means no limit.
+Associations, QOS and partitions are read from Slurm and nothing is added here. If a limit of one
+kind is set in several places, the first in Slurm's hierarchy applies: the partition's QOS, the
+job's QOS, the user's association, its accounts ("Hierarchy" in Slurm's resource_limits page).
+Limits of different kinds all apply, so the tightest one bounds a request. None means no limit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import astuple, dataclass, field
 
 @dataclass(frozen=True)
 class Tres:
-    """Cores, MiB of memory, shards of GPUs and whole GPUs; None where nothing is said."""
+    """Cores, MiB of memory, GPU shards and whole GPUs; None where nothing is set."""
 
     cpus: int | None = None
     memory_mb: int | None = None
@@ -22,19 +22,19 @@ class Tres:
     gpus: int | None = None
 
     def or_else(self, other: Tres) -> Tres:
-        """The same, with the other's word where this one says nothing."""
+        """The same, with the other's values where this one has none."""
         pairs = zip(astuple(self), astuple(other), strict=True)
         return Tres(*(theirs if own is None else own for own, theirs in pairs))
 
     def beside(self, other: Tres) -> Tres:
-        """What is left of it where the other says nothing."""
+        """Only the values that the other one does not set."""
         pairs = zip(astuple(self), astuple(other), strict=True)
         return Tres(*(own if theirs is None else None for own, theirs in pairs))
 
 
 @dataclass(frozen=True)
 class Association:
-    """What one user may use in one account, or (without a user) what an account may use."""
+    """Limits of one user in one account, or (without a user) of an account."""
 
     account: str
     user: str = ""
@@ -68,7 +68,7 @@ class Qos:
 
 @dataclass(frozen=True)
 class PartitionAccess:
-    """Whom a partition lets in, and its own limits for one node of a job; () lets everybody in."""
+    """Who may use a partition (() allows everyone), and its limits on each node of a job."""
 
     name: str
     qos: str = ""
@@ -81,10 +81,10 @@ class PartitionAccess:
 
 @dataclass(frozen=True)
 class Limits:
-    """All that Slurm says about who may use how much."""
+    """All limits and access rules read from Slurm."""
 
     enforced: tuple[str, ...] = ()
-    """AccountingStorageEnforce: without "limits" Slurm keeps limits but does not apply them."""
+    """AccountingStorageEnforce: without "limits" Slurm stores limits but does not enforce them."""
     default_accounts: dict[str, str] = field(default_factory=dict)
     associations: tuple[Association, ...] = ()
     qos: tuple[Qos, ...] = ()
@@ -93,18 +93,18 @@ class Limits:
     """AccountingStorageTRES: Slurm counts and limits nothing else."""
 
     @property
-    def shuts_out_strangers(self) -> bool:
-        """Whether nobody without an association is let in.
+    def requires_association(self) -> bool:
+        """Whether users without an association are refused.
 
-        Where no people are seen at all, the site hides them (PrivateData): that shuts out nobody.
+        If no users are visible at all, the site hides them (PrivateData), and none is refused.
         """
-        seen = any(a.user not in ("", "root") for a in self.associations)
-        return "associations" in self.enforced and seen
+        visible = any(a.user not in ("", "root") for a in self.associations)
+        return "associations" in self.enforced and visible
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The most that can be granted, and in words whose limit that is."""
+    """The most that can be granted, and the limit behind it in words."""
 
     value: int
     why: str
@@ -124,7 +124,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class GroupLimit:
-    """A limit for several jobs together, and for whose jobs: those with all the named fields."""
+    """A limit on several jobs together: those that match all of the given fields."""
 
     amount: Tres
     who: str
@@ -136,7 +136,7 @@ class GroupLimit:
 
 @dataclass(frozen=True)
 class UserLimits:
-    """Where one person stands in one partition: association, QOS in Slurm's order, its entry."""
+    """What applies to a user in a partition: association, QOS in Slurm's order, access rules."""
 
     user: str
     association: Association | None
@@ -146,44 +146,44 @@ class UserLimits:
     job_qos: str
     entry: PartitionAccess
     by_partition: frozenset[str]
-    """Partitions that share this one's QOS: its totals count jobs in all of them."""
+    """Partitions that share this one's QOS, whose group limits count jobs in all of them."""
 
 
 def user_limits(user: str, partition: str, limits: Limits) -> UserLimits | None:
-    """Find them; None when Slurm would not let this person in at all."""
+    """The limits of a user in a partition; None if Slurm would refuse this user's jobs there."""
     entry = next((e for e in limits.partitions if e.name == partition), PartitionAccess(partition))
     found = _association(user, partition, limits)
-    if found is None and limits.shuts_out_strangers:
+    if found is None and limits.requires_association:
         return None
-    return _standing(user, entry, found, _job_qos(found), limits)
+    return _user_limits(user, entry, found, _job_qos(found), limits)
 
 
 def user_limits_of_job(
     user: str, partition: str, account: str, qos: str, limits: Limits
 ) -> UserLimits | None:
-    """The same for a job that Slurm has in this account and with this QOS.
+    """The same for a job with this account and QOS.
 
-    None where nothing says that they may be used: they need not be those that sbatch takes by
-    itself, since whoever submits can name others.
+    None if the user is not known to be allowed to use them: they may differ from sbatch's
+    defaults, since the submitter can choose others.
     """
     entry = next((e for e in limits.partitions if e.name == partition), PartitionAccess(partition))
     found = _association(user, partition, limits, account)
-    if "limits" in limits.enforced or limits.shuts_out_strangers:
+    if "limits" in limits.enforced or limits.requires_association:
         known = {each.name for each in limits.qos}
         if found is None or qos not in known:
             return None
         if qos not in (*found.qos, found.default_qos):
             return None
-    return _standing(user, entry, found, qos, limits)
+    return _user_limits(user, entry, found, qos, limits)
 
 
-def _standing(
+def _user_limits(
     user: str, entry: PartitionAccess, found: Association | None, job_qos: str, limits: Limits
 ) -> UserLimits | None:
     account = found.account if found else ""
-    if not _let_in(account, entry.accounts, entry.not_accounts):
+    if not _permits(account, entry.accounts, entry.not_accounts):
         return None
-    if not _let_in(job_qos, entry.allowed_qos, entry.not_qos):
+    if not _permits(job_qos, entry.allowed_qos, entry.not_qos):
         return None
     sharing = frozenset(e.name for e in limits.partitions if entry.qos and e.qos == entry.qos)
     applied = "limits" in limits.enforced
@@ -201,7 +201,7 @@ def _standing(
 def _association(
     user: str, partition: str, limits: Limits, named: str | None = None
 ) -> Association | None:
-    """The one of the named account, or that sbatch takes without: of the default account."""
+    """The association with the named account, else with sbatch's default account."""
     account = limits.default_accounts.get(user) if named is None else named
     own = [
         a
@@ -221,17 +221,17 @@ def _job_qos(association: Association | None) -> str:
     return association.qos[0] if len(association.qos) == 1 else "normal"
 
 
-def _let_in(name: str, only: tuple[str, ...], never: tuple[str, ...]) -> bool:
-    if not name:  # not known: Slurm itself will say
+def _permits(name: str, allowed: tuple[str, ...], denied: tuple[str, ...]) -> bool:
+    if not name:  # unknown: left to Slurm
         return True
-    return name in only if only else name not in never
+    return name in allowed if allowed else name not in denied
 
 
 def _chain(association: Association, limits: Limits) -> Iterator[Association]:
     yield association
     accounts = {a.account: a for a in limits.associations if not a.user}
     above = accounts.pop(association.account, None)
-    while above is not None:  # every account is taken out, so a circle ends
+    while above is not None:  # every account is removed, so a cycle ends
         yield above
         above = accounts.pop(above.parent, None)
 

@@ -1,4 +1,4 @@
-"""Where a job stands in Slurm's queue."""
+"""Positions of jobs in Slurm's queue."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from datetime import UTC, datetime
 
 from portal.core.cluster.jobs import JobReport, JobState
 
-_IN_LINE = frozenset({None, "None", "Priority", "Resources"})
-"""Reasons that are about one's turn; with any other, nobody's place in the line matters."""
+_QUEUE_REASONS = frozenset({None, "None", "Priority", "Resources"})
+"""Pending reasons for which the queue position is meaningful."""
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 def queue_positions(jobs: Iterable[JobReport]) -> dict[str, int]:
-    """How many jobs are taken up before each one that stands in the line, by job id.
+    """Number of jobs ahead of each job that waits for its turn, by job id.
 
-    Slurm goes by priority in each partition, then by time of submission; small jobs may slip
-    through earlier (backfill). Sorted once for all: a busy site has thousands of jobs waiting.
+    Slurm sorts by priority in each partition, then by submission time; small jobs may start
+    earlier (backfill). Sorted once for all jobs: a busy site has thousands pending.
     """
-    lines: dict[str, list[JobReport]] = defaultdict(list)
+    queues: dict[str, list[JobReport]] = defaultdict(list)
     for job in jobs:
-        if _waits_in_line(job):
-            lines[job.partition].append(job)
+        if _waits_for_turn(job):
+            queues[job.partition].append(job)
     return {
         job.job_id: number
-        for line in lines.values()
-        for number, job in enumerate(sorted(line, key=_place))
+        for queue in queues.values()
+        for number, job in enumerate(sorted(queue, key=_sort_key))
     }
 
 
-def _waits_in_line(job: JobReport) -> bool:
+def _waits_for_turn(job: JobReport) -> bool:
     # Priority 0 is how Slurm holds a job.
-    return job.state is JobState.PENDING and job.reason in _IN_LINE and job.priority > 0
+    return job.state is JobState.PENDING and job.reason in _QUEUE_REASONS and job.priority > 0
 
 
-def _place(job: JobReport) -> tuple[int, datetime, int, str]:
+def _sort_key(job: JobReport) -> tuple[int, datetime, int, str]:
     return -job.priority, job.submitted or _EARLIEST, len(job.job_id), job.job_id

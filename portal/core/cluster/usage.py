@@ -1,7 +1,7 @@
-"""What people hold of the cluster now, and the bars that show it.
+"""Current use of the cluster, and the usage bars.
 
-All of it comes from one look at Slurm's queue and nodes; nothing is ever counted up or down, so
-nothing can drift. A job holds what Slurm gave it from its start until its last node is clean.
+All values come from one poll of Slurm's queue and nodes; there are no running counters that could
+drift. A job holds its allocation from its start until its last node has completed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True)
 class Allocation:
-    """What the jobs of one user, account, QOS and partition hold together; memory in MiB."""
+    """What all jobs of one user, account, QOS and partition hold; memory in MiB."""
 
     user: str
     account: str
@@ -38,12 +38,12 @@ class Allocation:
     shards: int = 0
     gpus: int = 0
     fgpu: float = 0.0
-    """Shards and whole GPUs together, by the kinds of GPU that they are of."""
+    """Shards and whole GPUs together, converted by their kinds of GPU."""
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """A partition's usable nodes together: how large, and how much of it nobody holds."""
+    """Total and unallocated resources of a partition's usable nodes."""
 
     partition: str
     cpus: int
@@ -55,7 +55,7 @@ class Capacity:
 
 @dataclass(frozen=True)
 class ClusterUsage:
-    """The cluster's use at one look."""
+    """The cluster's use at one poll."""
 
     holdings: tuple[Allocation, ...] = ()
     rooms: tuple[Capacity, ...] = ()
@@ -63,22 +63,22 @@ class ClusterUsage:
 
 @dataclass(frozen=True)
 class Meter(Generic[Number]):
-    """One resource of one person in one group: cores, MiB of memory, or fGPU."""
+    """One resource of one user in one group: cores, MiB of memory, or fGPU."""
 
     mine: Number
     allowed: Number | None
-    """The most that this person may hold in this group; None while it is not known."""
+    """The most that this user may hold in this group; None while unknown."""
     available: Number | None
-    """How much more of it could be had this moment."""
+    """How much more this user could get right now."""
 
     @property
     def upper(self) -> float | None:
-        """Percent: mine of what I may allocate in this group."""
+        """The user's share of what they may hold in this group, in percent."""
         return _percent(self.mine, self.allowed)
 
     @property
     def lower(self) -> float | None:
-        """Percent: mine of mine and what is still allocatable in this group."""
+        """The user's share of what they hold and could still get in this group, in percent."""
         return _percent(self.mine, None if self.available is None else self.mine + self.available)
 
 
@@ -90,7 +90,7 @@ def _percent(part: float, whole: float | None) -> float | None:
 
 @dataclass
 class _Taken:
-    """What jobs hold of each node, by its name; of its GPUs, by their kind as well."""
+    """What jobs hold, by node name; GPUs by node name and kind."""
 
     cpus: Counter[str] = field(default_factory=Counter)
     memory: Counter[str] = field(default_factory=Counter)
@@ -102,21 +102,21 @@ class _Taken:
 def measure_usage(
     jobs: Iterable[JobReport], nodes: Sequence[Node], gpus: Gpus = NO_GPUS
 ) -> ClusterUsage:
-    """Add up what all jobs hold."""
+    """Sum up what all jobs hold."""
     held: dict[tuple[str, str, str, str], Counter[str]] = {}
     fgpu: defaultdict[tuple[str, str, str, str], Fraction] = defaultdict(Fraction)
     taken = _Taken()
-    there = {node.name: node.gpus for node in nodes}
+    gpus_of = {node.name: node.gpus for node in nodes}
     for job in jobs:
         if job.state.over or job.state is JobState.PENDING:
             continue
         key = (job.user, job.account, job.qos, job.partition)
         mine = held.setdefault(key, Counter())
         mine.update(cpus=job.cpus, memory_mb=job.memory_mb, shards=job.shards, gpus=job.gpus)
-        for node in job.nodes:  # squeue says how much in all: shares are taken to be equal
+        for node in job.nodes:  # squeue reports totals: equal shares are assumed
             taken.cpus[node] += -(-job.cpus // len(job.nodes))
             taken.memory[node] += -(-job.memory_mb // len(job.nodes))
-            if kind := allocated_kind(job, there.get(node, ()), gpus):
+            if kind := allocated_kind(job, gpus_of.get(node, ()), gpus):
                 part = kind.fgpu(job.shards, job.gpus) / len(job.nodes)
                 taken.fgpu[node, kind.name] += part
                 fgpu[key] += part
@@ -144,7 +144,7 @@ def _rooms(nodes: Sequence[Node], taken: _Taken, gpus: Gpus) -> Iterable[Capacit
 def usage_meters(
     user: str, partition: str, limits: Limits | None, use: ClusterUsage
 ) -> tuple[Meter[int], Meter[int], Meter[float] | None]:
-    """One person's cores, memory and fGPU in one partition; None where it has no GPUs."""
+    """One user's cores, memory and fGPU in one partition; the last None if it has no GPUs."""
     own = user_limits(user, partition, limits) if limits else None
     found = [(total.amount, _held(use, total)) for total in (group_limits(own) if own else ())]
     room = next((room for room in use.rooms if room.partition == partition), None)
@@ -185,22 +185,22 @@ def _meter(
 def _fgpu_meter(
     mine: float, rooms: Sequence[GpuCapacity], limits: Sequence[tuple[Tres, Tres]]
 ) -> Meter[float]:
-    """Slurm limits shards and whole GPUs each by itself; a person may hold both of them.
+    """Slurm limits shards and whole GPUs separately; a user may hold both.
 
-    Where shards of several kinds are of different sizes, the largest count: it is the most that
-    one could hold within the limit.
+    If the shards of several kinds differ in size, the largest size counts: it gives the most that
+    can be held within the limit.
     """
     allowed, available = sum(room.fgpu for room in rooms), sum(room.free for room in rooms)
     shard = max(room.shard for room in rooms)
     gpu = max((room.gpu for room in rooms if not room.shard or room.most > 1), default=0.0)
-    ways: list[tuple[float, Callable[[Tres], int | None]]] = [
+    units: list[tuple[float, Callable[[Tres], int | None]]] = [
         (shard, lambda amount: amount.shards),
         (gpu, lambda amount: amount.gpus),
     ]
     most, left = 0.0, 0.0
-    for size_of_one, pick in ways:
+    for size_of_one, pick in units:
         bound = _meter(0, None, [(pick(amount), pick(held) or 0) for amount, held in limits])
-        if size_of_one:  # what is not limited in one way is not limited
+        if size_of_one:  # one of the two without a limit means no limit
             most += math.inf if bound.allowed is None else size_of_one * bound.allowed
             left += math.inf if bound.available is None else size_of_one * bound.available
     allowed, available = min(allowed, most), min(available, left)
@@ -221,9 +221,9 @@ def limit_reached(
     use: ClusterUsage,
     gpu_kind: str = "",
 ) -> str:
-    """Whose limit keeps more of this from this person for now; "" where none does.
+    """The group limit that currently prevents this user from getting more; "" if none does.
 
-    Slurm's own estimate looks at free nodes only, and promises a start that limits then forbid.
+    Slurm's own estimate considers free nodes only, and may promise a start that limits prevent.
     """
     own = user_limits(user, partition, limits) if limits else None
     room = capacity_of(use.rooms, partition, gpu_kind)
@@ -264,14 +264,14 @@ def _held(use: ClusterUsage, total: GroupLimit) -> Tres:
 
 @dataclass(frozen=True)
 class PartitionUsage:
-    """The bars of one person in one group, with the names of the groups to choose from."""
+    """The usage bars of one user in one group, with the names of all groups they may use."""
 
     group: str
     groups: tuple[str, ...]
     cpus: Meter[int]
     memory: Meter[int]
     fgpu: Meter[float] | None
-    """None where the group has no GPUs."""
+    """None if the group has no GPUs."""
 
 
 def partition_usage(
@@ -281,7 +281,7 @@ def partition_usage(
     limits: Limits | None,
     use: ClusterUsage,
 ) -> PartitionUsage | None:
-    """The bars of the wanted group, else of the default one; None when it is not open to them."""
+    """The bars of the wanted group, else of the default; None if the user may not use it."""
     groups = partitions_for(user, partitions, limits)
     if wanted is None:
         group = next((g for g in groups if g.default), groups[0] if groups else None)
@@ -296,10 +296,10 @@ def partition_usage(
 
 @dataclass(frozen=True)
 class SlurmStatus:
-    """When Slurm last answered the worker, and since when it has not."""
+    """When Slurm last answered the worker, and since when it has failed to."""
 
     answered: datetime | None
     failing_since: datetime | None
     message: str = ""
     rooms: tuple[Capacity, ...] = ()
-    """What of each partition nobody held at the last look."""
+    """Unallocated resources of each partition at the last poll."""

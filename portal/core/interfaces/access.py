@@ -25,26 +25,26 @@ class OriginAssignment:
     """The outcome of assigning an origin to an app."""
 
     opened: OpenApp | None
-    """None where none could be assigned, since another request took it at the same moment."""
+    """None if a concurrent request took the origin."""
     choice: OriginChoice | None = None
-    """None when another request was quicker, and nothing was changed."""
+    """None if a concurrent request changed the app first; nothing was stored."""
     revoked: tuple[str, ...] = ()
     """Keys of routes to the app's previous origin, which HAProxy must forget."""
 
 
 @dataclass(frozen=True)
 class NewTicket:
-    """A ticket to be issued, and what is stored with it."""
+    """A ticket to be issued, and what to store with it."""
 
     ticket: Ticket
     event: AuditEvent
-    """Written unless the login has a ticket to this app already."""
+    """Stored unless the login already has a ticket to this app."""
     used: datetime | None
     """The session's new time of last use; None: the stored one is recent enough."""
 
 
 class AccessStore(Protocol):
-    """Opened apps, and who may reach them. Every method is one transaction.
+    """Opened apps and the access to them. Every method is one transaction.
 
     Methods that revoke access return the keys that HAProxy must forget, and keep them until
     `removed` confirms it, so that neither a crash nor an HAProxy that does not answer loses any.
@@ -63,7 +63,7 @@ class AccessStore(Protocol):
     ) -> OriginAssignment:
         """Assign an origin to an app that has none, or another one, as `choose` decides.
 
-        Only if the app is still as `expected` (None: not opened yet). Moving an app revokes its
+        Only if the app still equals `expected` (None: not opened yet). Moving an app revokes its
         tickets and grants. A new app is stored with `asked`, its owner's answer, because the worker
         may start it at once. Raises Conflict for a session that is over.
         """
@@ -78,15 +78,15 @@ class AccessStore(Protocol):
         log: str,
         details: str | None = None,
     ) -> None:
-        """Store what the runner reports of an app; None leaves its details as they are."""
+        """Store what the runner reports about an app; None leaves its details unchanged."""
         ...
 
     def set_starting(self, opened: OpenApp) -> bool:
-        """Store that an app starts; False, and nothing is stored, if its answer has changed."""
+        """Store that an app is starting; False, without a change, if its answer has changed."""
         ...
 
     def save_answer(self, opened: OpenApp, asked: str) -> bool:
-        """Store the owner's answer; False, and nothing is stored, if it is not `opened.asked`."""
+        """Store the owner's answer; False, without a change, unless `opened.asked` is current."""
         ...
 
     def reopen_app(self, opened: OpenApp) -> None:
@@ -94,7 +94,7 @@ class AccessStore(Protocol):
         ...
 
     def publish_app(self, opened: OpenApp, since: datetime) -> bool:
-        """Make an app public; False when it is not at this origin any more."""
+        """Make an app public; False if it is no longer at this origin."""
         ...
 
     def apps(self, session: str) -> list[OpenApp]:
@@ -106,17 +106,17 @@ class AccessStore(Protocol):
         ...
 
     def app_by_label(self, label: str) -> OpenApp | None:
-        """The app that has an origin."""
+        """The app at an origin."""
         ...
 
     def abandoned(self) -> list[str]:
-        """Sessions that are over and still have apps, since the portal crashed in between."""
+        """Ended sessions that still have apps, because the portal crashed in between."""
         ...
 
     # What images offer
 
     def image_apps(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """By environment and version: the apps that administrators' sessions found in an image."""
+        """The apps that administrators' sessions found in images, by environment and version."""
         ...
 
     def save_image_apps(self, environment: str, version: str, apps: Sequence[str]) -> None:
@@ -128,11 +128,11 @@ class AccessStore(Protocol):
     def issue_ticket(
         self, session: str, decide: Callable[[SessionApps], NewTicket | None], most: int
     ) -> tuple[SessionApps, bool]:
-        """Read a session with its apps, and issue the ticket that `decide` makes of them.
+        """Read a session with its apps, and issue the ticket that `decide` returns for them.
 
-        `decide` runs inside the transaction: it must not wait, nor use a store. Of an app's
-        tickets the newest `most` stay. Returns what was read, and whether a ticket was issued.
-        Raises NotFound when there is no such session.
+        `decide` runs inside the transaction: it must not wait or use a store. An app keeps its
+        newest `most` tickets. Returns what was read, and whether a ticket was issued. Raises
+        NotFound if there is no such session.
         """
         ...
 
@@ -147,27 +147,27 @@ class AccessStore(Protocol):
     ) -> RedeemedTicket | None:
         """Exchange a ticket for a grant to its app, for its session's owner.
 
-        None when it is unknown, spent, expired, or for an app that is not at this origin (any
-        more). A browser whose cookies (`known_hashes`) include one that permits the same keeps
-        it; else `cookie_hash` is granted. Of an app's grants the newest `most` stay.
+        None if it is unknown, spent, expired, or its app is not (or no longer) at this origin.
+        If the browser's cookies (`known_hashes`) include an equivalent grant, that one is kept;
+        otherwise `cookie_hash` gets a grant. An app keeps its newest `most` grants.
         """
         ...
 
     def at_origin(self, label: str, cookie_hashes: Sequence[str]) -> OriginEntry | None:
-        """The app at an origin, and the grant of the first of these cookies that is valid there.
+        """The app at an origin, and the grant of the first cookie that is valid there.
 
-        None where there is no app.
+        None if there is no app.
         """
         ...
 
     def grants(self, session: str | None = None) -> list[Grant]:
-        """The grants of one session, or all; only those for the app that is at their origin now."""
+        """The grants of one session, or all; only those whose app is still at their origin."""
         ...
 
     # Revoking access
 
     def make_private(self, session: str, app: str, now: datetime) -> tuple[str, ...]:
-        """Undo publish_app; returns the keys to remove, whether or not the app was public."""
+        """Undo publish_app; returns the keys to remove, even if the app was not public."""
         ...
 
     def close_app(self, session: str, app: str, now: datetime) -> tuple[str, ...]:
@@ -179,7 +179,7 @@ class AccessStore(Protocol):
         ...
 
     def pending_removals(self) -> list[str]:
-        """Keys that were revoked and that HAProxy may still have."""
+        """Revoked keys that HAProxy may still have."""
         ...
 
     def removed(self, keys: Collection[str]) -> None:

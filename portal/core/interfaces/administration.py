@@ -1,4 +1,4 @@
-"""Interface of what administrators decide, and the audit log, in the database."""
+"""Interface to the store of the administrators' settings and the audit log."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from portal.core.site_rules import SiteRules
 
 
 class AdministrationStore(Protocol):
-    """What administrators decide, and the audit log. Every method is one transaction.
+    """The administrators' settings and the audit log. Every method is one transaction.
 
     A change and its audit event are stored together or not at all. `seen` is the ETag
-    (core/admin/etag.py) of what the author of the change last saw; Conflict is raised
-    when something else is stored by now. None skips the comparison.
+    (core/admin/etag.py) of the value that the change is based on; Conflict is raised if
+    a different value is stored. None skips the comparison.
 
     A change is a function from the stored value to the new one with its audit event. It runs
     inside the transaction, so that of two concurrent changes the second one sees the first.
@@ -39,11 +39,11 @@ class AdministrationStore(Protocol):
     def drop_template(
         self, name: str, seen: str | None, line: Callable[[Template], AuditEvent]
     ) -> Template | None:
-        """Delete a template and return it; None when there is none."""
+        """Delete a template and return it; None if there is none."""
         ...
 
     def move_template(self, name: str, by: int, line: Callable[[int], AuditEvent]) -> bool:
-        """Move a template by `by` positions; False when there is none of this name.
+        """Move a template by `by` positions; False if there is none of this name.
 
         `line` gets the new position, from 0. At either end it stays, without an event.
         """
@@ -78,9 +78,9 @@ class AdministrationStore(Protocol):
         ...
 
     def events(self, wanted: AuditFilter, limit: int, before: int | None) -> list[AuditEvent]:
-        """Events, newest first: `limit` at most, with ids below `before` where it is given."""
+        """Events, newest first: at most `limit`, with ids below `before` if it is given."""
         ...
 
     def delete_events(self, before: datetime) -> None:
-        """Delete events from before a time."""
+        """Delete events older than a time."""
         ...

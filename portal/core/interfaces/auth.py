@@ -1,4 +1,4 @@
-"""Interfaces of logins, log-in attempts and accounts."""
+"""Interfaces to logins, login attempts and accounts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LoginStore(Protocol):
     """
 
     def add_login(self, login: Login, most: int) -> bool:
-        """Store a login; False when its user has `most` live ones of this kind already."""
+        """Store a login; False if its user already has `most` live ones of this kind."""
         ...
 
     def login(self, hash: str, now: datetime) -> Login | None:
@@ -56,7 +56,7 @@ class LoginStore(Protocol):
         ...
 
     def password_seen(self, user: str) -> str:
-        """Last known status of an account's password: "P" (usable), "L" (locked) or ""."""
+        """Last known status of an account's password: "P" (usable), "L" (locked), else ""."""
         ...
 
     def note_password(self, user: str, status: str) -> None:
@@ -69,17 +69,17 @@ class LoginStore(Protocol):
 
 
 class AttemptStore(Protocol):
-    """Log-in attempts, counted over all processes. Every method is one transaction."""
+    """Login attempts, counted across all processes. Every method is one transaction."""
 
     def take(self, key: str, now: int, interval: int, burst: int) -> int:
-        """Take one of `burst` attempts, of which one is regained each `interval`; times in ms.
+        """Take one of `burst` attempts; one is regained each `interval`. Times in ms.
 
         Returns 0, or the time until the next attempt.
         """
         ...
 
     def give_back(self, key: str, interval: int) -> None:
-        """Return the attempt that was taken last."""
+        """Return the last attempt taken."""
         ...
 
     def forgive(self, key: str) -> None:
@@ -95,7 +95,7 @@ class AttemptStore(Protocol):
         ...
 
     def refused(self, user: str, network: str, hour: int, names: int) -> FailedAttempts:
-        """Count a wrong password; beyond `names` names from one network they share one count."""
+        """Count a wrong password; more than `names` names from one network share one count."""
         ...
 
     def refusals_before(self, hour: int) -> Sequence[FailedAttempts]:
@@ -112,7 +112,7 @@ class AttemptStore(Protocol):
 
 
 class Accounts(Protocol):
-    """Accounts as the login node knows them. Raises Unavailable when it does not answer."""
+    """Accounts on the login node. Methods raise Unavailable when it does not answer."""
 
     def missing(self, names: Collection[str]) -> set[str]:
         """Those of these accounts that do not exist or have no login shell."""

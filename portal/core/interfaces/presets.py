@@ -1,4 +1,4 @@
-"""Interface of presets in the database."""
+"""Interface to the store of presets."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class PresetStore(Protocol):
         ...
 
     def get(self, owner: str, name: str) -> Preset | None:
-        """One preset; raises Unavailable when the key of its values is missing."""
+        """One preset; raises Unavailable if the key that encrypts its values is missing."""
         ...
 
     def save(self, owner: str, preset: Preset, replace: bool, most: int) -> SaveResult:
-        """Save a preset, unless its name is taken or there are `most` already."""
+        """Save a preset, unless its name is taken or the owner already has `most`."""
         ...
 
     def rename(self, owner: str, name: str, to: str) -> SaveResult:
@@ -27,5 +27,5 @@ class PresetStore(Protocol):
         ...
 
     def remove(self, owner: str, name: str) -> bool:
-        """Delete a preset; whether there was one."""
+        """Delete a preset; returns whether there was one."""
         ...

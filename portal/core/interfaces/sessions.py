@@ -1,4 +1,4 @@
-"""Interface of the sessions in the database."""
+"""Interface to the store of sessions."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class SessionStore(Protocol):
     ) -> tuple[list[Session], bool]:
         """Store all sessions of a launch and return (them, True).
 
-        `key` is the Idempotency-Key: for one that the owner has used already, returns (the
-        sessions of that launch, False) where `fingerprint` is the same. Raises KeyReused where it
-        is not, and Conflict where that launch was just refused.
+        `key` is the Idempotency-Key: for one that the owner has already used, returns (the
+        sessions of that launch, False) if `fingerprint` is the same. Raises KeyReused if it
+        differs, and Conflict if that launch has just been refused.
         """
         ...
 
     def env(self, session: str) -> dict[str, str]:
         """A session's environment variables with their values; {} once they are deleted.
 
-        Raises Unavailable when the key that they are encrypted with is missing.
+        Raises Unavailable if the key that encrypts them is missing.
         """
         ...
 
@@ -41,15 +41,15 @@ class SessionStore(Protocol):
         ...
 
     def get(self, session: str) -> Session | None:
-        """One session; None when there is none of this id."""
+        """One session; None if there is none of this id."""
         ...
 
     def apply(self, session: str, transition: Transition) -> Session | None:
-        """Carry out a transition; None, and no change, when the stored session does not fit it."""
+        """Apply a transition; None, without a change, if the stored session does not fit it."""
         ...
 
     def apply_to_all(self, sessions: Collection[str], transition: Transition) -> list[Session]:
-        """The same for several sessions; returns those that were changed."""
+        """The same for several sessions; returns those that changed."""
         ...
 
     def apply_to_batch(self, batch: str, transition: Transition) -> list[Session]:
@@ -69,9 +69,9 @@ class SessionStore(Protocol):
         known: Mapping[str, object],
         **facts: Unpack[Facts],
     ) -> Session | None:
-        """Update a session if its state is one of `when` and these fields have these values.
+        """Update a session if its state is one of `when` and the fields `known` are unchanged.
 
-        A compare-and-set: None, and no change, when something else was stored meanwhile.
+        A compare-and-set: None, without a change, if something else was stored meanwhile.
         """
         ...
 
@@ -84,11 +84,11 @@ class SessionStore(Protocol):
         ...
 
     def unclean(self) -> list[Session]:
-        """All that have ended and whose files are still to be deleted."""
+        """All ended sessions whose files are still to be deleted."""
         ...
 
     def unexplained(self, text: str, since: datetime) -> list[Session]:
-        """All that ended since a time with this text as their explanation."""
+        """All sessions that ended since a time with this text as the explanation."""
         ...
 
     def ending(self, owner: str, before: datetime) -> list[Session]:
@@ -96,11 +96,11 @@ class SessionStore(Protocol):
         ...
 
     def unused(self, owner: str, since: datetime) -> list[Session]:
-        """An owner's running sessions that nobody has used since a time, in any order."""
+        """An owner's running sessions that have been unused since a time, in any order."""
         ...
 
     def note_use(self, sessions: Collection[str], now: datetime) -> None:
-        """Set the time of last use of those of these sessions that run."""
+        """Set the time of last use of the running ones of these sessions."""
         ...
 
     def get_many(self, sessions: Collection[str]) -> list[Session]:

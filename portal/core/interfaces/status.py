@@ -1,4 +1,4 @@
-"""Interface of what the worker last learnt of the cluster, in the database."""
+"""Interface to the store of the cluster's last known status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.core.session.idle import TrafficSample
 
 
 class StatusStore(Protocol):
-    """What the worker last learnt of the cluster. Every method is one transaction."""
+    """The cluster's status as last polled by the worker. Every method is one transaction."""
 
     def note_answer(self, now: datetime) -> None:
         """Record that Slurm answered."""
@@ -24,37 +24,37 @@ class StatusStore(Protocol):
         ...
 
     def slurm_status(self) -> SlurmStatus:
-        """When Slurm last answered, and since when it does not."""
+        """When Slurm last answered, and since when it has failed to."""
         ...
 
     def save_partitions(self, partitions: Sequence[Partition]) -> None:
-        """Save the partitions for everybody."""
+        """Save the partitions."""
         ...
 
     def partitions(self) -> list[Partition]:
-        """The partitions as last read; [] before the first time."""
+        """The partitions as last read; [] before the first poll."""
         ...
 
     def save_limits(self, limits: Limits) -> None:
-        """Save Slurm's limits for everybody."""
+        """Save Slurm's limits."""
         ...
 
     def limits(self) -> Limits | None:
-        """The limits as last read; None before the first time."""
+        """The limits as last read; None before the first poll."""
         ...
 
     def save_use(self, use: ClusterUsage) -> None:
-        """Save who holds what, as last polled."""
+        """Save the cluster's use, as last polled."""
         ...
 
     def use(self) -> ClusterUsage:
-        """Who held what when last polled."""
+        """The cluster's use, as last polled."""
         ...
 
     def save_measured(self, measured: TrafficSample) -> None:
-        """Save what browsers have sent to apps so far."""
+        """Save the traffic from browsers to apps so far."""
         ...
 
     def measured(self) -> TrafficSample | None:
-        """What they had sent when last measured; None before the first time."""
+        """The traffic as last measured; None before the first measurement."""
         ...

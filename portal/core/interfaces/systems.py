@@ -28,10 +28,10 @@ class Scheduler(Protocol):
     """Slurm. Every method raises Unavailable when Slurm does not answer."""
 
     def submit(self, user: str, session: str, spec: str, script: str) -> str:
-        """Submit as the user and return the job id, as Slurm itself has it.
+        """Submit as the user and return the job id.
 
         `spec` is secret: it reaches the job without passing through Slurm. Raises InvalidRequest
-        with Slurm's own words when Slurm rejects it, OutcomeUnknown when the answer was lost.
+        with Slurm's message if Slurm rejects it, OutcomeUnknown if the answer was lost.
         """
         ...
 
@@ -44,9 +44,9 @@ class Scheduler(Protocol):
         ...
 
     def prepare(self, user: str, session: str, spec: str) -> None:
-        """Recreate the session's folder, with new instructions, for a job that Slurm has.
+        """Recreate the session's folder with a new spec, for a job already in Slurm.
 
-        For a job that was requeued and whose first run has ended. Idempotent.
+        For a job that was requeued after its first run has ended. Idempotent.
         """
         ...
 
@@ -64,19 +64,19 @@ class Scheduler(Protocol):
         ...
 
     def jobs(self) -> dict[str, JobReport]:
-        """All jobs in Slurm's memory, by job id: one query for everybody."""
+        """All jobs in Slurm's memory, by job id: one query for all users."""
         ...
 
     def find(self, session: str, user: str) -> list[JobReport]:
-        """The user's jobs that carry this session's name, newest last."""
+        """The user's jobs whose name is this session's id, newest last."""
         ...
 
     def ended(self, job_ids: Collection[str]) -> dict[str, JobReport]:
-        """What accounting knows of these jobs, by job id; unknown ones are left out."""
+        """Accounting's records of these jobs, by job id; without unknown ones."""
         ...
 
     def ended_named(self, session: str, user: str, since: datetime) -> list[JobReport]:
-        """The user's jobs of this name that accounting knows."""
+        """Accounting's records of the user's jobs of this name."""
         ...
 
     def partitions(self) -> list[Partition]:
@@ -100,9 +100,9 @@ class UserFiles(Protocol):
         ...
 
     def read_log(self, user: str, session: str, offset: int, limit: int) -> bytes:
-        """Up to `limit` bytes of the session's log from `offset` on; b"" when there is none.
+        """Up to `limit` bytes of the session's log from `offset` on; b"" if there is none.
 
-        Raises Conflict when it is not a regular file.
+        Raises Conflict if it is not a regular file.
         """
         ...
 
@@ -111,7 +111,7 @@ class UserFiles(Protocol):
         ...
 
     def missing_folders(self, user: str, names: Collection[str]) -> set[str]:
-        """Those of these names that are no storage folder of the user's."""
+        """Those of these names that are not storage folders of the user."""
         ...
 
     def make_folder(self, user: str, name: str) -> Folder:
@@ -119,21 +119,21 @@ class UserFiles(Protocol):
         ...
 
     def log_tail(self, user: str, session: str, limit: int) -> bytes:
-        """The last `limit` bytes of the session's log; b"" when there is none.
+        """The last `limit` bytes of the session's log; b"" if there is none.
 
         Raises as read_log does.
         """
         ...
 
     def container_key(self, user: str, new: bool = False) -> str:
-        """The user's private SSH key (id_container), created if there is none, or replaced.
+        """The user's private SSH key (id_container), created if missing, replaced if `new`.
 
-        Afterwards all of their running sessions accept this key and no other.
+        Afterwards all of the user's running sessions accept only this key.
         """
         ...
 
     def log_size(self, user: str, session: str) -> int:
-        """Bytes in the session's log; 0 when there is none. Raises as read_log does."""
+        """Bytes in the session's log; 0 if there is none. Raises as read_log does."""
         ...
 
 
@@ -145,7 +145,7 @@ class Runners(Protocol):
         ...
 
     def stop_app(self, session: Session, app: str) -> None:
-        """Stop an app, and return when it has ended. Raises Unavailable."""
+        """Stop an app and wait until it has ended. Raises Unavailable."""
         ...
 
 
@@ -153,23 +153,23 @@ class Certificates(Protocol):
     """The portal's certificate authority for gateways."""
 
     def sign_gateway(self, session: str, request_pem: str) -> str:
-        """Certificate (PEM) for a gateway's request; raises InvalidRequest for a bad request."""
+        """Certificate (PEM) for a gateway's CSR; raises InvalidRequest for an invalid CSR."""
         ...
 
     def client_ca(self) -> str:
-        """PEM of the authority that signs the portal's certificate towards gateways."""
+        """PEM of the CA that signs the portal's client certificate for gateways."""
         ...
 
     def server_ca(self) -> str:
-        """PEM of the authority that signs the certificate of the callback address."""
+        """PEM of the CA that signs the certificate of the callback URL."""
         ...
 
 
 class Routes(Protocol):
-    """HAProxy's route map: which requests pass, and where to. Raises Unavailable."""
+    """HAProxy's route map: permitted requests and their targets. Raises Unavailable."""
 
     def add(self, key: str, target: str) -> None:
-        """Route requests with this key to the target, instead of an earlier one."""
+        """Route requests with this key to the target, replacing an earlier one."""
         ...
 
     def remove(self, *keys: str) -> None:
@@ -177,11 +177,11 @@ class Routes(Protocol):
         ...
 
     def traffic(self) -> dict[str, Traffic]:
-        """What browsers have sent, by the app's gateway name (core.apps.access.gateway_name)."""
+        """Traffic from browsers, by the app's gateway name (core.apps.access.gateway_name)."""
         ...
 
     def set_background_requests(self, paths: Collection[str]) -> None:
-        """Set which requests do not count as use of an app: prefixes of "app/METHOD/path".
+        """Set the requests that do not count as use of an app: prefixes of "app/METHOD/path".
 
         "app/STATIC" permits compression of the app's page at "/".
         """
@@ -192,7 +192,7 @@ class Routes(Protocol):
         ...
 
     def entries(self) -> dict[str, str]:
-        """The map, and with an empty target each key that still has open connections."""
+        """The map; revoked keys that still have open connections have an empty target."""
         ...
 
     def fill(self, routes: Mapping[str, str]) -> None:
@@ -209,7 +209,7 @@ class Resolver(Protocol):
 
 
 class RecordEvent(Protocol):
-    """Writes the audit log; never raises, since what it records has happened already."""
+    """Writes the audit log; never raises, since the recorded action has already happened."""
 
     def __call__(self, who: str, action: str, target: str = "", detail: str = "") -> None:
         """Record who did what; never secrets."""
@@ -217,10 +217,10 @@ class RecordEvent(Protocol):
 
 
 class NewEvent(Protocol):
-    """Makes audit events, for stores that write them together with what they are about."""
+    """Creates audit events, for stores that write them together with the recorded change."""
 
     def __call__(self, who: str, action: str, target: str = "", detail: str = "") -> AuditEvent:
-        """An event of now, from the address of the request that is being answered."""
+        """An event with the current time and the client address of the current request."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""From a job description to the batch script that Slurm stores and runs."""
+"""Renders the batch script of a job."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _SAFE = re.compile(r"[A-Za-z0-9._/@%+=:,-]*")
 
 
 def render_script(job: JobDescription, template_text: str) -> str:
-    """Fill the template; raises ValueError if any value could mean something to a shell."""
+    """Render the template; raises ValueError if a value has characters special to a shell."""
     for key, value in asdict(job).items():
         if not all(map(_SAFE.fullmatch, _texts(value))):
             raise ValueError(f"{key} has characters that do not belong in a batch script")
-    # HTML escaping would corrupt a shell script; the check above is what keeps it safe.
+    # HTML escaping would corrupt a shell script; the check above prevents injection.
     environment = Environment(
         undefined=StrictUndefined,
         autoescape=False,  # noqa: S701
@@ -30,7 +30,7 @@ def render_script(job: JobDescription, template_text: str) -> str:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """All texts in a value, however deep."""
+    """All strings in a value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""What is handed to Slurm for a session: the job's description, and the runner's instructions."""
+"""The description of a session's job, from which its batch script is rendered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.core.session.session import Session
 
 @dataclass(frozen=True)
 class JobSettings:
-    """What the site's settings say about all sessions."""
+    """Site settings that apply to all sessions' jobs."""
 
     template: str
     """Text of the batch script's template."""
@@ -21,13 +21,13 @@ class JobSettings:
     gateway_ports: tuple[int, int]
     heartbeat_seconds: int
     storage: str
-    """Where users' storage folders lie (core/launch/mounts.py)."""
+    """Path of users' storage folders (core/launch/mounts.py)."""
     dotfiles: tuple[str, ...] = ()
-    """Files of the user's home that each session gets copies of."""
+    """Files in the user's home that are copied into each session's home."""
 
 
 def build_job(session: Session, image: Image, rules: JobSettings) -> JobDescription:
-    """Describe the job that carries the session."""
+    """Describe the session's job."""
     return JobDescription(
         session=session.id,
         user=session.owner,
@@ -57,9 +57,9 @@ class JobDescription:
     image: str
     toolkit: str
     directory: str
-    """Where sessions and logs live, relative to the user's home."""
+    """Directory of sessions and logs, relative to the user's home."""
     gres: str = ""
-    """The GPU that is asked for, as sbatch's --gres has it; "" for none."""
+    """The GPU request, the value of sbatch's --gres; "" for none."""
     mounts: tuple[MountPoint, ...] = ()
     dotfiles: tuple[str, ...] = ()
-    """Files of the user's home, relative to it, that the session's new home gets copies of."""
+    """Files copied into the session's new home; relative to the user's home."""

@@ -1,7 +1,6 @@
-"""The messages between the portal and a session's runner: its specification, and its reports.
+"""Messages between the portal and a session's runner: its specification, and its reports.
 
-The reports are validated as they arrive, and used as they are. portal/runner/spec.py reads the
-specification.
+Reports are validated on arrival. portal/runner/spec.py reads the specification.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from portal.core.session.session import Facts, Session
 from portal.core.validation import STRICT
 
 Count = Annotated[int, Field(ge=0, le=2**53)]
-"""A number of bytes or the like, as far as all readers of JSON count exactly."""
+"""A count, for example of bytes; integers up to 2^53 are exact for all JSON parsers."""
 Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 Percent = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 
 
 class StartRequest(TypedDict):
-    """An app that a runner is to start; the names are those of AppSpec."""
+    """A request to a runner to start an app; fields as in AppSpec."""
 
     name: str
     script: str
@@ -35,15 +34,15 @@ class StartRequest(TypedDict):
     kind: str
     listen: str
     asked: str
-    """What the owner has answered to the app's question."""
+    """The owner's answer to the app's prompt."""
     origin: str
-    """Where browsers find a web app; "" for others."""
+    """The origin of a web app; "" for others."""
     busy: str
     busy_when: str
 
 
 class ReadyMessage(BaseModel):
-    """The gateway of a session's job listens."""
+    """Reports that the gateway of a session's job is listening."""
 
     model_config = STRICT
 
@@ -53,24 +52,24 @@ class ReadyMessage(BaseModel):
     csr: Annotated[str, Field(max_length=16_384)]
     """The gateway's certificate signing request, PEM."""
     apps: Annotated[tuple[AppName, ...], Field(max_length=256)] = ()
-    """The apps that the image can run, as far as the runner has looked."""
+    """The apps that the image can run, as detected by the runner."""
 
 
 class Heartbeat(BaseModel):
-    """What a session's job uses, as its runner reports it every few seconds."""
+    """Resource use of a session's job, reported by its runner every few seconds."""
 
     model_config = STRICT
 
     cpu_seconds: Seconds
     """CPU time so far."""
     memory_bytes: Count
-    """In use, without the page cache that can be given back."""
+    """In use, without reclaimable page cache."""
     memory_limit: Count | None = None
     oom_kills: Count = 0
     apps: Annotated[dict[AppName, AppState], Field(max_length=64)] = {}
     """The states of the apps that were started."""
     busy: Annotated[tuple[AppName, ...], Field(max_length=64)] = ()
-    """The apps that compute, whether or not anybody uses them."""
+    """The apps that are computing, used or not."""
     gpu_memory_bytes: Count | None = None
     gpu_percent: Percent | None = None
     """Percent of the whole GPU."""
@@ -78,7 +77,7 @@ class Heartbeat(BaseModel):
     """Processes that the node's watchdog killed for exceeding the GPU memory."""
 
     def meters(self) -> Facts:
-        """The session's fields that it sets as they are; a new meter is added here."""
+        """The session's fields that are set unchanged; add new meters here."""
         return {
             "cpu_seconds": self.cpu_seconds,
             "memory_used": self.memory_bytes,
@@ -90,7 +89,7 @@ class Heartbeat(BaseModel):
 
 
 class AppReport(BaseModel):
-    """What became of one app."""
+    """Reports a change of one app's state."""
 
     model_config = STRICT
 
@@ -99,7 +98,7 @@ class AppReport(BaseModel):
     log: Annotated[str, Field(max_length=65_536)] = ""
     """Its last lines."""
     details: Annotated[str, Field(max_length=4096)] | None = None
-    """What the app wants its owner to be shown; only with "ready"."""
+    """What the app reports for its owner; only with "ready"."""
 
 
 def runner_spec(
@@ -112,7 +111,7 @@ def runner_spec(
     callback_ca: str,
     client_ca: str,
 ) -> str:
-    """Write the runner's specification as one line of JSON; `apps` are all that may ever start.
+    """Write the runner's specification as one line of JSON; `apps` are all that can be started.
 
     Secret: it contains the token, and environment variables that often hold passwords.
     """
@@ -128,7 +127,7 @@ def runner_spec(
             "apps": sorted({app.server for app in apps}),
             "detect": {app.name: app.detect for app in apps},
             "env": dict(env),
-            # Only a size that was asked for, or capped, is worth refusing to start for.
+            # The runner refuses to start only for a requested or capped size.
             "shared_memory": {"mb": session.shm_mb, "must": _must_have_shm(session)},
             # The runner refuses to start without the slice file that root writes for it.
             "gpu": bool(session.gres),

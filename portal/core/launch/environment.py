@@ -1,4 +1,4 @@
-"""Environment variables of a session: which names and values may be asked for."""
+"""Environment variables of a session: permitted names and values."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MAX_VALUE = 4096
 """Bytes of one value."""
 MAX_VARIABLES = 100
 MAX_TOTAL = 65_536
-"""Bytes of all names and values of a session, so that every front end can send them again."""
+"""Bytes of all names and values of a session, so that every front end can resubmit them."""
 
 _OPEN = "could open its kernels to everybody on the node"
 
-# What begins like this belongs to somebody who would be confused by a user's value, or protects the
-# session from its neighbours. What else protects it is set after the user's variables (apps/).
+# Variables with these prefixes would break the software that reads them, or protect the session
+# from other users. Further protective ones are set after the user's variables (apps/).
 _PREFIXES = {
     "SLIPWAY_": "Slipway's own, which the apps are started with",
     "SLURM": "Slurm's",
@@ -35,7 +35,7 @@ _PREFIXES = {
     "CODE_SERVER_": "VS Code's, and would change who gets in",
     "NSS_WRAPPER_": "the SSH server's, and would change who gets in",
 }
-_ALLOWED = frozenset({"LD_LIBRARY_PATH"})  # the toolkit's programs do not look at it
+_ALLOWED = frozenset({"LD_LIBRARY_PATH"})  # the toolkit's programs ignore it
 
 _OURS = ("HOME USER LOGNAME SHELL PWD OLDPWD TERM TERMINFO_DIRS").split()
 _NAMES = (
@@ -63,7 +63,7 @@ def variable_problem(name: str) -> str | None:
 
 def _check_name(name: str) -> str:
     if not re.fullmatch(NAME, name):
-        text = "a name is of letters, digits and _, does not begin with a digit, up to 128 of them"
+        text = "use up to 128 letters, digits and _, and do not begin with a digit"
         raise wrong(text)
     if problem := variable_problem(name):
         raise wrong(problem)
@@ -71,10 +71,10 @@ def _check_name(name: str) -> str:
 
 
 def _check_value(value: str) -> str:
-    # JSON can write halves of characters, which nothing can carry.
+    # JSON can contain lone surrogates, which cannot be encoded.
     broken = any("\ud800" <= character <= "\udfff" for character in value)
     if broken or "\0" in value or len(value.encode(errors="replace")) > MAX_VALUE:
-        text = f"a value has up to {MAX_VALUE} bytes, and no NUL among them"
+        text = f"use up to {MAX_VALUE} bytes, and no NUL"
         raise wrong(text)
     return value
 
@@ -99,7 +99,7 @@ Variables = Annotated[
         {
             "type": "object",
             "description": "environment variables for the apps, up to 65,536 bytes of "
-            "names and values; answers show their names only",
+            "names and values; responses contain the names only",
             "propertyNames": {"pattern": f"^{NAME}$"},
             "additionalProperties": {"type": "string", "maxLength": MAX_VALUE},
             "maxProperties": MAX_VARIABLES,

@@ -1,4 +1,4 @@
-"""Folders that outlive a session: what may be mounted, and where it appears in the container."""
+"""Mounts of persistent folders: what can be mounted, and where it appears in the container."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from portal.core.validation import Matching, at_most
 
 HOME = "home"
-"""The name under which a person's whole home directory can be mounted."""
+"""The mount name of a user's whole home directory."""
 MAX_MOUNTS = 20
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
-"""What a storage folder must be named like to be mounted: its name stands in a batch script."""
+"""Pattern of mountable storage folders: the name becomes part of a batch script."""
 
 RULE = (
     "use up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
@@ -25,7 +25,7 @@ FolderName = Annotated[str, Matching(NAME, RULE)]
 
 
 class Mount(BaseModel):
-    """One folder of a session: a storage folder by its name, or "home"; seen at ~/<folder>."""
+    """One folder of a session: a storage folder by name, or "home"; mounted at ~/<folder>."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -34,7 +34,7 @@ class Mount(BaseModel):
 
     @property
     def path(self) -> str:
-        """Where the session sees it."""
+        """Its path in the session."""
         return f"~/{self.folder}"
 
 
@@ -78,25 +78,25 @@ Mounts = Annotated[
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder that somebody could mount."""
+    """A folder that a user could mount."""
 
     name: str
     """"home", or the name of a storage folder."""
     path: str
-    """Where it lies on the cluster's file system."""
+    """Its path on the cluster's file system."""
     mountable: bool = True
-    """False where its name cannot stand in a batch script, or is taken by the home directory."""
+    """False if its name is not safe in a batch script, or is that of the home directory."""
 
 
 def storage_folder(name: str, directory: str) -> Folder:
-    """A storage folder that was found in the directory of a person's storage folders."""
+    """A storage folder found in the user's storage directory."""
     mountable = name != HOME and re.fullmatch(NAME, name) is not None
     return Folder(name, f"{directory.rstrip('/')}/{name}", mountable)
 
 
 @dataclass(frozen=True)
 class MountPoint:
-    """One mount as the batch script makes it."""
+    """One mount, as the batch script creates it."""
 
     name: str
     source: str
@@ -105,12 +105,12 @@ class MountPoint:
 
 
 def storage_of(user: str, storage: str) -> str:
-    """Where a user's storage folders lie, by the site's setting."""
+    """The directory of a user's storage folders, from the site's setting."""
     return storage.replace("{user}", user)
 
 
 def mount_points(user: str, mounts: Iterable[Mount], storage: str) -> tuple[MountPoint, ...]:
-    """What is mounted from where."""
+    """The mounts with their source paths."""
     directory = storage_of(user, storage).rstrip("/")
     return tuple(
         MountPoint(

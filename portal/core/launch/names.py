@@ -1,4 +1,4 @@
-"""Names of sessions: which may be given, and readable ones for those that were given none."""
+"""Session names: validation, and generated names."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ MIN_NAME, MAX_NAME = 4, 64
 
 _RULE = f"use {MIN_NAME} to {MAX_NAME} letters and digits of any script, without spaces"
 _MAX_MARKS = 3
-"""Marks on one letter: enough for every living script, too few to paint over a page."""
+"""Combining marks per letter: enough for every living script, too few to deface a page."""
 
-# Unicode calls these letters or marks, and nothing of them is seen: two names could look alike.
-_UNSEEN = frozenset(
+# Letters or marks to Unicode, but invisible: two names could look identical.
+_INVISIBLE = frozenset(
     map(
         chr,
         (
@@ -43,12 +43,12 @@ _SECOND = (
 
 
 def session_name(text: str) -> str:
-    """The name as it is kept, in Unicode's form NFC; raises ValueError with the rule.
+    """The name as stored, in Unicode's NFC; raises ValueError with the rule.
 
-    Names tell a person's sessions apart and nothing else: jobs, files and addresses go by ids. So
-    letters that look alike are no danger; what is not seen at all is refused.
+    Names only distinguish a user's sessions: jobs, files and URLs use ids. So letters that look
+    alike are harmless; invisible characters are refused.
     """
-    # No letter is written with more than a few characters, and normalising takes time.
+    # No letter takes more than a few characters, and normalising long texts is slow.
     name = unicodedata.normalize("NFC", text) if len(text) <= 4 * MAX_NAME else ""
     if not MIN_NAME <= len(name) <= MAX_NAME or not _is_of_letters(name):
         raise ValueError(_RULE)
@@ -56,7 +56,7 @@ def session_name(text: str) -> str:
 
 
 def _is_of_letters(name: str) -> bool:
-    marks = _MAX_MARKS  # the first character has no letter before it to stand on
+    marks = _MAX_MARKS  # the first character has no letter to combine with
     for character in name:
         kind = unicodedata.category(character)
         if kind in ("Mn", "Mc"):
@@ -65,18 +65,18 @@ def _is_of_letters(name: str) -> bool:
             marks = 0
         else:
             return False
-        if marks > _MAX_MARKS or character in _UNSEEN:
+        if marks > _MAX_MARKS or character in _INVISIBLE:
             return False
     return True
 
 
 def readable_name(number: int) -> str:
-    """A name of two words and two digits; which one, the (random) number says."""
+    """A generated name of two words and two digits; `number` is random."""
     return f"{_words(number)}{number // 1024 % 100:02}"
 
 
 def names_for(name: str | None, count: int, number: int) -> list[str]:
-    """Names for the sessions of one launch; those of several are numbered from 1."""
+    """Names for the sessions of one launch; several are numbered from 1."""
     if count == 1:
         return [name or readable_name(number)]
     stem = name or _words(number)

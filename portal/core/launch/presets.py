@@ -1,4 +1,4 @@
-"""A preset: a launch that somebody keeps under a name."""
+"""Presets: launch requests that users save under a name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from portal.errors import FieldError, InvalidRequest
 
 MAX_PRESETS = 100
-"""Presets of one person."""
+"""Presets per user."""
 
 FIELD = "preset"
 _RULE = (
@@ -22,20 +22,20 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9 ._-]{0,58}[A-Za-z0-9._-])?")
 
 
 class SaveResult(Enum):
-    """What became of the wish to keep a preset, or to rename it."""
+    """The outcome of saving or renaming a preset."""
 
     NEW = "new"
     REPLACED = "replaced"
     RENAMED = "renamed"
     TAKEN = "taken"
-    """There is another one of this name."""
+    """Another preset has this name."""
     FULL = "full"
     MISSING = "missing"
 
 
 @dataclass(frozen=True)
 class Preset:
-    """One preset; `body` is a launch in the words of the REST API, values of variables and all."""
+    """One preset; `body` is a launch request of the REST API, including values of variables."""
 
     name: str
     body: dict[str, Any]
@@ -43,7 +43,7 @@ class Preset:
 
 
 def check_name(name: str) -> str:
-    """The name, if a preset may have it. Raises InvalidRequest."""
+    """Return the name if it is valid for a preset; raises InvalidRequest."""
     if not _NAME.fullmatch(name):
         raise InvalidRequest([FieldError(FIELD, _RULE)])
     return name

@@ -1,4 +1,4 @@
-"""What a researcher may ask for, parsed and checked once for every front end."""
+"""The launch request, parsed and validated in one place for every front end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from portal.core.validation import (
 from portal.errors import FieldError, InvalidRequest
 
 MAX_COUNT = 20
-"""Sessions that one launch may make."""
+"""Sessions per launch."""
 
 
 SessionName = Annotated[
@@ -53,7 +53,7 @@ MAX_FGPU = 1024
 
 
 def _amount(fgpu: float) -> float:
-    if not fgpu > 0:  # what is no number at all is not above 0 either
+    if not fgpu > 0:  # also true for NaN
         raise wrong("write an amount above 0, for example 0.5")
     if fgpu > MAX_FGPU:
         raise wrong(f"this must be at most {MAX_FGPU}")
@@ -73,11 +73,11 @@ Fgpu = Annotated[
     ),
 ]
 GpuKindName = Annotated[str, Matching(f"({WORD})?", WORD_RULE)]
-"""Slurm's Type of a GPU; "" where GPUs have none."""
+"""Slurm's Type of a GPU; "" if GPUs have none."""
 
 
 class Resources(BaseModel):
-    """How much of one node a session gets; memory in MiB, `fgpu` rounded up to what is offered."""
+    """Resources of a session on one node; memory in MiB, `fgpu` rounded up to an offered amount."""
 
     model_config = STRICT
 
@@ -91,7 +91,7 @@ class Resources(BaseModel):
     @classmethod
     def _how_much(cls, kind: str | None, info: ValidationInfo) -> str | None:
         if kind and "fgpu" in info.data and info.data["fgpu"] is None:
-            raise wrong("say how much of it, too (fgpu)")
+            raise wrong("also set how much of it (fgpu)")
         return kind
 
     @field_validator("shared_memory")
@@ -104,7 +104,7 @@ class Resources(BaseModel):
 
 
 class LaunchRequest(BaseModel):
-    """One session that somebody asks for, or several alike; unknown keys are refused."""
+    """A request for one session, or several identical ones; unknown keys are refused."""
 
     model_config = STRICT
 
@@ -123,7 +123,7 @@ class LaunchRequest(BaseModel):
     def _names_have_room(cls, count: int, info: ValidationInfo) -> int:
         name = info.data.get("name")
         if count > 1 and name is not None and len(f"{name}{count}") > MAX_NAME:
-            raise at_field("name", "the name is too long to have a number put behind it")
+            raise at_field("name", "the name is too long to append a number")
         return count
 
     @field_validator("mounts")
@@ -140,7 +140,7 @@ MOUNTS = "mounts"
 
 
 def parse_launch(data: object) -> LaunchRequest:
-    """Check untrusted input (decoded JSON or a form's fields).
+    """Validate untrusted input (decoded JSON or a form's fields).
 
     Raises InvalidRequest that names the wrong fields.
     """

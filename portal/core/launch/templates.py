@@ -1,4 +1,4 @@
-"""Resource templates: filled into a request before it is checked, and whether they fit somebody."""
+"""Resource templates, which are expanded before a launch request is validated."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ FIELD = "template"
 
 
 def fill(data: object, templates: Iterable[Template]) -> object:
-    """Replace the name of a template in untrusted input by what it stands for.
+    """Replace the name of a template in untrusted input with the template's fields.
 
-    What was given beside it wins, except for the resources: those come from the template or from
-    the request, never from both. Raises InvalidRequest for the field "template".
+    Fields of the request take precedence, except for the resources: those come from the template
+    or from the request, never from both. Raises InvalidRequest for the field "template".
     """
     if not isinstance(data, Mapping) or FIELD not in data:
         return data
@@ -74,7 +74,7 @@ Description = Annotated[str, Field(max_length=200), checked(_one_line)]
 
 
 class Template(BaseModel):
-    """Resources with a name, kept by administrators; memory in MiB, time in minutes."""
+    """Named resources, managed by administrators; memory in MiB, time in minutes."""
 
     model_config = _CHECKED
 
@@ -89,4 +89,4 @@ class Template(BaseModel):
     time_limit: Minutes | None = None
     resource_group: Word | None = None
     place: Place = 0
-    """Templates are shown in this order, then by name."""
+    """Templates are sorted by place, then by name."""

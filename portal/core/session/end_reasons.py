@@ -1,4 +1,4 @@
-"""How sessions end, in words for their owners; what their log tells of it."""
+"""Explains the end of a session to its owner, also from the session's log."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from portal.core.units import floor_size
 LOG_LINES = 50
 LOG_BYTES = 16 * 1024
 SCRIPT_FAILED = 70
-"""The batch script ends with it after its own words; without words no log could be written."""
+"""Exit code of the batch script after it has logged an error; without one, no log was writable."""
 LEEWAY = timedelta(seconds=2)
-"""By how much Slurm's clock and the portal's may differ."""
-BY_NOBODY_KNOWN = "Cancelled with Slurm's own commands."
-"""Accounting alone knows who it was, and may say so later."""
+"""Tolerated difference between Slurm's clock and the portal's."""
+CANCELLED_BY_UNKNOWN = "Cancelled with Slurm's own commands."
+"""Only accounting knows by whom, and its record may come later."""
 _FAILED_TO_START = "The session did not start"
 FINDING_OUT = f"{_FAILED_TO_START}; finding out why…"
-"""Until its log has been read."""
+"""Shown until the log has been read."""
 
 
 def explain_end(session: Session, report: JobReport) -> tuple[Cause, str]:
-    """Name the true cause of a session's end, in words for its owner."""
+    """The cause of a session's end, and its explanation for the owner."""
     if _was_stopped(session, report):
         if session.stopped_by == NEVER_CALLED:
             return Cause.START_FAILED, f"{_FAILED_TO_START}: nothing in it called back. {_TELL}"
@@ -37,7 +37,7 @@ def explain_end(session: Session, report: JobReport) -> tuple[Cause, str]:
         node = session.node or next(iter(report.nodes), "")
         return cause, text.format(memory=floor_size(session.memory_mb), node=node)
     if session.ready is None:
-        # Its log has to be read first (reconcile.py): a guess now might be a wrong one.
+        # Its log has to be read first (services/session/housekeeping.py).
         return Cause.START_FAILED, FINDING_OUT
     if report.state is JobState.COMPLETED:
         return Cause.FINISHED, "The session ended by itself."
@@ -77,52 +77,52 @@ def _unused(session: Session) -> str:
 
 
 def _was_stopped(session: Session, report: JobReport) -> bool:
-    """Whether it ended because the portal was asked to, and not of something just before that."""
-    asked = session.stop_requested
-    if asked is None or report.state is JobState.CANCELLED or report.end is None:
-        return asked is not None
-    return report.end >= asked - LEEWAY
+    """Whether the portal ended it on request, and no other cause came just before that."""
+    requested = session.stop_requested
+    if requested is None or report.state is JobState.CANCELLED or report.end is None:
+        return requested is not None
+    return report.end >= requested - LEEWAY
 
 
 def _cancelled(session: Session, report: JobReport) -> str:
     who = report.cancelled_by
     if who is None:
-        return BY_NOBODY_KNOWN
+        return CANCELLED_BY_UNKNOWN
     return f"Cancelled by {_named(who, session)} with Slurm's own commands."
 
 
 def _named(who: str, session: Session) -> str:
-    # Neither Slurm nor the portal lets anybody else do it; "Slipway, since …" speaks for itself.
+    # Only the owner and administrators can cancel; "Slipway, since …" is shown unchanged.
     if who == session.owner or who.startswith("Slipway,"):
         return who
     return f"{who} (an administrator)"
 
 
 def unexpected(session: Session) -> bool:
-    """Whether a session's end may surprise its owner, who then wants to be told."""
+    """Whether a session's end may surprise its owner, who is then notified."""
     return session.stop_requested is None or session.stopped_by != session.owner
 
 
 def needs_log(session: Session) -> bool:
-    """Whether the last lines of its log belong to the explanation of its end."""
-    told = session.state is State.FAILED or session.cause is Cause.IDLE
-    return told and session.job_id is not None
+    """Whether the explanation of its end includes the last lines of its log."""
+    explained = session.state is State.FAILED or session.cause is Cause.IDLE
+    return explained and session.job_id is not None
 
 
-# What the log tells
+# Messages in the log
 
-_SAID = re.compile(
+_MESSAGE = re.compile(
     r"(?:\d\d:\d\d:\d\d )?"
     r"(?:Slipway|The session cannot be opened|The runner cannot start): (?P<what>.+)"
 )
-# The SPANK plug-in's words in the log (slurm_plugins/spank_slipway.c).
+# The SPANK plug-in's message in the log (slurm_plugins/spank_slipway.c).
 _UNFENCED = re.compile(
     r"slurmstepd\S*: error: This job's share of a GPU cannot be fenced.*?: (?P<what>.+)"
     r"\. Please tell the administrators\."
 )
 _FATAL = re.compile(r"FATAL: +(?P<what>.+)")
 _REFUSED = re.compile(r"(?:\d\d:\d\d:\d\d )?The portal does not know this session \(any more\)")
-# Of terminals and of writing directions, but for tab and line feed.
+# Terminal and text direction controls, except for tab and line feed.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
 
@@ -131,7 +131,7 @@ _TELL = "Tell the administrators."
 
 
 def tail(data: bytes) -> str:
-    """The last lines of a log as they are kept and shown: no control characters, not too long."""
+    """The last lines of a log as stored and shown: without control characters, bounded."""
     text = data.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
     text = _CONTROL.sub("", _ESCAPES.sub("", text))
     lines = text.rstrip().split("\n")[-LOG_LINES:]
@@ -140,11 +140,11 @@ def tail(data: bytes) -> str:
 
 
 def start_failure(exit_code: int | None, log: str) -> str:
-    """Why a session did not start, as far as its log and exit code tell."""
+    """Why a session did not start, according to its log and exit code."""
     lines = log.split("\n")
     for line in reversed(lines):
-        if (said := _SAID.fullmatch(line.strip())) is not None:
-            what = said["what"].strip()
+        if (message := _MESSAGE.fullmatch(line.strip())) is not None:
+            what = message["what"].strip()
             return f"{_FAILED_TO_START}: {what}{'' if what.endswith('.') else '.'}"
     for line in lines:
         if (unfenced := _UNFENCED.fullmatch(line.strip())) is not None:
@@ -152,7 +152,7 @@ def start_failure(exit_code: int | None, log: str) -> str:
             return f"{_FAILED_TO_START}: {why}. {_TELL}"
     for line in reversed(lines):
         if (fatal := _FATAL.search(line)) is not None:
-            # Apptainer says what it was doing, and only then what went wrong.
+            # Apptainer's messages give the context first and the error last.
             why = fatal["what"].strip().rstrip(".").rpartition(": ")[2]
             return f"{_FAILED_TO_START}: Apptainer could not open its environment ({why}). {_TELL}"
     if any(_REFUSED.fullmatch(line.strip()) for line in lines):
@@ -164,7 +164,7 @@ def start_failure(exit_code: int | None, log: str) -> str:
     return f"{_FAILED_TO_START}: it ended before it was ready. {_AGAIN}"
 
 
-# What runners say of apps
+# Messages of runners about apps
 
 _APP_ENDED = re.compile(r".* ended before it answered \((?P<how>.*)\)")
 _APP_STOPPED = re.compile(r".* ended \((?P<how>.*)\)")

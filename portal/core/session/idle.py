@@ -1,7 +1,6 @@
-"""When a session counts as used, and when it is ended because nobody uses it.
+"""When a session counts as used, and when it is ended for being idle.
 
-Idleness is what was measured, never what nobody knows: after a time that nobody has watched, a
-session counts as used.
+Only measured idleness counts: after a gap in the measurements, a session counts as used.
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ from portal.core.session.session import Session, State
 from portal.core.site_rules import SiteRules
 
 UNWATCHED = timedelta(minutes=2)
-"""After a longer pause between two measurements nobody knows what happened in it."""
+"""The longest gap between two measurements after which idleness is still known."""
 USUAL_WARNING = timedelta(minutes=15)
-TOLD_AFTER = timedelta(minutes=5)
-"""How long a session is unused before its owner reads about it, quietly."""
-GPU_AT_WORK = 2.0
-"""Percent of a whole GPU from which on a session computes; nobody's GPU is busy by itself."""
+NOTICE_AFTER = timedelta(minutes=5)
+"""Idle time after which pages show an unobtrusive notice to the owner."""
+GPU_BUSY_PERCENT = 2.0
+"""GPU utilisation above which a session counts as busy (percent of the whole GPU)."""
 _MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
 class TrafficSample:
-    """What browsers had sent to each app, by its gateway name, at one moment."""
+    """Traffic from browsers to each app so far, by its gateway name, at one time."""
 
     at: datetime
     sent: Mapping[str, Traffic] = field(default_factory=dict)
@@ -37,14 +36,14 @@ def used_sessions(
     now: TrafficSample,
     noise: Mapping[str, int],
 ) -> set[str]:
-    """Those of the running sessions that were used since the measurement before.
+    """The running sessions that were used since the previous measurement.
 
-    `noise` says by app how many bytes a minute an open window sends by itself.
+    `noise`: bytes per minute that an unused open window sends, by app.
     """
     if before is None or now.at - before.at > UNWATCHED:
         return set(running)
     found = set()
-    # Noise comes in drops: in a part of a minute there may be a whole minute's.
+    # Noise comes in bursts: a fraction of a minute may contain a whole minute's bytes.
     minutes = max((now.at - before.at) / _MINUTE, 1.0)
     for name, sent in now.sent.items():
         app, _, session = name.removesuffix(".slipway").rpartition(".")
@@ -55,7 +54,7 @@ def used_sessions(
 
 
 def _since(before: Traffic | None, now: Traffic) -> Traffic:
-    # What has fallen began anew: HAProxy was restarted, or had forgotten the app for its silence.
+    # A lower count was reset: HAProxy was restarted, or expired the app's idle entry.
     if before is None or now.requests < before.requests or now.bytes < before.bytes:
         return now
     return Traffic(now.requests - before.requests, now.bytes - before.bytes)
@@ -69,19 +68,19 @@ def is_computing(
     now: datetime,
     gpu_percent: float | None = None,
 ) -> bool:
-    """Whether a heartbeat shows a computation, or follows a silence that may have hidden one."""
+    """Whether a heartbeat shows a computation, or follows a gap that may have hidden one."""
     computes = cpu_percent is not None and cpu_percent >= rules.idle_cpu_percent
-    computes |= gpu_percent is not None and gpu_percent >= GPU_AT_WORK
-    return computes or bool(busy) or not _heard(session, now)
+    computes |= gpu_percent is not None and gpu_percent >= GPU_BUSY_PERCENT
+    return computes or bool(busy) or not _is_monitored(session, now)
 
 
-def _heard(session: Session, now: datetime) -> bool:
-    heard = max(filter(None, (session.usage_at, session.ready)), default=None)
-    return heard is not None and now - heard <= UNWATCHED
+def _is_monitored(session: Session, now: datetime) -> bool:
+    last_report = max(filter(None, (session.usage_at, session.ready)), default=None)
+    return last_report is not None and now - last_report <= UNWATCHED
 
 
 def should_record_use(session: Session, rules: SiteRules, now: datetime) -> bool:
-    """Whether use is news: it is written down once a minute, with short rules more often."""
+    """Whether to store the use: once a minute, more often with a short `idle_minutes`."""
     span = (
         _MINUTE if rules.idle_minutes is None else min(_MINUTE, _MINUTE * rules.idle_minutes / 10)
     )
@@ -89,9 +88,9 @@ def should_record_use(session: Session, rules: SiteRules, now: datetime) -> bool
 
 
 def idle_deadline(session: Session, rules: SiteRules) -> datetime | None:
-    """When a running session ends unless somebody uses it; None where it never does.
+    """When a running session ends unless it is used; None if it never does.
 
-    A rule that is new gives everybody at least the time of a warning.
+    After a change of the rules, every session has at least the warning time left.
     """
     if rules.idle_minutes is None or session.state is not State.RUNNING:
         return None
@@ -102,42 +101,42 @@ def idle_deadline(session: Session, rules: SiteRules) -> datetime | None:
 
 
 def warning_span(rules: SiteRules) -> timedelta:
-    """How long before its end the owner of an unused session is warned."""
+    """How long before the end of an unused session its owner is warned."""
     if rules.idle_warning is not None:
         return timedelta(minutes=rules.idle_warning)
     return min(USUAL_WARNING, timedelta(minutes=rules.idle_minutes or 0) / 4)
 
 
 def is_unused(session: Session, rules: SiteRules, now: datetime) -> bool:
-    """Whether to end it: its time is over, and the runner would have told of a computation."""
+    """Whether to end it: its idle deadline has passed, and its runner would report computation."""
     ends = idle_deadline(session, rules)
-    return ends is not None and ends <= now and _heard(session, now)
+    return ends is not None and ends <= now and _is_monitored(session, now)
 
 
 @dataclass(frozen=True)
 class IdleNotice:
-    """What its people read of a session that nobody uses."""
+    """The notice about an unused session."""
 
     since: datetime
     ends: datetime
     warned: bool
-    """Whether it ends so soon that it is said aloud."""
+    """Whether it ends so soon that a warning is shown."""
 
 
 def idle_notice(session: Session, rules: SiteRules, now: datetime) -> IdleNotice | None:
-    """What to say of a session; None while it is used, and where its time limit comes first."""
+    """The notice for a session; None while it is used, or if its time limit comes first."""
     ends, since = idle_deadline(session, rules), session.last_used
-    if ends is None or since is None or not _heard(session, now):
+    if ends is None or since is None or not _is_monitored(session, now):
         return None
     if session.deadline is not None and session.deadline <= ends:
         return None
     warned = ends - now <= warning_span(rules)
-    return IdleNotice(since, ends, warned) if warned or now - since >= TOLD_AFTER else None
+    return IdleNotice(since, ends, warned) if warned or now - since >= NOTICE_AFTER else None
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What browsers have sent to one app of one session since HAProxy began to count."""
+    """Traffic from browsers to one app of one session since HAProxy began to count."""
 
     requests: int
     """Requests that an unused window would not send by itself."""

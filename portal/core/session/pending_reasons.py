@@ -1,8 +1,8 @@
 """Slurm's reasons for waiting, in plain words.
 
-Limits follow a grammar (Slurm's job_reasons.c): who sets it, Grp, Max or Min, of what, counted how,
-per what. Everything else is a table. tests/recorded/pending_reasons.json lists what Slurm 22.05 to
-26.05 can say; each has words here.
+Names of limits follow a grammar (Slurm's job_reasons.c): where it is set, Grp, Max or Min, the
+resource, the time unit, the scope. Everything else is a table. All reasons of Slurm 22.05 to 26.05,
+listed in tests/recorded/pending_reasons.json, are covered.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "NvidiaImexChannels": ("The links between GPUs that it needs are in use.", WAIT),
     "PowerNotAvail": ("There is not enough electric power for it now.", WAIT),
     "PowerReserved": ("The electric power is reserved for others now.", WAIT),
-    # Not Slurm's word: a job that was paused while it ran.
+    # Not a reason of Slurm's: a running job that was suspended.
     "Suspended": ("It is paused, and nothing in it moves.", "It goes on when Slurm lets it."),
     # The site's doing.
     "ReqNodeNotAvail": ("The nodes that could run it are not available.", WAIT),
@@ -133,8 +133,8 @@ _NOUNS = {
 
 
 def explain_reason(code: str | None) -> Reason:
-    """Put Slurm's reason code into words; one that is not known is shown as it is."""
-    # squeue may put free text behind the code: "ReqNodeNotAvail, UnavailableNodes:n1".
+    """Explain Slurm's reason code; an unknown one is shown unchanged."""
+    # squeue may append free text to the code: "ReqNodeNotAvail, UnavailableNodes:n1".
     word = (code or "None").split(",")[0].split("(")[0].strip() or "None"
     if word in _KNOWN:
         return Reason(word, *_KNOWN[word])

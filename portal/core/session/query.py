@@ -1,7 +1,7 @@
-"""Which sessions somebody wants to see, and in which order: the same for pages and REST API.
+"""Filters, sorting and pagination of the session list, for pages and REST API.
 
-A list is read in pages by where the last one ended ("keyset"), never by counting rows off: it
-stays quick however long it is, and no row is shown twice when new ones come in between.
+Keyset pagination: a page begins where the last one ended, without counting rows. So it is fast for
+lists of any length, and new rows between two requests do not cause duplicates.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ TABS = {
 """The tabs of the page, and the values of `state` in the API."""
 
 MAX_AT_ONCE = 500
-"""Sessions in one answer, or ended by one request."""
+"""Sessions in one response, or ended by one request."""
 
 _MAX_WORDS = 8
 _MAX_TEXT = 200
 
 
 class Sort(StrEnum):
-    """What the list is sorted by; a dash in front turns it round."""
+    """What the list is sorted by; a leading dash reverses the order."""
 
     NEWEST = "-created"
     OLDEST = "created"
@@ -54,23 +54,23 @@ class Sort(StrEnum):
 
     @property
     def key(self) -> str:
-        """What is compared."""
+        """The sort key without its direction."""
         return self.value.removeprefix("-")
 
     @property
     def falling(self) -> bool:
-        """Whether the greatest come first."""
+        """Whether the order is descending."""
         return self.value.startswith("-")
 
     @property
     def turned(self) -> Sort:
-        """The same, the other way round."""
+        """The same in reverse order."""
         return Sort(self.key if self.falling else f"-{self.key}")
 
 
 @dataclass(frozen=True)
 class Cursor:
-    """A place in a sorted list: right after, or right before, the row with this key and id."""
+    """A position in a sorted list: right after, or right before, the row with this key and id."""
 
     sort: Sort
     before: bool
@@ -78,7 +78,7 @@ class Cursor:
     id: str
 
     def __str__(self) -> str:
-        """Write it as the opaque text that travels in addresses."""
+        """The opaque text for URLs."""
         moment = isinstance(self.key, datetime)
         key = self.key.isoformat() if isinstance(self.key, datetime) else self.key
         text = json.dumps([self.sort, self.before, moment, key, self.id])
@@ -86,11 +86,11 @@ class Cursor:
 
     @classmethod
     def read(cls, text: str) -> Cursor:
-        """Read what an earlier answer gave; raises ValueError for anything else."""
+        """Parse the cursor of an earlier response; raises ValueError for anything else."""
         try:
             data = json.loads(base64.b64decode(text.encode(), altchars=b"-_", validate=True))
             sort, before, moment, key, identifier = data
-            # In UTC, as databases compare it: not every moment that can be written has one.
+            # Databases compare in UTC; not every valid timestamp can be converted.
             key = _moment(key) if moment else key
             cursor = cls(Sort(sort), before, key, identifier)
         except (ValueError, TypeError, OverflowError, RecursionError):
@@ -100,12 +100,12 @@ class Cursor:
         return cursor
 
     def _fits(self) -> bool:
-        """Whether the key is of the kind that this sorting compares."""
+        """Whether the key has the type of this sort key."""
         match self.sort.key:
             case "created" | "started":
                 return isinstance(self.key, datetime)
             case "cpus" | "memory":
-                # No greater number fits into the database, which would not take it kindly.
+                # Greater numbers do not fit into the database's column.
                 return type(self.key) is int and abs(self.key) < 2**31
             case _:
                 return _is_text(self.key)
@@ -114,17 +114,17 @@ class Cursor:
 def _moment(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
-        raise ValueError("a moment without its offset")
+        raise ValueError("a time without an offset")
     return moment.astimezone(UTC)
 
 
 def _is_text(value: object) -> TypeGuard[str]:
-    # What is stored holds no controls and no halves of characters, which no database takes.
+    # Stored texts have no control characters or lone surrogates, which databases refuse.
     return isinstance(value, str) and len(value) <= _MAX_TEXT and value.isprintable()
 
 
 class ListQuery(BaseModel):
-    """Which sessions, in which order, how many at a time and from where on."""
+    """Which sessions to list: filters, sorting, page size and cursor."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -156,17 +156,17 @@ class ListQuery(BaseModel):
 
     @property
     def states(self) -> frozenset[State]:
-        """The states of the sessions that are wanted."""
+        """The states of the sessions to list."""
         return TABS[self.state] if self.state else frozenset(State)
 
     @property
     def words(self) -> list[str]:
-        """What is searched for."""
+        """The search words."""
         return (self.q or "").split()[:_MAX_WORDS]
 
     @property
     def narrowed(self) -> bool:
-        """Whether more than the tab decides what is shown."""
+        """Whether there are filters other than the tab."""
         return any((self.words, self.owner, self.environment, self.resource_group))
 
     @property
@@ -175,15 +175,15 @@ class ListQuery(BaseModel):
         return Cursor.read(self.cursor) if self.cursor else None
 
     def parameters(self, **changes: str | None) -> dict[str, str]:
-        """This query with changes as an address writes it, without what needs no saying."""
+        """The URL parameters of this query with changes, without defaults."""
         values = self.model_dump(exclude={"limit"}, exclude_defaults=True) | changes
         if "cursor" not in changes:
-            values.pop("cursor", None)  # another list begins at its start
+            values.pop("cursor", None)  # a changed list begins at its start
         return {key: str(value) for key, value in values.items() if value}
 
 
 def read_leniently(values: Mapping[str, str], **fixed: Any) -> ListQuery:
-    """Read an address that somebody may have typed: what makes no sense counts as left out."""
+    """Parse the parameters of a page's URL; invalid ones are ignored."""
     kept = {key: values[key].strip() for key in ListQuery.model_fields if key in values}
     kept = {key: value for key, value in kept.items() if value} | fixed
     while True:
@@ -196,7 +196,7 @@ def read_leniently(values: Mapping[str, str], **fixed: Any) -> ListQuery:
 
 @dataclass(frozen=True)
 class Page:
-    """Part of a list, and the cursors of what comes after it and before it."""
+    """One page of a list, and the cursors of the next and the previous page."""
 
     sessions: tuple[Session, ...] = ()
     following: str | None = None
@@ -204,5 +204,5 @@ class Page:
 
 
 def count_tabs(states: Mapping[State, int]) -> dict[str, int]:
-    """How many sessions each tab has."""
+    """Number of sessions in each tab."""
     return {tab: sum(states.get(state, 0) for state in of) for tab, of in TABS.items()}

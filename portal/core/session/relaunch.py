@@ -1,6 +1,6 @@
-"""Launching again: sessions and requests in the words of the REST API's launch, nothing left out.
+"""Converts sessions and requests to the REST API's launch request, without losing a field.
 
-One form for all of it: a preset is kept so, a session is turned into it, and the wizard shows it.
+Presets are stored in this form, sessions are converted to it, and the wizard displays it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from portal.core.units import (
 
 
 def to_request_body(request: LaunchRequest) -> dict[str, Any]:
-    """What one would send to make this very request."""
+    """The request body that yields this request."""
     return request.model_dump(mode="json", exclude_defaults=True)
 
 
 def session_to_request_body(session: Session, env: Mapping[str, str]) -> dict[str, Any]:
-    """What one would send to launch a session like this one; `env` with its values.
+    """The request body that launches an identical session; `env` with its values.
 
-    Not checked: what may be asked for can have changed since.
+    Not validated: the rules may have changed since.
     """
     resources: dict[str, Any] = {"cpus": session.cpus, "memory": format_size(session.memory_mb)}
     if session.shared_memory_mb is not None:
@@ -48,7 +48,7 @@ def session_to_request_body(session: Session, env: Mapping[str, str]) -> dict[st
 
 
 def describe_launch(session: Session) -> str:
-    """What was asked for, in a line of the journal: names of variables, never their values."""
+    """What was requested, in one line of the audit log: names of variables, never their values."""
     parts = [
         f"{session.environment} {session.version}",
         format_cores(session.cpus),

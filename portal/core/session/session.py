@@ -1,4 +1,4 @@
-"""A session and the states it can be in; transitions.py says how it gets from one to another."""
+"""A session and its states; transitions.py is the state machine."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from portal.core.launch.mounts import Mount
 
 
 class State(StrEnum):
-    """Where a session is in its life, as the portal knows it."""
+    """State of a session, as the portal knows it."""
 
     SUBMITTING = "SUBMITTING"
-    """Stored, not yet known to be in Slurm's queue; shown to people as PENDING."""
+    """Stored, not yet known to be in Slurm's queue; shown to users as PENDING."""
     PENDING = "PENDING"
     STARTING = "STARTING"
-    """The job runs; the gateway in it has not called back yet."""
+    """The job is running; its gateway has not called back yet."""
     RUNNING = "RUNNING"
     ENDING = "ENDING"
     FINISHED = "FINISHED"
@@ -45,7 +45,7 @@ class Cause(StrEnum):
 
 
 class Session(BaseModel):
-    """One session: what was asked for, the job that carries it, and how it went.
+    """One session: what was requested, its job, and its progress.
 
     Memory in MiB, limits in minutes, times in UTC, CPU use in percent of one core.
     """
@@ -53,7 +53,7 @@ class Session(BaseModel):
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
     id: str
-    """32 hexadecimal digits; also the name of the Slurm job, so that nothing is ever lost."""
+    """32 hexadecimal digits; also the name of the Slurm job, so that the job can be found by it."""
     name: str
     owner: str
     environment: str
@@ -63,19 +63,19 @@ class Session(BaseModel):
     partition: str | None = None
     time_limit: int | None = None
     fgpu: float | None = None
-    """How much of a GPU it was granted, in the administrator's unit; None is no GPU at all."""
+    """The amount of GPU it was granted, in the administrator's unit; None without a GPU."""
     gpu_kind: str = ""
-    """Slurm's Type of that GPU, where GPUs have one."""
+    """Slurm's Type of that GPU, if GPUs have one."""
     gres: str = ""
-    """What sbatch is asked for to get it: "shard:2", "gpu:a100:2"; "" for no GPU."""
+    """The value of sbatch's --gres: "shard:2", "gpu:a100:2"; "" without a GPU."""
     gpu_memory_mb: int | None = None
-    """The slice's memory, as the settings know the GPU's."""
+    """The slice's memory, according to the settings."""
     gpu_sm_percent: int | None = None
     """The slice's share of the multiprocessors."""
     shared_memory_mb: int | None = None
-    """What was asked for; None is the usual share of the memory."""
+    """The requested size; None: the default share of the memory."""
     shared_memory_cap_mb: int | None = None
-    """The administrator's cap when it was launched; the usual share stays below it."""
+    """The administrator's cap at launch, which also bounds the default share."""
     env_names: tuple[str, ...] = ()
     """Names of the environment variables; their values may be secret and stay in the store."""
     mounts: tuple[Mount, ...] = ()
@@ -83,80 +83,80 @@ class Session(BaseModel):
     state: State = State.SUBMITTING
     created: datetime
     token_hash: str
-    """SHA-256 of the secret that the session's runner proves itself with; "" while a session that
-    Slurm put back into the queue has no new one yet."""
+    """SHA-256 of the secret that authenticates the session's runner; "" while a requeued session
+    has no new one yet."""
     submitted: datetime
     """When the latest attempt to submit began."""
     attempts: int = 1
     batch: str | None = None
-    """The sessions of one launch carry the same: all of them reach the queue, or none."""
+    """Shared by the sessions of one launch: all of them reach the queue, or none."""
 
     job_id: str | None = None
     pending_reason: str | None = None
     estimated_start: datetime | None = None
     ahead: int | None = None
-    """How many jobs stand before it in Slurm's queue, as far as anybody can tell."""
+    """Number of jobs ahead of it in Slurm's queue, as far as known."""
     lost: datetime | None = None
-    """Since when neither the queue nor accounting has known the job: nobody knows its state."""
+    """Since when neither the queue nor accounting has had the job: its state is unknown."""
     node: str | None = None
     address: str | None = None
     port: int | None = None
     started: datetime | None = None
     ready: datetime | None = None
-    """When the session's gateway called back; without it no app can be reached."""
+    """When the session's gateway called back; before that no app can be reached."""
     deadline: datetime | None = None
-    """When Slurm ends it for its time limit."""
+    """When it reaches its time limit in Slurm."""
     restarts: int = 0
-    """How often Slurm has put it back into the queue after it had started."""
+    """How often Slurm has requeued it after it had started."""
     requeued: datetime | None = None
-    """When that happened last."""
+    """When it was last requeued."""
 
     extending: datetime | None = None
-    """Since when somebody is giving it more time: one at a time, over all processes."""
+    """Since when an extension is in progress: a lock across all processes."""
     stop_requested: datetime | None = None
     stopped_by: str | None = None
     ended: datetime | None = None
     cause: Cause | None = None
     end_text: str | None = None
     end_log: str = ""
-    """The last lines of its log, where the end needs explaining."""
+    """The last lines of its log, if they explain the end."""
     exit_code: int | None = None
     cleaned: bool = False
-    """Whether the session's files are gone from the user's home."""
+    """Whether the session's files have been deleted from the user's home."""
 
     usage_at: datetime | None = None
     cpu_seconds: float | None = None
     cpu_percent: float | None = None
     memory_used: int | None = None
-    """Bytes in use by the job, without the page cache that can be given back."""
+    """Bytes in use by the job, without reclaimable page cache."""
     oom_kills: int = 0
     gpu_memory_used: int | None = None
-    """Bytes of the GPU's memory in use by the job, as the node's watchdog measured it."""
+    """Bytes of GPU memory in use by the job, measured by the node's watchdog."""
     gpu_percent: float | None = None
     """Use of the multiprocessors, in percent of the whole GPU."""
     gpu_kills: int = 0
-    """Processes ended for taking more of the GPU's memory than the slice has."""
+    """Processes killed for exceeding the slice's GPU memory."""
     apps: tuple[str, ...] = ()
-    """The apps that its image can run, as the runner found them; () until it has called back."""
+    """The apps that its image can run, as detected by the runner; () until it has called back."""
     log_read: datetime | None = None
-    """When an administrator last read its log, and who that was."""
+    """When an administrator last read its log, and which one."""
     log_read_by: str | None = None
     last_used: datetime | None = None
-    """When somebody, or a computation, last used one of its apps."""
+    """When one of its apps was last in use, by a person or a computation."""
 
     @property
     def shm_mb(self) -> int:
-        """Size of /dev/shm: what was asked for, else the usual share."""
+        """Size of /dev/shm: the requested size, else the default share."""
         return self.shared_memory_mb or usual_shm(self.memory_mb, self.shared_memory_cap_mb)
 
 
 def usual_shm(memory_mb: int, cap_mb: int | None) -> int:
-    """Size of /dev/shm when nobody asked for one: half of the memory, within the cap."""
+    """Default size of /dev/shm: half of the memory, within the cap."""
     return min(memory_mb // 2, cap_mb or memory_mb)
 
 
 class Facts(TypedDict, total=False):
-    """What changes about a session without changing its state; fields as in Session."""
+    """Changes to a session other than its state; fields as in Session."""
 
     token_hash: str
     submitted: datetime
@@ -207,19 +207,19 @@ NO_METERS: Facts = {
     "gpu_percent": None,
     "gpu_kills": 0,
 }
-"""Before the first heartbeat of a job."""
+"""Values before the first heartbeat of a job."""
 
 
 class Changes(Facts, total=False):
-    """A change that may include the state; only transitions.py writes these."""
+    """Changes that may include the state; only transitions.py creates these."""
 
     state: State
 
 
 SUSPENDED = "Suspended"
-"""What stands as the reason of a session whose job was paused; Slurm has no reason of its own."""
+"""`pending_reason` of a session whose job is suspended, for which Slurm has no reason."""
 HELD = frozenset({"JobHeldUser", "JobHeldAdmin"})
 NEVER_CALLED = "Slipway, since nothing in it had called back"
-"""`stopped_by` of a session that started and was never heard of."""
+"""`stopped_by` of a session that started but never called back."""
 UNUSED = "Slipway, since nobody used it"
 """`stopped_by` of a session that the idle culler ends."""

@@ -1,4 +1,4 @@
-"""A session as people see it: the same in pages and in the REST API."""
+"""A session's displayed state, the same in pages and in the REST API."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from portal.core.session.session import OVER, SUSPENDED, Session, State
 from portal.core.units import format_fgpu
 
 SILENT_AFTER = timedelta(seconds=15)
-"""How old Slurm's last answer may be before we stop claiming to know."""
+"""Maximum age of Slurm's last answer before states are shown as UNKNOWN."""
 
 NODE_SILENT_AFTER = timedelta(seconds=45)
-"""How old a runner's last report may be; it reports every ten seconds."""
+"""Maximum age of a runner's last report; it reports every ten seconds."""
 ENDS_SOON = timedelta(minutes=15)
-"""How long before its end people are warned."""
+"""How long before the end a warning is shown."""
 
 UNKNOWN = "UNKNOWN"
 FOR_ROOM = frozenset({"Resources", "Priority"})
-"""Reasons of Slurm's that may mean that a GPU is not free."""
+"""Slurm's reasons that may mean that no GPU is free."""
 
 
 def unknown_since(session: Session, status: SlurmStatus, now: datetime) -> datetime | None:
-    """Since when nobody knows a live session's state; None while it is known."""
+    """Since when a live session's state has been unknown; None while it is known."""
     if session.state in OVER or status.answered is None:
         return None
     if now - status.answered > SILENT_AFTER:
@@ -40,7 +40,7 @@ def shown_state(session: Session, status: SlurmStatus, now: datetime) -> str:
 
 
 def shown_reason(session: Session, status: SlurmStatus, now: datetime) -> Reason | None:
-    """Why a session is not running yet, or why its state is not known."""
+    """Why a session is not running yet, or why its state is unknown."""
     since = unknown_since(session, status, now)
     if since is not None and since == session.lost:
         return Reason(
@@ -70,7 +70,7 @@ def shown_reason(session: Session, status: SlurmStatus, now: datetime) -> Reason
 
 
 def short_of_gpu(session: Session, status: SlurmStatus) -> str:
-    """That the GPU it asked for is in use, in words; "" where that is not why it waits."""
+    """Text that the requested GPU is in use; "" if it does not wait for a GPU."""
     code = (session.pending_reason or "").split(",")[0].strip()
     room = capacity_of(status.rooms, session.partition or "", session.gpu_kind)
     if session.fgpu is None or room is None or code not in FOR_ROOM:
@@ -92,37 +92,37 @@ def _waits(session: Session, gpu: str) -> Reason:
         f"Slurm put it back into the queue at {session.requeued:%H:%M} UTC; "
         "it starts again with an empty home."
     )
-    if reason.code == "BeginTime":  # Slurm itself waits two minutes before it starts a job again
+    if reason.code == "BeginTime":  # Slurm waits two minutes before it restarts a requeued job
         return Reason(reason.code, again, "This takes minutes.")
     return Reason(reason.code, f"{again} {reason.text}", reason.advice)
 
 
 def _node_silent(session: Session, now: datetime) -> Reason | None:
-    heard = max(filter(None, (session.usage_at, session.ready)), default=now)
-    if now - heard <= NODE_SILENT_AFTER:
+    last_report = max(filter(None, (session.usage_at, session.ready)), default=now)
+    if now - last_report <= NODE_SILENT_AFTER:
         return None
     return Reason(
         "NodeSilent",
-        f"The node has not reported since {heard:%H:%M:%S} UTC; open apps may not answer.",
+        f"The node has not reported since {last_report:%H:%M:%S} UTC; open apps may not answer.",
         "If it lasts, end the session and launch it again.",
     )
 
 
 def ends_soon(session: Session, now: datetime) -> bool:
-    """Whether a running session is so near its end that people are warned."""
+    """Whether a running session is so near its end that a warning is shown."""
     deadline = session.deadline if session.state is State.RUNNING else None
     return deadline is not None and deadline - now <= ENDS_SOON
 
 
 def shown_limit(session: Session) -> int | None:
-    """Its time limit in minutes: Slurm's own, once it runs."""
+    """The time limit in minutes: Slurm's, once the session runs."""
     if session.deadline is None or session.started is None:
         return session.time_limit
     return round((session.deadline - session.started).total_seconds() / 60)
 
 
 def elapsed(session: Session, now: datetime) -> timedelta | None:
-    """How long a session has run, or ran."""
+    """How long a session has been running, or ran."""
     if session.started is None:
         return None
     return max((session.ended or now) - session.started, timedelta(0))

@@ -1,11 +1,11 @@
-"""The state machine of a session: every change of its state, with the states it may start from.
+"""The state machine of a session: every transition, with the states it may start from.
 
     SUBMITTING ──► PENDING ──► STARTING ──► RUNNING ──► ENDING ──► FINISHED | FAILED
                       ▲            │           │
                       └── requeue ─┴───────────┘
 
-A session is created SUBMITTING. Slurm's reports move it in any direction (`apply_report`); people,
-the idle culler and the worker only ever ask for its end (`stop`). ENDING lasts until Slurm says
+A session is created SUBMITTING. Slurm's reports move it in any direction (`apply_report`); users,
+the idle culler and the worker can only request its end (`stop`). ENDING lasts until Slurm reports
 that the job is over. No other module writes a state.
 """
 
@@ -33,7 +33,7 @@ from portal.core.session.session import (
 )
 
 START_TIMEOUT = timedelta(minutes=15)
-"""How long a job may run without its runner calling back; the runner itself gives up after ten."""
+"""How long a job may run before its runner calls back; the runner gives up after ten minutes."""
 STOPPABLE = WAITING | {State.RUNNING}
 """States in which a session's end can still be requested."""
 NOT_PENDING: Facts = {"pending_reason": None, "estimated_start": None, "ahead": None}
@@ -41,9 +41,9 @@ NOT_PENDING: Facts = {"pending_reason": None, "estimated_start": None, "ahead": 
 
 @dataclass(frozen=True)
 class Transition:
-    """A change of state; nothing is changed unless the stored session still fits.
+    """A change of state, applied only if the stored session still matches.
 
-    `known` are fields that must still have these values, so that of two changes at once one wins.
+    The fields in `known` must still have these values, so that one of two concurrent changes wins.
     """
 
     from_states: frozenset[State]
@@ -63,7 +63,7 @@ def submitted(job_id: str) -> Transition:
 def ready(
     session: Session, proof: Facts, port: int, apps: tuple[str, ...], now: datetime
 ) -> Transition:
-    """The gateway has called back, and `proof` is what Slurm says of its job; idempotent."""
+    """The gateway has called back; `proof` is what Slurm reports about its job. Idempotent."""
     changes = Changes(
         state=State.RUNNING,
         port=port,
@@ -75,31 +75,31 @@ def ready(
 
 
 def stop(by: str, now: datetime) -> Transition:
-    """Somebody wants it ended; Slurm hears of it afterwards."""
+    """A user requests its end; the job is cancelled afterwards."""
     changes = Changes(state=State.ENDING, stop_requested=now, stopped_by=by)
     return Transition(STOPPABLE, changes)
 
 
 def stop_unused(session: Session, now: datetime) -> Transition:
-    """The idle culler ends it, unless somebody has used it since it was read."""
+    """The idle culler ends it, unless it has been used since it was read."""
     changes = Changes(state=State.ENDING, stop_requested=now, stopped_by=UNUSED)
     known = {"last_used": session.last_used}
     return Transition(frozenset({State.RUNNING}), changes, known)
 
 
 def stop_unheard(now: datetime) -> Transition:
-    """Its job runs, and its runner has never called back (see `never_called`)."""
+    """Its job is running, but its runner has never called back (see `never_called`)."""
     changes = Changes(state=State.ENDING, stop_requested=now, stopped_by=NEVER_CALLED)
     return Transition(frozenset({State.STARTING}), changes)
 
 
 def finish_unsubmitted(now: datetime) -> Transition:
-    """It was to end before Slurm had a job of it."""
+    """Its end was requested before Slurm had its job."""
     return _finished("Ended before it reached Slurm.", now)
 
 
 def finish_unknown(session: Session, now: datetime) -> Transition:
-    """It was to end, and Slurm knows no job of it: it never did, or has forgotten it."""
+    """Its end was requested, and Slurm has no job of it: it never had, or has purged it."""
     by = session.stopped_by or session.owner
     text = f"Ended by {by}. Slurm knows no job of this session."
     return _finished(text, now, {"job_id": session.job_id})
@@ -117,30 +117,30 @@ def fail_to_start(text: str, now: datetime) -> Transition:
 
 
 def follow(session: Session, report: JobReport, now: datetime) -> Transition:
-    """What Slurm reports of its job, for the state that was read: a call-back may come between."""
+    """Apply Slurm's report, only to the state that was read: a call-back may be concurrent."""
     return Transition(frozenset({session.state}), apply_report(session, report, now))
 
 
 def adopt(session: Session, report: JobReport, now: datetime) -> Transition:
-    """Its job was found by name; the job that was stored, if any, was not its own."""
+    """Its job was found by name; the stored job id, if any, was wrong."""
     known = {"job_id": session.job_id}
     return Transition(LIVE, apply_report(session, report, now), known)
 
 
 def end(session: Session, report: JobReport, now: datetime) -> Transition:
-    """Slurm says that the job is over, whatever the session's state is by now."""
+    """Slurm reports that the job is over; applies to every live state."""
     return Transition(LIVE, apply_report(session, report, now))
 
 
 def apply_report(session: Session, report: JobReport, now: datetime) -> Changes:
-    """Say what Slurm's report of the job changes in a live session; {} when nothing is new."""
+    """What Slurm's report about the job changes in a live session; {} if nothing."""
     if report.state.over:
         return _over(session, report, now)
     changes = Changes(job_id=report.job_id, lost=None)
     requeued = was_requeued(session, report)
     if requeued:
         changes = _merge(changes, _requeued(session, report, now))
-    # A request to end it stays; a job that was completing may be put back into the queue.
+    # A request to end it remains; a completing job may still be requeued.
     if session.stop_requested is None:
         changes["state"] = _live_state(session.ready is not None and not requeued, report.state)
     if report.state is JobState.PENDING:
@@ -161,9 +161,9 @@ def apply_report(session: Session, report: JobReport, now: datetime) -> Changes:
 
 
 def was_requeued(session: Session, report: JobReport) -> bool:
-    """Whether Slurm has put the job back into its queue since the last poll.
+    """Whether Slurm has requeued the job since the last poll.
 
-    While the old run is still completing, it is too early: its script deletes the folder.
+    False while the old run is still completing: its script deletes the session's folder.
     """
     if report.state.over or report.state is JobState.COMPLETING:
         return False
@@ -172,13 +172,13 @@ def was_requeued(session: Session, report: JobReport) -> bool:
 
 
 def never_called(session: Session, now: datetime) -> bool:
-    """Whether a started session has been silent for so long that it will never be heard of."""
+    """Whether a session has been STARTING for longer than START_TIMEOUT."""
     waiting = session.state is State.STARTING and session.started is not None
     return waiting and now - (session.started or now) > START_TIMEOUT
 
 
 def _requeued(session: Session, report: JobReport, now: datetime) -> Facts:
-    """All of the first run is gone: its secret, its address, its figures."""
+    """Clear everything of the previous run: its secret, its address, its meters."""
     return Facts(
         restarts=max(report.restarts, session.restarts + 1),
         requeued=now,

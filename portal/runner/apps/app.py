@@ -1,4 +1,4 @@
-"""One app of the session: its process, its output, and whether it answers."""
+"""An app of the session: its process, its output, and its readiness."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 LOG_LINES = 50
 LONGEST_LINE = 2000
-# What one app may write into the job's log, so that a runaway cannot fill the user's quota.
+# Bytes that one app may write to the job's log, so that a runaway cannot fill the user's quota.
 LOG_BYTES = 20 * 1024 * 1024
 PROBE_PAUSE = 0.015
-# Above the runner and the gateway: when memory runs out, what the user started goes first.
+# Above the runner's and the gateway's: out of memory, the apps are killed first.
 OOM_SCORE = 500
 STARTING, READY, FAILED, STOPPED = "starting", "ready", "failed", "stopped"
 
 
 class App:
-    """One app; `changed` is told of every change of state. Methods may be called by any thread."""
+    """One app; `changed` is called on every change of state. Methods are thread-safe."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class App:
         self._details = ""
         self._lines: deque[str] = deque(maxlen=LOG_LINES)
         self._lock = threading.RLock()
-        # Starting and stopping take turns; the state is only held for a moment.
+        # Serialises starting and stopping; _lock protects the state and is held only briefly.
         self._turn = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._description: AppStart | None = None
@@ -63,18 +63,18 @@ class App:
 
     @property
     def running(self) -> bool:
-        """Whether there is a process that has been started and not been stopped."""
+        """Whether the process has been started and not stopped."""
         return self.state in {STARTING, READY}
 
     def busy(self) -> bool:
-        """Whether it computes, though nobody may be looking."""
-        how = self._description
-        if self.state != READY or how is None or not how.busy:
+        """Whether the app is computing, used or not."""
+        description = self._description
+        if self.state != READY or description is None or not description.busy:
             return False
-        return computes(self.socket_path, how.busy, how.busy_when)
+        return computes(self.socket_path, description.busy, description.busy_when)
 
     def report(self) -> dict[str, object]:
-        """What the portal is told about the app."""
+        """The report to the portal about the app."""
         log = "\n".join(self._lines)
         report: dict[str, object] = {"state": self.state, "message": self.message, "log": log}
         if self.state == READY and self._details:
@@ -82,11 +82,11 @@ class App:
         return report
 
     def start(self, description: AppStart) -> None:
-        """Start the app; nothing happens while it starts or runs."""
+        """Start the app, unless it is already starting or running."""
         with self._turn, self._lock:
             if self.running:
                 return
-            # A new list: a kernel left over from the last run may still write to the old one.
+            # A new deque: a kernel left over from the last run may still write to the old one.
             self._lines = deque(maxlen=LOG_LINES)
             self.state, self.message, self.started = STARTING, "", True
             try:
@@ -107,7 +107,7 @@ class App:
         ).start()
 
     def ask_to_end(self) -> None:
-        """Tell the app's processes to end; returns at once."""
+        """Send SIGTERM to the app's processes; does not wait."""
         with self._lock:
             was_running, self.state = self.running, STOPPED
             process = self._process
@@ -115,7 +115,7 @@ class App:
             _signal_group(process.pid, signal.SIGTERM)
 
     def stop(self, grace: float) -> None:
-        """End the app and everything it has started; after `grace` seconds by force."""
+        """End the app and everything it has started; kills after `grace` seconds."""
         with self._turn:
             self.ask_to_end()
             process = self._process
@@ -124,7 +124,7 @@ class App:
                     process.wait(grace)
                 except subprocess.TimeoutExpired:
                     _signal_group(process.pid, signal.SIGKILL)
-            # Servers that left the process group (tmux, kernels) still carry the app's name.
+            # Servers that left the process group (tmux, kernels) still have the app's name.
             for pid in processes_of(self.name):
                 _kill(pid)
             self._settle(STOPPED, "")
@@ -138,7 +138,7 @@ class App:
         path = f"{self._home}/start.sh"
         with open(path, "w", encoding="utf-8") as file:
             file.write(description.script)
-        # What an earlier run has left says nothing about this one.
+        # Files of an earlier run.
         for left in (self.socket_path, f"{self._home}/details"):
             if os.path.lexists(left):
                 os.unlink(left)
@@ -155,18 +155,18 @@ class App:
             cwd=os.environ.get("HOME", "/"),
             env=self._environment(description),
             start_new_session=True,
-            # The sockets' directory is closed to others; the user's own files need not be.
+            # The sockets' directory is private; the user's own files need not be.
             umask=0o022,
         )
 
     def _environment(self, description: AppStart) -> dict[str, str]:
         environment = {"LANG": "C.UTF-8", **os.environ}
-        # Apptainer's own prompt; the image's shell has a better one.
+        # Apptainer's prompt; the image's shell has a better one.
         for name in ("PS1", "PROMPT_COMMAND"):
             environment.pop(name, None)
         environment |= self._env
         if "PATH" in self._env:
-            # In front of the image's own, without which nothing of the image would be found.
+            # Prepended: without the image's own PATH none of its programs would be found.
             environment["PATH"] = f"{self._env['PATH']}:{os.environ.get('PATH', os.defpath)}"
         if description.listen == "tcp":
             environment["PORT"] = str(netns.PORT)
@@ -176,7 +176,7 @@ class App:
             "SLIPWAY_RUN": self._home,
             "SLIPWAY_TOOLKIT": self._toolkit,
             "SLIPWAY_ORIGIN": description.origin,
-            # With an origin of its own, every app is at the top of it.
+            # Every app has an origin of its own, so it is at the root.
             "SLIPWAY_BASE_PATH": "/",
             "SLIPWAY_ASKED": description.asked,
         }
@@ -189,12 +189,12 @@ class App:
             while line := stream.readline(LONGEST_LINE):
                 text = line.rstrip(b"\r\n")
                 lines.append(text.decode(errors="replace"))
-                # How an app takes its leave, once asked to, is of no use to the reader.
+                # Output after a requested stop is of no use to the reader.
                 if left > 0 and self.state != STOPPED:
                     write(mark + text + b"\n")
                     left -= len(line)
                     if left <= 0:
-                        say(f"{self.name} has written too much; the rest is left out here")
+                        say(f"{self.name} has written too much; further output is not logged")
 
     def _watch(self, process: subprocess.Popen[bytes], description: AppStart) -> None:
         answered = self._await_answer(process, description)
@@ -204,7 +204,7 @@ class App:
         if not answered and process.poll() is None and self._settle(FAILED, late, of=process):
             _signal_group(process.pid, signal.SIGKILL)
         code = process.wait()
-        # Its last words may still be on their way through the pipe.
+        # Its last output may still be in the pipe.
         time.sleep(0.05)
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         before = "" if answered else " before it answered"
@@ -223,7 +223,7 @@ class App:
         return False
 
     def _settle(self, state: str, message: str, of: subprocess.Popen[bytes] | None = None) -> bool:
-        """Change the state; with `of`, only while that process still is the app and runs."""
+        """Change the state; with `of`, only while that process is still the running app."""
         with self._lock:
             if of is not None and (of is not self._process or not self.running):
                 return False
@@ -235,7 +235,7 @@ class App:
 
 
 def processes_of(app: str, proc: str = "/proc") -> Iterable[int]:
-    """List the processes that were started by the app and carry its name in their environment."""
+    """Yield the PIDs of processes with the app's name in their environment."""
     mark = f"SLIPWAY_APP={app}".encode()
     for name in os.listdir(proc):
         if not name.isdecimal() or int(name) == os.getpid():
@@ -249,7 +249,7 @@ def processes_of(app: str, proc: str = "/proc") -> Iterable[int]:
 
 
 def _shell(script: str) -> str:
-    # bash only where the script asks for it and the image has it.
+    # bash only if the script asks for it and the image has it.
     first = script.partition("\n")[0]
     if first.startswith("#!") and "bash" in first and os.path.exists("/bin/bash"):
         return "/bin/bash"

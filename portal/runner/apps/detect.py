@@ -1,4 +1,4 @@
-"""Which apps this image can run, seen by the programs that it has."""
+"""Detects the apps that this image can run, by the programs that it contains."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
 
 
 def detect(probes: Mapping[str, Sequence[str]], path: str | None = None) -> list[str]:
-    """Name the apps of which a program is there; one without any probe runs in every image."""
+    """The apps with at least one program present; apps without programs run in every image."""
     folders = (os.environ.get("PATH", os.defpath) if path is None else path).split(":")
     return [
         app
         for app, programs in probes.items()
-        if not programs or any(_there(program, folders) for program in programs)
+        if not programs or any(_exists(program, folders) for program in programs)
     ]
 
 
-def _there(program: str, folders: Sequence[str]) -> bool:
+def _exists(program: str, folders: Sequence[str]) -> bool:
     if program.startswith("/"):
         return os.path.exists(program)
     return any(

@@ -1,10 +1,10 @@
-"""Runs an app that can only listen on TCP where nobody else can reach it.
+"""Runs an app that can listen on TCP only in a network namespace of its own.
 
-`netns.py HAPROXY CONFIG PROGRAM ARGUMENT…`, a process of its own, since only one with a single
-thread may enter a user namespace. The app gets a network of its own, in which there is loopback and
-nothing else: no neighbour on the node, nor anybody outside, can connect to its port, and it cannot
-connect to anything. HAProxy stands in that network too and hands on to the port what comes over
-the app's unix socket, since the file system is still the same.
+`netns.py HAPROXY CONFIG PROGRAM ARGUMENT…`, a separate process, since only a single-threaded one
+may enter a user namespace. The network namespace has only a loopback interface: no other user or
+host can connect to the app's port, and the app cannot connect to anything. HAProxy runs in the same
+namespace and forwards connections from the app's unix socket to the port, since the file system is
+shared.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ listen app
     bind unix@{path} mode 600
     server app 127.0.0.1:{port}
 """
-# From sched.h, prctl.h, sockios.h and if.h; Python's own os.unshare came with 3.12.
+# From sched.h, prctl.h, sockios.h and if.h; os.unshare is new in Python 3.12.
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 PR_SET_PDEATHSIG = 1
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 
 
 def wrap(toolkit: str, path: str, config: str, argv: list[str]) -> list[str]:
-    """Write HAProxy's configuration and return the command that runs `argv` in there."""
+    """Write HAProxy's configuration and return the command that runs `argv` in the namespace."""
     with open(config, "w", encoding="ascii") as file:
         file.write(CONFIG.format(path=path, port=PORT))
     return [sys.executable, "-IS", __file__, f"{toolkit}/bin/haproxy", config, *argv]
 
 
 def enter(library: ctypes.CDLL) -> None:
-    """Enter a user namespace, in which everybody stays who they are, and a network of its own."""
+    """Enter a user namespace with an identity mapping, and a network namespace."""
     user, group = os.getuid(), os.getgid()
     _must(library.unshare(CLONE_NEWUSER | CLONE_NEWNET))
     for file, text in (
-        ("setgroups", "deny"),  # the kernel's condition for writing the next two
+        ("setgroups", "deny"),  # required by the kernel before the next two
         ("uid_map", f"{user} {user} 1"),
         ("gid_map", f"{group} {group} 1"),
     ):
@@ -71,11 +71,11 @@ def _forward(library: ctypes.CDLL, haproxy: str, config: str) -> None:
     parent = os.getpid()
     if os.fork() != 0:
         return
-    # It ends with the app, however the app ends.
+    # HAProxy is killed whenever the app ends.
     library.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
         if os.getppid() == parent:
-            os.execv(haproxy, [haproxy, "-q", "-db", "-f", config])  # noqa: S606 - no shell wanted
+            os.execv(haproxy, [haproxy, "-q", "-db", "-f", config])  # noqa: S606 - without a shell
     finally:
         os._exit(1)
 
@@ -93,9 +93,9 @@ def main(arguments: list[str]) -> int:
     try:
         enter(library)
         _forward(library, haproxy, config)
-        os.execv(argv[0], argv)  # noqa: S606 - the app itself, as the runner has put it together
+        os.execv(argv[0], argv)  # noqa: S606 - the app's command, built by the runner
     except OSError as error:
-        print(f"This node gives no app a network of its own: {error}", flush=True)
+        print(f"This node does not permit network namespaces: {error}", flush=True)
         return 1
 
 

@@ -1,4 +1,4 @@
-"""Whether an app answers on its socket, whether it computes, and what it wants to be shown."""
+"""Probes of an app: whether it is ready, whether it is computing, and its details."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST_DETAILS = 4096
 
 
 def answers(path: str, kind: str, ready: str) -> bool:
-    """Whether the app behind a unix socket is ready: SSH's banner, or a page that is no error."""
+    """Whether the app behind a unix socket is ready: an SSH banner, or a status below 500."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
         stream.settimeout(TIMEOUT)
         try:
@@ -25,7 +25,7 @@ def answers(path: str, kind: str, ready: str) -> bool:
 
 
 def computes(path: str, page: str, expression: str) -> bool:
-    """Whether the app says on a page that it computes, or is too busy to say anything."""
+    """Whether the response matches, so that the app is computing, or it is too busy to respond."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
         stream.settimeout(BUSY_TIMEOUT)
         try:
@@ -39,7 +39,7 @@ def computes(path: str, page: str, expression: str) -> bool:
 
 
 def read_details(path: str) -> str:
-    """What the app has written for its owner before it was ready; "" for nothing."""
+    """The details that the app wrote for its owner before it was ready; "" for none."""
     try:
         with open(path, "rb") as file:
             text = file.read(LONGEST_DETAILS).decode(errors="replace")

@@ -1,4 +1,4 @@
-"""All apps of the session: start, stop, and what their states are."""
+"""Starts and stops the apps of the session, and reports their states."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class UnknownApp(LookupError):
-    """This session has no app of that name."""
+    """This session has no app of this name."""
 
 
 class Supervisor:
@@ -32,13 +32,13 @@ class Supervisor:
         self._ending = False
 
     def start(self, description: AppStart) -> None:
-        """Start an app, again if it has failed or been stopped; raise UnknownApp."""
+        """Start an app, or restart it if it has failed or been stopped; raise UnknownApp."""
         app = self._app(description.name)
         if not self._ending:
             app.start(description)
 
     def stop(self, name: str, grace: float = 3.0) -> None:
-        """Stop an app, by force after `grace` seconds; raise UnknownApp."""
+        """Stop an app, killing it after `grace` seconds; raise UnknownApp."""
         self._app(name).stop(grace)
 
     def states(self) -> dict[str, str]:
@@ -46,24 +46,24 @@ class Supervisor:
         return {name: app.state for name, app in self._apps.items() if app.started}
 
     def busy(self) -> list[str]:
-        """The apps that compute, though nobody may be looking."""
+        """The apps that are computing, used or not."""
         return [name for name, app in self._apps.items() if app.busy()]
 
     def stop_all(self, grace: float) -> None:
-        """End all apps together; after `grace` seconds by force."""
+        """Stop all apps concurrently, killing them after `grace` seconds."""
         self._ending = True
         running = [app for app in self._apps.values() if app.running]
         for app in running:
             app.ask_to_end()
         deadline = time.monotonic() + grace
-        enders = [
+        threads = [
             threading.Thread(target=app.stop, args=(max(0.0, deadline - time.monotonic()),))
             for app in running
         ]
-        for ender in enders:
-            ender.start()
-        for ender in enders:
-            ender.join()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
     def _app(self, name: str) -> App:
         try:

@@ -1,7 +1,7 @@
 """Checks that NVML shows a session its share of a GPU, and nothing more.
 
-`check.py LIBRARY GPU=BYTES…`, a process of its own, since it loads the node's driver; each GPU
-by its UUID, with 0 for a whole one. Prints what is wrong in a line of words.
+`check.py LIBRARY GPU=BYTES…`, a separate process, since it loads the node's driver; each GPU
+by its UUID, with 0 for a whole one. Prints what is wrong in one line.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class Memory(ctypes.Structure):
 
 
 class Wrong(Exception):
-    """What NVML shows is not what was granted."""
+    """NVML does not show what was granted."""
 
 
 def check(path: str, shares: dict[str, int]) -> None:
-    """Raise Wrong where a GPU is missing, is too many, or shows another size than the share."""
+    """Raise Wrong if a GPU is missing or extra, or its size differs from the share."""
     library = ctypes.CDLL(path)
     _must(library.nvmlInit_v2(), "nvmlInit")
     count = ctypes.c_uint()
     _must(library.nvmlDeviceGetCount_v2(ctypes.byref(count)), "nvmlDeviceGetCount")
-    # NVML counts the GPU around MIG devices, however many of them there are.
+    # NVML counts the parent GPU, not its MIG devices.
     if count.value != len(shares) and not any(gpu.startswith("MIG-") for gpu in shares):
         raise Wrong(f"it shows {count.value} GPUs instead of {len(shares)}")
     for gpu, share in shares.items():
@@ -57,7 +57,7 @@ def _must(code: int, call: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Compare; 1 and a line of words where something is wrong."""
+    """Run the check; returns 1 and prints a line if something is wrong."""
     path, *shares = arguments
     wanted = {gpu: int(memory) for gpu, _, memory in (word.partition("=") for word in shares)}
     try:

@@ -1,8 +1,8 @@
-"""The session's share of a GPU: our libraries in the place of the driver's, checked before use.
+"""The session's share of a GPU: our libraries replace the driver's, and are checked before use.
 
-Root's helper on the node has written what the job may have (gres/shim/slice.h); the job's script
-shows that folder at PLACE. The driver's own libraries move to PLACE/driver, where ours find them,
-and ours take their places, so whichever way a program looks for the driver, it finds ours.
+Root's helper on the node has written the job's slice (gres/shim/slice.h); the job's script mounts
+that folder at PLACE. The driver's own libraries are mounted at PLACE/driver, where ours find them,
+and ours are mounted over them, so that programs always find ours, however they look for the driver.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 PLACE = "/opt/slipway-gpu"
 DRIVER = "/.singularity.d/libs"
-"""Where Apptainer's --nv shows the node's driver."""
+"""Where Apptainer's --nv mounts the node's driver."""
 MPS = "/opt/slipway-gpu-mps"
-"""The pipes of the node's MPS daemon, where there is one."""
+"""The pipes of the node's MPS daemon, if there is one."""
 SHIMS = ("libcuda.so.1", "libnvidia-ml.so.1")
-# The driver of an image itself, which is for machines without one, would be a way around ours.
+# A driver in the image itself, for machines without one, would bypass ours.
 IMAGE_FOLDERS = (
     "/lib*",
     "/lib/*-linux-*",
@@ -37,13 +37,13 @@ IMAGE_FOLDERS = (
     "/usr/local/cuda*/lib*",
     "/usr/local/nvidia/lib*",
 )
-CHECK_SECONDS = 60.0  # a driver that nobody uses may take long to wake up
+CHECK_SECONDS = 60.0  # an idle driver may take long to initialise
 MIB = 1 << 20
 TELL = "Tell the administrators."
 
 
 class Share:
-    """What root's helper has granted of one GPU: bytes (0 for all) and percent."""
+    """The granted share of one GPU: bytes of memory (0 for all) and percent."""
 
     __slots__ = ("gpu", "memory", "sm")
 
@@ -54,7 +54,7 @@ class Share:
 
 
 class Slice:
-    """All that the session has of GPUs; `compute` says who keeps the share of multiprocessors."""
+    """All GPU shares of the session; `compute`: what enforces the share of multiprocessors."""
 
     __slots__ = ("compute", "shares")
 
@@ -64,7 +64,7 @@ class Slice:
 
 
 def read_slice(place: str = PLACE) -> Slice:
-    """Read what root has granted; raise NotGranted where there is nothing to go by."""
+    """Read the slice that root has written; raise NotGranted if there is none."""
     compute, shares = "limiter", []
     try:
         with open(f"{place}/slice", encoding="ascii") as file:
@@ -86,30 +86,30 @@ def read_slice(place: str = PLACE) -> Slice:
 
 
 def prepare(namespace: Namespace, toolkit: str, place: str = PLACE, driver: str = DRIVER) -> Slice:
-    """Put our libraries into place where a GPU is shared, and check them; raise NotGranted.
+    """Mount our libraries if a GPU is shared, and check them; raise NotGranted.
 
     Must be called while the process has one thread.
     """
     granted = read_slice(place)
-    # CUDA would go on without MPS, and so without its limits.
+    # CUDA would run without MPS, and so without its limits.
     if granted.compute == "mps" and not os.path.exists(f"{MPS}/control"):
         raise NotGranted(f"this node's MPS, which shares its GPU out, does not run. {TELL}")
     for name in SHIMS:
         if not os.path.exists(f"{driver}/{name}"):
             raise NotGranted(f"this node has no NVIDIA driver to share ({name} is missing). {TELL}")
-    # Whole GPUs are Slurm's to fence: their sessions have the driver as it is.
+    # Slurm constrains whole GPUs: their sessions use the driver unchanged.
     if any(share.memory for share in granted.shares):
-        _put_into_place(namespace, toolkit, place, driver)
+        _mount_libraries(namespace, toolkit, place, driver)
     _check(granted, driver)
     return granted
 
 
-def _put_into_place(namespace: Namespace, toolkit: str, place: str, driver: str) -> None:
+def _mount_libraries(namespace: Namespace, toolkit: str, place: str, driver: str) -> None:
     for name in SHIMS:
         if not os.path.exists(f"{toolkit}/gpu/{name}"):
             raise NotGranted(f"Slipway's own {name} is missing. {TELL}")
     try:
-        # Before ours cover them; a copy of the mounts, so what follows does not show in it.
+        # Before ours cover them; a copy of the mounts, which later mounts do not affect.
         namespace.bind(driver, f"{place}/driver")
         for name in SHIMS:
             for path in sorted(drivers(name, [driver, *_image_folders()])):
@@ -119,8 +119,8 @@ def _put_into_place(namespace: Namespace, toolkit: str, place: str, driver: str)
 
 
 def drivers(name: str, folders: Iterable[str]) -> set[str]:
-    """The real files by which a library of the driver is found in some folders."""
-    stem = name.rpartition(".")[0]  # libcuda.so, libcuda.so.1 and libcuda.so.595.45 are one
+    """The real paths of a driver library in some folders."""
+    stem = name.rpartition(".")[0]  # libcuda.so, libcuda.so.1, libcuda.so.595.45: the same library
     paths = (path for folder in folders for path in glob.glob(f"{glob.escape(folder)}/{stem}*"))
     return {real for real in map(os.path.realpath, paths) if os.path.isfile(real)}
 
@@ -138,7 +138,7 @@ def _image_folders() -> Iterator[str]:
 
 
 def _check(granted: Slice, driver: str) -> None:
-    """Ask the library, as programs will, in a process of its own: a driver may well crash."""
+    """Query the library as programs will, in a separate process, since a driver may crash."""
     wanted = [f"{share.gpu}={share.memory}" for share in granted.shares]
     program = os.path.join(os.path.dirname(__file__), "check.py")
     argv = [sys.executable, "-IS", program, f"{driver}/{SHIMS[1]}", *wanted]
@@ -155,19 +155,19 @@ def _check(granted: Slice, driver: str) -> None:
         raise NotGranted(f"its GPU could not be checked: {error}. {TELL}") from None
     if done.returncode != 0:
         lines = done.stdout.decode(errors="replace").strip().splitlines()
-        said = lines[-1] if lines else f"exit code {done.returncode}"
-        raise NotGranted(f"its GPU is not as it was granted: {said}. {TELL}")
+        reason = lines[-1] if lines else f"exit code {done.returncode}"
+        raise NotGranted(f"its GPU is not as it was granted: {reason}. {TELL}")
 
 
 def environment(
     granted: Slice, wanted: Mapping[str, str], base: Mapping[str, str], driver: str = DRIVER
 ) -> dict[str, str]:
-    """The apps' own variables (`wanted`), with those by which programs find the GPU."""
+    """The apps' own variables (`wanted`), with those that programs need to find the GPU."""
     paths = wanted.get("LD_LIBRARY_PATH", base.get("LD_LIBRARY_PATH", "")).split(":")
     found = [path for path in paths if path]
     if driver not in found:
         found.append(driver)
-    # Triton asks ldconfig, which knows nothing of what --nv brings.
+    # Triton asks ldconfig, which does not know the libraries that --nv mounts.
     ours = {"TRITON_LIBCUDA_PATH": driver, **wanted, "LD_LIBRARY_PATH": ":".join(found)}
     return ours | (_mps(granted) if granted.compute == "mps" else {})
 

@@ -1,7 +1,7 @@
-"""The namespace of mounts in which the runner arranges what all of its apps see.
+"""The mount namespace that the runner sets up for all of its apps.
 
-A user may mount only in a user namespace of one's own, so the runner enters one in which everybody
-stays who they are. All apps are its children and see the same; nobody outside sees any of it.
+Unprivileged users may mount only in their own user namespace, so the runner enters one with an
+identity mapping. All apps are its children and share the mounts; no other process sees them.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 import ctypes
 import os
 
-# From sched.h and mount.h; Python's own os.unshare came with 3.12.
+# From sched.h and mount.h; os.unshare is new in Python 3.12.
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 4096, 16384, 1 << 18
 
 
 class NotGranted(Exception):
-    """The session cannot have what was asked for, in words for its owner."""
+    """The session cannot get what was requested; the text is for its owner."""
 
 
 class Namespace:
-    """Entered with the first mount; raises OSError where the node does not let us.
+    """Entered with the first mount; raises OSError if the node does not permit it.
 
     Must be used while the process has one thread.
     """
@@ -28,12 +28,12 @@ class Namespace:
         self._library: ctypes.CDLL | None = None
 
     def mount_memory(self, place: str, mb: int) -> None:
-        """Mount a new file system in memory."""
+        """Mount a new tmpfs."""
         options = f"size={mb}m,mode=1777".encode()
         self._mount(b"tmpfs", place, b"tmpfs", MS_NOSUID | MS_NODEV, options)
 
     def bind(self, source: str, target: str) -> None:
-        """Show a file or a folder at another place, with all that is mounted below it."""
+        """Bind-mount a file or folder, with all mounts below it."""
         self._mount(source.encode(), target, None, MS_BIND | MS_REC, None)
 
     def _mount(
@@ -43,11 +43,11 @@ class Namespace:
 
     def _enter(self) -> ctypes.CDLL:
         if self._library is None:
-            user, group = os.getuid(), os.getgid()  # nobody has a number in there at first
+            user, group = os.getuid(), os.getgid()  # before unshare: unmapped afterwards
             library = ctypes.CDLL(None, use_errno=True)
             _must(library.unshare(CLONE_NEWUSER | CLONE_NEWNS))
             _map_identity(user, group)
-            # What is bound at one place must not show up at copies of that place as well.
+            # Private: new mounts must not propagate to copies of their mount points.
             _must(library.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None))
             self._library = library
         return self._library
@@ -55,7 +55,7 @@ class Namespace:
 
 def _map_identity(user: int, group: int) -> None:
     for file, text in (
-        ("setgroups", "deny"),  # the kernel's condition for writing the next two
+        ("setgroups", "deny"),  # required by the kernel before the next two
         ("uid_map", f"{user} {user} 1"),
         ("gid_map", f"{group} {group} 1"),
     ):

@@ -1,7 +1,7 @@
-"""Gives the session a /dev/shm of the size that was asked for.
+"""Gives the session a /dev/shm of the requested size.
 
-Apptainer's own has half of the node's memory, and no option of Apptainer changes that, so another
-is mounted over it. What is written there is charged to the job by its cgroup, as all memory is.
+Apptainer's own has half of the node's memory, which no option of Apptainer changes, so another one
+is mounted over it. Its content is charged to the job's cgroup, like all memory.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from ..spec import SharedMemory
     from .namespace import Namespace
 
-PLACE = "/dev/shm"  # noqa: S108 - the place itself, not a file in it
+PLACE = "/dev/shm"  # noqa: S108 - the mount point, not a file in it
 
 
 def resize(namespace: Namespace, wanted: SharedMemory | None) -> None:
-    """Mount a new /dev/shm; raise NotGranted if it must be and cannot."""
+    """Mount a new /dev/shm; raise NotGranted if that fails and it is required."""
     if wanted is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""What administrators decide beyond Slurm's limits, and the journal of what everybody did."""
+"""The administrators' settings beyond Slurm's limits, and the audit log."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from portal.errors import FieldError, InvalidRequest, NotFound
 log = logging.getLogger(__name__)
 
 caller_address: ContextVar[str] = ContextVar("caller_address", default="")
-"""Where the request that is being answered came from; the web layer sets it, others have none."""
+"""Client address of the current request, set by the web layer; "" elsewhere."""
 
 
 class Administration:
-    """Templates, image visibility, caps and the journal.
+    """Templates, image visibility, caps and the audit log.
 
-    Whoever is not an administrator gets NotFound for all that only administrators may ask: the
-    portal does not say that there is something to find.
+    Users without administrator rights get NotFound for everything that is reserved for
+    administrators, so that its existence is not disclosed.
     """
 
     def __init__(
@@ -52,14 +52,14 @@ class Administration:
 
     @staticmethod
     def admit(person: Person) -> None:
-        """Raise NotFound for anybody but administrators."""
+        """Raise NotFound unless the user is an administrator."""
         if not person.admin:
             raise NotFound("There is nothing here, or it is not yours.")
 
     # Templates
 
     def templates(self) -> list[Template]:
-        """The resource templates in their order; anybody may read them."""
+        """The resource templates in their order; readable by all users."""
         return self._store.templates()
 
     def template(self, person: Person, name: str) -> Template:
@@ -73,9 +73,9 @@ class Administration:
     def save_template(
         self, person: Person, name: str, asked: TemplateRequest, seen: str | None = None
     ) -> Template:
-        """Make or replace a template; raises InvalidRequest, or Conflict when overtaken.
+        """Create or replace a template; raises InvalidRequest, or Conflict on concurrent changes.
 
-        `seen` is the mark of what was edited, "" for a new one; without it the last one wins.
+        `seen` is the ETag of the edited version, "" for a new one; None: the last write wins.
         """
         self.admit(person)
         if problems := name_problems(name):
@@ -90,8 +90,8 @@ class Administration:
             template = asked.named(name, place)
             action = "template.change" if before else "template.make"
             old = describe_template(before) if before else None
-            said = _changed(describe_template(template), old)
-            return template, self._entry(person, action, name, said)
+            detail = _changed(describe_template(template), old)
+            return template, self._entry(person, action, name, detail)
 
         return self._store.save_template(name, seen, change)
 
@@ -102,9 +102,9 @@ class Administration:
             raise InvalidRequest([FieldError("resource_group", text)])
 
     def drop_template(self, person: Person, name: str, seen: str | None = None) -> Template:
-        """Delete a template; sessions that were launched with it do not care.
+        """Delete a template; sessions launched with it are not affected.
 
-        Raises NotFound, or Conflict where it is no longer what was seen.
+        Raises NotFound, or Conflict if it has changed since it was `seen`.
         """
         self.admit(person)
 
@@ -129,7 +129,7 @@ class Administration:
     # Images
 
     def visible_catalog(self, person: Person, catalog: Catalog) -> Catalog:
-        """The catalog with only those images that this person may see and launch."""
+        """The catalog reduced to the images that this user may see and launch."""
         if person.admin:
             return catalog
         return visible_catalog(
@@ -137,7 +137,7 @@ class Administration:
         )
 
     def rules_of(self, person: Person, catalog: Catalog) -> list[tuple[Image, ImageRule]]:
-        """All images, each with who sees it, for an administrator."""
+        """All images with their visibility rules, for an administrator."""
         self.admit(person)
         rules = self._store.image_rules()
         return [(image, image_rule(image, rules)) for image in catalog.images]
@@ -145,7 +145,7 @@ class Administration:
     def image_rule(
         self, person: Person, catalog: Catalog, environment: str, version: str
     ) -> tuple[Image, ImageRule]:
-        """One image and who sees it; raises NotFound."""
+        """One image and its visibility rule; raises NotFound."""
         self.admit(person)
         image = catalog.image(environment, version)
         if image is None:
@@ -161,20 +161,20 @@ class Administration:
         asked: ImageRequest,
         seen: str | None = None,
     ) -> ImageRule:
-        """Decide who sees an image; running sessions keep it whatever is decided."""
+        """Set who sees an image; running sessions are not affected."""
         self.image_rule(person, catalog, environment, version)
         check_principals(asked, self._status.limits())
         named = asked.model_dump() if asked.seen_by == "some" else {"seen_by": asked.seen_by}
         rule = ImageRule(environment=environment, version=version, **named)
 
         def change(before: ImageRule) -> tuple[ImageRule, AuditEvent]:
-            said = _changed(describe_rule(rule), describe_rule(before))
-            return rule, self._entry(person, "image.show", f"{environment} {version}", said)
+            detail = _changed(describe_rule(rule), describe_rule(before))
+            return rule, self._entry(person, "image.show", f"{environment} {version}", detail)
 
         return self._store.save_image_rule(environment, version, seen, change)
 
     def principals(self, person: Person) -> tuple[list[str], list[str]]:
-        """Slurm's accounts and users, as last read, for an administrator to choose from."""
+        """Slurm's accounts and users, as last read, for an administrator."""
         self.admit(person)
         limits = self._status.limits()
         found = limits.associations if limits else ()
@@ -184,50 +184,50 @@ class Administration:
     # Caps and limits
 
     def site_rules(self) -> SiteRules:
-        """The caps."""
+        """The site-wide caps."""
         return self._store.site_rules()
 
     def save_rules(self, person: Person, asked: CapsRequest, seen: str | None = None) -> SiteRules:
-        """Replace the caps; sessions that are there already keep what they have."""
+        """Replace the caps; existing sessions are not affected."""
         self.admit(person)
 
         def change(before: SiteRules) -> tuple[SiteRules, AuditEvent]:
             rules = asked.rules(before, self._clock())
-            said = _changed(describe_caps(rules), describe_caps(before))
-            return rules, self._entry(person, "caps.change", detail=said)
+            detail = _changed(describe_caps(rules), describe_caps(before))
+            return rules, self._entry(person, "caps.change", detail=detail)
 
         return self._store.save_site_rules(seen, change)
 
     def limits(self, person: Person) -> LimitReport | None:
-        """Slurm's limits as last read, each with its command; None before the first time."""
+        """Slurm's limits as last read, each with its command; None before the first poll."""
         self.admit(person)
         limits = self._status.limits()
         return limit_report(limits, self._status.partitions()) if limits else None
 
-    # The journal
+    # The audit log
 
     def record(self, who: str, action: str, target: str = "", detail: str = "") -> None:
-        """Write a line into the journal; never secrets."""
+        """Write an event to the audit log; never secrets."""
         self.record_all(who, action, [(target, detail)])
 
     def record_all(self, who: str, action: str, lines: Iterable[tuple[str, str]]) -> None:
-        """Write a line for each target and detail.
+        """Write an event for each target and detail.
 
-        What is noted has happened, so a journal that cannot be written stops nothing; the lines
-        then stand in the portal's log, as an error.
+        The recorded actions have already happened, so a failure to write is not raised; the
+        events are then written to the portal's log, as an error.
         """
         entries = [self.new_event(who, action, target, detail) for target, detail in lines]
         try:
             self._store.add_events(entries)
         except Exception:
             text = "; ".join(entry.model_dump_json(exclude={"id"}) for entry in entries)
-            log.exception("not in the journal: %s", text)
+            log.exception("not in the audit log: %s", text)
 
     def _entry(self, person: Person, action: str, target: str = "", detail: str = "") -> AuditEvent:
         return self.new_event(person.name, action, target, detail)
 
     def new_event(self, who: str, action: str, target: str = "", detail: str = "") -> AuditEvent:
-        """An event of now, for a store that writes it together with what it is about."""
+        """An event with the current time, for a store that writes it with the recorded change."""
         return AuditEvent(
             time=self._clock(),
             who=who,
@@ -240,14 +240,14 @@ class Administration:
     def events(
         self, person: Person, wanted: AuditFilter, limit: int, before: int | None
     ) -> tuple[list[AuditEvent], int | None]:
-        """Lines, newest first, a page at a time; the second value is where the next one begins."""
+        """One page of events, newest first, and the cursor of the next page."""
         self.admit(person)
         found = self._store.events(wanted, limit + 1, before)
         page = found[:limit]
         return page, page[-1].id if len(found) > limit else None
 
     def expire(self) -> None:
-        """Drop the journal's lines that are older than the site keeps them."""
+        """Delete events that are older than the site's retention time."""
         self._store.delete_events(self._clock() - self._keep)
 
 

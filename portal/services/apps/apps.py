@@ -31,25 +31,25 @@ from portal.services.apps.starter import AppStarter
 
 TICKET_LIFETIME = timedelta(seconds=60)
 MAX_TICKETS = 8
-"""Tickets to one app that may wait to be redeemed; beyond that the oldest are deleted."""
+"""Unredeemed tickets per app; beyond that the oldest are deleted."""
 UNCHANGED = AppOptions()
 MAX_ANSWER = 500
-"""Characters of an owner's answer to what an app asks for."""
+"""Characters of an owner's answer to an app's prompt."""
 USE_INTERVAL = timedelta(seconds=30)
 """A session's last use is stored again after this time."""
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What the owner of an app may choose when opening it."""
+    """The options that an app's owner has when opening it."""
 
     public: bool
     ports: Range | None
-    """First and last port that may be preferred; None where no port can be chosen."""
+    """First and last port that can be requested; None if no port can be chosen."""
 
 
 class Apps:
-    """Opens, publishes and closes the apps of one's own sessions."""
+    """Opens, publishes and closes apps for session owners."""
 
     def __init__(
         self,
@@ -81,15 +81,15 @@ class Apps:
     def open_app(
         self, person: Person, session_id: str, app: str, options: AppOptions = UNCHANGED
     ) -> AppLink:
-        """Start an app if need be, and issue a ticket to it for one browser.
+        """Start an app if necessary, and issue a ticket to it for one browser.
 
-        An app of a session that is still queued starts with it. Only the owner may enter, not
-        administrators: seeing a session does not mean reading its notebooks. Raises NotFound for
-        what does not exist or is not theirs, Conflict when the session is over or no port is left,
-        InvalidRequest for options that are not permitted, Unavailable for an app that cannot be
-        stopped to get another answer, StillOpen if HAProxy did not remove a revoked route.
+        An app of a queued session starts with the session. Only the owner may open apps, not
+        administrators: seeing a session does not include reading its notebooks. Raises NotFound
+        if it does not exist or belongs to another user, Conflict if the session is over or no
+        port is left, InvalidRequest for options that are not permitted, Unavailable if an app
+        cannot be stopped to get a new answer, StillOpen if HAProxy did not remove a revoked route.
         """
-        # Before the transaction, which must not wait for files.
+        # Before the transaction, which must not wait for file access.
         catalog = self._catalog()
         secret = secrets.token_urlsafe(32)
 
@@ -115,7 +115,7 @@ class Apps:
         options: AppOptions,
         secret: str,
     ) -> AppLink:
-        """Do what has to be done before the ticket can be issued."""
+        """Apply the options and start the app before issuing the ticket."""
         self._check(spec, options)
         session = found.session
         assigned = self._assign(session, spec, options, found.apps.get(spec.name))
@@ -123,19 +123,19 @@ class Apps:
         agreed = self._apply(session, spec, opened, options)
         state = self._start(catalog, session, spec)
         if not agreed:
-            raise Conflict("It was given another answer at the same moment. Look at it first.")
+            raise Conflict("Another request changed its answer at the same time. Check it first.")
         ticket = self._ticket(person, session, spec, opened.label, secret)
         self._store.issue_ticket(session.id, lambda _: ticket, MAX_TICKETS)
         public = opened.public_since is not None if options.public is None else options.public
         return AppLink(opened.label, spec.path, secret, state, public, assigned.notice)
 
     def choices(self, spec: AppSpec) -> Choices:
-        """What administrators and the app itself leave to its owner."""
+        """The options that administrators and the app permit its owner."""
         public = spec.public and self._site_rules().public_apps
         return Choices(public=public, ports=self._origins.pool(spec))
 
     def _openable(self, catalog: Catalog, person: Person, session: Session, app: str) -> AppSpec:
-        """The app of this name of one's own session; raises NotFound or Conflict."""
+        """The app of this name in the user's own session; raises NotFound or Conflict."""
         if session.owner != person.name:
             raise NotFound(_NO_SESSION)
         spec = _find(catalog.offered(session), app)
@@ -146,7 +146,7 @@ class Apps:
     def _is_open(
         self, catalog: Catalog, found: SessionApps, spec: AppSpec, options: AppOptions
     ) -> bool:
-        """Whether opening this app takes a ticket and nothing else."""
+        """Whether opening this app requires nothing but a ticket."""
         opened, server = found.apps.get(spec.name), found.apps.get(spec.server)
         if spec.kind != "web" or opened is None or server is None or opened.closed:
             return False
@@ -166,7 +166,7 @@ class Apps:
         if options.port is not None and (wrong := self._origins.check(spec, options.port)):
             problems.append(wrong)
         if options.asked and not spec.asks:
-            problems.append(FieldError("asked", f"{spec.title} asks for nothing"))
+            problems.append(FieldError("asked", f"{spec.title} has no prompt to answer"))
         elif options.asked and (len(options.asked) > MAX_ANSWER or not options.asked.isprintable()):
             text = f"write one line of at most {MAX_ANSWER} characters"
             problems.append(FieldError("asked", text))
@@ -176,7 +176,7 @@ class Apps:
     def _assign(
         self, session: Session, spec: AppSpec, options: AppOptions, known: OpenApp | None
     ) -> AssignedOrigin:
-        """Assign an origin; if that moves the app, remove the routes to the one before."""
+        """Assign an origin; if that moves the app, remove the routes to the previous one."""
         assigned = self._origins.assign(session, spec, options, known)
         if assigned.has_moved:
             opened = assigned.opened
@@ -187,9 +187,9 @@ class Apps:
         return assigned
 
     def _apply(self, session: Session, spec: AppSpec, opened: OpenApp, options: AppOptions) -> bool:
-        """Store what the owner has chosen for an app that has its origin.
+        """Store the owner's options for an app that has its origin.
 
-        False when another request was quicker to answer what the app asks for.
+        False if a concurrent request has stored a different answer to the app's prompt.
         """
         agreed = True
         if options.asked is not None and options.asked != opened.asked:
@@ -206,14 +206,14 @@ class Apps:
     def _publish(self, session: Session, spec: AppSpec, opened: OpenApp) -> None:
         if not self._store.publish_app(opened, opened.public_since or self._clock()):
             raise Conflict("It was moved at the same time. Try again.")
-        # Read after that: an app that gets ready later finds that it is public.
+        # Read after that: an app that becomes ready later is already public.
         if self._server(session, spec.name).state is AppState.READY:
             self._proxy.add_route(public_key(opened.label), session, spec.name)
         if opened.public_since is None:
-            self._record(session.owner, "app.publish", session.id, _said(spec, session))
+            self._record(session.owner, "app.publish", session.id, _target(spec, session))
 
     def _start(self, catalog: Catalog, session: Session, spec: AppSpec) -> AppState:
-        """Start the app's process if need be; returns its state."""
+        """Start the app's process if necessary; returns its state."""
         apps = {opened.app: opened for opened in self._store.apps(session.id)}
         server = catalog.apps[spec.server]
         assigned = self._assign(session, server, UNCHANGED, apps.get(server.name))
@@ -230,7 +230,7 @@ class Apps:
             self._proxy.server_changed(session, server.app, AppState.STOPPED)
 
     def _server(self, session: Session, app: str) -> OpenApp:
-        """The app whose process serves this one, as it is now."""
+        """The app whose process serves this one, as currently stored."""
         opened = {each.app: each for each in self._store.apps(session.id)}
         return SessionApps(session, opened).server(self._catalog().server_of(app))
 
@@ -247,21 +247,21 @@ class Apps:
             login=person.login,
             expires=now + TICKET_LIFETIME,
         )
-        event = self._new_event(person.name, "app.open", session.id, _said(spec, session))
+        event = self._new_event(person.name, "app.open", session.id, _target(spec, session))
         recent = session.last_used is not None and now - session.last_used <= USE_INTERVAL
         return NewTicket(ticket, event, used=None if recent else now)
 
     # A session's apps
 
     def owner_link(self, person: Person, label: str) -> AppLink:
-        """A new ticket for an owner who came to an app's origin without a valid cookie."""
+        """A new ticket for an owner at an app's origin without a valid cookie."""
         opened = self._store.app_by_label(label)
         if opened is None:
             raise NotFound("There is nothing here.")
         return self.open_app(person, opened.session, opened.app)
 
     def offered(self, session: Session) -> list[AppSpec]:
-        """The apps that a session's owner may open."""
+        """The apps that a session offers to its owner."""
         return self._catalog().offered(session)
 
     def opened(self, session_id: str) -> list[OpenApp]:
@@ -273,11 +273,11 @@ class Apps:
         return self._store.apps_of(sessions)
 
     def in_use(self, session_id: str) -> set[str]:
-        """The apps of a session that some browser has a valid cookie for."""
+        """The apps of a session for which a browser has a valid cookie."""
         return {grant.app for grant in self._store.grants(session=session_id)}
 
     def get_own(self, person: Person, session_id: str) -> Session:
-        """One's own session; raises NotFound for another person's, to administrators as well."""
+        """The user's own session; raises NotFound for others, even for administrators."""
         session = self._sessions.get(session_id)
         if session is None or session.owner != person.name:
             raise NotFound(_NO_SESSION)
@@ -286,7 +286,7 @@ class Apps:
     # Closing
 
     def make_private(self, person: Person, session_id: str, app: str) -> None:
-        """Undo publishing, and cut everybody's connections but the owner's. Idempotent.
+        """Undo publishing, and cut all connections but the owner's. Idempotent.
 
         Raises NotFound, and StillOpen if HAProxy did not remove the route.
         """
@@ -298,27 +298,29 @@ class Apps:
         # The route is removed even if the app is private: removing it may have failed before.
         keys = self._store.make_private(session.id, spec.name, self._clock())
         if known is not None and known.public_since is not None:
-            self._record(session.owner, "app.unpublish", session.id, _said(spec, session))
+            self._record(session.owner, "app.unpublish", session.id, _target(spec, session))
         self._proxy.revoke(*keys)
 
     def close_app(self, person: Person, session_id: str, app: str) -> None:
-        """Revoke all access to an app of one's own session; its process goes on. Idempotent.
+        """Revoke all access to an app of the user's own session; its process keeps running.
+
+        Idempotent.
 
         Raises NotFound, and StillOpen if HAProxy did not remove the routes.
         """
         session = self.get_own(person, session_id)
         spec = _find(self.offered(session), app)
         keys = self._store.close_app(session.id, spec.name, self._clock())
-        self._record(person.name, "app.close", session.id, _said(spec, session))
+        self._record(person.name, "app.close", session.id, _target(spec, session))
         self._proxy.revoke(*keys)
 
     def close_session(self, session_id: str) -> None:
         """Revoke all access to a session, and delete its apps and tickets. Idempotent."""
-        # Its job is ended as well, so nobody has to wait for an HAProxy that does not answer.
+        # Its job ends as well, so there is no need to wait for an unresponsive HAProxy.
         self._proxy.revoke_later(*self._store.close_session(session_id, self._clock()))
 
     def close_abandoned(self) -> None:
-        """Close the apps of sessions that are over: a crash may have left some."""
+        """Close the apps of ended sessions that a crash may have left open."""
         for session in self._store.abandoned():
             self.close_session(session)
 
@@ -333,6 +335,6 @@ def _find(offered: Collection[AppSpec], app: str) -> AppSpec:
     return spec
 
 
-def _said(spec: AppSpec, session: Session) -> str:
+def _target(spec: AppSpec, session: Session) -> str:
     """An app in the audit log."""
     return f"{spec.title} of {session.name}"

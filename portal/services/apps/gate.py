@@ -1,4 +1,4 @@
-"""Browsers at the apps' origins: exchanging tickets for cookies, and waiting for the app."""
+"""Access at the apps' origins: exchanges tickets for cookies, and reports an app's status."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_GRANTS = 16
 
 @dataclass(frozen=True)
 class GateStatus:
-    """How far an app has come, for a browser that HAProxy has no route for."""
+    """An app's status, for a browser for which HAProxy has no route."""
 
     session: Session
     app: AppSpec
@@ -35,7 +35,7 @@ class GateStatus:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the app answers, so that there should be a route."""
+        """Whether the app answers, so that a route should exist."""
         return self.state is AppState.READY and self.session.state is State.RUNNING
 
 
@@ -44,7 +44,7 @@ class Admission:
     """What a browser gets for its ticket."""
 
     cookie: str | None
-    """None where it keeps the one that it has."""
+    """None if the browser keeps its existing cookie."""
     path: str
     """The path of the app's start page."""
     mark: str
@@ -52,7 +52,7 @@ class Admission:
 
 
 class AppGate:
-    """Admits browsers to apps by what the store says; nothing that a browser says is believed."""
+    """Admits browsers to apps according to the store; nothing a browser sends is trusted."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class AppGate:
         return Admission(cookie if redeemed.new else None, path, redeemed.mark)
 
     def status(self, label: str, cookies: Sequence[str] = ()) -> GateStatus:
-        """How far the app at this origin has come, for a browser with these cookies.
+        """The status of the app at this origin, for a browser with these cookies.
 
         Other origins may have planted cookies of this name: the first valid one counts. Changes
         nothing. Raises NotFound without a valid cookie, unless the app is public.
@@ -106,13 +106,13 @@ class AppGate:
         session, grant = entry.found.session, entry.grant
         spec = self._spec(session, entry.opened.app)
         server = entry.found.server(spec.server)
-        # Strangers learn that the app is not there yet, not what its log says.
+        # Only the owner gets the message and the log.
         message, log = (server.message, server.log) if grant else ("", "")
         key = grant.key if grant else public_key(label)
         return GateStatus(session, spec, server.state, message, log, grant is not None, key)
 
     def restore_route(self, status: GateStatus) -> None:
-        """Add a browser's route again that HAProxy has lost, once the app answers. Idempotent."""
+        """Restore a browser's route that HAProxy has lost, once the app answers. Idempotent."""
         if status.is_ready:
             self._proxy.add_route(status.key, status.session, status.app.name)
 

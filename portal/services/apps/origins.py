@@ -1,4 +1,4 @@
-"""Assigning origins to apps: each gets one, keeps it, or moves to a port that its owner prefers."""
+"""Assigns origins to apps: each gets one, keeps it, or moves to the port its owner requests."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, FieldError
 
 MOVE_PAUSE = timedelta(seconds=3)
-"""For how long an app does not move again, so that simultaneous requests agree on one origin."""
+"""Time before an app can move again, so that concurrent requests agree on one origin."""
 _MAX_ATTEMPTS = 5
-"""Attempts to assign an origin while others take the same one at the same moment."""
+"""Attempts to assign an origin while concurrent requests take the same one."""
 
 
 @dataclass(frozen=True)
 class AssignedOrigin:
-    """The app at its origin, and what assigning that has changed."""
+    """The app at its origin, and what the assignment has changed."""
 
     opened: OpenApp
     notice: str = ""
-    """Why it is not at the preferred port; "" where it is, or none was preferred."""
+    """Why it is not at the requested port; "" if it is, or none was requested."""
     has_moved: bool = False
     revoked: tuple[str, ...] = ()
     """Keys of routes to the previous origin, which HAProxy must forget."""
@@ -65,11 +65,11 @@ class AppOrigins:
         self._clock = clock
 
     def pool(self, spec: AppSpec) -> Range | None:
-        """First and last port that the app's owner may prefer; None where no port can be chosen."""
+        """First and last port that the owner can request; None if no port can be chosen."""
         return self._origins.pool(spec.kind) if self._site_rules().preferred_ports else None
 
     def check(self, spec: AppSpec, port: int) -> FieldError | None:
-        """What is wrong with a preferred port, whether or not it is free."""
+        """What is wrong with a requested port, regardless of whether it is free."""
         pool = self.pool(spec)
         if pool is None:
             return FieldError("preferred_port", "ports cannot be chosen here")
@@ -84,10 +84,10 @@ class AppOrigins:
     def assign(
         self, session: Session, spec: AppSpec, options: AppOptions, known: OpenApp | None
     ) -> AssignedOrigin:
-        """Assign an origin: the present one, or the preferred port if its owner may have it.
+        """Assign an origin: the current one, or the requested port if its owner may have it.
 
-        `known` is the app as last read, None if it was never opened. Raises Conflict when there is
-        no origin left, or the session is over.
+        `known` is the app as last read, None if it was never opened. Raises Conflict if no origin
+        is left, or the session is over.
         """
         if known is not None and self.keeps_origin(known, spec, options):
             return AssignedOrigin(known, self._notice(options, known, _AGAIN))
@@ -119,11 +119,11 @@ class AppOrigins:
         return AssignedOrigin(opened, notice, has_moved, assigned.revoked)
 
     def keeps_origin(self, known: OpenApp, spec: AppSpec, options: AppOptions) -> bool:
-        """Whether the app stays where it is, as far as that can be said without the store."""
+        """Whether the app keeps its origin, as far as is known without the store."""
         if not self._origins.fits(known.label, spec.kind):
             return False
         if options.public and not known.public_since:
-            return False  # only the store knows who else has used this origin
+            return False  # the store knows which other users have had this origin
         if options.port is None:
             return True
         return known.moved is not None and self._clock() - known.moved < MOVE_PAUSE
@@ -140,7 +140,7 @@ class AppOrigins:
         options: AppOptions,
         known: OpenApp | None,
     ) -> OriginChoice:
-        """The origin to assign, from what the store knows at this moment."""
+        """The origin to assign, given the origins in the store."""
         request, now = self._request(session, spec), self._clock()
         usable = self._origins.usable(spec.kind)
         ports = PortChooser(usable, origins, request, self._port_policy, now)
@@ -176,20 +176,20 @@ class AppOrigins:
 
     @staticmethod
     def _may_move(known: OpenApp | None, now: datetime) -> bool:
-        """Whether the last request for a port is long enough ago."""
+        """Whether the last request for a port was long enough ago."""
         return known is None or known.moved is None or now - known.moved >= MOVE_PAUSE
 
     def _may_stay(
         self, origins: KnownOrigins, known: OpenApp, spec: AppSpec, options: AppOptions
     ) -> bool:
-        """Whether the app's present origin is still right for it."""
+        """Whether the app can keep its current origin."""
         if not self._origins.fits(known.label, spec.kind):
             return False
         origin = origins.by_label.get(known.label)
         if not options.public or origin is None:
             return True
-        # A public app has neither an origin where browsers keep another person's data, nor a name
-        # that its owner gets again for something private.
+        # A public app gets neither an origin for which browsers may have another user's data, nor
+        # a name that its owner would get again for a private app.
         return not origin.shared and (not origin.kept or port_of(origin.label) is not None)
 
     def _notice(self, options: AppOptions, opened: OpenApp, why: str) -> str:
@@ -200,5 +200,5 @@ class AppOrigins:
         return f"{why or f'Port {options.port} is taken'}; it is {where}."
 
 
-_AGAIN = f"A port was asked for a moment ago: ask again in {MOVE_PAUSE.seconds} seconds"
-_MEANWHILE = "Another request moved it at the same moment"
+_AGAIN = f"A port was requested a moment ago: try again in {MOVE_PAUSE.seconds} seconds"
+_MEANWHILE = "Another request moved it at the same time"

@@ -38,9 +38,9 @@ class ProxyRoutes:
         self._catalog = catalog
 
     def add_route(self, key: str, session: Session, app: str) -> None:
-        """Route requests with this key to the app, if the session can be reached. Idempotent.
+        """Route requests with this key to the app, if the session is reachable. Idempotent.
 
-        A key that is not, or no longer, valid for this app has no route afterwards.
+        A key that is not (or no longer) valid for this app has no route afterwards.
         """
         target = route_target(session, self._catalog().server_of(app))
         if target is None:
@@ -65,14 +65,14 @@ class ProxyRoutes:
         self._store.removed(keys)
 
     def revoke_later(self, *keys: str) -> None:
-        """The same, but where HAProxy does not answer the worker repeats it; raises nothing."""
+        """The same, but never raises: if HAProxy does not answer, the worker retries."""
         try:
             self.revoke(*keys)
         except StillOpen as error:
             log.warning("%d routes: %s", len(keys), error)
 
     def add_standing_routes(self, session: Session, opened: OpenApp) -> None:
-        """Add the route that needs no cookie, if the app has one: for SSH, or a public app."""
+        """Add the route that requires no cookie, if the app has one: SSH, or a public app."""
         for key in self._standing_keys(opened):
             self.add_route(key, session, opened.app)
 
@@ -101,13 +101,13 @@ class ProxyRoutes:
             self.add_route(key, session, app)
 
     def traffic(self) -> dict[str, Traffic]:
-        """What browsers have sent so far, by the app's gateway name."""
+        """Traffic from browsers so far, by the app's gateway name."""
         return self._routes.traffic()
 
     # Periodic tasks of the worker
 
     def restore(self) -> bool:
-        """Fill HAProxy's map again after a restart; True when that was needed."""
+        """Restore HAProxy's map after its restart; returns whether that was necessary."""
         if not self._routes.is_lost():
             return False
         self._routes.set_background_requests(self._background())
@@ -118,17 +118,17 @@ class ProxyRoutes:
         return True
 
     def retry_revocations(self) -> None:
-        """Remove the routes that HAProxy did not answer about; raises StillOpen."""
+        """Remove revoked routes that HAProxy has not confirmed; raises StillOpen."""
         self.revoke(*self._store.pending_removals())
 
     def check_routes(self) -> int:
-        """Make HAProxy's map what the database says; returns how many entries were wrong.
+        """Make HAProxy's map match the database; returns the number of wrong entries.
 
-        A crash or an outage may have left either: routes that should not exist are removed and
-        their connections cut, missing ones are added.
+        After a crash or an outage: routes that should not exist are removed and their connections
+        cut, missing ones are added.
         """
         known = self._routes.entries()
-        # Read after the map: a route that is added meanwhile is expected.
+        # Read after the map, so that it includes routes added meanwhile.
         expected = dict(self._expected())
         wrong = [key for key in known if key not in expected]
         if wrong:
@@ -145,7 +145,7 @@ class ProxyRoutes:
         return len(wrong) + len(missing)
 
     def _background(self) -> list[str]:
-        """Requests that are no use of their app, as Routes.set_background_requests wants them."""
+        """Requests that do not count as use, in the format of Routes.set_background_requests."""
         apps = self._catalog().apps.values()
         found = [f"{app.name}/STATIC" for app in apps if app.static_page]
         for app in apps:
@@ -154,7 +154,7 @@ class ProxyRoutes:
         return found
 
     def _expected(self) -> Iterator[tuple[str, str]]:
-        """The routes that should exist: key and target, from the database alone."""
+        """The routes that should exist according to the database: key and target."""
         catalog = self._catalog()
         running = {s.id: s for s in self._sessions.live() if s.state is State.RUNNING}
         apps = self._store.apps_of(running)

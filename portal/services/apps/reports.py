@@ -1,4 +1,4 @@
-"""What runners report: which apps an image can run, and what became of those that were started."""
+"""Runners' reports about apps: those that an image can run, and the state of started ones."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class AppReports:
         self._is_admin = is_admin
 
     def note_image(self, session: Session, found: Sequence[str]) -> tuple[str, ...]:
-        """The site's apps among those that a session has found in its image.
+        """Return those of the site's apps that a session has found in its image.
 
-        They count for this session only: its owner can make it report anything. For the image, and
-        so for everybody's launcher, only an administrator's session counts.
+        They apply to this session only, since its owner controls what it reports. They are stored
+        for the image, and so for all users, only if the session is an administrator's.
         """
         catalog, image = self._catalog(), (session.environment, session.version)
         known = tuple(name for name in dict.fromkeys(found) if name in catalog.apps)
@@ -47,15 +47,15 @@ class AppReports:
         tail: str = "",
         details: str | None = None,
     ) -> None:
-        """Store what the runner reports of an app, and add or remove its routes. Idempotent.
+        """Store what the runner reports about an app, and add or remove its routes. Idempotent.
 
-        An app that nobody has opened is ignored. `tail` is the end of its log; None leaves the
-        details as they are.
+        An app that was never opened is ignored. `tail` is the end of its log; None leaves the
+        details unchanged.
         """
         known = {opened.app: opened for opened in self._store.apps(session.id)}
         if app not in known:
             return
-        # A heartbeat may report a failure before the report that says why.
+        # A heartbeat may report a failure before the report that explains it.
         new = message or details
         if known[app].state == state and (known[app].message or not new):
             return

@@ -1,4 +1,4 @@
-"""SSH into sessions: their endpoints, and the key that a person uses for all of them."""
+"""SSH access to sessions: their endpoints, and the user's key for all of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SshAccess:
         self._record = record
 
     def endpoint(self, person: Person, session_id: str) -> SshEndpoint:
-        """The endpoint of one's own session; raises NotFound where there is none."""
+        """The endpoint of the user's own session; raises NotFound if there is none."""
         session = self._apps.get_own(person, session_id)
         spec = self._spec(session)
         opened = next((a for a in self._apps.opened(session.id) if a.app == spec.name), None)
@@ -44,7 +44,7 @@ class SshAccess:
         self._apps.close_app(person, session_id, self.endpoint(person, session_id).app.name)
 
     def key(self, person: Person) -> str:
-        """One's own private key, generated if there is none; all one's sessions accept it."""
+        """The user's private key, generated if missing; all of the user's sessions accept it."""
         key = self._files.container_key(person.name)
         self._record(person.name, "ssh.key")
         return key

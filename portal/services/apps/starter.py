@@ -1,4 +1,4 @@
-"""Starting apps in sessions: what is to run is stored, so that a lost request can be repeated."""
+"""Starts apps in sessions; pending starts are stored, so that lost requests can be repeated."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AppStarter:
         self._origin = origin
 
     def start(self, session: Session, spec: AppSpec, opened: OpenApp) -> AppState:
-        """Ask the runner to start an app, if it has to be started; returns its state now.
+        """Send a start request to the runner if the app is not running; returns its state.
 
         WANTED: the runner does not answer; the app is started as soon as it does.
         """
@@ -42,15 +42,15 @@ class AppStarter:
         try:
             self._runners.start_app(session, self._request(spec, opened))
         except Unavailable as error:
-            # The worker asks again (retry_pending), also for an app that had failed or was stopped.
+            # The worker retries (retry_pending), also for an app that had failed or was stopped.
             log.warning("session %s: %s not started yet: %s", session.id, spec.name, error)
             if opened.state is not AppState.WANTED:
                 self._store.set_app(session.id, spec.name, AppState.WANTED, "", "")
             return AppState.WANTED
         if self._store.set_starting(opened):
             return AppState.STARTING
-        # Its owner has given another answer since it was read: it is started again with that.
-        log.info("session %s: %s starts again with another answer", session.id, spec.name)
+        # Its owner has changed the answer since it was read: it is restarted with the new one.
+        log.info("session %s: %s restarts with another answer", session.id, spec.name)
         with contextlib.suppress(Unavailable):
             self._runners.stop_app(session, spec.name)
         self._store.set_app(session.id, spec.name, AppState.WANTED, "", "")
@@ -58,16 +58,16 @@ class AppStarter:
 
     @staticmethod
     def has_to_start(session: Session, opened: OpenApp) -> bool:
-        """Whether an app neither runs nor starts, and its runner can be asked to start it."""
+        """Whether an app is neither running nor starting, and its runner has called back."""
         return session.ready is not None and opened.state not in (AppState.READY, AppState.STARTING)
 
     def stop(self, session: Session, server: str) -> None:
-        """Stop an app, and return when it has ended; raises Unavailable."""
+        """Stop an app and wait until it has ended; raises Unavailable."""
         self._runners.stop_app(session, server)
         self._store.set_app(session.id, server, AppState.STOPPED, "", "")
 
     def pending_starts(self, session: Session) -> list[StartRequest]:
-        """Start requests for all apps that are WANTED, which are STARTING from now on."""
+        """Start requests for all WANTED apps, which become STARTING."""
         requests = []
         for spec, opened in self._wanted(session):
             if self._store.set_starting(opened):  # if not, retry_pending starts it

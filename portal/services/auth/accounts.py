@@ -1,7 +1,7 @@
-"""Accounts that were removed or locked: whoever is logged in as one of them is out within a minute.
+"""Revokes the logins of removed or locked accounts within a minute.
 
-Nobody is logged out because the login node is silent, and not at once where many accounts vanish
-together: a directory that is down looks the same.
+No user is logged out because the login node does not answer; if many accounts vanish together, they
+are logged out only after a while, since a directory outage looks the same.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from portal.services.auth.logins import Logins
 log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 25.0
-"""Time between two looks; two of them and what they take stay below a minute."""
+"""Time between two checks; two of them, with their duration, take less than a minute."""
 ACTIVE = timedelta(minutes=10)
-"""Whoever has used a login within that time is looked at by logging in as them."""
+"""Users who have used a login within this time are checked by logging in as them."""
 DOUBT = timedelta(minutes=10)
-"""How long many accounts must be gone before that is believed."""
+"""How long many accounts must be missing at once before they are considered removed."""
 AT_ONCE = 4
-GONE = "the account does not exist any more, or has no login shell"
-REFUSED = "the login node does not let the account in"
+GONE = "the account no longer exists, or has no login shell"
+REFUSED = "the login node refuses the account"
 PASSWORD = "the account's password was locked"  # noqa: S105
 
 
 class AccountWatch:
-    """Looks after the accounts of those who are logged in or have a session."""
+    """Checks the accounts of users who are logged in or have a session."""
 
     def __init__(
         self,
@@ -62,18 +62,18 @@ class AccountWatch:
         self._out: set[str] = set()
 
     def check(self) -> None:
-        """Look once; raises Unavailable when the login node is silent."""
+        """Run one check; raises Unavailable when the login node does not answer."""
         now, live = self._clock(), self._sessions.live()
         inside = self._login_store.inside(now - ACTIVE, now) | {s.owner for s in live}
-        everybody = inside | {present.user for present in self._logins.active_users()}
-        gone = self._gone(everybody, now) if everybody else set()
+        users = inside | {present.user for present in self._logins.active_users()}
+        gone = self._gone(users, now) if users else set()
         refused = dict.fromkeys(gone, GONE) | self._refused(inside - gone)
         for user, why in refused.items():
             self._lock_out(user, why, [s for s in live if s.owner == user])
         self._out &= set(refused)
 
     def _gone(self, names: Collection[str], now: datetime) -> set[str]:
-        """Those who are gone for sure."""
+        """The users whose accounts are considered removed."""
         missing = self._accounts.missing(names)
         self._gone_since = {user: self._gone_since.get(user, now) for user in missing}
         fresh = {user for user in missing if now - self._gone_since[user] < DOUBT}
@@ -83,10 +83,10 @@ class AccountWatch:
         return missing - fresh
 
     def _refused(self, names: Collection[str]) -> dict[str, str]:
-        """Who is not let in, and why; those who were not looked at for longest come first."""
+        """The users who cannot log in, with the reason; least recently checked users first."""
         longest = datetime.min.replace(tzinfo=self._clock().tzinfo)
         turn = sorted(names, key=lambda user: (self._checked.get(user, longest), user))
-        # Two looks a minute share what may be asked in one.
+        # Two checks a minute share the permitted number per minute.
         chosen = turn[: -(-self._checks // 2)]
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="accounts") as pool:
             found = dict(zip(chosen, pool.map(self._problem, chosen), strict=True))
@@ -97,16 +97,16 @@ class AccountWatch:
         try:
             standing = self._accounts.standing(user)
         except Unavailable as error:
-            log.warning("account %s: not looked at: %s", user, error)
+            log.warning("account %s: not checked: %s", user, error)
             return ""
         self._checked[user] = self._clock()
-        if not standing.let_in:
+        if not standing.may_log_in:
             return REFUSED
         before = self._login_store.password_seen(user)
         if standing.password in ("", before):
             return ""
         self._login_store.note_password(user, standing.password)
-        # Where it was locked from the beginning, passwords are checked by something else.
+        # If it was locked from the beginning, passwords are verified by another mechanism.
         return PASSWORD if standing.password == LOCKED and before else ""
 
     def _lock_out(self, user: str, why: str, sessions: Collection[Session]) -> None:
@@ -116,10 +116,10 @@ class AccountWatch:
         try:
             self._logins.revoke_all(user, user, why=why)
         except PortalError as error:
-            log.warning("account %s: not all shut yet: %s", user, error)
+            log.warning("account %s: not everything revoked yet: %s", user, error)
         for session in sessions:
             try:
                 if self._apps.opened(session.id) or self._apps.in_use(session.id):
                     self._apps.close_session(session.id)
             except PortalError as error:
-                log.warning("session %s: not all shut yet: %s", session.id, error)
+                log.warning("session %s: not everything revoked yet: %s", session.id, error)

@@ -1,9 +1,9 @@
-"""How often passwords may be tried, and what the journal says of wrong ones.
+"""Rate limits for passwords, and audit events of wrong ones.
 
-Each address has so many tries a minute, whatever name it tries. Each account has so many an hour
-from networks that it never logged in from, all of them together; from a network that it did log in
-from it has as many again, for that network alone. So guessing from many addresses is slow, and
-whoever guesses cannot keep the account's owner out where they usually work.
+Each address has a number of attempts per minute, for all names together. Each account has a number
+of attempts per hour from all networks where it has never logged in, and the same number again for
+each network where it has. So guessing from many addresses is slow, and cannot lock the account's
+owner out of the places where they usually work.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from portal.core.interfaces.auth import AttemptStore
 from portal.core.interfaces.systems import Clock, RecordEvent
 
 KNOWN_FOR = timedelta(days=180)
-"""How long a network is remembered that an account has logged in from."""
+"""How long networks are remembered from which an account has logged in."""
 NAMES = 10
-"""Names with lines of their own in the journal, for one network and hour."""
+"""Names with audit events of their own, per network and hour."""
 _MINUTE, _HOUR = 60_000, 3_600_000
 
 
 class LoginAttempts:
-    """Counts tries at passwords."""
+    """Counts and limits login attempts."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class LoginAttempts:
         self._address = address
 
     def take(self, user: str) -> int:
-        """Let one try pass, or say for how many seconds none does; "" is what cannot be a name."""
+        """Take one attempt; returns 0, or the seconds to wait. `user` is "" for an invalid name."""
         network, now = network_of(self._address.get()), _ms(self._clock())
         per_minute = self._terms.per_minute
         wait = self._store.take(f"address {network}", now, _MINUTE // per_minute, per_minute)
@@ -59,7 +59,7 @@ class LoginAttempts:
         return f"known {user} {network}" if known else f"account {user}"
 
     def succeeded(self, user: str) -> None:
-        """The password was right: the try does not count, and the network is known from now on."""
+        """The password was right: return the attempt, and remember the network."""
         network = network_of(self._address.get())
         key = self._key(user, network)
         if key.startswith("known"):
@@ -69,14 +69,14 @@ class LoginAttempts:
         self._store.remember(user, network, _ms(self._clock()))
 
     def refused(self, user: str) -> None:
-        """The password was wrong: the first time within an hour has a line in the journal."""
+        """The password was wrong: the first time in each hour is written to the audit log."""
         hour = _ms(self._clock()) // _HOUR
         counted = self._store.refused(user, network_of(self._address.get()), hour, NAMES)
         if counted.count == 1:
             self._record(counted.user, "login.refused")
 
     def record_finished_hours(self) -> None:
-        """Write down how often it went on, for hours that are over; then forget what is old."""
+        """Write the counts of past hours to the audit log, then delete what has expired."""
         now = self._clock()
         for done in self._store.refusals_before(_ms(now) // _HOUR):
             if done.count > 1:

@@ -1,4 +1,4 @@
-"""Logins of browsers and API tokens: created, found, used, revoked, expired."""
+"""Browser logins and API tokens: create, find, use, revoke, expire."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from portal.errors import FieldError, InvalidRequest, NotFound
 
 MINUTE = timedelta(minutes=1)
 MAX_BROWSERS = 1000
-"""Browsers of one person: beyond what anybody has, within what a script may do."""
+"""Browser logins per user: more than anyone needs; bounds what a script can create."""
 
 
 class Logins:
-    """Creates, finds and revokes logins; routes that were opened from one are revoked with it."""
+    """Creates, finds and revokes logins; a login's routes are revoked with it."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Logins:
     ) -> tuple[str, Login]:
         """Create a token; the secret is returned once and never stored.
 
-        A token that is created with another one has no more scopes and does not outlive it.
+        A token created with another token has no more scopes than that and does not outlive it.
         Raises InvalidRequest.
         """
         parent = self._token_of(person)
@@ -87,7 +87,7 @@ class Logins:
         return secret, login
 
     def scopes_for(self, person: Person) -> tuple[str, ...]:
-        """The scopes that a new token of theirs may have."""
+        """The scopes that the user's new token may have."""
         parent = self._token_of(person)
         own = SCOPES if person.name in self._admins else PLAIN_SCOPES
         return tuple(s for s in own if parent is None or parent.allows(s))
@@ -101,7 +101,7 @@ class Logins:
     ) -> list[FieldError]:
         problems = []
         if not (0 < len(name) <= MAX_NAME and name.isprintable() and name.strip() == name):
-            text = f"write one line of 1 to {MAX_NAME} characters, no blank at its ends"
+            text = f"use 1 to {MAX_NAME} printable characters, without spaces at the ends"
             problems.append(FieldError("name", text))
         if not wanted:
             problems.append(FieldError("scopes", "choose at least one"))
@@ -140,12 +140,12 @@ class Logins:
         return login
 
     def person(self, login: Login) -> Person:
-        """The person behind a login; an administrator only where the login may be one."""
+        """The user of a login; an administrator only if the login has that scope."""
         admin = login.user in self._admins and login.allows("admin")
         return Person(login.user, admin, login.hash)
 
     def keep_alive(self, login: Login) -> None:
-        """Store its first use, then one a minute at most; a browser's expiry moves on."""
+        """Store the use, at most once a minute; extends a browser login's expiry."""
         now = self._clock()
         if login.created < login.used and now - login.used < MINUTE:
             return
@@ -155,7 +155,7 @@ class Logins:
         self._store.use_login(login.hash, now, expires)
 
     def last_day(self, login: Login) -> datetime:
-        """When it expires, however much it is used."""
+        """When it expires at the latest, even if it is in use."""
         return self._last(login)
 
     def _last(self, login: Login) -> datetime:
@@ -164,32 +164,32 @@ class Logins:
     # Listing and revoking
 
     def logins_of(self, user: str, kind: str | None = None) -> list[Login]:
-        """Somebody's live logins (of one kind), newest first."""
+        """A user's live logins (of one kind), newest first."""
         found = self._store.logins(user, self._clock())
         return [login for login in found if kind in (None, login.kind)]
 
     def active_users(self) -> list[UserLogins]:
-        """Everybody who has a live login or token, by name."""
+        """All users with a live login or token, by name."""
         return self._store.present(self._clock())
 
     def log_out(self, person: Person) -> None:
-        """Log out, and revoke every route that was opened from this login."""
+        """Log out, and revoke every route opened with this login."""
         login = self._store.login(person.login, self._clock())
         if login is not None:
             self._revoke(person.name, lambda _: self._record(person.name, "logout"), id=login.id)
 
     def revoke_login(self, user: str, id: str, by: str, kinds: Collection[str] = KINDS) -> None:
         """Revoke one login; raises NotFound."""
-        taken = self._revoke(
+        revoked = self._revoke(
             user, lambda login: self._record_revoked(login, by), id=id, kinds=kinds
         )
-        if not taken:
+        if not revoked:
             raise NotFound("There is no such token or log-in.")
 
     def revoke_all(self, user: str, by: str, kinds: Collection[str] = KINDS, why: str = "") -> int:
-        """Revoke all of these kinds; returns how many there were.
+        """Revoke all of these kinds; returns their number.
 
-        With all kinds, browsers in apps whose login has expired are shut out as well.
+        With all kinds, app access of expired logins is revoked as well.
         """
         record = partial(self._record_revoked, by=by, why=why)
         return len(self._revoke(user, record, kinds=kinds))
@@ -201,22 +201,22 @@ class Logins:
         id: str | None = None,
         kinds: Collection[str] = KINDS,
     ) -> list[Login]:
-        taken, keys = self._store.revoke(user, self._clock(), id=id, kinds=kinds)
-        for login in taken:
+        revoked, keys = self._store.revoke(user, self._clock(), id=id, kinds=kinds)
+        for login in revoked:
             write(login)
-        # After the store: HAProxy's map is restored from it, never the other way round.
+        # After the store, from which HAProxy's map is restored.
         self._revoke_routes(*keys)
-        return taken
+        return revoked
 
     def _record_revoked(self, login: Login, by: str, why: str = "") -> None:
         what = f"token {login.name}" if login.kind == TOKEN else "browser"
-        said = (
+        detail = (
             what + ("" if by == login.user else f" of {login.user}") + (f": {why}" if why else "")
         )
-        self._record(by, f"{login.kind}.revoke", login.id, said)
+        self._record(by, f"{login.kind}.revoke", login.id, detail)
 
     def revoke_left_over(self) -> None:
-        """Revoke routes that a request still opened in the moment when its login was revoked."""
+        """Revoke routes that a concurrent request opened while its login was being revoked."""
         if keys := self._store.left_over(self._clock()):
             self._revoke_routes(*keys)
 

@@ -1,4 +1,4 @@
-"""Slurm's own guess when a session would start, before anybody launches it."""
+"""Slurm's estimate of when a session would start if it were launched."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from portal.services.launch.launcher import Draft
 log = logging.getLogger(__name__)
 
 PAUSE = timedelta(seconds=5)
-"""How often Slurm is asked for one person at most, in each process of the portal."""
+"""Minimum time between two estimates for one user, in each process of the portal."""
 
 
 @dataclass
 class _Asked:
     request: str
-    """Its hash: a request may hold passwords."""
+    """Its hash, since a request may contain passwords."""
     time: datetime
     answer: Estimate | None = None
 
 
 class Estimates:
-    """Asks Slurm, now and then; whatever goes wrong never stands in the way of a launch."""
+    """Asks Slurm at a limited rate; errors never prevent a launch."""
 
     def __init__(
         self,
@@ -52,9 +52,9 @@ class Estimates:
         self._lock = threading.Lock()
 
     def estimate(self, person: Person, request: LaunchRequest) -> Estimate | None:
-        """The estimate for one session of this request; None when Slurm does not say.
+        """The estimate for one session of this request; None if Slurm gives none.
 
-        Raises InvalidRequest where a launch would.
+        Raises InvalidRequest if a launch would.
         """
         session, script = self._draft(person, request)
         if limit := self._held_back(session):
@@ -74,7 +74,7 @@ class Estimates:
             asked.answer = self._scheduler.estimate(person.name, script)
         except Unavailable as error:
             log.info("no estimate for %s: %s", person.name, error)
-        except Exception:  # Slurm may word a guess in a new way, and launches go on all the same
+        except Exception:  # Slurm may change the format; launches must not depend on it
             log.exception("reading an estimate")
         return asked.answer
 
@@ -86,4 +86,4 @@ class Estimates:
 
 
 def _ask_later() -> Estimate:
-    return Estimate(None, "", "Slurm was asked a moment ago; look again in a few seconds.", True)
+    return Estimate(None, "", "Slurm was asked a moment ago; try again in a few seconds.", True)

@@ -1,4 +1,4 @@
-"""Launches sessions: stored first, then submitted; of those launched together all or none."""
+"""Launches sessions: stored first, then submitted; several of one launch all or none."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from portal.services.job_control import JobControl
 log = logging.getLogger(__name__)
 
 DOWN_AFTER = timedelta(seconds=5)
-"""How long Slurm may be silent before a launch is refused without asking it."""
+"""How long Slurm may fail to answer before launches are refused without asking it."""
 PATIENCE = timedelta(seconds=12)
-"""How long one request goes on handing sessions to Slurm; reconcile hands over the rest. With the
-longest submission (22 s) it ends before reconcile looks for lost ones (60 s)."""
-TAKEN_BACK = "Slipway, since Slurm did not take all sessions of this launch"
+"""How long one request keeps submitting; the reconciler submits the rest. With the longest
+submission (22 s) it ends before the reconciler searches for lost ones (60 s)."""
+UNDONE = "Slipway, since Slurm did not accept all sessions of this launch"
 
 
 class Draft(NamedTuple):
@@ -82,7 +82,7 @@ class Launcher:
         self._close_apps = close_apps
 
     def parse(self, data: object) -> LaunchRequest:
-        """Check untrusted input, including a template's name in it; raises InvalidRequest."""
+        """Validate untrusted input, expanding a template; raises InvalidRequest."""
         return parse_launch(fill(data, self._administration.templates()))
 
     def launch(
@@ -90,32 +90,32 @@ class Launcher:
     ) -> list[Session]:
         """Store the sessions, then submit their jobs; idempotent for the same key.
 
-        Raises InvalidRequest (nothing is stored), Conflict (the key was used for something else),
-        Unavailable (nothing is stored). When Slurm's answer is lost, the session stays and
-        reconcile finds out: a launch never makes two jobs and never loses one.
+        Raises InvalidRequest (nothing is stored), Conflict (the key was used for a different
+        launch), Unavailable (nothing is stored). If Slurm's answer is lost, the session stays and
+        the reconciler finds its job: a launch never creates two jobs and never loses one.
         """
         caps = self._administration.site_rules()
         decided = self._decide(person, request, caps)
         self._refuse_while_down()
         self._find_folders(person, request.mounts)
         tokens = [secrets.token_urlsafe(32) for _ in range(request.count)]
-        made = self._make(person, request, decided, tokens, caps)
-        # The request may hold passwords; its hash tells two requests apart as well.
+        created = self._make(person, request, decided, tokens, caps)
+        # Hashed, since the request may contain passwords.
         fingerprint = hash_secret(request.model_dump_json())
-        stored, new = self._store.add(made, key, fingerprint, request.env)
+        stored, new = self._store.add(created, key, fingerprint, request.env)
         if not new:
             return stored
-        self._note(person, "session.launch", made)
+        self._note(person, "session.launch", created)
         try:
             return self._submit_all(
-                list(zip(made, tokens, strict=True)), decided.image, request.env
+                list(zip(created, tokens, strict=True)), decided.image, request.env
             )
         except (InvalidRequest, Unavailable) as error:
-            self._note(person, "session.refused", made, error.text)
+            self._note(person, "session.refused", created, error.text)
             raise
 
-    def _note(self, person: Person, action: str, made: Sequence[Session], why: str = "") -> None:
-        lines = [(session.id, why or describe_launch(session)) for session in made]
+    def _note(self, person: Person, action: str, created: Sequence[Session], why: str = "") -> None:
+        lines = [(session.id, why or describe_launch(session)) for session in created]
         self._administration.record_all(person.name, action, lines)
 
     def draft(self, person: Person, request: LaunchRequest) -> Draft:
@@ -130,13 +130,13 @@ class Launcher:
         return Draft(session, self._script(session, decided.image))
 
     def _decide(self, person: Person, request: LaunchRequest, caps: SiteRules) -> Decision:
-        """What a request comes to; raises InvalidRequest."""
+        """The decision on a request; raises InvalidRequest."""
         partitions = self._cluster.partitions_for(person.name)
         catalog = self._administration.visible_catalog(person, self._catalog())
         return decide(request, catalog, partitions, caps, self._gpus)
 
     def _find_folders(self, person: Person, mounts: Sequence[Mount]) -> None:
-        """Refuse mounts of storage folders that do not exist; asks only where some are named."""
+        """Refuse mounts of storage folders that do not exist; checks only if there are any."""
         wanted = [mount.folder for mount in mounts if mount.folder != HOME]
         missing = self._files.missing_folders(person.name, wanted) if wanted else set()
         problems = [
@@ -198,12 +198,12 @@ class Launcher:
     # Submission
 
     def _submit_all(
-        self, made: list[tuple[Session, str]], image: Image, env: Mapping[str, str]
+        self, created: list[tuple[Session, str]], image: Image, env: Mapping[str, str]
     ) -> list[Session]:
         begun = self._clock()
         known: list[Session] = []
         unclear: set[str] = set()
-        for session, token in made:
+        for session, token in created:
             if self._clock() - begun > PATIENCE:
                 known.append(session)
                 continue
@@ -214,7 +214,7 @@ class Launcher:
                 known.append(session)
                 unclear.add(session.id)
             except (InvalidRequest, Unavailable):
-                self._take_back(made[0][0].id, unclear)
+                self._undo(created[0][0].id, unclear)
                 raise
         return known
 
@@ -247,10 +247,10 @@ class Launcher:
         )
 
     def prepare_requeued(self, session: Session) -> None:
-        """Give a session that Slurm has put back into the queue an empty folder and a new secret.
+        """Create an empty folder and a new secret for a requeued session.
 
-        Slurm has its job and its script, so nothing is submitted. The secret counts once it has
-        been written: after a crash before that all of it is done again.
+        Slurm still has its job and script, so nothing is submitted. The secret is stored last:
+        after a crash before that, everything is repeated.
         """
         token = secrets.token_urlsafe(32)
         spec = self._spec(session, token, self._store.env(session.id))
@@ -258,7 +258,7 @@ class Launcher:
         self._store.change(session.id, {State.PENDING}, token_hash=hash_secret(token))
 
     def resubmit(self, session: Session) -> None:
-        """Submit a session whose job is known not to exist; a new secret replaces the old."""
+        """Submit a session whose job is known not to exist, with a new secret."""
         image = self._catalog().image(session.environment, session.version)
         token = secrets.token_urlsafe(32)
         claimed = self._store.change(
@@ -276,18 +276,18 @@ class Launcher:
     # All or none
 
     def end_batch(self, batch: str) -> list[Session]:
-        """End whatever lives of a launch that did not come to be as a whole.
+        """End the live sessions of a launch that did not succeed as a whole.
 
-        One transaction marks all of them, so that no crash leaves some; reconcile repeats what
-        Slurm does not hear now.
+        One transaction marks all of them, so that no crash leaves some; the reconciler repeats
+        commands that Slurm does not answer.
         """
-        ended = self._store.apply_to_batch(batch, stop(TAKEN_BACK, self._clock()))
+        ended = self._store.apply_to_batch(batch, stop(UNDONE, self._clock()))
         for session in ended:
             self._close_apps(session.id)
         return ended
 
-    def _take_back(self, batch: str, unclear: Iterable[str]) -> None:
-        """Leave no trace of a refused launch, but for what Slurm may still hold."""
+    def _undo(self, batch: str, unclear: Iterable[str]) -> None:
+        """Delete all sessions of a refused launch, except for those that Slurm may still have."""
         gone = []
         for session in self.end_batch(batch):
             if session.id not in unclear and self._is_gone(session):
@@ -299,9 +299,9 @@ class Launcher:
             return True
         try:
             self._scheduler.cancel(session.owner, session.job_id)
-            # A job that never ran does not delete its folder, and secrets are in there.
+            # A job that never ran does not delete its folder, which contains secrets.
             self._files.remove_session(session.owner, session.id)
         except Unavailable as error:
-            log.warning("session %s: not taken back yet: %s", session.id, error)
+            log.warning("session %s: refused launch not undone yet: %s", session.id, error)
             return False
         return True

@@ -1,4 +1,4 @@
-"""Presets: launches that a person keeps under a name, every field of them."""
+"""Presets: complete launch requests that users save under a name."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _NONE = "You have no preset of this name."
 
 
 class Presets:
-    """A person's presets; nobody else sees them, administrators included."""
+    """A user's presets, visible to that user only, not to administrators."""
 
     def __init__(self, store: PresetStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     def list(self, person: Person) -> list[Preset]:
-        """All of one's own, by name."""
+        """All of the user's presets, by name."""
         return self._store.all(person.name)
 
     def get(self, person: Person, name: str) -> Preset:
-        """One of one's own; raises NotFound."""
+        """One of the user's presets; raises NotFound."""
         found = self._store.get(person.name, name)
         if found is None:
             raise NotFound(_NONE)
@@ -34,29 +34,29 @@ class Presets:
     def save(
         self, person: Person, name: str, request: LaunchRequest, replace: bool = True
     ) -> tuple[Preset, bool]:
-        """Keep a request under a name; what is kept, and whether the name is new.
+        """Save a request under a name; returns the preset, and whether the name is new.
 
-        Raises InvalidRequest, and Conflict where one of this name is not to be replaced.
+        Raises InvalidRequest, and Conflict if the name is taken and `replace` is False.
         """
         preset = Preset(check_name(name), to_request_body(request), self._clock())
-        kept = self._store.save(person.name, preset, replace, MAX_PRESETS)
-        if kept is SaveResult.FULL:
+        saved = self._store.save(person.name, preset, replace, MAX_PRESETS)
+        if saved is SaveResult.FULL:
             text = f"you have {MAX_PRESETS} presets already; delete one first"
             raise InvalidRequest([FieldError(FIELD, text)])
-        if kept is SaveResult.TAKEN:
+        if saved is SaveResult.TAKEN:
             raise Conflict(f"You have a preset named {name} already.")
-        return preset, kept is SaveResult.NEW
+        return preset, saved is SaveResult.NEW
 
     def rename(self, person: Person, name: str, to: str) -> None:
-        """Give a preset another name. Raises NotFound, InvalidRequest, Conflict."""
+        """Rename a preset; raises NotFound, InvalidRequest, Conflict."""
         check_name(to)
-        kept = self._store.rename(person.name, name, to)
-        if kept is SaveResult.MISSING:
+        renamed = self._store.rename(person.name, name, to)
+        if renamed is SaveResult.MISSING:
             raise NotFound(_NONE)
-        if kept is SaveResult.TAKEN:
+        if renamed is SaveResult.TAKEN:
             raise Conflict(f"You have a preset named {to} already.")
 
     def remove(self, person: Person, name: str) -> None:
-        """Forget a preset; raises NotFound."""
+        """Delete a preset; raises NotFound."""
         if not self._store.remove(person.name, name):
             raise NotFound(_NONE)

@@ -1,4 +1,4 @@
-"""The worker's periodic work on sessions that needs no poll of the queue."""
+"""Periodic tasks of the worker on sessions that need no poll of the queue."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import timedelta
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, Scheduler, UserFiles
 from portal.core.session.end_reasons import (
-    BY_NOBODY_KNOWN,
+    CANCELLED_BY_UNKNOWN,
     LOG_BYTES,
     explain_end,
     needs_log,
@@ -21,16 +21,16 @@ from portal.services.launch.launcher import Launcher
 from portal.services.owner_queue import SessionQueue
 
 START_INTERVAL = timedelta(seconds=5)
-"""After this a start request that did not reach its runner is repeated."""
+"""Time before a start request that did not reach its runner is repeated."""
 LOG_LAG = timedelta(seconds=5)
-"""How long a log that is not there yet is waited for: file servers take their time."""
+"""How long to wait for a log that does not exist yet: network file systems have a delay."""
 LOG_GIVEN_UP = timedelta(minutes=10)
 ACCOUNTING_GIVEN_UP = timedelta(days=1)
 """How long accounting is asked who cancelled a job."""
 
 
 class Housekeeping:
-    """Repeats what did not get through, and cleans up after sessions that are over."""
+    """Repeats lost requests, and cleans up after ended sessions."""
 
     def __init__(
         self,
@@ -54,15 +54,15 @@ class Housekeeping:
         self._clock = clock
 
     def retry_app_starts(self) -> None:
-        """Repeat start requests for apps that did not reach their runner."""
+        """Repeat start requests that did not reach their runner."""
         now = self._clock()
         for session in self._store.live():
             called = session.state is State.RUNNING and session.ready is not None
             if called and now - (session.ready or now) > START_INTERVAL:
-                self._session_queue.run(session, "orders", self._app_starter.retry_pending, "/apps")
+                self._session_queue.run(session, "starts", self._app_starter.retry_pending, "/apps")
 
     def prepare_requeued(self) -> None:
-        """Prepare the folders of sessions that Slurm has put back into the queue."""
+        """Prepare the folders of requeued sessions."""
         for session in self._store.live():
             if session.state is State.PENDING and not session.token_hash:
                 self._session_queue.run(session, "prepare", self._prepare)
@@ -72,27 +72,27 @@ class Housekeeping:
             self._launcher.prepare_requeued(session)
 
     def clean(self) -> None:
-        """Keep the last lines of ended sessions' logs, and delete what they left in homes."""
+        """Store the last lines of ended sessions' logs, and delete their files in users' homes."""
         for session in self._store.unclean():
             self._session_queue.run(session, "clean", self._clean)
 
     def _clean(self, session: Session) -> None:
-        words = None if session.cleaned else self._last_words(session)
-        if words is None:
+        facts = None if session.cleaned else self._explanation(session)
+        if facts is None:
             return
-        if words:  # stored at once: deleting may take its time
-            self._store.change(session.id, {session.state}, **words)
+        if facts:  # stored first: deleting may take long
+            self._store.change(session.id, {session.state}, **facts)
         self._files.remove_session(session.owner, session.id)
         self._store.change(session.id, {session.state}, cleaned=True)
 
-    def _last_words(self, session: Session) -> Facts | None:
-        """What the log adds to the explanation of an end; None while it may still come."""
+    def _explanation(self, session: Session) -> Facts | None:
+        """The explanation of an end from the log; None while the log may still appear."""
         if not needs_log(session):
             return Facts()
         since = self._clock() - (session.ended or self._clock())
         try:
             data = self._files.log_tail(session.owner, session.id, LOG_BYTES)
-        except Conflict:  # no file: waiting does not make it one
+        except Conflict:  # not a regular file: waiting does not help
             return _explained(session, "")
         except PortalError:
             if since < LOG_GIVEN_UP:
@@ -103,8 +103,8 @@ class Housekeeping:
         return _explained(session, tail(data))
 
     def ask_who_cancelled(self) -> None:
-        """Ask accounting who cancelled what was cancelled while it was silent."""
-        ended = self._store.unexplained(BY_NOBODY_KNOWN, self._clock() - ACCOUNTING_GIVEN_UP)
+        """Ask accounting who cancelled the sessions for which it did not answer in time."""
+        ended = self._store.unexplained(CANCELLED_BY_UNKNOWN, self._clock() - ACCOUNTING_GIVEN_UP)
         if not ended:
             return
         known = self._scheduler.ended([s.job_id for s in ended if s.job_id])

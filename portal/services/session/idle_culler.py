@@ -1,4 +1,4 @@
-"""Records when sessions are used, and ends those that nobody uses any more."""
+"""Records when sessions are used, and ends idle ones."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from portal.services.job_control import JobControl
 log = logging.getLogger(__name__)
 
 ACTOR = "Slipway"
-"""Who did it, in the audit log."""
+"""The actor in audit events."""
 
 
 class IdleCuller:
-    """Follows the traffic that HAProxy counts and ends unused sessions by the site's rules."""
+    """Reads HAProxy's traffic counters and ends unused sessions according to the site's rules."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class IdleCuller:
         self._clock = clock
 
     def cull(self) -> None:
-        """Measure once; raises Unavailable, and changes nothing, when HAProxy does not answer."""
+        """Measure once; raises Unavailable, without a change, when HAProxy does not answer."""
         now, rules = self._clock(), self._site_rules()
         before = self._status.measured()
         sample = TrafficSample(now, self._proxy.traffic())
@@ -62,7 +62,7 @@ class IdleCuller:
         news = [s for s in used if should_record_use(running[s], rules, now)]
         if news:
             self._store.note_use(news, now)
-        # After the use that it shows: a crash in between records that once more and loses nothing.
+        # After the use that it shows: a crash in between records the use twice and never loses it.
         self._status.save_measured(sample)
         slurm = self._status.slurm_status()
         for session in running.values():
@@ -70,18 +70,18 @@ class IdleCuller:
                 continue
             try:
                 self._end(session, slurm, now)
-            except PortalError as error:  # it must not hold up the others
+            except PortalError as error:  # must not prevent the others
                 log.warning("session %s: %s", session.id, error)
 
     def _idle_traffic(self) -> dict[str, int]:
-        """Bytes a minute that an open window sends by itself, by app server."""
+        """Bytes per minute that an unused open window sends, by app server."""
         found: dict[str, int] = {}
         for app in self._catalog().apps.values():
             found[app.server] = max(app.noise, found.get(app.server, 0))
         return found
 
     def _end(self, session: Session, slurm: SlurmStatus, now: datetime) -> None:
-        """End a session, unless somebody has used it since it was read."""
+        """End a session, unless it has been used since it was read."""
         if session.last_used is None or shown_state(session, slurm, now) != State.RUNNING:
             return
         changed = self._store.apply(session.id, stop_unused(session, now))

@@ -22,23 +22,23 @@ from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
 
 LEASE = timedelta(seconds=120)
-"""How long one extension keeps the others out at most: longer than Slurm's answers can take, so
-that only a crash leaves it standing."""
+"""Maximum duration of one extension's lock: longer than Slurm's answers can take, so that it
+expires only after a crash."""
 IN_TIME = timedelta(seconds=60)
-"""Up to when it may still change something, counted from its beginning."""
+"""How long after its start an extension may still change the limit."""
 PATIENCE = 3.0
-"""Seconds that one extension waits for another of the same session."""
+"""Seconds that an extension waits for another one of the same session."""
 PAUSE = 0.05
 MOST_WAITING = 3
-"""How many wait for one session in one process: each holds a thread."""
+"""Extensions of one session that may wait in one process, since each holds a thread."""
 _ONLY_RUNNING = "Only a running session can be given more time."
-_AT_ONCE = "More time is being given to this session right now. Look at it, then try again."
+_AT_ONCE = "This session is being extended right now. Check its time limit, then try again."
 _LIMITS_UNKNOWN = "Slurm's limits are not known yet. Try again in a minute."
 _ADMIN_HOLD = "An administrator holds it. Ask the administrators."
 
 
 class Lifecycle:
-    """Extends, releases and keeps alive sessions that the person may see (else NotFound)."""
+    """Extends, releases and keeps alive sessions that the user may see (else NotFound)."""
 
     def __init__(
         self,
@@ -62,12 +62,11 @@ class Lifecycle:
         self._lock = threading.Lock()
 
     def extend(self, person: Person, session_id: str, minutes: int | None = None) -> Session:
-        """Extend a running session's time limit by `minutes`, or by the usual span as far as
+        """Extend a running session's time limit by `minutes`, or by the default as far as
         the limits permit.
 
-        Never beyond what the job's own account, QOS and partition permit its owner. Several
-        requests at once are carried out one after the other, in whichever process they are. Raises
-        Conflict, InvalidRequest, Unavailable.
+        Never beyond what the job's account, QOS and partition permit its owner. Concurrent
+        requests are serialised across all processes. Raises Conflict, InvalidRequest, Unavailable.
         """
         session = self._get_session(person, session_id)
         if not self._scheduler.may_extend:
@@ -101,7 +100,7 @@ class Lifecycle:
 
     @contextmanager
     def _alone(self, session: Session) -> Iterator[datetime]:
-        """Keep others out, in all processes, and say since when; raises Conflict."""
+        """Hold the session's lock across all processes; yields its start. Raises Conflict."""
         with self._lock:
             if self._waiting[session.id] >= MOST_WAITING:
                 raise Conflict(_AT_ONCE)
@@ -115,7 +114,7 @@ class Lifecycle:
         finally:
             with self._lock:
                 self._waiting[session.id] -= 1
-                self._waiting += Counter()  # keeps what is above zero
+                self._waiting += Counter()  # drops zero counts
 
     def _claim(self, session_id: str, deadline: float) -> datetime:
         while True:
@@ -134,7 +133,7 @@ class Lifecycle:
         try:
             self._scheduler.extend(job_id, limit)
         except OutcomeUnknown:
-            # The journal tells what is so: Slurm knows whether it has heard it.
+            # Whether the command took effect is visible in Slurm.
             if self._running_job(session).time_limit != limit:
                 raise
 
@@ -146,7 +145,7 @@ class Lifecycle:
         raise Conflict(_ONLY_RUNNING)
 
     def _group_of_job(self, owner: str, report: JobReport) -> UserPartition:
-        """The bounds of the job itself: whoever submits may name any account and QOS."""
+        """The bounds of the job itself: its submitter may have chosen any account and QOS."""
         known, limits = self._cluster.partitions(), self._cluster.limits()
         partition = next((p for p in known if p.name == report.partition), None)
         if limits is None or partition is None:
@@ -155,8 +154,8 @@ class Lifecycle:
         if found is None:
             raise Conflict(
                 f"Slurm has this session with the QOS {report.qos or '(none)'} and the account "
-                f"{report.account or '(none)'} in {report.partition}, and nothing says that its "
-                "owner may have more time there. Ask the administrators."
+                f"{report.account or '(none)'} in {report.partition}. Its owner is not known to be "
+                "allowed to use them, so it cannot be extended. Ask the administrators."
             )
         return found
 
@@ -170,7 +169,7 @@ class Lifecycle:
         return found
 
     def next_extension(self, session: Session) -> int:
-        """How many minutes more the usual extension would give now; 0 when there is none."""
+        """Minutes that the default extension would add now; 0 if it cannot be extended."""
         limit = shown_limit(session)
         if not self._scheduler.may_extend or session.state is not State.RUNNING or limit is None:
             return 0
@@ -181,7 +180,7 @@ class Lifecycle:
         return self._usual if room is None else max(min(self._usual, room), 0)
 
     def release(self, person: Person, session_id: str) -> Session:
-        """Release the owner's own hold; a session that is not held stays as it is."""
+        """Release the owner's own hold; a session that is not held is unchanged."""
         session = self._get_session(person, session_id)
         if session.state is not State.PENDING or session.job_id is None:
             return session
@@ -190,7 +189,7 @@ class Lifecycle:
         if session.pending_reason != "JobHeldUser":
             return session
         self._scheduler.release(session.owner, session.job_id)
-        # Of several at once only one finds the hold still noted: that one is written down.
+        # Only one of several concurrent requests finds the hold stored and is recorded.
         held = {"pending_reason": session.pending_reason}
         changed = self._store.change_if(session.id, {State.PENDING}, held, pending_reason=None)
         if changed is not None:
@@ -198,9 +197,9 @@ class Lifecycle:
         return changed or self._store.get(session.id) or session
 
     def keep_alive(self, person: Person, session_id: str) -> Session:
-        """Count as use of a session, so that a rule about unused ones does not end it now.
+        """Reset a session's idle timer, so that it is not ended as unused.
 
-        One that does not run yet stays as it is. Raises Conflict for one that is over.
+        A session that is not running yet is unchanged. Raises Conflict for one that is over.
         """
         session = self._get_session(person, session_id)
         if session.state in OVER or session.state is State.ENDING:
@@ -210,16 +209,16 @@ class Lifecycle:
             self._administration.record(person.name, "session.keep", session.id, session.name)
             return changed
         now = self._store.get(session.id) or session
-        if now.state in OVER or now.state is State.ENDING:  # it was ended in the same moment
+        if now.state in OVER or now.state is State.ENDING:  # ended concurrently
             raise Conflict("This session is over. Launch it again.")
         return now
 
 
 def _room(group: UserPartition, limit: int) -> int | None:
-    """Minutes between a time limit and the most that its owner may ask for; None for no bound."""
+    """Minutes between a time limit and the most that its owner may request; None if unlimited."""
     return None if group.max_minutes is None else group.max_minutes - limit
 
 
 def _too_much(group: UserPartition, room: int) -> str:
-    whose = group.too_much("time")
-    return f"{whose}; it can get {room} more" if room > 0 else f"{whose}, and it has them already"
+    limit = group.too_much("time")
+    return f"{limit}; it can get {room} more" if room > 0 else f"{limit}, and it has them already"

@@ -1,7 +1,7 @@
-"""Applies to sessions what Slurm reports: one poll of the queue, once for everybody.
+"""Applies Slurm's reports to sessions: one poll of the queue for all users.
 
 "Not found" is not "ended". A session ends when Slurm's queue or its accounting says so; until then
-it keeps its state, and pages say UNKNOWN when Slurm is silent.
+it keeps its state, and pages show UNKNOWN when Slurm does not answer.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from portal.services.session.recovery import Recovery
 log = logging.getLogger(__name__)
 
 CANCEL_INTERVAL = timedelta(seconds=6)
-"""After this an unheard scancel is repeated."""
+"""Time before an ineffective scancel is repeated."""
 ACCOUNTING_LAG = timedelta(seconds=5)
-"""How long accounting may need to know of a job that the queue calls over."""
+"""How long accounting may lag behind the queue in recording the end of a job."""
 
 
 class Reconciler:
-    """Brings the stored sessions and Slurm's jobs together."""
+    """Updates the stored sessions from Slurm's jobs."""
 
     def __init__(
         self,
@@ -62,8 +62,8 @@ class Reconciler:
         self._clock = clock
 
     def poll(self) -> bool:
-        """Poll Slurm's queue once; False when Slurm does not answer (stored, nothing changes)."""
-        # Read before Slurm is asked: its answer is then the newer word on every one of them.
+        """Poll Slurm's queue once; False if Slurm does not answer (recorded, nothing changes)."""
+        # Read before Slurm is asked, so that Slurm's answer is newer for each of them.
         live = self._store.live()
         asked = self._clock()
         try:
@@ -71,7 +71,7 @@ class Reconciler:
         except PortalError as error:
             self._reader.note_failure(asked, error.text)
             return False
-        except Exception as error:  # a surprise in the output must not end anybody's session
+        except Exception as error:  # unexpected output must not end any session
             log.exception("reading the queue")
             self._reader.note_failure(asked, f"unreadable answer: {error}")
             return False
@@ -82,7 +82,7 @@ class Reconciler:
         return True
 
     def _follow(self, session: Session, jobs: dict[str, JobReport], ahead: dict[str, int]) -> bool:
-        """Bring one session up to date; True when its job is over or not in the queue."""
+        """Update one session; True if its job is over or not in the queue."""
         report = jobs.get(session.job_id or "")
         try:
             if session.job_id is None:
@@ -92,7 +92,7 @@ class Reconciler:
                 return True
             else:
                 self._apply(session, replace(report, ahead=ahead.get(report.job_id)))
-        except Exception:  # one odd session must not hold up everybody's
+        except Exception:  # one broken session must not prevent updates of the others
             log.exception("session %s", session.id)
         return False
 
@@ -100,7 +100,7 @@ class Reconciler:
         now = self._clock()
         transition = follow(session, report, now)
         if was_requeued(session, report):
-            # First, so that a crash in between repeats it: nobody is led to what is gone.
+            # First, so that it is repeated after a crash: no route leads to the old run.
             self._close_apps(session.id)
         self._store.apply(session.id, transition)
         stopped = session.stop_requested
@@ -111,7 +111,7 @@ class Reconciler:
             self._job_control.cancel_later(session)
 
     def _conclude(self, sessions: list[Session], jobs: dict[str, JobReport]) -> None:
-        """End the sessions whose jobs are over or gone from the queue, by accounting's word."""
+        """End the sessions whose jobs are over or gone from the queue, using accounting."""
         if not sessions:
             return
         try:
@@ -134,7 +134,7 @@ class Reconciler:
                 self._session_queue.run(session, "search", self._recovery.search, "/search")
 
     def _accounting_may_lag(self, queued: JobReport | None) -> bool:
-        """Whether to wait a moment for accounting, which alone knows who cancelled a job."""
+        """Whether to wait for accounting, which alone records who cancelled a job."""
         ended = queued.end if queued and queued.state.over else None
         return ended is not None and self._clock() - ended < ACCOUNTING_LAG
 

@@ -1,5 +1,5 @@
-"""Recovery of sessions whose job is not known for sure: a submission without an answer, a job
-that neither queue nor accounting has any more."""
+"""Recovers sessions whose job is uncertain: a submission without an answer, or a job that is
+neither in the queue nor in accounting."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from portal.services.launch.launcher import Launcher
 log = logging.getLogger(__name__)
 
 SUBMISSION_SETTLED = timedelta(seconds=60)
-"""After this no sbatch of an earlier attempt can still be under way (it is ended after 20 s)."""
+"""After this no sbatch of an earlier attempt can still be running (it is killed after 20 s)."""
 LOST_SETTLED = timedelta(seconds=60)
-"""How long queue and accounting must not have known a job before it is looked for by its name."""
+"""How long queue and accounting must have lacked a job before it is searched by its name."""
 SEARCH_INTERVAL = timedelta(seconds=30)
 MAX_ATTEMPTS = 3
 
 
 class Recovery:
-    """Finds jobs by their session's name, submits again what never reached Slurm."""
+    """Finds jobs by their name, and resubmits sessions that never reached Slurm."""
 
     def __init__(
         self,
@@ -51,15 +51,15 @@ class Recovery:
         self._close_apps = close_apps
         self._clock = clock
         self._searched: dict[str, datetime] = {}
-        """When lost sessions were last looked for."""
+        """When lost sessions were last searched for."""
 
     def is_due(self, session: Session) -> bool:
-        """Whether a submission without an answer is old enough to be looked for."""
+        """Whether a submission without an answer is old enough to search for its job."""
         unanswered = session.job_id is None
         return unanswered and self._clock() - session.submitted >= SUBMISSION_SETTLED
 
     def settle(self, session: Session) -> None:
-        """Find out what became of a submission whose answer nobody heard."""
+        """Find out the outcome of a submission whose answer was lost."""
         if not self.is_due(session):
             return
         try:
@@ -69,7 +69,7 @@ class Recovery:
             elif session.state is State.ENDING:
                 self._store.apply(session.id, finish_unsubmitted(self._clock()))
             elif session.attempts >= MAX_ATTEMPTS:
-                self._give_up(session, "Slurm did not take it, three times over.")
+                self._give_up(session, "Slurm did not accept it in three attempts.")
             else:
                 log.info("session %s: submitting again", session.id)
                 self._launcher.resubmit(session)
@@ -77,7 +77,7 @@ class Recovery:
             self._give_up(session, str(error))
 
     def should_search(self, session: Session) -> bool:
-        """Whether a lost session is to be looked for now; True once in each interval."""
+        """Whether to search for a lost session now; True once per interval."""
         now = self._clock()
         self._searched = {
             known: when for known, when in self._searched.items() if now - when < SEARCH_INTERVAL
@@ -88,7 +88,7 @@ class Recovery:
         return True
 
     def search(self, session: Session) -> None:
-        """Look for the job by its name: its number may be wrong, and then nothing else finds it."""
+        """Search for the job by its name, in case the stored job id is wrong."""
         report = self._job_of(session)
         if report is None:
             if session.state is State.ENDING:
@@ -100,7 +100,7 @@ class Recovery:
     def _job_of(self, session: Session) -> JobReport | None:
         found = self._scheduler.find(session.id, session.owner)
         found = found or self._scheduler.ended_named(session.id, session.owner, session.created)
-        # Slurm may keep a record of a refused attempt beside the job that runs.
+        # Slurm may have a record of a refused attempt besides the running job.
         return max(found, key=_precedence, default=None)
 
     def _adopt(self, session: Session, report: JobReport) -> None:
@@ -116,7 +116,7 @@ class Recovery:
             self._close_apps(session.id)
 
     def _give_up(self, session: Session, text: str) -> None:
-        # All of a launch or none, before this one's end is told.
+        # All or none: the whole launch is ended before this session's end is stored.
         self._job_control.cancel(self._launcher.end_batch(session.batch or session.id))
         self._store.apply(session.id, fail_to_start(text, self._clock()))
 

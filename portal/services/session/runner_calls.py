@@ -1,4 +1,4 @@
-"""What runners report from inside their jobs: ready, and a heartbeat every few seconds."""
+"""Handles runners' calls from inside their jobs: ready, and a heartbeat every few seconds."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from portal.services.apps.reports import AppReports
 from portal.services.apps.starter import AppStarter
 
 MAX_THREADS_PER_CORE = 8
-"""On any processor that there is."""
+"""Upper bound for all processors."""
 
 
 @dataclass(frozen=True)
 class ReadyAnswer:
-    """What the runner gets back: its certificate and the apps to start at once."""
+    """The response to the runner: its certificate and the apps to start immediately."""
 
     certificate: str
     start: list[StartRequest]
@@ -69,8 +69,8 @@ class RunnerCalls:
     def mark_ready(self, session: Session, message: ReadyMessage) -> ReadyAnswer:
         """Certify the gateway of an authenticated session's job and make the session RUNNING.
 
-        The runner's word is not enough for where it is: Slurm must say that this very job of
-        this user holds the node. Idempotent, for a runner that did not hear the answer.
+        The runner's claim about its node is not trusted: Slurm must confirm that this job of this
+        user holds the node. Idempotent, for a runner that did not receive the response.
         """
         proof = Facts() if _is_proven(session, message) else self._prove(session, message)
         certificate = self._certificates.sign_gateway(session.id, message.csr)
@@ -106,7 +106,7 @@ class RunnerCalls:
         return address
 
     def record_usage(self, session: Session, usage: Heartbeat) -> None:
-        """Store a heartbeat, and what it says of apps whose own report was lost."""
+        """Store a heartbeat, and its states of apps whose own report was lost."""
         now = self._clock()
         percent = _cpu_percent(session, usage.cpu_seconds, now)
         facts = Facts(usage_at=now, cpu_percent=percent, **usage.meters())
@@ -125,7 +125,7 @@ class RunnerCalls:
 
 
 def _is_proven(session: Session, message: ReadyMessage) -> bool:
-    """Whether Slurm has said before that this job holds this node, so that it need not again."""
+    """Whether Slurm has already confirmed that this job holds this node."""
     known = session.job_id, session.node
     same = session.ready is not None and known == (message.job_id, message.node)
     return same and session.address is not None
@@ -139,6 +139,6 @@ def _cpu_percent(session: Session, cpu_seconds: float, now: datetime) -> float |
     used = cpu_seconds - session.cpu_seconds
     if span <= 0 or used < 0:
         return None
-    # Two reports may come in quick succession, and what they say is the runner's word. Slurm may
-    # round cores up to whole ones with all their threads, and no further.
+    # Two reports may be close together, and are not trusted. A job can use at most whole cores
+    # with all of their threads, to which Slurm may round up.
     return min(round(100 * used / span, 1), 100.0 * MAX_THREADS_PER_CORE * session.cpus)

@@ -11,13 +11,13 @@ from portal.core.interfaces.systems import Clock, RecordEvent, UserFiles
 from portal.core.session.session import LIVE, OVER, Facts, Session
 
 MAX_READ = 1 << 20
-"""Bytes that are read at once."""
+"""Bytes per read."""
 SAME_READING = timedelta(minutes=10)
-"""A page that follows a log asks every few seconds; within this time that is one audit event."""
+"""Pages that follow a log poll every few seconds; polls within this time are one audit event."""
 
 
 class SessionLogs:
-    """Reads logs, and records where an administrator reads somebody else's."""
+    """Reads logs, and records when an administrator reads another user's log."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class SessionLogs:
             return
         known = {"log_read": session.log_read, "log_read_by": session.log_read_by}
         wanted = Facts(log_read=now, log_read_by=person.name)
-        # Where another administrator's reading was stored in the same moment, this is one more.
+        # A concurrent reading by another administrator is recorded in addition to this one.
         if not self._store.change_if(session.id, LIVE | OVER, known, **wanted):
             later = self._store.get(session.id)
             if later is None or later.log_read_by == person.name:

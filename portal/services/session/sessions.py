@@ -1,4 +1,4 @@
-"""Reads and ends sessions; launching is in launch/, what Slurm reports in reconciler.py."""
+"""Reads and ends sessions; launches are in launch/, Slurm's reports in reconciler.py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from portal.services.job_control import JobControl
 
 
 class Sessions:
-    """The sessions that a person may see, and their end."""
+    """The sessions that a user may see, and ending them."""
 
     def __init__(
         self,
@@ -39,14 +39,14 @@ class Sessions:
     # Reading
 
     def get(self, person: Person, session_id: str) -> Session:
-        """The session, if this person may see it; else NotFound, whether or not it exists."""
+        """The session, if this user may see it; else NotFound, whether or not it exists."""
         session = self._store.get(session_id)
         if session is None or not person.may_see(session):
             raise NotFound("There is no such session.")
         return session
 
     def get_many(self, person: Person, session_ids: Iterable[str]) -> list[Session]:
-        """These sessions in this order, if this person may see all of them; else NotFound."""
+        """These sessions in this order, if this user may see all of them; else NotFound."""
         wanted = list(dict.fromkeys(session_ids))
         found = {s.id: s for s in self._store.get_many(wanted) if person.may_see(s)}
         if len(found) < len(wanted):
@@ -55,31 +55,31 @@ class Sessions:
         return [found[session] for session in wanted]
 
     def query(self, person: Person, query: ListQuery) -> Page:
-        """One page of the sessions that this person may see."""
+        """One page of the sessions that this user may see."""
         if not person.admin and query.owner not in (None, person.name):
-            return Page()  # the same answer whether or not such a person has sessions
+            return Page()  # the same response whether or not such a user has sessions
         return self._store.query(query.model_copy(update={"owner": _owner(person, query)}))
 
     def counts(self, person: Person, query: ListQuery) -> dict[str, int]:
-        """How many sessions each tab of this person's page has."""
+        """Number of sessions in each tab of this user's page."""
         return count_tabs(self._store.counts(_owner(person, query)))
 
     def owners(self, person: Person) -> list[str]:
-        """Whose sessions this person may choose from; [] where there is no choice."""
+        """Owners by which this user can filter; [] for users who see only their own sessions."""
         return self._store.owners() if person.admin else []
 
     def ending(self, person: Person, before: datetime) -> list[Session]:
-        """One's own running sessions whose time is up before then, the next one first."""
+        """The user's running sessions with a deadline before a time, soonest first."""
         return self._store.ending(person.name, before)
 
     def unused(self, person: Person, since: datetime) -> list[Session]:
-        """One's own running sessions that nobody has used since then, in any order."""
+        """The user's running sessions that have been unused since a time, in any order."""
         return self._store.unused(person.name, since)
 
     def clone_body(self, person: Person, session_id: str) -> dict[str, Any]:
-        """A launch's body that makes a session like one of one's own; raises NotFound, Conflict.
+        """The request body that clones a session of the user; raises NotFound, Conflict.
 
-        The owner's alone: values of environment variables are in it.
+        For the owner only: it contains values of environment variables.
         """
         session = self._store.get(session_id)
         if session is None or session.owner != person.name:
@@ -88,7 +88,7 @@ class Sessions:
         if session.env_names and not env:
             names = ", ".join(session.env_names)
             raise Conflict(
-                f"The values of this session's variables ({names}) are forgotten some time after "
+                f"The values of this session's variables ({names}) are deleted some time after "
                 "its end. Start a new session and enter them again."
             )
         return session_to_request_body(session, env)
@@ -100,10 +100,10 @@ class Sessions:
         return self.stop_all(person, [session_id])[0]
 
     def stop_all(self, person: Person, session_ids: Iterable[str]) -> list[Session]:
-        """End sessions in any state; those that are over stay as they are.
+        """End sessions in any state; those that are over are unchanged.
 
-        They are marked in one transaction, before Slurm hears of it: when Slurm does not answer
-        or we crash, the reconciler cancels their jobs.
+        They are marked in one transaction before their jobs are cancelled: if Slurm does not
+        answer or the portal crashes, the reconciler cancels the jobs.
         """
         wanted = [session.id for session in self.get_many(person, session_ids)]
         changed = self._store.apply_to_all(wanted, stop(person.name, self._clock()))

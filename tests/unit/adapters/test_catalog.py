@@ -49,8 +49,12 @@ LONG = "title = 'A'\ncommand = '''\ntimeout = 0\n'''\n"
         ("title = 'A'\nbackground = ['put /a']", "x", 'line 2: background: write "/path"'),
         ("title = 'A'\ndetect = ['a/b']", "x", "line 2: detect: name a program"),
         ("title = 'A'\nbusy = '/x'\nbusy_when = '(('", "x", "line 3: busy_when: this is not a reg"),
-        ("title = 'A'\nbusy_when = 'x'", "x", "line 2: busy_when: busy and busy_when need"),
-        ("title = 'A'\nkind = 'ssh'\npublic = true", "x", "line 3: public: an app of the kind"),
+        ("title = 'A'\nbusy_when = 'x'", "x", "line 2: busy_when: set both busy and busy_when"),
+        (
+            "title = 'A'\nkind = 'ssh'\npublic = true",
+            "x",
+            "line 3: public: this does not apply",
+        ),
     ],
 )
 def test_an_invalid_app_is_refused_with_line_and_reason(
@@ -107,7 +111,7 @@ def test_incompatible_apps_are_omitted(tmp_path: Path, caplog: pytest.LogCapture
     texts = (
         "c/app.toml, line 3: shares: b has no web server of its own",
         "d/app.toml, line 1: shares: there is no app nowhere",
-        "e/app.toml, line 1: title: the app a has the same",
+        "e/app.toml, line 1: title: the app a has the same title",
         "f/app.toml, line 2: shares: there is no app e",
         "g/app.toml: No such file",
     )

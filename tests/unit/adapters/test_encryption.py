@@ -183,7 +183,7 @@ def test_without_the_key_only_the_values_are_lost(keys: Path, url: str) -> None:
     assert [p.name for p in presets.all("alice")] == ["mine"]
     new = make_key(keys)
     store, sealer = SessionTables(engine, Sealer(keys)), Sealer(keys)
-    with pytest.raises(Unreadable, match="put it back"):
+    with pytest.raises(Unreadable, match="restore it"):
         store.env(session(1).id)
     assert seal_all(engine, sealer) == (1, 2)  # the fingerprint of session 3's key, in clear
     for file in keys.with_name("away").iterdir():

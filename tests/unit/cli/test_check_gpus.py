@@ -47,11 +47,11 @@ def test_matching_settings_pass() -> None:
 @pytest.mark.parametrize(
     ("gres", "word"),
     [
-        ({}, "no node of Slurm's has Demo (demo): gres.conf, Type=demo"),
-        ({"n1": "gpu:1,shard:4"}, "GPUs without a Type: the settings do not name them"),
-        ({"n1": "gpu:demo:1"}, "n1 has 0 shards of Demo (demo), and the settings cut its 1 GPUs"),
+        ({}, "no node in Slurm has Demo (demo): gres.conf, Type=demo"),
+        ({"n1": "gpu:1,shard:4"}, "GPUs without a Type: not in the settings"),
+        ({"n1": "gpu:demo:1"}, "n1 has 0 shards of Demo (demo), the settings divide its 1 GPUs"),
         ({"n1": "gpu:demo:2,shard:demo:4"}, "n1 has 4 shards of Demo (demo)"),
-        ({"n1": "gpu:demo:1,shard:demo:4,gpu:x:1"}, "GPUs x: the settings do not name them"),
+        ({"n1": "gpu:demo:1,shard:demo:4,gpu:x:1"}, "GPUs x: not in the settings"),
     ],
 )
 def test_settings_and_slurm_must_agree(gres: dict[str, str], word: str) -> None:

@@ -50,7 +50,7 @@ def test_forms_of_gres(text: str, found: list[Gres]) -> None:
 
 
 def test_an_unknown_form_of_gres_is_refused() -> None:
-    with pytest.raises(SlurmError, match="unknown form"):
+    with pytest.raises(SlurmError, match="unknown GRES format"):
         list(parse_gres("shard=2"))
 
 

@@ -198,7 +198,7 @@ def test_a_lost_driver_is_logged_once_and_retried(node: Node) -> None:
     node.nvml.broken = {"driver"}
     node.watch.poll(NOW)
     node.watch.poll(NOW + 1)
-    assert node.logged == ["cannot watch now, trying again: driver is lost"]
+    assert node.logged == ["cannot watch, retrying: driver is lost"]
     node.nvml.broken = set()
     node.watch.poll(NOW + 2)
     assert node.logged[1:] == ["watching again"]
@@ -213,7 +213,7 @@ def test_limits_are_enforced_when_another_gpu_is_lost(node: Node) -> None:
     node.watch.poll(NOW)
     assert _killed(child)
     assert not (node.jobs / "13" / "usage.json").exists()
-    assert node.logged[-1] == "cannot watch now, trying again: GPU-1 is lost"
+    assert node.logged[-1] == "cannot watch, retrying: GPU-1 is lost"
 
 
 def test_the_driver_is_released_when_no_job_needs_it(node: Node) -> None:

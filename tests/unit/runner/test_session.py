@@ -118,7 +118,7 @@ def test_killed_gateway_is_restarted_on_its_port(runner: Runner, portal: FakePor
     subprocess.run(["pkill", "-9", "-P", str(runner.process.pid), "haproxy"], check=True)
     # The runner's own socket keeps the connection waiting until HAProxy is back.
     assert runner.get(port, f"{DEMO}.{SESSION}.slipway", portal.client_pem) == "HTTP/1.1 200 X"
-    assert "starting it again" in runner.log.read_text()
+    assert "restarting it" in runner.log.read_text()
 
 
 def test_portal_that_forgets_the_session_ends_it(runner: Runner, portal: FakePortal) -> None:

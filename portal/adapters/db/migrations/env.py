@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the migrations over the engine that the store uses too."""
+"""Alembic's entry point: runs the migrations with the stores' engine settings."""
 
 from alembic import context
 from sqlmodel import SQLModel

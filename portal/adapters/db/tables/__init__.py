@@ -1,4 +1,4 @@
-"""The database's tables. They hold what was checked elsewhere: a table validates nothing."""
+"""The database's tables. They do not validate: values are validated before they are stored."""
 
 from portal.adapters.db.tables.admin import ImageRuleRow, JournalRow, SiteRuleRow
 from portal.adapters.db.tables.apps import (

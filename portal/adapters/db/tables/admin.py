@@ -1,4 +1,4 @@
-"""What administrators decide, and the audit log."""
+"""The administrators' settings and the audit log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.adapters.db.tables.columns import WordTuple, time_column
 
 
 class ImageRuleRow(SQLModel, table=True):
-    """Who sees an image; the fields are those of core.admin.administration.ImageRule."""
+    """Who sees an image; fields as in core.admin.images.ImageRule."""
 
     __tablename__ = "image_rule"
 
@@ -32,7 +32,7 @@ class SiteRuleRow(SQLModel, table=True):
 
 
 class JournalRow(SQLModel, table=True):
-    """One event of the audit log; the fields are those of core.admin.audit.AuditEvent."""
+    """One event of the audit log; fields as in core.admin.audit.AuditEvent."""
 
     __tablename__ = "journal"
     __table_args__ = (Index("journal_who", "who", "id"),)

@@ -1,4 +1,4 @@
-"""Apps that are open, their origins, and who may reach them."""
+"""Opened apps, their origins, tickets and grants."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class AppRow(SQLModel, table=True):
 
 
 class OriginRow(SQLModel, table=True):
-    """An origin that may be used again; fields as of Origin and OriginUse in core.apps.origins."""
+    """An origin that may be used again; fields as in core.apps.origins.Origin and OriginUse."""
 
     __tablename__ = "origin"
     __table_args__ = (Index("origin_use", "owner", "environment", "version", "app"),)
@@ -48,7 +48,7 @@ class OriginRow(SQLModel, table=True):
 
 
 class ShuttingRow(SQLModel, table=True):
-    """A key that was revoked and that HAProxy may still have."""
+    """A revoked key that HAProxy may still have."""
 
     __tablename__ = "shutting"
 
@@ -69,7 +69,7 @@ class ImageAppsRow(SQLModel, table=True):
 
 
 class TicketRow(SQLModel, table=True):
-    """A one-time ticket that was not used yet."""
+    """An unused one-time ticket."""
 
     __tablename__ = "ticket"
 
@@ -83,7 +83,7 @@ class TicketRow(SQLModel, table=True):
 
 
 class GrantRow(SQLModel, table=True):
-    """A browser that may use an app."""
+    """A browser's grant to use an app."""
 
     __tablename__ = "grant"
 

@@ -1,4 +1,4 @@
-"""Logins, accounts and attempts at passwords."""
+"""Logins, accounts and login attempts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LoginRow(SQLModel, table=True):
 
 
 class AccountRow(SQLModel, table=True):
-    """What was last seen of an account's password on the login node."""
+    """Last known status of an account's password on the login node."""
 
     __tablename__ = "account"
 
@@ -38,7 +38,7 @@ class AccountRow(SQLModel, table=True):
 
 
 class AttemptRow(SQLModel, table=True):
-    """Until when tries at a password are used up, in milliseconds since 1970."""
+    """State of a rate limit (GCRA): theoretical arrival time, in milliseconds since 1970."""
 
     __tablename__ = "attempt"
 
@@ -47,7 +47,7 @@ class AttemptRow(SQLModel, table=True):
 
 
 class KnownNetworkRow(SQLModel, table=True):
-    """A network that an account has logged in from; `seen` in milliseconds since 1970."""
+    """A network from which an account has logged in; `seen` in milliseconds since 1970."""
 
     __tablename__ = "known_network"
 
@@ -57,7 +57,7 @@ class KnownNetworkRow(SQLModel, table=True):
 
 
 class RefusalRow(SQLModel, table=True):
-    """Wrong passwords; the fields are those of core.auth.logins.FailedAttempts."""
+    """Wrong passwords; fields as in core.auth.logins.FailedAttempts."""
 
     __tablename__ = "refusal"
 

@@ -1,4 +1,4 @@
-"""What is known of the cluster."""
+"""The cluster's status."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from portal.adapters.db.tables.columns import time_column
 
 
 class ClusterRow(SQLModel, table=True):
-    """What the worker last learnt of Slurm; one row."""
+    """The cluster's last known status; one row."""
 
     __tablename__ = "cluster"
 

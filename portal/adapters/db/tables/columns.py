@@ -1,4 +1,4 @@
-"""Types of columns."""
+"""Column types."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from portal.core.launch.mounts import Mount
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """Keeps times in UTC; SQLite would otherwise forget the zone."""
+    """Stores times in UTC; SQLite alone would lose the zone."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Store UTC, and refuse a time without a zone."""
+        """Convert to UTC; raises ValueError for a time without a zone."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -28,12 +28,12 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.astimezone(UTC)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        """Give back UTC with its zone."""
+        """Add the zone."""
         return value.replace(tzinfo=UTC) if value is not None else None
 
 
 class WordTuple(TypeDecorator[tuple[str, ...]]):
-    """Keeps words that hold no space."""
+    """Stores words without spaces as one text."""
 
     impl = AutoString
     cache_ok = True
@@ -43,18 +43,18 @@ class WordTuple(TypeDecorator[tuple[str, ...]]):
         return " ".join(value or ())
 
     def process_result_value(self, value: Any, dialect: Dialect) -> tuple[str, ...]:
-        """Take them apart."""
+        """Split them."""
         return tuple(value.split()) if value else ()
 
 
 class MountList(TypeDecorator[tuple[Mount, ...]]):
-    """Keeps mounts as JSON."""
+    """Stores mounts as JSON."""
 
     impl = AutoString
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str:
-        """Write them; a row made from a session's dump has them as dictionaries."""
+        """Write them; a row created from a session's dump has them as dictionaries."""
         return json.dumps([dict(mount) for mount in value or ()])
 
     def process_result_value(self, value: Any, dialect: Dialect) -> tuple[Mount, ...]:
@@ -63,5 +63,5 @@ class MountList(TypeDecorator[tuple[Mount, ...]]):
 
 
 def time_column(**options: Any) -> Any:
-    """A column of times in UTC; options as of sqlmodel.Field."""
+    """A column of times in UTC; options as for sqlmodel.Field."""
     return Field(sa_type=UtcDateTime, **options)

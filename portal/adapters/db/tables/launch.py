@@ -10,7 +10,7 @@ from portal.adapters.db.tables.columns import time_column
 
 
 class PresetRow(SQLModel, table=True):
-    """What somebody launches again and again: a launch's request as JSON, values and all."""
+    """A preset: a launch request as JSON, including values of variables."""
 
     __tablename__ = "preset"
 
@@ -21,7 +21,7 @@ class PresetRow(SQLModel, table=True):
 
 
 class TemplateRow(SQLModel, table=True):
-    """A resource template; the fields are those of core.launch.templates.Template."""
+    """A resource template; fields as in core.launch.templates.Template."""
 
     __tablename__ = "template"
 

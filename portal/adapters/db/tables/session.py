@@ -1,4 +1,4 @@
-"""Sessions, and what is stored beside them."""
+"""Sessions, their variables and launch keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.core.launch.mounts import Mount
 
 
 class SessionRow(SQLModel, table=True):
-    """One session; the fields are those of core.session.session.Session."""
+    """One session; fields as in core.session.session.Session."""
 
     __tablename__ = "session"
     __table_args__ = (
@@ -83,7 +83,7 @@ class SessionRow(SQLModel, table=True):
 
 
 class SessionEnvRow(SQLModel, table=True):
-    """Environment variables of a session, as JSON; apart, since no list or page needs them."""
+    """Environment variables of a session, as JSON; separate, since no list or page needs them."""
 
     __tablename__ = "session_env"
 
@@ -92,7 +92,7 @@ class SessionEnvRow(SQLModel, table=True):
 
 
 class LaunchKeyRow(SQLModel, table=True):
-    """An Idempotency-Key that was used, and for what; `session` is the first of its batch."""
+    """A used Idempotency-Key and its request; `session` is the first of its batch."""
 
     __tablename__ = "launch_key"
 

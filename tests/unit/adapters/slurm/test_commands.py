@@ -146,5 +146,5 @@ def test_valid_job_numbers() -> None:
     assert not any(
         map(is_job_id, ["", "²", "1 2", "12;cluster", "1\n", "12345678901", "-1", "\u0661"])
     )
-    with pytest.raises(ValueError, match="no job ids"):
+    with pytest.raises(ValueError, match="invalid job ids"):
         sacct_argv(["1", "²"])

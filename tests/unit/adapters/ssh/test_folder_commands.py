@@ -130,13 +130,13 @@ def failure(files: HomeFiles) -> str:
 
 def test_reasons_why_a_folder_cannot_be_created(shell: Shell, files: HomeFiles) -> None:
     (shell.home / "storage").write_text("a file in the way")
-    assert "something else than a folder has that name" in failure(files)
+    assert "it is not a folder" in failure(files)
     (shell.home / "storage").unlink()
     (shell.home / "storage").symlink_to("/proc")
     assert "No such file or directory" in failure(files)
     (shell.home / "storage").unlink()
     (shell.home / "storage").symlink_to("nowhere")
-    assert "something else than a folder has that name" in failure(files)
+    assert "it is not a folder" in failure(files)
     (shell.home / "storage").unlink()
     (shell.home / "storage").mkdir(mode=0o500)
     if os.geteuid():  # root may write everywhere

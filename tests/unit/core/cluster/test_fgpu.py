@@ -141,7 +141,7 @@ def test_the_nodes_can_read_the_portals_file(kind: GpuKind) -> None:
 )
 def test_an_inconsistent_kind_is_refused(field: str, value: str) -> None:
     (written,) = kinds_as_json((kind(),))
-    with pytest.raises(ValueError, match=r"of sharing|literal"):
+    with pytest.raises(ValueError, match=r"sharing mode|literal"):
         kind_from_json(written | {field: value})  # type: ignore[arg-type]
 
 

@@ -99,7 +99,7 @@ def test_before_slurm_is_read_only_the_settings_limit() -> None:
         ("gpu", {"fgpu": 1.5}, "fgpu", "a session here can have 1 fGPU at most"),
         ("gpu", {"fgpu": 9, "gpu_kind": "h200"}, "fgpu", "a session here can have 4 fGPU at most"),
         ("gpu", {"fgpu": 1, "gpu_kind": "v100"}, "gpu_kind", "choose one of: a100, h200, 1g.18gb"),
-        ("gpu", {"gpu_kind": "a100"}, "gpu_kind", "say how much of it, too (fgpu)"),
+        ("gpu", {"gpu_kind": "a100"}, "gpu_kind", "also set how much of it (fgpu)"),
         ("gpu", {"fgpu": 0}, "fgpu", "write an amount above 0, for example 0.5"),
         ("gpu", {"fgpu": float("nan")}, "fgpu", "write an amount above 0, for example 0.5"),
         ("gpu", {"fgpu": True}, "fgpu", "this must be a number, for example 0.5"),

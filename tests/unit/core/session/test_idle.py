@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from portal.core.apps.access import gateway_name
 from portal.core.session.idle import (
-    TOLD_AFTER,
+    NOTICE_AFTER,
     UNWATCHED,
     Traffic,
     TrafficSample,
@@ -198,7 +198,7 @@ def test_a_quiet_notice_precedes_the_warning() -> None:
         assert found is None or found.ends == NOON + timedelta(hours=1)
         return None if found is None else found.warned
 
-    quiet = TOLD_AFTER / timedelta(minutes=1)
+    quiet = NOTICE_AFTER / timedelta(minutes=1)
     assert notice(quiet - 1) is None
     assert notice(quiet) is False
     assert notice(44) is False

@@ -126,4 +126,4 @@ def test_a_node_without_namespaces_is_reported(
 
     monkeypatch.setattr(netns, "enter", refused)
     assert netns.main(["haproxy", "forward.cfg", "true"]) == 1
-    assert "gives no app a network of its own: [Errno 1] not permitted" in capsys.readouterr().out
+    assert "does not permit network namespaces: [Errno 1] not permitted" in capsys.readouterr().out

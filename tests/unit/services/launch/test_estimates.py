@@ -106,7 +106,7 @@ def test_slurms_refusal_is_a_reason(world: World) -> None:
         found = world.services.estimates.estimate(ALICE, launch_request())
         assert found is not None
         assert found.start is None
-        assert found.reason.startswith("Slurm would not take it: ")
+        assert found.reason.startswith("Slurm would reject it: ")
         assert "allocation failure" not in found.reason
         world.clock.advance(seconds=6)
 

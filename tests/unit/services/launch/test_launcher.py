@@ -144,7 +144,7 @@ def test_none_remains_after_a_kill_and_a_refusal(
     ended = [world.store.get(session.id) for session in batch]
     texts = sorted(str(session.end_text) for session in ended if session)
     assert len(texts) == 3
-    assert sum("did not take all sessions of this launch" in text for text in texts) == 2
+    assert sum("did not accept all sessions of this launch" in text for text in texts) == 2
 
 
 def test_sessions_with_lost_responses_are_recovered(world: World) -> None:

@@ -148,7 +148,7 @@ def test_the_jobs_own_account_and_qos_limit_it(world: World) -> None:
         kept = {name: getattr(job, name) for name in changes}
         for name, value in changes.items():
             setattr(job, name, value)
-        with pytest.raises(Conflict, match="nothing says that its owner may have more time"):
+        with pytest.raises(Conflict, match="so it cannot be extended"):
             world.services.lifecycle.extend(ALICE, session.id)
         for name, value in kept.items():
             setattr(job, name, value)

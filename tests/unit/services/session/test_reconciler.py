@@ -176,7 +176,7 @@ def test_it_gives_up_eventually_with_a_reason(world: World) -> None:
         world.clock.advance(seconds=60)
         poll_slurm(world)
     assert get(world, session).state is State.FAILED
-    assert "three times" in (get(world, session).end_text or "")
+    assert "three attempts" in (get(world, session).end_text or "")
 
 
 def test_stopping_before_slurm_had_it(world: World) -> None:

@@ -102,7 +102,7 @@ def test_the_session_shows_its_slice(api: MakeApi, launched: Launched) -> None:
     [
         ({"fgpu": 2}, "resources.fgpu", "you may use 1.5 fGPU at once (QOS normal, "),
         ({"fgpu": 1, "gpu_kind": "x"}, "resources.gpu_kind", "choose one of: demo"),
-        ({"gpu_kind": "demo"}, "resources.gpu_kind", "say how much of it, too"),
+        ({"gpu_kind": "demo"}, "resources.gpu_kind", "also set how much of it"),
         ({"fgpu": -1}, "resources.fgpu", "write an amount above 0"),
     ],
 )

@@ -119,7 +119,7 @@ def test_the_page_creates_shows_once_and_revokes(alice: Browser, app: Flask) -> 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": ""}, "Write one line"),
+        ({"name": ""}, "Use 1 to 80 printable"),
         ({"days": "0"}, "Choose 1 to 90 days"),
         ({"days": "²"}, "Choose 1 to 90 days"),
         ({"days": "9" * 4000}, "Choose 1 to 90 days"),
@@ -161,7 +161,7 @@ def test_a_relaunch_reports_forgotten_values(world: World, api: MakeApi) -> None
     world.store.forget_variables(world.clock())
     answer = alice("POST", f"/sessions/{first}/relaunch")
     assert answer.status_code == 409
-    assert "(A) are forgotten" in (answer.json or {})["detail"]
+    assert "(A) are deleted" in (answer.json or {})["detail"]
 
 
 def test_no_response_or_log_repeats_a_password(

@@ -1,4 +1,4 @@
-"""Jobs ahead in the queue, and jobs that nobody knows."""
+"""Jobs ahead in the queue, and lost jobs."""
 
 import sqlalchemy as sa
 from alembic import op

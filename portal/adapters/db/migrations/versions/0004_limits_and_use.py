@@ -1,4 +1,4 @@
-"""Slurm's limits, and who holds what."""
+"""Slurm's limits, and the cluster's use."""
 
 import sqlalchemy as sa
 from alembic import op

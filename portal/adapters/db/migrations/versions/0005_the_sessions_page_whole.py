@@ -1,4 +1,4 @@
-"""Mounts, ends and deadlines of sessions; presets; what administrators decide; the journal."""
+"""Mounts, ends and deadlines of sessions; presets; administrators' settings; the audit log."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -22,7 +22,7 @@ def upgrade() -> None:
         table.add_column(sa.Column("deadline", _TIME, nullable=True))
         table.add_column(sa.Column("restarts", sa.Integer(), nullable=False, server_default="0"))
         table.add_column(sa.Column("requeued", _TIME, nullable=True))
-    # The state at its end: whoever has many sessions, few of which live, finds those at once.
+    # With the state last: live sessions are found fast among many ended ones of an owner.
     op.drop_index("session_newest", "session")
     op.create_index("session_newest", "session", ["owner", "created", "id", "state"])
     op.create_index("session_newest_of_all", "session", ["created", "id"])

@@ -1,4 +1,4 @@
-"""Public apps, their ports, details and answers; what images offer; when sessions were used."""
+"""Public apps, their ports, details and answers; apps of images; when sessions were used."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Fractional GPUs: what a session was granted, what it uses, and templates that ask for one."""
+"""Fractional GPUs: granted amounts, their use, and templates with a GPU."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Origins with what they were used for, tickets bound to an app, and ways that are being shut."""
+"""Origins with their uses, tickets bound to an app, and keys pending removal from HAProxy."""
 
 import secrets
 
@@ -41,7 +41,7 @@ def upgrade() -> None:
         sa.Column("since", _TIME, nullable=False),
     )
     op.create_index("ix_shutting_session", "shutting", ["session"])
-    # A ticket lives for a minute: those of before say nothing of the app that they are for.
+    # Earlier tickets have no app; they are valid for a minute only.
     op.execute(sa.text("DELETE FROM ticket"))
     with op.batch_alter_table("ticket") as table:
         table.add_column(_text("session"))
@@ -52,7 +52,7 @@ def upgrade() -> None:
 
 
 def _move_ports(origin: sa.Table) -> None:
-    """Ports of before may have been anybody's, so they count as shared."""
+    """Earlier ports may have had several users, so they count as shared."""
     port = sa.table(
         "port", sa.column("port", sa.Integer()), sa.column("owner"), sa.column("used", _TIME)
     )

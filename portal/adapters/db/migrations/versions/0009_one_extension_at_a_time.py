@@ -1,4 +1,4 @@
-"""One extension at a time; who read a log; no figures of runners that are no numbers."""
+"""A lock for extensions; the last reader of a log; no infinite meters."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -16,7 +16,7 @@ def upgrade() -> None:
         table.add_column(sa.Column("extending", sa.DateTime(timezone=True), nullable=True))
         table.add_column(sa.Column("log_read", sa.DateTime(timezone=True), nullable=True))
         table.add_column(sa.Column("log_read_by", sa.String(), nullable=True))
-    # What runners reported was not bounded: there may be infinities, which JSON does not know.
+    # Runners' reports were not bounded: there may be infinities, which JSON cannot represent.
     for column, most in (
         ("cpu_percent", _MOST_PERCENT),
         ("gpu_percent", _MOST_PERCENT),

@@ -1,4 +1,4 @@
-"""Log-ins and tokens have names, a first and a last day; wrong passwords are counted together."""
+"""Names and dates of logins and tokens; attempts and wrong passwords."""
 
 import secrets
 from datetime import UTC, datetime
@@ -52,7 +52,7 @@ def upgrade() -> None:
 
 
 def _fill() -> None:
-    """Give what is there an id, and today as its first day; tokens keep what they could do."""
+    """Set ids and today's date for existing logins; tokens keep their permissions."""
     login = sa.table(
         "login",
         *(sa.column(name, sa.String()) for name in ("hash", "id", "kind", "name", "scopes")),
