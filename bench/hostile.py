@@ -148,7 +148,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument(
-        "--without-forms", action="store_true", help="leave the slow log-in forms out"
+        "--without-forms", action="store_true", help="leave the slow login forms out"
     )
     options = parser.parse_args()
     rounds = max(options.rounds // TURNS, 1)

@@ -31,9 +31,7 @@ class Settings(BaseModel):
 
     model_config = FROZEN
 
-    web: WebSettings = Field(
-        WebSettings(), description="Addresses, log-ins and limits on requests."
-    )
+    web: WebSettings = Field(WebSettings(), description="Addresses, logins and limits on requests.")
     login: LoginSettings = Field(LoginSettings(), description="The login node.")
     slurm: SlurmSettings = Field(SlurmSettings(), description="How Slurm is queried.")
     sessions: SessionSettings = Field(SessionSettings(), description="What runs inside a session.")

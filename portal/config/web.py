@@ -1,4 +1,4 @@
-"""[web]: addresses, the apps' origins, log-ins and limits on requests."""
+"""[web]: addresses, the apps' origins, logins and limits on requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _is_loopback(name: str) -> bool:
 
 
 class WebSettings(BaseModel):
-    """Addresses, the apps' origins, log-ins and limits on requests."""
+    """Addresses, the apps' origins, logins and limits on requests."""
 
     model_config = FROZEN
 

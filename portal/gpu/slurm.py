@@ -25,7 +25,7 @@ class SlurmError(Exception):
 
 
 class NoSuchJob(SlurmError):
-    """Slurm has no such job (any more)."""
+    """Slurm has no such job, or no longer."""
 
 
 @dataclass(frozen=True)

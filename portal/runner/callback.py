@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The portal does not know the session (any more), or rejects this runner's token.
+# The portal does not know the session, or no longer, or rejects this runner's token.
 OVER = frozenset({401, 404, 410})
 READY_PATIENCE = 600.0
 ANSWER_TIMEOUT = 15.0

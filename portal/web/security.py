@@ -20,7 +20,7 @@ from portal.web.http.wsgi_types import Environ, StartResponse, Wsgi
 csrf = CSRFProtect()
 
 FOR_STRANGERS = frozenset({"auth.login"})
-"""Forms that may be sent without a log-in."""
+"""Forms that may be sent without a login."""
 
 FROM_RUNNERS = "HTTP_X_SLIPWAY_FRONTEND"
 """Set by HAProxy's call-back frontend only, and removed from requests of browsers."""

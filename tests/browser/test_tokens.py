@@ -39,8 +39,8 @@ def test_m5_a_token_is_created_and_revoked_on_the_page(
 ) -> None:
     """M5: created with a name, shown once, used, listed, revoked."""
     page = log_in(WHO)
-    page.get_by_title("Log-ins and API tokens").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Log-ins and API tokens")
+    page.get_by_title("Logins and API tokens").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Logins and API tokens")
     expect(page.get_by_text("This browser")).to_be_visible()
     clean_in_both_themes(page)
     make(page, "nightly runs", "1000")
@@ -99,7 +99,7 @@ def test_m5_administrators_see_who_is_logged_in(
     clean_in_both_themes(page)
     picture(page, "admin-people")
     page.get_by_role("link", name=WHO, exact=True).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text(f"Log-ins of {WHO}")
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"Logins of {WHO}")
     clean_in_both_themes(page)
     fits(page, 390, 1280)
     picture(page, "admin-person")

@@ -29,8 +29,8 @@ from portal.adapters.db.tables import (
     AppRow,
     GrantRow,
     ImageAppsRow,
+    PendingRemovalRow,
     SessionRow,
-    ShuttingRow,
     TicketRow,
 )
 from portal.core.apps.access import (
@@ -148,7 +148,7 @@ class AccessTables(AccessStore):
 
     @staticmethod
     def _keep_key(db: Database, key: str) -> None:
-        db.exec(delete(ShuttingRow).where(col(ShuttingRow.key) == key))
+        db.exec(delete(PendingRemovalRow).where(col(PendingRemovalRow.key) == key))
 
     def apps(self, session: str) -> list[OpenApp]:
         return self.apps_of([session])
@@ -266,13 +266,13 @@ class AccessTables(AccessStore):
 
     def pending_removals(self) -> list[str]:
         with Database(self._readers) as db:
-            return list(db.exec(select(ShuttingRow.key)))
+            return list(db.exec(select(PendingRemovalRow.key)))
 
     def removed(self, keys: Collection[str]) -> None:
         if not keys:
             return
         with Database(self._engine) as db:
-            db.exec(delete(ShuttingRow).where(col(ShuttingRow.key).in_(keys)))
+            db.exec(delete(PendingRemovalRow).where(col(PendingRemovalRow.key).in_(keys)))
             db.commit()
 
 

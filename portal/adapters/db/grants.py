@@ -17,8 +17,8 @@ from portal.adapters.db.tables import (
     GrantRow,
     JournalRow,
     OriginRow,
+    PendingRemovalRow,
     SessionRow,
-    ShuttingRow,
     TicketRow,
 )
 from portal.core.apps.access import (
@@ -41,8 +41,8 @@ def read_apps(db: Database, sessions: Collection[str]) -> list[OpenApp]:
     """All opened apps of these sessions."""
     rows = db.exec(select(AppRow).where(col(AppRow.session).in_(sessions)))
     apps = [to_app(row) for row in rows]
-    pending = select(ShuttingRow.session, ShuttingRow.app)
-    still_open = set(db.exec(pending.where(col(ShuttingRow.session).in_(sessions))))
+    pending = select(PendingRemovalRow.session, PendingRemovalRow.app)
+    still_open = set(db.exec(pending.where(col(PendingRemovalRow.session).in_(sessions))))
     return [
         replace(app, still_open=True) if (app.session, app.app) in still_open else app
         for app in apps
@@ -204,4 +204,4 @@ def _remove_later(
     db: Database, keys: Collection[str], session: str, app: str, now: datetime
 ) -> None:
     for key in keys:
-        db.merge(ShuttingRow(key=key, session=session, app=app, since=now))
+        db.merge(PendingRemovalRow(key=key, session=session, app=app, since=now))

@@ -9,7 +9,7 @@ from sqlalchemy import or_
 from sqlmodel import Session as Database
 from sqlmodel import col, select, update
 
-from portal.adapters.db.tables import AppRow, OriginRow, SessionRow, ShuttingRow
+from portal.adapters.db.tables import AppRow, OriginRow, PendingRemovalRow, SessionRow
 from portal.core.apps.origins import KnownOrigins, Origin, OriginRequest, OriginUse, port_of
 from portal.core.session.session import LIVE, State
 from portal.errors import Conflict
@@ -38,7 +38,7 @@ def known_origins(db: Database, request: OriginRequest) -> KnownOrigins:
     )
     taken = set(db.exec(select(AppRow.label)))
     # A label whose old route is not removed yet would still lead to the previous app.
-    taken |= {key.partition(".")[0] for key in db.exec(select(ShuttingRow.key))}
+    taken |= {key.partition(".")[0] for key in db.exec(select(PendingRemovalRow.key))}
     return KnownOrigins(taken, {row.label: _origin(row) for row in rows})
 
 

@@ -22,7 +22,7 @@ from portal.errors import FieldError, InvalidRequest
 WORDS: Mapping[str, str] = MappingProxyType(
     {
         "login": "Logged in",
-        "login.refused": "Log-in refused",
+        "login.refused": "Login refused",
         "logout": "Logged out",
         "token.make": "Created an API token",
         "token.revoke": "Revoked an API token",

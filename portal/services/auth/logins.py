@@ -184,7 +184,7 @@ class Logins:
             user, lambda login: self._record_revoked(login, by), id=id, kinds=kinds
         )
         if not revoked:
-            raise NotFound("There is no such token or log-in.")
+            raise NotFound("There is no such token or login.")
 
     def revoke_all(self, user: str, by: str, kinds: Collection[str] = KINDS, why: str = "") -> int:
         """Revoke all of these kinds; returns their number.

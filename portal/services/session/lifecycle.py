@@ -165,7 +165,7 @@ class Lifecycle:
             raise Unavailable(_LIMITS_UNKNOWN)
         found = group_for(partition, partitions)
         if not isinstance(found, UserPartition):
-            raise Conflict("Its owner may not use this resource group any more.")
+            raise Conflict("Its owner may no longer use this resource group.")
         return found
 
     def next_extension(self, session: Session) -> int:

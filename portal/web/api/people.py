@@ -1,4 +1,4 @@
-"""Log-ins and tokens of all users, and their revocation; for administrators."""
+"""Logins and tokens of all users, and their revocation; for administrators."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ blueprint = admin.blueprint
 @blueprint.get("/admin/people")
 @operation("All users who are logged in", PresenceListOut)
 def people() -> PresenceListOut:
-    """All users who have a log-in or a token."""
+    """All users who have a login or a token."""
     found = services().logins.active_users()
     return PresenceListOut(people=[PresenceOut.of(logins) for logins in found])
 
 
 @blueprint.get("/admin/people/<name>/logins")
-@operation("A user's log-ins and tokens", LoginListOut)
+@operation("A user's logins and tokens", LoginListOut)
 def logins_of(name: str) -> LoginListOut:
-    """A user's log-ins and tokens."""
+    """A user's logins and tokens."""
     return LoginListOut(logins=[_login(login) for login in services().logins.logins_of(name)])
 
 
@@ -34,7 +34,7 @@ def _login(login: Login) -> LoginOut:
 
 
 @blueprint.delete("/admin/people/<name>/logins")
-@operation("Revoke all log-ins and tokens of a user", NoContent)
+@operation("Revoke all logins and tokens of a user", NoContent)
 def log_out(name: str) -> NoContent:
     """Revoke all of them, and with them all browsers' access to this user's apps."""
     services().logins.revoke_all(name, person().name)
@@ -42,8 +42,8 @@ def log_out(name: str) -> NoContent:
 
 
 @blueprint.delete("/admin/people/<name>/logins/<login_id>")
-@operation("Revoke one log-in or token", NoContent)
+@operation("Revoke one login or token", NoContent)
 def log_out_one(name: str, login_id: str) -> NoContent:
-    """Revoke one log-in or token."""
+    """Revoke one login or token."""
     services().logins.revoke_login(name, login_id, person().name)
     return NoContent()

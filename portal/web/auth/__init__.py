@@ -1,1 +1,1 @@
-"""Authentication: browser log-ins and API tokens, both stored on the server."""
+"""Authentication: browser logins and API tokens, both stored on the server."""

@@ -48,7 +48,7 @@ def _load(secret: str) -> BrowserUser | None:
 
 
 def require_login() -> ResponseReturnValue | None:
-    """Require a log-in; a guard for the blueprints of pages.
+    """Require a login; a guard for the blueprints of pages.
 
     Returns None for a user who is logged in, else the response that leads to the login page.
     """

@@ -1,4 +1,4 @@
-"""The blueprint of all pages: requires a log-in."""
+"""The blueprint of all pages: requires a login."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OPEN_TO_ALL = frozenset({"pages.healthz"})
 
 @blueprint.before_request
 def guard() -> ResponseReturnValue | None:
-    """Require a log-in."""
+    """Require a login."""
     return None if request.endpoint in OPEN_TO_ALL else require_login()
 
 

@@ -6,7 +6,7 @@ from portal.adapters.db.tables.apps import (
     GrantRow,
     ImageAppsRow,
     OriginRow,
-    ShuttingRow,
+    PendingRemovalRow,
     TicketRow,
 )
 from portal.adapters.db.tables.auth import (
@@ -35,11 +35,11 @@ __all__ = [
     "LoginRow",
     "MountList",
     "OriginRow",
+    "PendingRemovalRow",
     "PresetRow",
     "RefusalRow",
     "SessionEnvRow",
     "SessionRow",
-    "ShuttingRow",
     "SiteRuleRow",
     "TemplateRow",
     "TicketRow",

@@ -47,7 +47,7 @@ class OriginRow(SQLModel, table=True):
     used: datetime = time_column()
 
 
-class ShuttingRow(SQLModel, table=True):
+class PendingRemovalRow(SQLModel, table=True):
     """A revoked key that HAProxy may still have."""
 
     __tablename__ = "shutting"

@@ -1,4 +1,4 @@
-"""Response models for API tokens and log-ins."""
+"""Response models for API tokens and logins."""
 
 from __future__ import annotations
 
@@ -55,19 +55,19 @@ class NewTokenOut(TokenOut):
 
 
 class LoginOut(TokenOut):
-    """A browser's log-in, or an API token."""
+    """A browser's login, or an API token."""
 
     kind: Literal["browser", "token"]
 
 
 class LoginListOut(ResponseModel):
-    """A user's log-ins and tokens."""
+    """A user's logins and tokens."""
 
     logins: list[LoginOut]
 
 
 class PresenceOut(ResponseModel):
-    """The number of a user's log-ins and tokens."""
+    """The number of a user's logins and tokens."""
 
     name: str
     browsers: int
@@ -86,6 +86,6 @@ class PresenceOut(ResponseModel):
 
 
 class PresenceListOut(ResponseModel):
-    """All users who have a log-in or a token."""
+    """All users who have a login or a token."""
 
     people: list[PresenceOut]

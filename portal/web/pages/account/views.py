@@ -1,4 +1,4 @@
-"""The account page: the user's log-ins and API tokens, and their revocation."""
+"""The account page: the user's logins and API tokens, and their revocation."""
 
 from __future__ import annotations
 

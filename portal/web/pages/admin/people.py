@@ -1,4 +1,4 @@
-"""The administrators' page of log-ins and tokens."""
+"""The administrators' page of logins and tokens."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from portal.web.pages.admin.views import blueprint
 
 @blueprint.get("/people")
 def people() -> ResponseReturnValue:
-    """All users who have a log-in or a token."""
+    """All users who have a login or a token."""
     found = services().logins.active_users()
     return render_template("admin_people.html", part="people", person=person(), people=found)
 
 
 @blueprint.get("/people/<name>")
 def one(name: str) -> ResponseReturnValue:
-    """A user's log-ins and tokens."""
+    """A user's logins and tokens."""
     logins = services().logins
     return render_template(
         "admin_person.html",
@@ -36,7 +36,7 @@ def one(name: str) -> ResponseReturnValue:
 
 @blueprint.post("/people/<name>/revoke/<login_id>")
 def revoke(name: str, login_id: str) -> ResponseReturnValue:
-    """Revoke one log-in or token."""
+    """Revoke one login or token."""
     services().logins.revoke_login(name, login_id, person().name)
     flash("Revoked, together with its access to apps.")
     return redirect(f"/admin/people/{name}", 303)
@@ -44,7 +44,7 @@ def revoke(name: str, login_id: str) -> ResponseReturnValue:
 
 @blueprint.post("/people/<name>/revoke")
 def revoke_all(name: str) -> ResponseReturnValue:
-    """Revoke all log-ins and tokens of a user."""
+    """Revoke all logins and tokens of a user."""
     services().logins.revoke_all(name, person().name)
     flash(f"{name} is logged out everywhere, and all tokens are revoked.")
     return redirect("/admin/people", 303)

@@ -169,7 +169,7 @@ def test_the_journal_is_searched_and_paged(
     Browser(app).post("/login", {"username": "bob", "password": "wrong"})
     page = admin.get("/admin/journal").text
     assert "Launched a session" in page
-    assert "Log-in refused" in page
+    assert "Login refused" in page
     only = admin.get("/admin/journal?who=bob&action=login.refused&day=2026-11-20").text
     assert only.count("data-action=") == 1
     assert 'data-action="login.refused"' in only
