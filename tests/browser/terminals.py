@@ -89,10 +89,10 @@ class Terminal:
         self.run(f"echo {mark[:1]}''{mark[1:]}")
         self.shows(mark)
 
-    def clear(self, mark: str) -> None:
+    def clear(self, mark: str, seconds: float = 30) -> None:
         """Clear the screen and show a marker."""
         self.run(f"clear; echo {mark[:1]}''{mark[1:]}")
-        wait_for("a clear screen", lambda: self.rows()[0] == mark, 30)
+        wait_for("a clear screen", lambda: self.rows()[0] == mark, seconds)
 
     def drag_over(self, text: str, shift: bool = False) -> None:
         """Drag the mouse from the first letter of a text to behind the last."""
