@@ -73,7 +73,7 @@ def _send(cluster: Cluster, her: Browser, session: str, forged: Forged) -> reque
 
 
 def _changed(token: str) -> str:
-    """The token with another character in its signature; the last one has bits that do not count."""
+    """The token with another signature; its last character has bits that do not count."""
     return token[:-9] + ("A" if token[-9] != "A" else "B") + token[-8:]
 
 
