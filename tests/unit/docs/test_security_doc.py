@@ -36,12 +36,14 @@ def test_every_finding_has_a_row(finding: str) -> None:
     assert re.search(rf"^\|[^|]*\([^|)]*\b{finding}\b[^|)]*\)[^|]*\|", TEXT, re.MULTILINE), finding
 
 
-def test_every_row_has_a_defence_and_names_a_test() -> None:
+def test_every_row_names_a_protection_and_a_test() -> None:
     table = TEXT.partition("## Threats")[2]
-    rows = [line for line in table.splitlines() if line.startswith("| ") and "tried by" not in line]
+    rows = [
+        line for line in table.splitlines() if line.startswith("| ") and "| tests |" not in line
+    ]
     assert len(rows) > 30
     for row in rows:
-        threat, stops, tests = (cell.strip() for cell in row.strip("| ").split(" | "))
+        threat, protection, tests = (cell.strip() for cell in row.strip("| ").split(" | "))
         assert threat
-        assert stops
+        assert protection
         assert re.search(r"`\w+/[\w/]+\.py", tests), row
