@@ -53,10 +53,10 @@ def test_bars_rise_at_launch_and_drop_at_the_end(log_in: LogIn, api: Api, pictur
     expect(meter).to_contain_text("2 of 3 you may have")
     expect(page.locator("[data-meter=memory]")).to_contain_text("1.6 GB of 3 GB")
     picture(page, "bars-light")
-    assert violations(page, ".mine") == []
+    assert violations(page, ".usage") == []
     page.emulate_media(color_scheme="dark")
     picture(page, "bars-dark")
-    assert violations(page, ".mine") == []
+    assert violations(page, ".usage") == []
     for size in (800, 390, 320):
         page.set_viewport_size({"width": size, "height": 844})
         picture(page, f"bars-{size}")

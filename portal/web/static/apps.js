@@ -7,11 +7,11 @@
   const shown = new Map(); // the server's last HTML of each part
   let timer;
 
-  const pad = () => document.querySelector("[data-pad]");
+  const launcher = () => document.querySelector("[data-app-launcher]");
   const parts = (root) => [...root.querySelectorAll("[data-live]")];
 
   function announce(text) {
-    const place = pad()?.querySelector("[data-announce]");
+    const place = launcher()?.querySelector("[data-announce]");
     if (place) place.textContent = text;
   }
 
@@ -25,7 +25,7 @@
     const redirect = response.headers.get("HX-Redirect"); // the login has expired
     if (redirect) location.href = redirect;
     if (!response.ok) throw new Error(response.status);
-    return new DOMParser().parseFromString(await response.text(), "text/html").querySelector("[data-pad]");
+    return new DOMParser().parseFromString(await response.text(), "text/html").querySelector("[data-app-launcher]");
   }
 
   // Replaces only what has changed, and keeps the keyboard focus.
@@ -33,7 +33,7 @@
     const now = parts(fresh);
     if (now.length !== shown.size || now.some((part) => !shown.has(part.id))) {
       remember(fresh);
-      replace(pad(), fresh);
+      replace(launcher(), fresh);
     }
     for (const part of now) {
       const place = document.getElementById(part.id);
@@ -76,12 +76,12 @@
 
   async function poll() {
     clearTimeout(timer);
-    const now = pad();
+    const now = launcher();
     if (!now || (dialog && !dialog.open)) return;
     try {
       if (!document.hidden) {
-        const fresh = await load(now.dataset.pad);
-        if (pad() === now) renew(fresh);
+        const fresh = await load(now.dataset.appLauncher);
+        if (launcher() === now) renew(fresh);
       }
     } catch {
       // The portal is temporarily unavailable; keep what is shown.
@@ -154,7 +154,7 @@
     if (event.target.id === "apps-act") {
       event.preventDefault();
       act(event.target, event.submitter);
-    } else if ("open" in event.target.dataset && event.target.closest("[data-pad]")) {
+    } else if ("open" in event.target.dataset && event.target.closest("[data-app-launcher]")) {
       const publish = event.target.elements.public?.checked;
       // The app's window comes to the front; the dialog is needed only to see a public address.
       if (dialog?.open && !publish) dialog.close();
@@ -165,8 +165,8 @@
     }
   });
 
-  if (!dialog && pad()) {
-    remember(pad());
+  if (!dialog && launcher()) {
+    remember(launcher());
     pollSoon();
   }
 })();

@@ -23,7 +23,7 @@
 
   document.addEventListener("htmx:afterSettle", () => {
     show();
-    if (document.querySelector("#door .chip.live")) announce.textContent = "SSH is open.";
+    if (document.querySelector("#ssh-status .chip.live")) announce.textContent = "SSH is open.";
   });
   show();
 })();

@@ -22,12 +22,12 @@ def apps(session_id: str) -> ResponseReturnValue:
 @blueprint.get("/sessions/<session_id>/apps/now")
 def apps_now(session_id: str) -> ResponseReturnValue:
     """The launcher's content, which an open launcher polls."""
-    return render_template("_apps.html", pad=app_launcher(person(), session_id))
+    return render_template("_apps.html", launcher=app_launcher(person(), session_id))
 
 
-def _launcher(pad: AppLauncher, status: int = 200) -> Response:
+def _launcher(launcher: AppLauncher, status: int = 200) -> Response:
     template = "_apps.html" if by_htmx() else "apps.html"
-    return make_response(render_template(template, pad=pad, person=person()), status)
+    return make_response(render_template(template, launcher=launcher, person=person()), status)
 
 
 @blueprint.post("/sessions/<session_id>/apps/<app>/open")

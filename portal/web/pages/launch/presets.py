@@ -47,7 +47,7 @@ def keep() -> ResponseReturnValue:
     except InvalidRequest as error:
         form = _not_saved(with_error(form, error))
     if by_htmx():
-        return render_template("_preset_said.html", form=form)
+        return render_template("_preset_saved.html", form=form)
     return wizard(replace(form, step="review"), 422 if form.errors else 200)
 
 

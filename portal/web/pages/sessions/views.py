@@ -20,17 +20,17 @@ PARTS = ("_bars.html", "_tabs.html", "_rows.html")
 """The parts that the page polls; each is one element of the page."""
 
 
-def _parts(board: SessionListView) -> tuple[dict[str, Markup], str]:
+def _parts(listing: SessionListView) -> tuple[dict[str, Markup], str]:
     """The parts that the page polls, and an ETag for all of them."""
     parts = {
         name[1:-5]: Markup(  # noqa: S704 - just rendered by our own template
             render_template(
                 name,
-                board=board,
-                rows=board.rows,
-                use=board.use,
-                status=board.status,
-                person=board.person,
+                listing=listing,
+                rows=listing.rows,
+                use=listing.use,
+                status=listing.status,
+                person=listing.person,
             )
         )
         for name in PARTS
@@ -41,18 +41,18 @@ def _parts(board: SessionListView) -> tuple[dict[str, Markup], str]:
 @blueprint.get("/sessions")
 def sessions() -> ResponseReturnValue:
     """The page with the list."""
-    board = asked_for()
-    parts, mark = _parts(board)
+    listing = asked_for()
+    parts, mark = _parts(listing)
     fresh = set(request.args.get("new", "").split(","))
     return render_template(
         "sessions.html",
-        board=board,
+        listing=listing,
         parts=parts,
         mark=mark,
-        fresh=[row.session.id for row in board.rows if row.session.id in fresh],
+        fresh=[row.session.id for row in listing.rows if row.session.id in fresh],
         key=secrets.token_urlsafe(16),
         back=here(),
-        person=board.person,
+        person=listing.person,
     )
 
 

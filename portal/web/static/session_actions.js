@@ -1,7 +1,7 @@
 // The list's small buttons (extend, keep, release); keeps the last lines of logs open across updates.
 (() => {
-  const form = document.getElementById("tend");
-  const problem = document.getElementById("tend-problem");
+  const form = document.getElementById("session-actions");
+  const problem = document.getElementById("session-actions-problem");
   const rows = document.getElementById("rows");
   if (!form || !rows) return;
 
