@@ -89,10 +89,23 @@ class Terminal:
         self.run(f"echo {mark[:1]}''{mark[1:]}")
         self.shows(mark)
 
-    def clear(self, mark: str, seconds: float = 30) -> None:
-        """Clear the screen and show a marker."""
-        self.run(f"clear; echo {mark[:1]}''{mark[1:]}")
-        wait_for("a clear screen", lambda: self.rows()[0] == mark, seconds)
+    def clear(self, mark: str, attempts: int = 3) -> None:
+        """Clear the screen and show a marker.
+
+        Repeated, since tmux may take keys that come while it asks what the terminal can do for a
+        part of the answer.
+        """
+        for left in reversed(range(attempts)):
+            self.run(f"clear; echo {mark[:1]}''{mark[1:]}")
+            try:
+                wait_for("a clear screen", lambda: self.rows()[0] == mark, 30)
+            except AssertionError as error:
+                if not left:
+                    error.add_note("\n".join(["What it shows:", *self.rows()]))
+                    raise
+                self.press("Control+C")
+            else:
+                return
 
     def drag_over(self, text: str, shift: bool = False) -> None:
         """Drag the mouse from the first letter of a text to behind the last."""

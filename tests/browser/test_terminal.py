@@ -67,9 +67,7 @@ def new_terminal(browser: Browser, api: Api, session: Json) -> Iterator[NewTermi
 def terminal(new_terminal: NewTerminal) -> Iterator[Terminal]:
     """A terminal with an empty screen; programs left running by a test are ended."""
     made = new_terminal()
-    # The previous test's program may not have ended yet: the shell is the same.
-    made.press("q", "Control+C")
-    made.clear("BEGIN", 90)
+    made.clear("BEGIN")
     yield made
     made.press("q", "Control+C", "Control+C")
 

@@ -266,7 +266,7 @@ def test_accounting_lags_behind(bob: Api, cluster: Cluster, ended: dict[str, Jso
     cluster.daemon("stop", "ctl", "slurmdbd")
     try:
         cluster.run("ctl", "scancel", f"--name={session}")
-        end = end_of(bob, session, 30)
+        end = end_of(bob, session, 90)  # each sacct waits for slurmdbd before it gives up
         assert (end["cause"], end["text"]) == ("cancelled", "Cancelled with Slurm's own commands.")
     finally:
         cluster.daemon("start", "ctl", "slurmdbd")
