@@ -66,22 +66,22 @@ import json
 import time
 from portal.adapters.slurm import commands
 from portal.config import load_settings
-from portal.core.cluster.queue import places
-from portal.core.cluster.usage import measure
-from portal.wiring import wire
+from portal.core.cluster.queue import queue_positions
+from portal.core.cluster.usage import measure_usage
+from portal.wiring import real_systems
 
 def took(what):
     begun = time.perf_counter()
     result = what()
     return result, time.perf_counter() - begun
 
-scheduler = wire(load_settings()).sessions.scheduler
+scheduler = real_systems(load_settings()).scheduler
 scheduler.jobs()  # opens the connection
 jobs, asked = took(scheduler.jobs)
 text = scheduler._ask(commands.squeue_argv())
 _, read = took(lambda: commands.squeue_parse(text))
-_, placed = took(lambda: places(jobs.values()))
-_, added = took(lambda: measure(jobs.values(), []))
+_, placed = took(lambda: queue_positions(jobs.values()))
+_, added = took(lambda: measure_usage(jobs.values(), []))
 print(json.dumps([len(jobs), asked, read, placed, added]))
 """
 HOLD = """
