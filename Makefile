@@ -1,5 +1,6 @@
 # The entry points. PORT=9090 make up: another port; SLURM=26.05 make up: another Slurm version;
 # HTTPS=1 make up: with https; APPS=ports or APPS=subdomains: the kind of the apps' origins.
+# SESSION_HOME=persistent make up: sessions in users' own home directories.
 .PHONY: help up down logs shell test attack check clean assets
 
 help:

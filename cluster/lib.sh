@@ -11,6 +11,7 @@ export PORT=${PORT:-8080}
 export SLURM=${SLURM:-24.11}
 # Apps' origins: subdomains of apps.localhost, which browsers resolve themselves, or ports.
 export APPS=${APPS:-subdomains}
+# SESSION_HOME=persistent: sessions run in users' own home directories (sessions.home).
 # HTTPS=1: TLS with a certificate that the portal's container creates (bin/make-certificate).
 case ${HTTPS:-} in
     "" | 0 | no | off) export HTTPS='' SCHEME=http TLS_CERTIFICATE='' ;;
@@ -48,7 +49,7 @@ fail() {
 become_root() {
     [ "$(id -u)" -ne 0 ] || return 0
     command -v sudo >/dev/null || fail "Please run this as root, or install sudo."
-    exec sudo --preserve-env=PORT,APPS,HTTPS,SLURM,DEMO_PASSWORD,COMPOSE_PROJECT_NAME,NODE_MEMORY,NODE_MAX_CPUS,http_proxy,https_proxy,no_proxy \
+    exec sudo --preserve-env=PORT,APPS,HTTPS,SESSION_HOME,SLURM,DEMO_PASSWORD,COMPOSE_PROJECT_NAME,NODE_MEMORY,NODE_MAX_CPUS,http_proxy,https_proxy,no_proxy \
         "$0" "$@"
 }
 

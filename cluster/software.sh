@@ -38,8 +38,12 @@ build_toolkit() {
 }
 
 build_session_image() {
-    build_once "images/$1" "images/build.sh images/$1" \
-        bash images/build.sh "$1" "/out/images/$1"
+    local recipe=images/$1 described
+    build_once "$recipe" "images/build.sh $(cd "$REPO_DIR" && find "$recipe" -type f ! -name image.toml)" \
+        bash images/build.sh "$1" "/out/$recipe"
+    # Only the portal reads titles and descriptions: they change without another build.
+    described=$CLUSTER_SOFTWARE/$recipe/image.toml
+    cmp -s "$REPO_DIR/$recipe/image.toml" "$described" || in_builder cp "$recipe/image.toml" "/out/$recipe/image.toml"
 }
 
 # All but the first, which `make up` builds in a separate step.

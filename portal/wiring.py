@@ -15,6 +15,7 @@ from portal.adapters.db.attempts import AttemptTables
 from portal.adapters.db.engine import open_database
 from portal.adapters.db.logins import LoginTables
 from portal.adapters.db.presets import PresetTables
+from portal.adapters.db.samples import SampleTables
 from portal.adapters.db.sessions import SessionTables
 from portal.adapters.db.status import StatusTables
 from portal.adapters.encryption import Sealer
@@ -26,6 +27,7 @@ from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import PasswordCheck, SshTransport
 from portal.config import Settings
 from portal.core.job.description import JobSettings
+from portal.core.session.session import Home
 from portal.services.assembly import assemble
 from portal.services.container import Services
 from portal.services.owner_queue import RunForOwner, run_now
@@ -75,6 +77,7 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
     """The database's stores; the sealer encrypts the values of environment variables."""
     return Stores(
         sessions=SessionTables(engine, sealer),
+        samples=SampleTables(engine),
         status=StatusTables(engine),
         access=AccessTables(engine),
         administration=AdministrationTables(engine),
@@ -95,4 +98,5 @@ def _job_settings(settings: Settings) -> JobSettings:
         heartbeat_seconds=settings.sessions.heartbeat_seconds,
         storage=settings.sessions.storage,
         dotfiles=settings.sessions.dotfiles,
+        home=Home(settings.sessions.home),
     )

@@ -142,7 +142,8 @@ class Terminal:
         line = f"echo be''gin-{mark}; {command}; echo e''nd-{mark}"
         self.type(line + self.ENTER)
         self.wait_for(f"end-{mark}", seconds)
-        return self.seen.split(f"begin-{mark}", 1)[-1].split(f"end-{mark}", 1)[0]
+        # The last one: tmux prints the screen again when its status line appears.
+        return self.seen.rpartition(f"begin-{mark}")[2].split(f"end-{mark}", 1)[0]
 
     def wait_for(self, text: str, seconds: float = 15) -> None:
         """Read until the text has been shown."""

@@ -108,6 +108,8 @@ ROWS = [
     ),
     _launch("12", "name", "letters and digits of any script", {**LAUNCH, "name": "\u3164" * 4}),
     _launch("14", "resources.cpus", "at least 1", resources(cpus=-1)),
+    _launch("14", "time_limit", "at least 1 minute", {**LAUNCH, "time_limit": -1}),
+    _launch("15", "time_limit", "at most 365 days", {**LAUNCH, "time_limit": 10**30}),
     _launch("15", "resources.cpus", "at most 4096", resources(cpus=10**9)),
     _launch("15", "resources.cpus", "at most 4096", resources(cpus=10**30)),
     _raw(
@@ -189,8 +191,8 @@ ROWS = [
         for name, value, words in (
             ("max_shared_memory", "1", "write a size with its unit"),
             ("max_shared_memory", 5, "write a size with its unit"),
-            ("max_shared_memory", "65t", "at most 64t"),
-            ("max_shared_memory", "0m", "at least 1m"),
+            ("max_shared_memory", "65t", "at most 64 TB"),
+            ("max_shared_memory", "0m", "at least 1 MB"),
             ("idle_minutes", 0, "at least 1"),
             ("idle_minutes", "60", "whole number"),
             ("idle_warning", 5, "if unused sessions are never ended"),
@@ -207,8 +209,8 @@ ROWS = [
     _launch("B46", "resources.fgpu", "at most 1024", resources(fgpu=10**9)),
     _launch("B46", "resources.fgpu", "must be a number", resources(fgpu="0.5")),
     _launch("B46", "resources.fgpu", "above 0", resources(fgpu=0)),
-    _launch("B46", "resources.memory", "at most 64t", resources(memory="999999999t")),
-    _launch("B46", "resources.memory", "at least 256m", resources(memory="255m")),
+    _launch("B46", "resources.memory", "at most 64 TB", resources(memory="999999999t")),
+    _launch("B46", "resources.memory", "at least 0.25 GB", resources(memory="255m")),
     Row("B47", "POST", "/folders", 422, "name", "must be text", json={"name": 5}),
     Row("B47", "POST", "/folders", 422, "name", WORD, json={"name": "a b"}),
     *(
@@ -230,7 +232,9 @@ def _caps(row: str, words: str, **changes: str) -> FormRow:
 
 FORM_ROWS = [
     _form("14", "This must be at least 1", resources__cpus="-1"),
-    _form("14", "This must be at least 1", time_limit="-5"),
+    _form("14", "This must be at least 1 minute", time_limit="0"),
+    _form("14", "This must be at most 365 days", time_limit="366 d"),
+    _form("14", "Write a time, for example 90 (minutes)", time_limit="-5"),
     _form("14", "This must be a whole number", resources__cpus="1.5"),
     _caps("14", "This must be at least 1", idle_minutes="-1"),
     _form("15", "This must be at most 4096", resources__cpus=str(10**9)),
@@ -245,7 +249,7 @@ FORM_ROWS = [
     FormRow("B24", "/admin/templates/badinput/move", "to: choose up or down", {"to": "garbage"},
             admin=True),
     _caps("B27", "Write a size with its unit", max_shared_memory="1"),
-    _caps("B27", "This must be at most 64t", max_shared_memory="65t"),
+    _caps("B27", "This must be at most 64 TB", max_shared_memory="65t"),
     _form("B32", "key: use up to 255 printable characters", key="k\0"),
     _form("B32", "key: use up to 255 printable characters", key="k" * 200_000),
     _form("B37", "Variable é: use up to 128 letters", env='{"é": "x"}'),

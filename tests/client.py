@@ -124,6 +124,11 @@ class Api:
         """Launch a session and wait until it runs."""
         return self.wait_state(self.launch(**changes)["id"], "RUNNING")
 
+    def clean_all(self) -> None:
+        """Clean up, including what the same user has launched in the pages."""
+        self.launched += [session["id"] for session in self.list(state="running")]
+        self.clean()
+
     def clean(self) -> None:
         """End everything launched here, and wait until Slurm has its cores back."""
         wait_for("the portal", lambda: healthy(self.cluster), 60)
@@ -132,6 +137,11 @@ class Api:
         for session in self.launched:
             self.wait_state(session, *OVER)
         self.launched.clear()
+
+    def forget_folders(self) -> None:
+        """Have a last session without folders, so that the wizard proposes none."""
+        if any(session["mounts"] for session in self.list(limit=1)):
+            self.stop(self.launch()["id"])
 
     def open(self, session: str, app: str) -> Visitor:
         """Open an app as a browser would, and wait until it answers."""

@@ -33,7 +33,7 @@ from portal.core.job.description import JobSettings
 from portal.core.job.runner_protocol import StartRequest
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.idle import Traffic
-from portal.core.session.session import Session
+from portal.core.session.session import Home, Session
 from portal.errors import OutcomeUnknown, Unavailable
 from portal.services.apps.apps import Apps
 from portal.services.apps.gate import AppGate
@@ -120,13 +120,15 @@ class FakeSlurm:
     homes_away: bool = False
     keys: dict[str, int] = field(default_factory=dict)
     """How often each user's SSH key was created."""
+    public_keys: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The public keys that each user added, by id."""
     per_user: str = "cpu=3,mem=3G"
     """The QOS's MaxTRESPerUser."""
     tracked: str = "cpu,mem,gres/gpu,gres/shard"
     """AccountingStorageTRES."""
     gres: dict[str, str] = field(default_factory=dict)
     """The GRES that sinfo shows for each node."""
-    entry: str = "AllowAccounts=ALL AllowQos=ALL QoS=N/A"
+    entry: str = "AllowAccounts=ALL AllowQos=ALL QoS=N/A DefaultTime=01:00:00"
 
     def run(
         self,
@@ -217,12 +219,22 @@ class FakeSlurm:
     def _in_home(self, user: str, line: str) -> Completed:
         if self.homes_away:
             return Completed(1, b"", "no such home\n")
+        if re.search(r"for key in \S+/own/|/own/\w+\.pub", line):
+            return self._own_keys(user, line)
         if "ssh-keygen" not in line:
             return Completed(0, self._piece(line), "")
         if "ln " not in line or user not in self.keys:
             self.keys[user] = self.keys.get(user, 0) + 1
         middle = f"{user}{self.keys[user]}"
         return Completed(0, PRIVATE_KEY.format(middle).encode(), "")
+
+    def _own_keys(self, user: str, line: str) -> Completed:
+        mine = self.public_keys.setdefault(user, {})
+        if added := re.search(r"printf '%s\\n' '?([^\n']+?)'? > \S+/own/(\w+)\.pub", line):
+            mine[added[2]] = added[1]
+        elif removed := re.search(r"rm -f \S+/own/(\w+)\.pub", line):
+            mine.pop(removed[1], None)
+        return Completed(0, "".join(f"{each}\n" for each in mine.values()).encode(), "")
 
     def _prepare(self, line: str, spec: str) -> Completed:
         if self.homes_away:
@@ -578,7 +590,14 @@ def make_world(
         accounts=accounts,
         authenticate=lambda user, password: PASSWORDS.get(user) == password,
         job_settings=JobSettings(
-            TEMPLATE, "/srv/toolkit.sqsh", ".slipway", "https://portal:8443", (0, 0), 10, "storage"
+            TEMPLATE,
+            "/srv/toolkit.sqsh",
+            ".slipway",
+            "https://portal:8443",
+            (0, 0),
+            10,
+            "storage",
+            home=Home(settings.sessions.home),
         ),
         clock=clock,
     )

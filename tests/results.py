@@ -1,6 +1,7 @@
 """Summarises a JUnit file, in lines that tests/run.sh reads.
 
-counts PASSED FAILED, then "failed NAME" for each test that failed, in its body, setup or teardown,
+counts PASSED FAILED, then "failed NAME (HOW) REASON" for each test that failed, in its body, setup
+or teardown, "repeated NAME" for each that was run a second time since its first attempt failed,
 and "slow MM:SS FILE (TESTS)" for the slowest files. Exits with 1 if no test ran.
 """
 
@@ -12,6 +13,8 @@ from xml.etree.ElementTree import Element, parse
 
 SHOWN = 8
 """Number of slow files to print."""
+REASON = 240
+"""Characters of a failure's message to print: CI shows the end of the output only."""
 
 
 def counts(suite: Element) -> tuple[int, int]:
@@ -22,15 +25,30 @@ def counts(suite: Element) -> tuple[int, int]:
     return max(every - errors - failures - skipped, 0), errors + failures + skipped
 
 
+def name_of(case: Element) -> str:
+    """A test's file and name."""
+    return f"{case.get('classname')}::{case.get('name')}"
+
+
 def failed(suite: Element) -> list[str]:
-    """The names of failed tests, and how they failed."""
+    """The names of failed tests, how they failed, and the beginning of the message."""
     found = []
     for case in suite.iter("testcase"):
-        kinds = {child.tag for child in case} & {"failure", "error", "skipped"}
-        if kinds:
-            how = ", ".join(sorted(kinds))
-            found.append(f"{case.get('classname')}::{case.get('name')} ({how})")
+        wrong = [child for child in case if child.tag in ("failure", "error", "skipped")]
+        if wrong:
+            how = ", ".join(sorted({child.tag for child in wrong}))
+            why = " ".join(wrong[0].get("message", "").split())[:REASON]
+            found.append(f"{name_of(case)} ({how}) {why}".rstrip())
     return found
+
+
+def repeated(suite: Element) -> list[str]:
+    """The names of tests whose first attempt failed (tests/browser/conftest.py)."""
+    return [
+        name_of(case)
+        for case in suite.iter("testcase")
+        if case.find("properties/property[@name='attempt']") is not None
+    ]
 
 
 def slowest(suite: Element) -> list[tuple[float, str, int]]:
@@ -48,6 +66,8 @@ def main(path: str) -> int:
     print("counts", *counts(suite))
     for name in failed(suite):
         print("failed", name)
+    for name in repeated(suite):
+        print("repeated", name)
     for seconds, name, tests in slowest(suite)[:SHOWN]:
         print(f"slow {int(seconds) // 60:2}:{int(seconds) % 60:02} {name} ({tests})")
     return 0 if sum(counts(suite)) else 1

@@ -19,6 +19,7 @@ ENOUGH_MEMORY=10000000 # kB available; four clusters and their browsers take abo
 started=$SECONDS
 passed=0 failed=0
 wrong=()
+repeated=()
 times=()
 running=()
 missing=()
@@ -53,11 +54,13 @@ needs_of() {
             need haproxy haproxy
             need openssl openssl
             need lua5.1 lua5.1
+            need tmux tmux
             need gcc gcc libc6-dev
             need make make
             ;;
         browser | attack)
             need chromium chromium fonts-dejavu-core
+            need firefox-esr firefox-esr
             need npm npm
             ;;&
         slurm | browser | attack)
@@ -165,6 +168,7 @@ judge() {
                 failed=$((failed + ${counts#* }))
                 ;;
             failed) wrong+=("$rest") ;;
+            repeated) repeated+=("$rest") ;;
             slow) times+=("     $rest") ;;
         esac
     done <<< "$lines"
@@ -331,6 +335,7 @@ finish() {
     seconds=$((SECONDS - started))
     echo
     [ ${#wrong[@]} -eq 0 ] || printf 'FAILED %s\n' "${wrong[@]}"
+    [ ${#repeated[@]} -eq 0 ] || printf 'FAILED ONCE, repeated: %s\n' "${repeated[@]}"
     [ ${#times[@]} -eq 0 ] || printf '%s\n' "${times[@]}"
     printf '==== %s in %d.00s (%d:%02d:%02d) ====\n' "$summary" \
         "$seconds" $((seconds / 3600)) $((seconds / 60 % 60)) $((seconds % 60))

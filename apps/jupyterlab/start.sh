@@ -10,11 +10,19 @@ export TERMINFO_DIRS=":$SLIPWAY_TOOLKIT/share/terminfo"
 # or configuration file overrides. The news prompt is disabled, too.
 jupyter="$SLIPWAY_TOOLKIT/jupyter"
 export JUPYTER_CONFIG_PATH="$jupyter/config${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH}"
+# The windows' title has the session's name (a valid name needs no escaping in JSON).
+titles="$SLIPWAY_RUN/titles"
+mkdir -p -m 700 "$titles/labconfig"
+printf '{"appName": "%s · JupyterLab"}\n' "$SLIPWAY_NAME" > "$titles/labconfig/page_config.json"
+[ -z "$SLIPWAY_NAME" ] || JUPYTER_CONFIG_PATH="$titles:$JUPYTER_CONFIG_PATH"
 unset JUPYTER_NO_CONFIG JUPYTER_PREFER_ENV_PATH
+# The extension that shows the session's name and the time left, after the user's own ones.
+export JUPYTER_PATH="${JUPYTER_PATH:+$JUPYTER_PATH:}$jupyter/share"
 
-# The same for kernels that start ipykernel in another way.
+# The same for kernels that start ipykernel in another way; in a session with the user's own home, the
+# batch script mounts such a file outside of it.
 profile="${IPYTHONDIR:-$HOME/.ipython}/profile_default"
-if [ ! -e "$profile/ipython_kernel_config.py" ] && mkdir -p "$profile" 2>/dev/null; then
+if [ "${SLIPWAY_HOME:-session}" != persistent ] && [ ! -e "$profile/ipython_kernel_config.py" ] && mkdir -p "$profile" 2>/dev/null; then
     cat > "$profile/ipython_kernel_config.py" <<PYTHON
 # Written by Slipway: kernels must not open TCP ports on the shared node.
 import runpy
@@ -29,11 +37,13 @@ fi
 # No pings on WebSockets: they would look like use, and TCP keep-alive detects dead peers.
 # With a socket, port 8888 means none, whatever other settings name.
 # Terminals in JupyterLab are not login shells: /etc/profile of many images would reset their PATH.
+# Sessions that began before the last update of Slipway have no SLIPWAY_WORKDIR.
 exec jupyter-lab \
     --ServerApp.sock="$SLIPWAY_SOCKET" --ServerApp.sock_mode=0600 --ServerApp.port=8888 \
     --IdentityProvider.token= --ServerApp.password= \
     --ServerApp.allow_remote_access=True --ServerApp.trust_xheaders=True \
-    --ServerApp.root_dir="$HOME" --ServerApp.open_browser=False \
+    --ServerApp.root_dir="${SLIPWAY_FILES:-$HOME}" \
+    --ServerApp.open_browser=False \
     --Application.log_level=ERROR --ServerApp.quit_button=False \
     --ServerApp.jpserver_extensions="{'jupyter_lsp': False}" \
     --ServerApp.tornado_settings="{'ws_ping_interval': 0}" \

@@ -23,9 +23,12 @@ export -p > "$run/environment"
 
 # The user's shell for sshd. Not a login shell: /etc/profile of many images would reset the image's own
 # PATH.
+start=${SLIPWAY_WORKDIR:-$HOME}
 cat > "$run/shell" <<SHELL
 #!/bin/sh
 . $run/environment
+# Commands begin in the home, as do scp, sftp and rsync, whose relative paths would else differ.
+[ \$# -gt 0 ] || cd "$start"
 exec $shell "\$@"
 SHELL
 chmod 700 "$run/shell"

@@ -20,10 +20,12 @@ set -g focus-events on
 set -g escape-time 10
 # Pastes are marked as such (bracketed); keys that a slow network delivers together are still keys.
 set -g assume-paste-time 0
-# No clock: an untouched window sends nothing, so it does not count as use.
+# No clock: an untouched window sends nothing, so it does not count as use. The runner sets @slipway, the
+# time left, when its text changes: once a minute in the last quarter of an hour, rarely before.
 set -g status-interval 0
 set -g status-left ''
-set -g status-right ''
+set -g status-right '#{@slipway}    '
+set -g status-right-length 80
 set -g status-style 'bg=default,fg=brightblack'
 set -g window-status-current-style 'fg=default,bold'
 set -g message-style 'bg=brightblack,fg=brightwhite'
@@ -32,6 +34,18 @@ set -g pane-border-style 'fg=brightblack'
 set -g pane-active-border-style 'fg=cyan'
 set -g window-size latest
 setw -g aggressive-resize on
+# The wheel turns on the copy mode, in which keys are commands, only if there are lines to scroll to. Our
+# page learns of it by the window's title, and sends User777 before a key that is text: back to the shell.
+# Whoever turns the mode on by keyboard wants its commands, and keeps them.
+set -s user-keys[777] "\033[77777~"
+bind -n WheelUpPane if -F '#{||:#{alternate_on},#{||:#{pane_in_mode},#{mouse_any_flag}}}' 'send -M' \
+    "if -F '#{history_size}' 'copy-mode -e ; set -p @slipway_scrolled 1 ; send -X -N 5 scroll-up'"
+set-hook -g pane-mode-changed[777] "if -F '#{pane_in_mode}' '' 'set -pu @slipway_scrolled'"
+bind -n User777 if -F '' ''
+bind -T copy-mode User777 send -X cancel
+bind -T copy-mode-vi User777 send -X cancel
+set -g set-titles on
+set -g set-titles-string '#{?#{&&:#{pane_in_mode},#{@slipway_scrolled}},slipway-scrolled,}'
 # A right click opens the browser's menu with "Paste", unless a program uses it; tmux's menus are off.
 bind -n MouseDown3Pane if -F -t= '#{mouse_any_flag}' 'select-pane -t= ; send -M'
 unbind -n M-MouseDown3Pane
@@ -55,4 +69,4 @@ exec "$SLIPWAY_TOOLKIT/bin/ttyd" -i "$SLIPWAY_SOCKET" -I "$SLIPWAY_TOOLKIT/share
     -W -O -P 65000 -m 32 -d 3 -T xterm-256color -t titleFixed=Terminal \
     -t disableLeaveAlert=true -t disableResizeOverlay=true -t disableReconnect=true \
     /bin/sh -c "$WINDOW" window \
-    "$SLIPWAY_TOOLKIT/bin/tmux" -u -f "$SLIPWAY_RUN/tmux.conf" new-session -A -s main -c "$HOME"
+    "$SLIPWAY_TOOLKIT/bin/tmux" -u -f "$SLIPWAY_RUN/tmux.conf" new-session -A -s main -c "${SLIPWAY_WORKDIR:-$HOME}"

@@ -136,8 +136,17 @@ copy_runner() {
     chmod 755 "$tree/bin/runner"
 }
 
-# Read by the image's own Jupyter and Python.
-copy_jupyter() { cp -r "$source_dir/images/toolkit/jupyter" "$tree/jupyter"; }
+# Read by the image's own Jupyter and Python. The extension's script has its hash in its name, since all
+# files have the same date, from which browsers conclude that they need not ask again.
+copy_jupyter() {
+    local extension script hash
+    cp -r "$source_dir/images/toolkit/jupyter" "$tree/jupyter"
+    extension=$tree/jupyter/share/labextensions/@slipway/session
+    script=$extension/static/remoteEntry
+    hash=$(sha256sum "$script.js" | cut -c 1-16)
+    mv "$script.js" "$script.$hash.js"
+    sed -i "s/remoteEntry\.js/remoteEntry.$hash.js/" "$extension/package.json"
+}
 
 # Loaded by the image's own programs, so neither its loader nor its search path is the toolkit's.
 copy_gpu_shim() {

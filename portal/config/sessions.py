@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -48,6 +48,11 @@ class SessionSettings(BaseModel):
         description="Folder that holds a user's storage folders: relative to the home, or absolute "
         "with {user}.",
     )
+    home: Literal["session", "persistent"] = Field(
+        "session",
+        description='The home directory of new sessions. "session": a new one, deleted at the end; '
+        'folders are mounted in it. "persistent": the user\'s own on the cluster, at its own path.',
+    )
     dotfiles: tuple[Dotfile, ...] = Field(
         (
             ".tmux.conf",
@@ -57,7 +62,8 @@ class SessionSettings(BaseModel):
             ".nanorc",
             ".gitconfig",
         ),
-        description="Files of a user's home that are copied into each session; none with secrets.",
+        description="Files of a user's home that are copied into new homes of sessions; none with "
+        "secrets.",
     )
     callback: str = Field(
         "https://portal:8443", description="Address for callbacks of sessions' runners."
@@ -67,6 +73,9 @@ class SessionSettings(BaseModel):
     )
     variables_days: int = Field(
         30, ge=0, description="Days that values of a session's variables are kept after its end."
+    )
+    usage_days: int = Field(
+        90, ge=0, description="Days that a session's use over time is kept after its end."
     )
     heartbeat_seconds: int = Field(
         10, ge=1, description="Seconds between two usage reports of a session."

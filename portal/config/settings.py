@@ -17,13 +17,14 @@ from portal.config.state import StateSettings
 from portal.config.web import WebSettings
 
 _FROM_OUTSIDE = {
-    "SLIPWAY_PUBLIC_URL": "public_url",
-    "SLIPWAY_APPS": "apps",
-    "SLIPWAY_APPS_PORTS": "apps_ports",
-    "SLIPWAY_SSH_PORTS": "ssh_ports",
-    "SLIPWAY_TLS_CERTIFICATE": "tls_certificate",
+    "SLIPWAY_PUBLIC_URL": ("web", "public_url"),
+    "SLIPWAY_APPS": ("web", "apps"),
+    "SLIPWAY_APPS_PORTS": ("web", "apps_ports"),
+    "SLIPWAY_SSH_PORTS": ("web", "ssh_ports"),
+    "SLIPWAY_TLS_CERTIFICATE": ("web", "tls_certificate"),
+    "SLIPWAY_SESSION_HOME": ("sessions", "home"),
 }
-"""Web settings that are known only when a container starts; ranges as "10000-10039"."""
+"""Settings that are known only when a container starts; ranges as "10000-10039"."""
 
 
 class Settings(BaseModel):
@@ -59,9 +60,9 @@ def load_settings(path: str | None = None) -> Settings:
         raise SettingsError(f"{file}: {error.strerror}") from error
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{file}: {error}") from error
-    for variable, name in _FROM_OUTSIDE.items():
+    for variable, (section, name) in _FROM_OUTSIDE.items():
         if value := os.environ.get(variable):
-            data.setdefault("web", {})[name] = (
+            data.setdefault(section, {})[name] = (
                 value.split("-") if name.endswith("_ports") else value
             )
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -19,6 +20,19 @@ def _is_loopback(name: str) -> bool:
     return name in ("localhost", "::1") or name.endswith(".localhost") or name.startswith("127.")
 
 
+class HelpLink(BaseModel):
+    """A page of the site's own, linked from the portal."""
+
+    model_config = FROZEN
+
+    title: str = Field(min_length=1, max_length=60, description="Text of the link.")
+    url: str = Field(
+        pattern=r"^(https?://|mailto:|/)[!-~]+$",
+        max_length=500,
+        description="Its address: https://…, http://…, mailto:… or a path of the portal's host.",
+    )
+
+
 class WebSettings(BaseModel):
     """Addresses, the apps' origins, logins and limits on requests."""
 
@@ -26,6 +40,17 @@ class WebSettings(BaseModel):
 
     public_url: str = Field(
         "http://localhost:8080", description="Address of the portal in browsers."
+    )
+    site_name: str = Field(
+        "Slipway", min_length=1, max_length=40, description="Name of the portal on its pages."
+    )
+    contact: str = Field(
+        "",
+        max_length=200,
+        description="Whom users ask for help: an e-mail address, a URL, or words; on every page.",
+    )
+    help_links: tuple[HelpLink, ...] = Field(
+        (), max_length=10, description="Pages of the site's own, on the help page and below others."
     )
     apps: Mode = Field(
         "ports",
@@ -116,6 +141,13 @@ class WebSettings(BaseModel):
             per_minute=self.logins_per_minute,
             per_hour=self.logins_per_account,
         )
+
+    @property
+    def contact_url(self) -> str:
+        """What the contact links to; "" if it is neither an e-mail address nor a URL."""
+        if re.fullmatch(r"[^\s@<>]+@[^\s@<>]+", self.contact):
+            return f"mailto:{self.contact}"
+        return self.contact if re.fullmatch(r"https?://[!-~]+", self.contact) else ""
 
     @property
     def secure(self) -> bool:

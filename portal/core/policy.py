@@ -12,7 +12,7 @@ from portal.core.cluster.inventory import Partition
 from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.core.launch.templates import FIELD, Template, fill
 from portal.core.site_rules import SiteRules
-from portal.core.units import floor_size
+from portal.core.units import exact_size, short_minutes
 from portal.errors import FieldError, InvalidRequest
 
 
@@ -25,6 +25,8 @@ class Decision:
     """The partition to submit to; None leaves it to Slurm."""
     gpu: Slice | None
     """The granted GPU, rounded up to an offered amount; None if none was requested."""
+    minutes: int | None = None
+    """The time limit: the requested one, else the partition's default; None leaves it to Slurm."""
 
 
 def decide(
@@ -51,7 +53,9 @@ def decide(
     problems += [gpu] if isinstance(gpu, FieldError) else []
     if image is None or isinstance(gpu, FieldError) or problems:
         raise InvalidRequest(problems)
-    return Decision(image, group.name if group else request.resource_group, gpu)
+    # Slurm is given the default that was shown, so that it cannot differ.
+    minutes = request.time_limit or (group.default_minutes if group else None)
+    return Decision(image, group.name if group else request.resource_group, gpu, minutes)
 
 
 def granted_gpu(
@@ -73,7 +77,7 @@ def cap_problems(request: LaunchRequest, rules: SiteRules) -> list[FieldError]:
     cap, asked = rules.max_shared_memory_mb, request.resources.shared_memory
     if cap is None or asked is None or asked <= cap:
         return []
-    text = f"an administrator allows {floor_size(cap)} of shared memory at most"
+    text = f"{exact_size(asked)} is too much: an administrator allows {exact_size(cap)} at most"
     return [FieldError("resources.shared_memory", text)]
 
 
@@ -100,12 +104,16 @@ def resource_problems(request: LaunchRequest, partitions: Sequence[Partition]) -
         known = ", ".join(p.name for p in partitions)
         return [FieldError("resource_group", f"choose one of: {known}")]
     problems = []
-    if request.resources.cpus > group.max_cpus:
-        problems.append(FieldError("resources.cpus", group.too_much("cpus")))
-    if request.resources.memory > group.max_memory_mb:
-        problems.append(FieldError("resources.memory", group.too_much("memory")))
+    cpus, memory = request.resources.cpus, request.resources.memory
+    if cpus > group.max_cpus:
+        text = f"{cpus} is too many: {group.too_much('cpus')}"
+        problems.append(FieldError("resources.cpus", text))
+    if memory > group.max_memory_mb:
+        text = f"{exact_size(memory)} is too much: {group.too_much('memory')}"
+        problems.append(FieldError("resources.memory", text))
     if group.max_minutes is not None and (request.time_limit or 0) > group.max_minutes:
-        problems.append(FieldError("time_limit", group.too_much("time")))
+        text = f"{short_minutes(request.time_limit or 0)} is too long: {group.too_much('time')}"
+        problems.append(FieldError("time_limit", text))
     return problems
 
 

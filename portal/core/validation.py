@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
+    AwareDatetime,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -228,6 +231,34 @@ WORD_RULE = (
 
 
 Word = Annotated[str, Matching(WORD, WORD_RULE)]
+
+
+_RFC_3339 = (
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
+    r"(Z|[+-][0-9]{2}:[0-9]{2})"
+)
+
+
+def read_moment(value: object) -> datetime:
+    """Parse a timestamp of RFC 3339 to UTC; raises PydanticCustomError for anything else."""
+    # Databases compare in UTC; not every valid timestamp can be converted.
+    try:
+        return _parse_rfc_3339(value).astimezone(UTC)
+    except OverflowError:
+        raise wrong("choose a time in the years 1 to 9999 (UTC)") from None
+
+
+def _parse_rfc_3339(value: object) -> datetime:
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value
+    # The library's own parser also takes bare numbers, which the API's schema excludes.
+    if isinstance(value, str) and re.fullmatch(_RFC_3339, value.upper(), re.ASCII):
+        with suppress(ValueError):
+            return datetime.fromisoformat(value.upper())
+    raise wrong(_TIME)
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(read_moment)]
 
 
 # Inputs may be secrets: errors, which may be logged, must not contain them.

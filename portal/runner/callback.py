@@ -148,11 +148,14 @@ class Reporter:
         heartbeat: float,
         usage: Callable[[], dict[str, object]],
         over: Callable[[], None],
+        answered: Callable[[dict[str, object]], None] = lambda _: None,
     ) -> None:
         self._callback = callback
         self._heartbeat = heartbeat
         self._usage = usage
         self._over = over
+        self._answered = answered
+        self._hurried = False
         self._news: dict[str, dict[str, object]] = {}
         self._changed = threading.Condition()
         self._away = False
@@ -163,6 +166,12 @@ class Reporter:
             self._news[app] = report
             self._changed.notify()
 
+    def hurry(self) -> None:
+        """Send the next usage at once."""
+        with self._changed:
+            self._hurried = True
+            self._changed.notify()
+
     def run(self) -> None:
         """Report until the portal responds that the session is over."""
         # The first usage soon, for users who watch the session start.
@@ -171,16 +180,17 @@ class Reporter:
             while True:
                 with self._changed:
                     # While the portal is unreachable, changes wait for the next heartbeat.
-                    if self._away or not self._news:
+                    if self._away or not (self._news or self._hurried):
                         self._changed.wait(max(0.0, beat - time.monotonic()))
-                    due = time.monotonic() >= beat
+                    due = time.monotonic() >= beat or (self._hurried and not self._away)
+                    self._hurried = False
                     news = {} if self._away and not due else self._news
                     if news:
                         self._news = {}
                 self._send_news(news)
                 if due:
                     beat = time.monotonic() + self._heartbeat
-                    self._send("usage", self._usage())
+                    self._send("usage", self._usage(), self._answered)
         except SessionOver:
             say("The portal reports that this session has ended")
             self._callback.close()
@@ -192,9 +202,14 @@ class Reporter:
                 with self._changed:
                     self._news.setdefault(app, report)
 
-    def _send(self, what: str, message: dict[str, object]) -> bool:
+    def _send(
+        self,
+        what: str,
+        message: dict[str, object],
+        answered: Callable[[dict[str, object]], None] = lambda _: None,
+    ) -> bool:
         try:
-            self._callback.post(what, message)
+            answered(self._callback.post(what, message))
         except Refused as error:
             say(f"The portal does not accept a report on {what}: {error}")
         except Unreachable as error:

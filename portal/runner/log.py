@@ -7,9 +7,13 @@ import time
 
 
 def say(text: str) -> None:
-    """Write one line with the time of day; errors are ignored."""
-    stamp = time.strftime("%H:%M:%S")
-    write(f"{stamp} {text}\n".encode(errors="replace"))
+    """Write one line with its time; errors are ignored."""
+    write(f"{stamp()} {text}\n".encode(errors="replace"))
+
+
+def stamp() -> str:
+    """The time in UTC, which the log's page shows as its reader's own."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def write(data: bytes) -> None:

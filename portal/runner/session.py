@@ -11,7 +11,10 @@ from .apps.app import App
 from .apps.detect import detect
 from .apps.supervisor import Supervisor
 from .callback import Callback, Refused, Reporter, SessionOver, Unreachable, post_ready
+from .countdown import Countdown, Tmux
+from .home import HomeCounter
 from .log import say
+from .memory import MemoryWatch
 from .spec import Spec, SpecError, parse_app_start
 from .usage import read_gpu_usage, read_usage
 
@@ -28,10 +31,19 @@ class Session:
         self._toolkit = toolkit
         self._wake_reader, self._wake_writer = os.pipe()
         self._callback = Callback(spec)
-        self._supervisor = Supervisor(spec.apps, directory, toolkit, self._app_changed, spec.env)
-        self._reporter = Reporter(
-            self._callback, spec.heartbeat_seconds, self._usage, lambda: self.end(0)
+        self._supervisor = Supervisor(
+            spec.apps, directory, toolkit, self._app_changed, spec.env, spec.workdir
         )
+        self._countdown = Countdown(Tmux(toolkit, directory))
+        self._reporter = Reporter(
+            self._callback,
+            spec.heartbeat_seconds,
+            self._usage,
+            lambda: self.end(0),
+            self._countdown.tell,
+        )
+        self._home = HomeCounter(os.environ.get("HOME", "/"))
+        self._memory = MemoryWatch(self._killed)
         self._gateway: gateway.Gateway | None = None
 
     def end(self, code: int) -> None:
@@ -43,8 +55,11 @@ class Session:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: self.end(0))
         listener = gateway.listen(self._spec.ports)
+        self._memory.start()
         for app in self._spec.start:
             self._supervisor.start(app)
+        if self._spec.count_home:
+            self._home.start()
         control.serve(self._directory, self._supervisor)
         self._gateway = gateway.Gateway(
             self._toolkit, self._directory, listener, lambda: self.end(1)
@@ -90,7 +105,12 @@ class Session:
     def _app_changed(self, app: App) -> None:
         self._reporter.app_changed(app.name, app.report())
 
+    def _killed(self, text: str) -> None:
+        self._reporter.hurry()
+        self._countdown.announce(text)
+
     def _usage(self) -> dict[str, object]:
         supervisor = self._supervisor
         gpu = read_gpu_usage() if self._spec.gpu else {}
-        return {**read_usage(), **gpu, "apps": supervisor.states(), "busy": supervisor.busy()}
+        used = {**read_usage(), **gpu, **self._memory.report(), **self._home.latest()}
+        return {**used, "apps": supervisor.states(), "busy": supervisor.busy()}

@@ -41,6 +41,7 @@ class AppStart:
         "origin",
         "ready",
         "script",
+        "session_name",
         "timeout",
     )
 
@@ -57,6 +58,7 @@ class AppStart:
         origin: str = "",
         busy: str = "",
         busy_when: str = "",
+        session_name: str = "",
     ) -> None:
         self.name = name
         self.script = script
@@ -68,6 +70,7 @@ class AppStart:
         self.origin = origin
         self.busy = busy
         self.busy_when = busy_when
+        self.session_name = session_name
 
 
 class SharedMemory:
@@ -88,6 +91,7 @@ class Spec:
         "callback",
         "callback_ca",
         "client_ca",
+        "count_home",
         "detect",
         "env",
         "gpu",
@@ -97,6 +101,7 @@ class Spec:
         "shared_memory",
         "start",
         "token",
+        "workdir",
     )
 
     def __init__(
@@ -115,6 +120,8 @@ class Spec:
         env: dict[str, str],
         shared_memory: SharedMemory | None,
         gpu: bool,
+        workdir: str,
+        count_home: bool,
     ) -> None:
         self.session = session
         self.token = token
@@ -129,6 +136,8 @@ class Spec:
         self.env = env
         self.shared_memory = shared_memory
         self.gpu = gpu
+        self.workdir = workdir
+        self.count_home = count_home
 
 
 def parse_spec(text: str) -> Spec:
@@ -155,6 +164,8 @@ def parse_spec(text: str) -> Spec:
         env=_environment(message),
         shared_memory=_shared_memory(message),
         gpu=_flag(message, "gpu"),
+        workdir=_optional(message, "workdir"),
+        count_home=_flag(message, "count_home"),
     )
 
 
@@ -173,6 +184,7 @@ def parse_app_start(item: object) -> AppStart:
         origin=_optional(item, "origin"),
         busy=_optional(item, "busy", PATH),
         busy_when=_expression(item, "busy_when"),
+        session_name=_optional(item, "session_name"),
     )
 
 

@@ -30,6 +30,20 @@ def read_usage(root: str = CGROUP, proc: str = "/proc") -> dict[str, object]:
     return usage
 
 
+def read_oom_kills(root: str = CGROUP) -> int | None:
+    """Return how many processes of the job the kernel has killed for want of memory."""
+    if os.path.exists(f"{root}/memory.current"):
+        return _fields(f"{root}/memory.events").get("oom_kill")
+    return _v1_oom_kills(f"{root}/memory")
+
+
+def read_memory_limit(root: str = CGROUP) -> int | None:
+    """Return the job's memory limit in bytes; None for none."""
+    if os.path.exists(f"{root}/memory.current"):
+        return _limit(_number(f"{root}/memory.max"))
+    return _limit(_number(f"{root}/memory/memory.limit_in_bytes"))
+
+
 def read_gpu_usage(path: str = GPU_USAGE) -> dict[str, object]:
     """Return gpu_memory_bytes, gpu_percent and gpu_kills of the job; None for unknown values."""
     unknown: dict[str, object] = {"gpu_memory_bytes": None, "gpu_percent": None, "gpu_kills": None}
@@ -53,8 +67,8 @@ def _read_v2(root: str) -> dict[str, object]:
     return {
         "cpu_seconds": None if cpu is None else cpu / 1e6,
         "memory_bytes": _without_cache(_number(f"{root}/memory.current"), cache),
-        "memory_limit": _limit(_number(f"{root}/memory.max")),
-        "oom_kills": _fields(f"{root}/memory.events").get("oom_kill"),
+        "memory_limit": read_memory_limit(root),
+        "oom_kills": read_oom_kills(root),
     }
 
 
@@ -65,8 +79,8 @@ def _read_v1(root: str) -> dict[str, object]:
     return {
         "cpu_seconds": None if cpu is None else cpu / 1e9,
         "memory_bytes": _without_cache(_number(f"{memory}/memory.usage_in_bytes"), cache),
-        "memory_limit": _limit(_number(f"{memory}/memory.limit_in_bytes")),
-        "oom_kills": _v1_oom_kills(memory),
+        "memory_limit": read_memory_limit(root),
+        "oom_kills": read_oom_kills(root),
     }
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from portal.config import Settings
 from portal.services.admin.administration import Administration, caller_address
 from portal.services.apps.apps import Apps
+from portal.services.apps.control import AppControl
 from portal.services.apps.gate import AppGate
 from portal.services.apps.origins import AppOrigins
 from portal.services.apps.proxy import ProxyRoutes
@@ -20,6 +21,7 @@ from portal.services.auth.logins import Logins
 from portal.services.cluster import Cluster, ClusterReader
 from portal.services.container import Services
 from portal.services.job_control import JobControl
+from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
 from portal.services.launch.presets import Presets
@@ -30,6 +32,7 @@ from portal.services.session.lifecycle import Lifecycle
 from portal.services.session.reconciler import Reconciler
 from portal.services.session.recovery import Recovery
 from portal.services.session.runner_calls import RunnerCalls
+from portal.services.session.session_history import SessionHistory
 from portal.services.session.session_logs import SessionLogs
 from portal.services.session.sessions import Sessions
 from portal.services.storage import Storage
@@ -66,14 +69,19 @@ class _Assembly:
                 self._systems.scheduler, self.cluster, self._clock, self.launcher.draft
             ),
             presets=Presets(self._stores.presets, self._clock),
+            enlarger=self.enlarger,
             sessions=self.sessions,
             lifecycle=self.lifecycle,
             session_logs=self.session_logs,
+            session_history=SessionHistory(
+                self.sessions.get, self._stores.samples, self.administration
+            ),
             runner_calls=self.runner_calls,
             apps=self.apps,
             gate=self.gate,
             proxy=self.proxy,
             app_starter=self.app_starter,
+            app_control=self.app_control,
             app_reports=self.app_reports,
             ssh=self.ssh,
             storage=Storage(self._systems.files, self.administration.record),
@@ -144,6 +152,17 @@ class _Assembly:
         )
 
     @cached_property
+    def app_control(self) -> AppControl:
+        return AppControl(
+            self.apps,
+            self._stores.access,
+            self.app_starter,
+            self.proxy,
+            self._catalog,
+            self.administration.record,
+        )
+
+    @cached_property
     def gate(self) -> AppGate:
         return AppGate(self._stores.access, self.proxy, self._catalog, self._clock)
 
@@ -156,6 +175,7 @@ class _Assembly:
     def ssh(self) -> SshAccess:
         return SshAccess(
             self.apps,
+            self._stores.sessions,
             self._systems.files,
             self._settings.web.ssh_host,
             self.administration.record,
@@ -180,6 +200,10 @@ class _Assembly:
             close_apps=self.apps.close_session,
         )
 
+    @cached_property
+    def enlarger(self) -> Enlarger:
+        return Enlarger(self.cluster)
+
     # Sessions
 
     @cached_property
@@ -190,6 +214,7 @@ class _Assembly:
             administration=self.administration,
             close_apps=self.apps.close_session,
             clock=self._clock,
+            cluster=self.cluster,
         )
 
     @cached_property
@@ -212,12 +237,14 @@ class _Assembly:
             self._systems.files,
             self.administration.record,
             self._clock,
+            self.apps.offered,
         )
 
     @cached_property
     def runner_calls(self) -> RunnerCalls:
         return RunnerCalls(
             store=self._stores.sessions,
+            samples=self._stores.samples,
             scheduler=self._systems.scheduler,
             certificates=self._systems.certificates,
             resolve=self._systems.resolve,
@@ -257,12 +284,14 @@ class _Assembly:
     def housekeeping(self) -> Housekeeping:
         return Housekeeping(
             store=self._stores.sessions,
+            samples=self._stores.samples,
             scheduler=self._systems.scheduler,
             files=self._systems.files,
             launcher=self.launcher,
             app_starter=self.app_starter,
             session_queue=self.session_queue,
             variables_kept=timedelta(days=self._settings.sessions.variables_days),
+            samples_kept=timedelta(days=self._settings.sessions.usage_days),
             clock=self._clock,
         )
 

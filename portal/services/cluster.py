@@ -10,13 +10,9 @@ from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.inventory import Node, Partition
 from portal.core.cluster.jobs import JobReport
 from portal.core.cluster.limits import Limits
-from portal.core.cluster.usage import (
-    ClusterUsage,
-    PartitionUsage,
-    SlurmStatus,
-    measure_usage,
-    partition_usage,
-)
+from portal.core.cluster.meters import PartitionUsage, partition_usage
+from portal.core.cluster.node_use import NodeUse, measure_nodes
+from portal.core.cluster.usage import ClusterUsage, SlurmStatus, measure_usage
 from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Scheduler
 
@@ -66,6 +62,7 @@ class ClusterReader:
         self._status = status
         self._gpus = gpus
         self._nodes: list[Node] = []
+        self._saved: tuple[NodeUse, ...] | None = None
 
     def read_partitions(self) -> None:
         """Read partitions and nodes; raises Unavailable."""
@@ -82,6 +79,10 @@ class ClusterReader:
         """Record that Slurm answered, and the usage by these jobs."""
         self._status.note_answer(now)
         self._status.save_use(measure_usage(jobs.values(), self._nodes, self._gpus))
+        nodes = measure_nodes(jobs.values(), self._nodes, self._gpus)
+        if nodes != self._saved:  # seldom on a quiet cluster, and large on a large one
+            self._status.save_nodes(nodes)
+            self._saved = nodes
 
     def note_failure(self, now: datetime, why: str) -> None:
         """Record that Slurm did not answer."""

@@ -11,6 +11,7 @@ from portal.core.cluster.gpu_offers import Gpus
 from portal.core.interfaces.systems import Authenticator, Clock
 from portal.services.admin.administration import Administration
 from portal.services.apps.apps import Apps
+from portal.services.apps.control import AppControl
 from portal.services.apps.gate import AppGate
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.apps.reports import AppReports
@@ -20,6 +21,7 @@ from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
 from portal.services.cluster import Cluster, ClusterReader
+from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
 from portal.services.launch.presets import Presets
@@ -28,6 +30,7 @@ from portal.services.session.idle_culler import IdleCuller
 from portal.services.session.lifecycle import Lifecycle
 from portal.services.session.reconciler import Reconciler
 from portal.services.session.runner_calls import RunnerCalls
+from portal.services.session.session_history import SessionHistory
 from portal.services.session.session_logs import SessionLogs
 from portal.services.session.sessions import Sessions
 from portal.services.storage import Storage
@@ -46,16 +49,19 @@ class Services:
     launcher: Launcher
     estimates: Estimates
     presets: Presets
+    enlarger: Enlarger
 
     sessions: Sessions
     lifecycle: Lifecycle
     session_logs: SessionLogs
+    session_history: SessionHistory
     runner_calls: RunnerCalls
 
     apps: Apps
     gate: AppGate
     proxy: ProxyRoutes
     app_starter: AppStarter
+    app_control: AppControl
     app_reports: AppReports
     ssh: SshAccess
     storage: Storage

@@ -10,6 +10,7 @@ from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.administration import AdministrationStore
 from portal.core.interfaces.auth import Accounts, AttemptStore, LoginStore
 from portal.core.interfaces.presets import PresetStore
+from portal.core.interfaces.samples import SampleStore
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import (
@@ -30,6 +31,7 @@ class Stores:
     """The database's stores, by subject."""
 
     sessions: SessionStore
+    samples: SampleStore
     status: StatusStore
     access: AccessStore
     administration: AdministrationStore

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from importlib import metadata
 from pathlib import Path
 
 from flask import Flask
@@ -38,6 +39,14 @@ def build(services: Services) -> Flask:
     return portal
 
 
+def _version() -> str:
+    """The version of the installed package, for the footer."""
+    try:
+        return metadata.version("slipway")
+    except metadata.PackageNotFoundError:  # in a checkout
+        return ""
+
+
 def _templates(services: Services) -> str:
     return str(Path(services.settings.sessions.templates) / "html")
 
@@ -65,6 +74,7 @@ def _portal(services: Services) -> Flask:
     errors.install(app)
     install_filters(app)
     warnings.install(app)
+    app.jinja_env.globals.update(site=services.settings.web, version=_version())
     security.install(app, services.settings.web)
     browser.install(app)
     app.register_blueprint(pages.blueprint)

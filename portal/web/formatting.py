@@ -9,8 +9,10 @@ from pathlib import Path
 from flask import Flask, url_for
 from markupsafe import Markup
 
+from portal.core.apps.titles import Naming
 from portal.core.cluster.gpu_offers import share as gpu_share
 from portal.core.cluster.gpu_offers import unit_words
+from portal.core.launch.environment import HIDDEN_NAMES
 from portal.core.units import (
     exact_size,
     fgpu_number,
@@ -19,6 +21,7 @@ from portal.core.units import (
     rounded_size,
     short_minutes,
 )
+from portal.web.context import services
 
 
 def moment(value: datetime | None, form: str = "clock") -> Markup:
@@ -47,8 +50,24 @@ def install_filters(app: Flask) -> None:
         fgpu=fgpu_number,
     )
     app.jinja_env.globals.update(
-        icon=icon, asset=_Assets(app).url, gpu_share=gpu_share, unit_words=unit_words
+        icon=icon,
+        asset=_Assets(app).url,
+        gpu_share=gpu_share,
+        unit_words=unit_words,
+        naming=naming,
+        secret_names=HIDDEN_NAMES,
+        environment_title=environment_title,
     )
+
+
+def naming(environment: str, version: str | None) -> Naming:
+    """How pages name a version of an environment."""
+    return services().catalog().naming(environment, version)
+
+
+def environment_title(environment: str) -> str:
+    """How pages name an environment."""
+    return services().catalog().environment_title(environment)
 
 
 class _Assets:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from portal.core.auth.person import Person
+from portal.core.session.app_log import app_lines
 from portal.services.session.session_logs import SessionLogs
 
 TAIL = 1 << 19
@@ -30,6 +31,48 @@ def whole_lines(data: bytes, offset: int) -> tuple[bytes, int]:
     if offset == 0 or end == len(data):
         return data, offset
     return data[end:], offset + end
+
+
+ENOUGH = 1 << 16
+"""Bytes of an app's lines that the page shows first."""
+MOST_PIECES = 4
+"""Pieces that are searched for lines of an app in one request."""
+
+Read = Callable[[int, int], bytes]
+"""Reads a log from an offset on; the second argument is the number of bytes."""
+
+
+def app_piece(read: Read, app: str, offset: int) -> tuple[bytes, int]:
+    """The lines of an app from an offset on, and the offset of the next piece."""
+    lines, examined = app_lines(read(offset, PIECE), app)
+    return lines, offset + examined
+
+
+def app_tail(read: Read, app: str, end: int) -> tuple[bytes, int, int]:
+    """The last lines of an app before `end`: the text, its offset, and that of the next piece."""
+    found, following, start = b"", end, end
+    for _ in range(MOST_PIECES):
+        size = min(PIECE, start)
+        data, begin = whole_lines(read(start - size, size), start - size)
+        lines, examined = app_lines(data, app)
+        if start == end:
+            following = begin + examined
+        found, start = lines + found, begin if size else 0
+        if start == 0 or len(found) >= ENOUGH:
+            break
+    return found, start, following
+
+
+def stream_app(read: Read, app: str, size: int) -> Iterator[bytes]:
+    """Yield the lines of an app in the first `size` bytes of a log."""
+    offset = 0
+    while offset < size:
+        lines, following = app_piece(lambda at, most: read(at, min(most, size - at)), app, offset)
+        if following == offset:
+            return
+        offset = following
+        if lines:
+            yield lines
 
 
 def stream(logs: SessionLogs, person: Person, session: str, size: int) -> Iterator[bytes]:

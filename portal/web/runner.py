@@ -50,10 +50,9 @@ def ready(session_id: str) -> ResponseReturnValue:
 
 @blueprint.post("/usage")
 def usage(session_id: str) -> ResponseReturnValue:
-    """Record a heartbeat."""
+    """Record a heartbeat; the answer is shown in the session's terminals."""
     session = _session(session_id)
-    services().runner_calls.record_usage(session, read_model(Heartbeat))
-    return {}
+    return dict(services().runner_calls.record_usage(session, read_model(Heartbeat)))
 
 
 @blueprint.post("/apps/<app>")

@@ -19,7 +19,7 @@ from portal.web.http.wsgi_types import Environ, StartResponse, Wsgi
 
 csrf = CSRFProtect()
 
-FOR_STRANGERS = frozenset({"auth.login"})
+FOR_STRANGERS = frozenset({"auth.login", "auth.login_again"})
 """Forms that may be sent without a login."""
 
 FROM_RUNNERS = "HTTP_X_SLIPWAY_FRONTEND"

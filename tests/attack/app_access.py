@@ -28,10 +28,10 @@ def port_of(answer: Json) -> int:
     return int(answer["port"])
 
 
-def move(api: Api, session: str, app: str, port: int) -> Json:
+def move(api: Api, session: str, app: str, port: int, **more: object) -> Json:
     """Move an app to a port, retrying while the portal asks to wait; the last response."""
     for _ in range(4):
-        answer = link(api, session, app, preferred_port=port)
+        answer = link(api, session, app, preferred_port=port, **more)
         if port_of(answer) == port or "a moment ago" not in answer["notice"]:
             return answer
         time.sleep(PAUSE / 2)

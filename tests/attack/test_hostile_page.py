@@ -129,6 +129,8 @@ class Scene:
     evil: Page
     api: Api
     session: str
+    limit: int
+    """Its time limit in minutes."""
 
     @property
     def context(self) -> BrowserContext:
@@ -151,7 +153,8 @@ class Scene:
         assert (
             self.portal.locator("tr[data-name=precious1]").get_attribute("data-state") == "RUNNING"
         )
-        assert [s["id"] for s in self.api.list(state="running")] == [self.session]
+        (running,) = self.api.list(state="running")
+        assert (running["id"], running["time_limit"]) == (self.session, self.limit)
         self.lab.reload()
         self.lab.wait_for_selector(
             "#jupyterlab-splash, .jp-LabShell", state="attached", timeout=STARTS
@@ -197,7 +200,7 @@ def scene(
     evil = _visit(portal, bob, hostile["id"], "terminal")
     assert evil.title() == "evil"
     evil.evaluate(SCRIPT)
-    yield Scene(portal, lab, terminal, evil, alice, session["id"])
+    yield Scene(portal, lab, terminal, evil, alice, session["id"], session["time_limit"])
     # Closed only here: closing a window in mid-navigation may hang.
     for page in portal.context.pages:
         if page not in at_work:
@@ -208,12 +211,12 @@ def _addresses(scene: Scene) -> list[str]:
     portal, lab, terminal = scene.hers
     paths = {
         portal: ["/sessions", "/sessions/rows", "/api/v1/sessions", "/api/v1/me", "/login"],
-        lab: ["/lab", "/api/contents/", "/api/status", "/.slipway/status"],
+        lab: ["/lab", "/api/contents/", "/api/status", "/.slipway/status", "/.slipway/session"],
         terminal: ["/", "/token", "/.slipway/status"],
     }
     in_ports = scene.api.cluster.mode == "ports"
     label = urlsplit(lab).port if in_ports else urlsplit(lab).netloc.partition(".")[0]
-    paths[portal] += [f"/open/{label}", f"/sessions/{scene.session}/log"]
+    paths[portal] += ["/login/state", f"/open/{label}", f"/sessions/{scene.session}/log"]
     return [origin + path for origin, found in paths.items() for path in found]
 
 
@@ -242,6 +245,10 @@ def test_cannot_post(scene: Scene, control: Control) -> None:
         f"{lab}/api/contents/",
         f"{terminal}/token",
         f"{lab}/.slipway/enter",
+        f"{lab}/.slipway/session/extend",
+        f"{portal}/login/again",
+        f"{portal}/account/ssh/keys",
+        f"{portal}/sessions/{scene.session}/extend",
     ]
     for url in targets:
         for kind in ("", "text/plain", "multipart/form-data"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 import pytest
 
 from tests.apps import Kernel, Terminal
-from tests.client import Api, Browser, Json, Visitor
+from tests.client import TIMEOUT, Api, Browser, Json, Visitor, http_session
 from tests.cluster import Cluster, wait_for
 from tests.slurm.test_ssh import Client, client_of, opened
 
@@ -123,7 +124,7 @@ def test_a_public_app_of_the_home_exposes_no_secret(alice: Api) -> None:
     kernel = Kernel(alice.open(session["id"], "jupyterlab"))
     assert kernel.run("print(6 * 7)").text == "42\n"
     kernel.visitor.send("PUT", "/api/contents/a.ipynb", json=NOTEBOOK)
-    body = {"asked": "exec python -m http.server $PORT", "public": True}
+    body = {"asked": "cd && exec python -m http.server $PORT", "public": True}
     link = alice.ask("POST", f"/sessions/{session['id']}/apps/webapp", json=body)
     stranger = Visitor(link["url"].partition("?")[0])
     wait_for("the app", lambda: "Directory listing" in stranger.get("/").text, 60)
@@ -150,7 +151,7 @@ def test_the_proposed_command_serves_a_folder_and_not_the_home(alice: Api) -> No
     session = alice.running()
     page = Browser(alice.cluster, "alice").get(f"/sessions/{session['id']}/apps").text
     assert "http.server $PORT" not in page
-    assert "http.server --directory website $PORT" in page
+    assert "http.server --directory results $PORT" in page
 
 
 def test_the_key_on_the_cluster_is_readable_by_its_owner_only(cluster: Cluster, alice: Api) -> None:
@@ -204,6 +205,51 @@ def test_the_page_announces_a_new_key(cluster: Cluster, alice: Api) -> None:
     assert words in browser.get(page).text
     browser.post(f"{page}/key")
     assert cluster.shell("login", "ls /home/alice/.slipway/ssh").split() == ["authorized_keys"]
+
+
+def test_a_key_of_ones_own_opens_ones_own_sessions_only(
+    cluster: Cluster, alice: Api, bob: Api, tmp_path: Path
+) -> None:
+    """A session accepts its owner's keys only, and a key brings no options with it."""
+    mine = tmp_path / "mine"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", mine], check=True)
+    public = mine.with_suffix(".pub").read_text().strip()
+    for hidden in (f'command="id" {public}', f"{public}\n{public}", f"@cert-authority * {public}"):
+        answer = bob("POST", "/me/ssh-keys", json={"public_key": hidden})
+        assert answer.status_code == 422, answer.text
+        assert answer.json()["errors"][0]["field"] == "public_key"
+    added = bob.ask("POST", "/me/ssh-keys", 201, json={"public_key": public})
+    clients = {}
+    for api in (alice, bob):
+        endpoint = opened(api, api.running(**BARE)["id"])
+        clients[api] = client_of(api, endpoint, tmp_path / api.user)
+        (clients[api].folder / "id_container").write_text(mine.read_text())
+    assert clients[bob].ssh("true").returncode == 0
+    assert clients[alice].ssh("true").returncode == 255
+    assert clients[alice].ssh("true", User="bob").returncode == 255
+    assert alice("DELETE", f"/me/ssh-keys/{added['id']}").status_code == 404
+    assert bob("DELETE", f"/me/ssh-keys/{added['id']}").status_code == 204
+    wait_for("the key to be void", lambda: clients[bob].ssh("true").returncode == 255, 30)
+
+
+def test_addresses_of_sessions_are_told_to_their_owner_only(alice: Api, bob: Api) -> None:
+    """The block for ~/.ssh/config has an address with a signature, which nobody can guess."""
+    session = alice.running(name="secret1", **BARE)
+    opened(alice, session["id"])
+    pages = {api: Browser(api.cluster, api.user).get("/account/ssh").text for api in (alice, bob)}
+    lookups = {api: re.findall(r"/ssh/([\w.-]+)/", text)[0] for api, text in pages.items()}
+    url = alice.cluster.url
+    hers, his = (f"{url}/ssh/{lookups[api]}/slipway-secret1/port" for api in (alice, bob))
+    stranger = http_session()
+    assert stranger.get(hers, timeout=TIMEOUT).text.strip().isdigit()
+    answer = stranger.get(his, timeout=TIMEOUT)
+    assert (answer.status_code, "no running session of this name" in answer.text) == (404, True)
+    name, signature = lookups[alice].split(".")
+    other = lookups[bob].split(".")[1]
+    for forged in (f"{name}.{other}", f"{name}.", name, f"{name}x.{signature}"):
+        answer = stranger.get(f"{url}/ssh/{forged}/slipway-secret1/port", timeout=TIMEOUT)
+        assert answer.status_code == 404
+        assert "secret1" not in answer.text.replace("slipway-secret1", "")
 
 
 def test_only_public_keys_are_readable_by_ssh(alice: Api, tmp_path: Path) -> None:

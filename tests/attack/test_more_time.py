@@ -54,7 +54,7 @@ def test_the_jobs_own_qos_limits_it(bob: Api, cluster: Cluster, express: str) ->
     cluster.run("login", "sleep", "12")  # the limits are read every ten seconds
     answer = bob("POST", f"/sessions/{session['id']}/extend", json={"minutes": 300})
     assert answer.status_code == 422, answer.text
-    assert "5 minutes at most (QOS express, MaxWall)" in answer.text
+    assert "5 min at most (QOS express, MaxWall)" in answer.text
     assert minutes(cluster, session["job_id"]) == 3
     bob.ask("POST", f"/sessions/{session['id']}/extend", json={"minutes": 2})
     assert minutes(cluster, session["job_id"]) == 5

@@ -58,6 +58,7 @@ def _operations(api: Api, session: str) -> list[tuple[str, str, Json]]:
             version="3.13",
             token_id="0" * 16,
             login_id="0" * 16,
+            key_id="0" * 16,
         )
         for method, operation in operations.items():
             if method != "parameters":

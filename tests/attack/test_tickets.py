@@ -45,7 +45,7 @@ def test_a_ticket_is_valid_for_its_own_app_only(researcher: Api, session: Json) 
         if port != first and port_of(move(researcher, session["id"], "terminal", port)) == port
     )
     assert second != first
-    now = move(researcher, session["id"], "webapp", first)
+    now = move(researcher, session["id"], "webapp", first, asked="sleep 100")
     assert port_of(now) == first
     status, visitor = redeem(old["url"])
     assert status == 401, "a ticket for the terminal opened another app"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Literal
 
 from playwright.sync_api import Page
 
@@ -11,7 +12,10 @@ from tests.cluster import ROOT, wait_for
 AXE = ROOT / "portal" / "web" / "static" / "vendor" / "axe.min.js"
 
 _RUN = """async (where) => (await axe.run(where)).violations.map(
-    (v) => `${v.id}: ${v.nodes.map((n) => n.html).join(' | ').slice(0, 600)}`)"""
+    (v) => `${v.id}: ` + v.nodes.map(
+        (n) => `${n.html} (${n.any[0]?.message})`).join(' | ').slice(0, 900))"""
+
+THEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 
 _SETTLED = """() => Promise.race([
     new Promise((enough) => setTimeout(enough, 1500)),
@@ -34,11 +38,23 @@ def violations(page: Page, where: str = "html") -> list[str]:
     return found
 
 
+def show(page: Page, theme: Literal["light", "dark"]) -> None:
+    """Switch the system's theme, and wait until the page follows it."""
+    page.bring_to_front()  # behind another page, transitions of colours may stand still
+    page.emulate_media(color_scheme=theme)
+    # Our pages' script follows the system's theme a moment later.
+    page.wait_for_function(
+        "(theme) => [undefined, theme].includes(document.documentElement.dataset.bsTheme)",
+        arg=theme,
+    )
+
+
 def clean_in_both_themes(page: Page, where: str = "body") -> None:
     """No findings in the light or dark theme."""
-    for theme in ("light", "dark"):
-        page.emulate_media(color_scheme=theme)
-        assert violations(page, where) == [], theme
+    for theme in THEMES:
+        show(page, theme)
+        found = violations(page, where)
+        assert found == [], f"{theme}: {found}"
     page.emulate_media(color_scheme="light")
 
 

@@ -17,13 +17,15 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509 import load_pem_x509_certificate
-from playwright.sync_api import Browser, BrowserContext, Page, StorageState, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, StorageState, expect, sync_playwright
 
 from tests.browser.axe import settled
+from tests.browser.terminals import SIZE, NewTerminal, Terminal
+from tests.client import Api
 from tests.cluster import ROOT, Cluster, authority
-from tests.slurm.conftest import cluster, make_api, tokens
+from tests.slurm.conftest import MakeApi, cluster, make_api, tokens
 
-__all__ = ["cluster", "make_api", "tokens"]
+__all__ = ["SIZE", "cluster", "make_api", "tokens"]
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
@@ -33,9 +35,12 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-SIZE = {"width": 1280, "height": 860}
+
+# As for Playwright's actions: four clusters on two cores may need more than its usual 5 s.
+expect.set_options(timeout=30_000)
 
 Picture = Callable[[Page, str], None]
+Researcher = Callable[[str], Api]
 LogIn = Callable[..., Page]
 
 
@@ -48,6 +53,29 @@ def _trusted() -> list[str]:
     der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     digest = base64.b64encode(hashlib.sha256(der).digest()).decode()
     return [f"--ignore-certificate-errors-spki-list={digest}"]
+
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Repeat a test that fails in the browser once, as Playwright recommends for CI.
+
+    Only tests here, not attacks; tests/run.sh names the repeated ones at its end.
+    """
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.fixture(autouse=True)
+def _repeated(
+    request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+) -> None:
+    """Have the results say which attempt it was."""
+    attempt = getattr(request.node, "execution_count", 1)
+    if attempt > 1:
+        record_property("attempt", attempt)
 
 
 _running: list[Browser] = []
@@ -102,6 +130,31 @@ def logging_in(
     yield enter
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def researcher(make_api: MakeApi) -> Iterator[Researcher]:
+    """API clients of users, to look behind the pages; what they launched is ended afterwards."""
+    made: list[Api] = []
+
+    def make(who: str) -> Api:
+        api = make_api(who)
+        api.forget_folders()
+        made.append(api)
+        return api
+
+    yield make
+    for api in made:
+        api.clean_all()
+
+
+@pytest.fixture
+def terminal(new_terminal: NewTerminal) -> Iterator[Terminal]:
+    """A terminal with an empty screen; programs left running by a test are ended."""
+    made = new_terminal()
+    made.clear("BEGIN")
+    yield made
+    made.press("q", "Control+C", "Control+C")
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.attack.app_access import free_ports, move
-from tests.browser.axe import clean_in_both_themes, violations
+from tests.browser.axe import THEMES, clean_in_both_themes, violations
 from tests.browser.conftest import LogIn, Picture
 from tests.client import Api, Json
 from tests.slurm.conftest import MakeApi
@@ -72,7 +72,15 @@ def card(dialog: Locator, app: str) -> Locator:
 
 def options(card: Locator) -> None:
     """Unfold an app's options."""
-    card.get_by_text("Options").click()
+    folded = card.locator("details.app-more:not([open])").get_by_title("Options")
+    if folded.count():
+        folded.click()
+
+
+def command(card: Locator, text: str) -> None:
+    """Enter the command that starts a web app."""
+    options(card)
+    card.get_by_label("Command that starts it").fill(text)
 
 
 def open_from(card: Locator) -> Page:
@@ -121,13 +129,14 @@ def test_the_launcher_by_keyboard(page: Page, picture: Picture) -> None:
     expect(dialog).to_be_hidden()
     dialog = launcher(page)
     expect(card(dialog, "terminal")).to_contain_text("Running")
-    expect(card(dialog, "terminal")).to_contain_text("Open in your browser")
+    options(card(dialog, "terminal"))
+    expect(card(dialog, "terminal")).to_contain_text("Every browser, yours too")
 
 
 def test_everybody_can_use_the_launcher(page: Page, picture: Picture) -> None:
     dialog = launcher(page)
-    for summary in dialog.get_by_text("Options").all():
-        summary.click()
+    for app in dialog.locator("[data-app]").all():
+        options(app)
     clean_in_both_themes(page)
     for scheme, width in (("dark", 1280), ("light", 390), ("dark", 390)):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
@@ -147,8 +156,9 @@ def test_without_scripts_it_is_a_page(log_in: LogIn, session: Json) -> None:
         card(page.locator("main"), "terminal").get_by_role("button", name="Open").click()
     assert "/.slipway/" not in opened.value.url
     page.reload()
-    card(page.locator("main"), "terminal").get_by_role("button", name="Close").click()
-    expect(card(page.locator("main"), "terminal")).not_to_contain_text("Open in your browser")
+    options(card(page.locator("main"), "terminal"))
+    card(page.locator("main"), "terminal").get_by_role("button", name="Lock out").click()
+    expect(card(page.locator("main"), "terminal")).not_to_contain_text("Every browser, yours too")
 
 
 def test_a_taken_port_is_reported(page: Page, session: Json, make_api: MakeApi) -> None:
@@ -178,7 +188,7 @@ def test_input_is_kept_when_an_app_is_added(page: Page) -> None:
         route.fulfill(response=fetched, body=fetched.text().rpartition("</div>")[0] + added)
 
     wanted = card(launcher(page), "webapp")
-    wanted.get_by_label("Command that starts it").fill("echo still here")
+    command(wanted, "echo still here")
     options(wanted)
     wanted.get_by_label("Open to everybody").check()
     wanted.get_by_label("Try this port").focus()
@@ -191,19 +201,19 @@ def test_input_is_kept_when_an_app_is_added(page: Page) -> None:
 
 def test_a_failed_app_shows_its_log_and_can_be_restarted(page: Page, picture: Picture) -> None:
     wanted = card(launcher(page), "webapp")
-    wanted.get_by_label("Command that starts it").fill("echo this-is-why; exit 3")
+    command(wanted, "echo this-is-why; exit 3")
     window = open_from(wanted)
     expect(window.locator("[data-message]")).to_contain_text("did not start", timeout=STARTS)
     expect(window.locator("pre")).to_contain_text("this-is-why")
     picture(window, "app-failed")
     clean_in_both_themes(window)
     with window.expect_navigation():
-        window.get_by_role("link", name="Try again").click()
+        window.get_by_role("link", name="Start it again as it is").click()
     expect(window.locator("pre")).to_contain_text("this-is-why", timeout=STARTS)
 
     wanted = card(launcher(page), "webapp")
     expect(wanted).to_contain_text("Failed")
-    wanted.get_by_label("Command that starts it").fill(PUBLIC_PAGE)
+    command(wanted, PUBLIC_PAGE)
     open_from(wanted)
     # The window that was waiting all the time is served as well.
     expect(window.get_by_role("heading", name="Open house")).to_be_visible(timeout=STARTS)
@@ -214,14 +224,14 @@ def test_open_to_everybody_until_made_private(
 ) -> None:
     dialog = launcher(page)
     wanted = card(dialog, "webapp")
-    wanted.get_by_label("Command that starts it").fill(PUBLIC_PAGE)
+    command(wanted, PUBLIC_PAGE)
     options(wanted)
     wanted.get_by_label("Open to everybody").check()
     own = open_from(wanted)
     expect(own.get_by_role("heading", name="Open house")).to_be_visible(timeout=STARTS)
     expect(wanted.get_by_label("Command that starts it")).to_have_value(PUBLIC_PAGE)
-    address = wanted.get_by_label("Address of Any web app for everybody").input_value()
-    wanted.get_by_label("Address of Any web app for everybody").scroll_into_view_if_needed()
+    address = wanted.get_by_label("Address of Your web app for everybody").input_value()
+    wanted.get_by_label("Address of Your web app for everybody").scroll_into_view_if_needed()
     page.bring_to_front()  # in a background window colour transitions end at any time
     picture(page, "apps-public")
     clean_in_both_themes(page)
@@ -241,7 +251,16 @@ def test_open_to_everybody_until_made_private(
         expect(stranger.get_by_role("button", name="Log in")).to_be_visible()
     finally:
         somebody.close()
-    wanted.get_by_role("button", name="Close").click()
+    wanted.get_by_role("button", name="Lock out").click()
     is_cut(own)
     page.keyboard.press("Escape")
     expect(row(page)).not_to_contain_text("is open to everybody")
+
+
+def test_jupyterlab_has_the_sessions_name_and_follows_the_systems_theme(page: Page) -> None:
+    lab = open_from(card(launcher(page), "jupyterlab"))
+    expect(lab).to_have_title(re.compile("launchpad · JupyterLab"), timeout=STARTS)
+    for theme in THEMES:
+        lab.emulate_media(color_scheme=theme)
+        light = "true" if theme == "light" else "false"
+        expect(lab.locator("body")).to_have_attribute("data-jp-theme-light", light, timeout=STARTS)

@@ -92,7 +92,7 @@ def test_s9_a_failed_start_shows_its_reason(
     expect(lines.locator("pre")).to_be_visible()
     assert wrong(page) == []
     both(page, picture, "ends-app")
-    page.get_by_role("link", name="Others").click()
+    page.get_by_role("link", name="Failed").click()
     row = page.locator(f"#s-{broken}")
     expect(row).to_contain_text("Apptainer could not open its environment", timeout=SOON)
     row.get_by_text("Last lines of its log").press("Enter")
@@ -128,13 +128,11 @@ def test_s11_warned_extended_and_notified(
     page = log_in(WHO)
     page.context.grant_permissions(["notifications"])
     page.context.add_init_script(WATCH)
-    page.reload()
-    notify = page.get_by_role("button", name="Notify me")
-    notify.click()
-    expect(page.get_by_role("button", name="Notifications on")).to_have_attribute(
-        "aria-pressed", "true"
-    )
-    expect(page.locator("#notify-say")).to_contain_text("15 and 5 minutes before")
+    page.goto(f"{cluster.url}/account/notifications")
+    page.get_by_role("button", name="Turn on").click()
+    expect(page.get_by_role("button", name="Turn off")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#notify-say")).to_have_text("Notifications are on.")
+    page.goto(f"{cluster.url}/sessions")
     session = api.launch(name="short1", time_limit=10, **TINY)["id"]
     banner = page.locator(f"#ending-{session}")
     expect(banner).to_contain_text("short1 ends at", timeout=SOON)
@@ -144,7 +142,7 @@ def test_s11_warned_extended_and_notified(
     expect_notification(page, "short1 ends in")
     assert wrong(page) == []
     both(page, picture, "ends-soon")
-    banner.get_by_role("button", name="Extend by 1 hour").click()
+    banner.get_by_role("button", name=re.compile("Extend .* by 1 h")).click()
     expect(banner).to_have_count(0, timeout=SOON)
     expect(row.locator(".ends")).to_contain_text("ends")
     expect(row.locator(".ends .remaining")).to_have_count(0)  # far enough away to show no countdown
@@ -180,13 +178,13 @@ def test_s11_the_start_of_a_waiting_session_is_notified(
     assert not [title for title, *_ in both_tabs if "has ended" in title]
 
 
-def test_s11_denied_notifications_are_reported(log_in: LogIn) -> None:
+def test_s11_denied_notifications_are_reported(log_in: LogIn, cluster: Cluster) -> None:
     page = log_in(WHO)
     page.add_init_script(
         "Object.defineProperty(Notification, 'permission', {get: () => 'denied'});"
         "Notification.requestPermission = async () => 'denied';"
     )
-    page.reload()
-    page.get_by_role("button", name="Notify me").click()
+    page.goto(f"{cluster.url}/account/notifications")
+    page.get_by_role("button", name="Turn on").click()
     expect(page.locator("#notify-say")).to_contain_text("Your browser blocks notifications")
     assert wrong(page) == []

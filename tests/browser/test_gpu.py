@@ -25,9 +25,9 @@ NARROW = (390, 320)
 def api(make_api: MakeApi) -> Iterator[Api]:
     """The same researcher's API client, to check behind the pages and to clean up."""
     found = make_api(WHO)
+    found.forget_folders()
     yield found
-    found.launched += [session["id"] for session in found.list(state="running")]
-    found.clean()
+    found.clean_all()
     found("DELETE", "/presets/tenth")
 
 
@@ -93,7 +93,7 @@ def test_half_an_fgpu_from_the_wizard_to_nvidia_smi(
         "2 fGPU · one whole GPU · 8 GB",
     ]
     hint = page.locator("#hint-resources-fgpu")
-    expect(hint).to_contain_text("up to 2 fGPU · 2 free for you now")
+    expect(hint).to_contain_text("up to 2 GPU shares (fGPU) · 2 free for you now")
     stepper = page.locator("[data-gpu-field]")
     stepper.get_by_role("button", name="More").click()
     stepper.get_by_role("button", name="More").click()

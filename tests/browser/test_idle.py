@@ -83,7 +83,7 @@ def test_a13_warned_kept_and_ended(log_in: LogIn, api: Api, admin: Api, picture:
     clean_in_both_themes(page)
     fits(page, 390, 768, 1280)
     both(page, picture, "idle-warned")
-    keep = banner.get_by_role("button", name="Keep it")
+    keep = banner.get_by_role("button", name="Keep running")
     keep.focus()
     page.keyboard.press("Enter")
     expect(banner).to_have_count(0, timeout=SOON)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, expect
+from playwright.sync_api import Browser, expect
 
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import SIZE, Picture
-from tests.browser.terminals import Line, Terminal
+from tests.browser.terminals import Line, NewTerminal, Terminal, terminals
 from tests.client import Api, Json
 from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
@@ -21,8 +21,6 @@ OPEN_TOO = """
 """
 # Several times the size of all buffers on the path.
 FLOOD = r"head -c 50M /dev/zero | tr '\0' 'x' | fold -w 200"
-
-NewTerminal = Callable[..., Terminal]
 
 
 @pytest.fixture(scope="module")
@@ -44,32 +42,10 @@ def session(api: Api) -> Json:
 
 @pytest.fixture
 def new_terminal(browser: Browser, api: Api, session: Json) -> Iterator[NewTerminal]:
-    """Opens a terminal in a browser of its own, or beside another one."""
-    contexts: list[BrowserContext] = []
-
-    def make(beside: Terminal | None = None, script: str = "", **options: object) -> Terminal:
-        link = api.ask("POST", f"/sessions/{session['id']}/apps/terminal")["url"]
-        if beside is not None:
-            return Terminal(beside.page.context, link)
-        context = browser.new_context(**{"viewport": SIZE, **options})  # type: ignore[arg-type]
-        context.grant_permissions(["clipboard-read", "clipboard-write"])
-        contexts.append(context)
-        if script:
-            context.add_init_script(script)
-        return Terminal(context, link)
-
-    yield make
-    for context in contexts:
-        context.close()
-
-
-@pytest.fixture
-def terminal(new_terminal: NewTerminal) -> Iterator[Terminal]:
-    """A terminal with an empty screen; programs left running by a test are ended."""
-    made = new_terminal()
-    made.clear("BEGIN")
-    yield made
-    made.press("q", "Control+C", "Control+C")
+    """Opens terminals of the session."""
+    path = f"/sessions/{session['id']}/apps/terminal"
+    with terminals(browser, lambda: api.ask("POST", path)["url"]) as make:
+        yield make
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +175,7 @@ def test_the_mouse_on_and_off(terminal: Terminal) -> None:
     wait_for("lines of long ago", scrolled_back, 30, 0.2)
     # A right click opens the browser's menu and none of tmux's.
     page.mouse.click(400, 300, button="right")
-    terminal.press("q")
+    terminal.press("Escape")
     terminal.print_mark("no-menu")
     assert "Horizontal Split" not in "\n".join(terminal.rows())
 
@@ -224,6 +200,7 @@ def test_all_windows_show_the_same_after_reload_and_restart(
     terminal.press("Control+B", "PageUp")
     terminal.shows("kept-830")
     terminal.press("q")
+    terminal.lacks("kept-830")  # else it is still in copy mode when the window closes
     other.press("Control+C")
 
 

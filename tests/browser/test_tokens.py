@@ -39,7 +39,8 @@ def test_m5_a_token_is_created_and_revoked_on_the_page(
 ) -> None:
     """M5: created with a name, shown once, used, listed, revoked."""
     page = log_in(WHO)
-    page.get_by_title("Logins and API tokens").click()
+    page.locator("#account-menu summary").click()
+    page.get_by_role("link", name="Logins and API tokens").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Logins and API tokens")
     expect(page.get_by_text("This browser")).to_be_visible()
     clean_in_both_themes(page)

@@ -109,9 +109,13 @@ mount_folder() {
     is_storage "$real" "$base" ||
         fail "the folder \"$name\" leads to ${real//[^[:print:]]/?}, which is neither yours nor storage. Launch without it."
     mkdir -p -- "$session/home/$name" || fail "its home could not be created; your home directory may be full."
-    bind_folder "$real" "$name" "$mode"
-    [[ -z $mode ]] || freeze_below "$real" "$name"
-    hide_own "$real" "$name"
+    mount_at "$real" "/home/alice/$name" "$mode"
+}
+
+mount_at() {
+    bind_folder "$1" "$2" "$3"
+    [[ -z $3 ]] || freeze_below "$1" "$2"
+    hide_own "$1" "$2"
 }
 
 # A folder may be a link: to a target that the user owns or may write to, such as a project's folder, or
@@ -130,12 +134,13 @@ is_storage() {
     [[ -O $real || -w $real && ! -k $real || $(stat -c %d -- "$real") != $(stat -c %d /) ]]
 }
 
-# Hides Slipway's own folder, which contains secrets, inside a mounted folder.
+# Hides Slipway's own folder, which contains secrets, inside a mounted folder. A link to it leads nowhere
+# unless its target is mounted, and then that is hidden.
 hide_own() {
     local place
     if [[ $own == "$1"/* ]]; then
         place=${own#"$1"/}
-    elif [[ $1/.slipway -ef $own ]]; then
+    elif [[ $1/.slipway -ef $own && ! -L $1/.slipway ]]; then
         place=.slipway
     else
         return 0
@@ -146,7 +151,7 @@ hide_own() {
 
 bind_folder() {
     local source=${1//\"/\"\"} place=${2//\"/\"\"}
-    binds+=(--mount "type=bind,\"src=$source\",\"dst=/home/alice/$place\"$3")
+    binds+=(--mount "type=bind,\"src=$source\",\"dst=$place\"$3")
 }
 
 # "Read-only" does not apply to other mounts below a folder: each of them is made read-only as well.

@@ -78,7 +78,7 @@ def session(researcher: Api) -> Json:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Write the logs of the portal and of the sessions next to a failure."""
+    """Write the logs of the portal, of Slurm and of the sessions next to a failure."""
     report = yield
     if report.failed and isinstance(item, pytest.Function):
         for title, text in _logs(item):
@@ -89,7 +89,8 @@ def pytest_runtest_makereport(
 def _logs(item: pytest.Function) -> Iterator[tuple[str, str]]:
     found = item.funcargs.get("cluster")
     cluster = found if isinstance(found, Cluster) else Cluster.from_environment()
-    yield "portal", cluster.log_tail("portal")
+    for service in ("portal", "ctl"):
+        yield service, cluster.log_tail(service)
     people = [value for value in item.funcargs.values() if isinstance(value, Api)]
     for api in people:
         for session in api.launched:

@@ -255,7 +255,7 @@ def test_more_time(bob: Api, make_api: MakeApi, cluster: Cluster) -> None:
     assert refused.status_code == 422
     (problem,) = refused.json()["errors"]
     assert problem["field"] == "minutes"
-    assert "480 minutes at most" in problem["message"]
+    assert "8 h at most; it can get 5 h 30 min more" in problem["message"]
     assert bob.ask("POST", path, json={"minutes": 330})["time_limit"] == 480
     assert bob("POST", path).status_code == 422
     bob.stop(session["id"])

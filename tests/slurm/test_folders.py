@@ -44,7 +44,8 @@ def test_a_folder_outlives_the_session_and_is_mounted_again(alice: Api, cluster:
     session = alice.running(mounts=["trial"])
     assert session["mounts"] == [{"folder": "trial", "read_only": False, "path": "~/trial"}]
     kernel = Kernel(alice.open(session["id"], "jupyterlab"))
-    kernel.run("open('trial/from-kernel', 'w').write('hello')")
+    # It starts in the folder, like the terminal.
+    kernel.run("open('from-kernel', 'w').write('hello')")
     window = terminal(alice, session)
     assert "from-kernel" in window.run("ls ~/trial")
     window.run("echo hi > ~/trial/from-terminal; echo lost > ~/scratch")
@@ -92,7 +93,7 @@ def test_files_deleted_in_jupyter_are_really_deleted(alice: Api, cluster: Cluste
     session = alice.running(mounts=["trial"])
     lab = alice.open(session["id"], "jupyterlab")
     kernel = Kernel(lab)
-    kernel.run("for name in 'ab': open(f'trial/{name}', 'w').write(name)")
+    kernel.run("for name in 'ab': open(name, 'w').write(name)")
     assert lab.send("DELETE", "/api/contents/trial/a").status_code == 204
     # The mounted folder itself cannot be deleted by mistake.
     assert lab.send("DELETE", "/api/contents/trial").status_code == 400

@@ -98,4 +98,5 @@ def test_accounting_is_down_while_a_session_ends(alice: Api, cluster: Cluster) -
             "text": "Cancelled by alice with Slurm's own commands.",
             "exit_code": ended["end"]["exit_code"],
             "log": "",
+            "seen": ended["end"]["seen"],
         }

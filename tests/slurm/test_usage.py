@@ -106,7 +106,8 @@ def test_a_request_beyond_the_qos_is_refused_by_name(alice: Api, cluster: Cluste
         assert answer.json()["errors"] == [
             {
                 "field": "resources.cpus",
-                "message": "a session of yours may have 1 core at most (QOS normal, MaxTRESPerJob)",
+                "message": "2 is too many: a session of yours may have 1 core at most "
+                "(QOS normal, MaxTRESPerJob)",
             }
         ]
     assert set(cluster.queue()) == jobs
@@ -114,7 +115,7 @@ def test_a_request_beyond_the_qos_is_refused_by_name(alice: Api, cluster: Cluste
     assert answer.json()["errors"] == [
         {
             "field": "resources.memory",
-            "message": "you may use 3 GB at once (QOS normal, MaxTRESPerUser)",
+            "message": "3200 MB is too much: you may use 3 GB at once (QOS normal, MaxTRESPerUser)",
         }
     ]
     assert set(cluster.queue()) == jobs
@@ -140,7 +141,10 @@ def test_only_open_partitions_are_offered(alice: Api, cluster: Cluster, word: st
 def test_the_chosen_group_runs_and_limits_the_session(alice: Api, cluster: Cluster) -> None:
     answer = alice("POST", "/sessions", json=SMALL | {"resource_group": "short", "time_limit": 31})
     assert answer.json()["errors"] == [
-        {"field": "time_limit", "message": "sessions here may run 30 minutes at most"}
+        {
+            "field": "time_limit",
+            "message": "31 min is too long: sessions here may run 30 min at most",
+        }
     ]
     session = alice.running(resources=TINY, resource_group="short")
     assert session["resource_group"] == "short"

@@ -94,7 +94,7 @@ static void table_head(void)
     CALL(nvmlSystemGetDriverVersion, driver, (unsigned)sizeof driver);
     CALL(nvmlSystemGetCudaDriverVersion_v2, &cuda);
     strftime(when, sizeof when, "%a %b %e %H:%M:%S %Y", localtime(&now));
-    printf("%s\n" LINE "| NVIDIA-SMI %-22s Driver Version: %-14s CUDA Version: %d.%-7d |\n", when,
+    printf("%s\n" LINE "| NVIDIA-SMI %-22s Driver Version: %-14s CUDA Version: %d.%-5d |\n", when,
            driver, driver, cuda / 1000, cuda % 1000 / 10);
     fputs("|-----------------------------------------+------------------------+----------------------+\n"
           "| GPU  Name                               |           Memory-Usage | GPU-Util  Temp  Pwr  |\n"
@@ -140,7 +140,7 @@ static int table_processes(const struct shown *gpu)
             continue;
         for (unsigned i = 0; i < count; i++, shown++) {
             process_name(infos[i].pid, name, sizeof name);
-            printf("| %4u %12u %6s   %-44.44s %7lluMiB    |\n", gpu->index, infos[i].pid,
+            printf("| %4u %12u %6s   %-46.46s %7lluMiB    |\n", gpu->index, infos[i].pid,
                    kinds[kind][1], name, mib(infos[i].usedGpuMemory));
         }
     }

@@ -82,6 +82,21 @@ def test_the_port_can_come_from_the_environment(
         load_settings(write(tmp_path, ""))
 
 
+def test_the_kind_of_home_can_come_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert load_settings(write(tmp_path, "")).sessions.home == "session"
+    file = write(tmp_path, "[sessions]\nhome = 'persistent'")
+    assert load_settings(file).sessions.home == "persistent"
+    monkeypatch.setenv("SLIPWAY_SESSION_HOME", "")  # the embedded cluster's way to write "none"
+    assert load_settings(file).sessions.home == "persistent"
+    monkeypatch.setenv("SLIPWAY_SESSION_HOME", "session")
+    assert load_settings(file).sessions.home == "session"
+    monkeypatch.setenv("SLIPWAY_SESSION_HOME", "mine")
+    with pytest.raises(SettingsError, match=r"sessions\.home: .*'session' or 'persistent'"):
+        load_settings(file)
+
+
 def test_https_can_come_from_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

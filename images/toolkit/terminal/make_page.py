@@ -57,14 +57,15 @@ def fetch(path: str) -> str:
 
 def ours(page: str) -> str:
     """Insert our parts; our script comes first, so that it sees the terminal's creation."""
-    css, html, script = (
-        (HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "html", "js")
+    css, html, touch, script = (
+        (HERE / name).read_text(encoding="utf-8")
+        for name in ("page.css", "page.html", "touch.js", "page.js")
     )
     icon = base64.b64encode(ICON.read_bytes()).decode()
     for mark, inserted in (
         ('href="favicon.png"', f'href="data:image/svg+xml;base64,{icon}"'),
         ("</head>", f"<style>\n{css}</style></head>"),
-        ("<body>", f"<body>\n{html}<script>\n{script}</script>"),
+        ("<body>", f"<body>\n{html}<script>\n{touch}{script}</script>"),
     ):
         if mark not in page:
             sys.exit(f"make_page.py: the page of this ttyd has no {mark}")

@@ -1,4 +1,5 @@
-// What ttyd's page lacks: clipboard, colour schemes, help, and messages when the connection is lost.
+// What ttyd's page lacks: clipboard, colour schemes, help, keys for touch screens, and messages when the
+// connection is slow or lost. touch.js, which comes before this, has the keys and swipes of touch screens.
 (() => {
   "use strict";
   const MAC = /^(Mac|iP)/.test(navigator.platform);
@@ -27,16 +28,18 @@
     minimumContrastRatio: 4.5,
     macOptionClickForcesSelection: true,
   };
+  const SIZES = [12, 13, 15, 17, 20, 24];
   const NOTE_MS = 4000;
   const at = (id) => document.getElementById(`slip-${id}`);
 
   // --- the user's settings, for all terminals: a cookie, since each session has its own origin ---------
-  const chosen = { seen: false, theme: "auto", reader: false };
+  const chosen = { seen: false, theme: "auto", reader: false, size: OPTIONS.fontSize };
   try {
     const found = JSON.parse(decodeURIComponent(/(?:^|; )slipway_terminal=([^;]*)/.exec(document.cookie)[1]));
     chosen.seen = found.seen === true;
     chosen.theme = found.theme in THEMES ? found.theme : "auto";
     chosen.reader = found.reader === true;
+    chosen.size = SIZES.includes(found.size) ? found.size : OPTIONS.fontSize;
   } catch {
     // no settings yet
   }
@@ -174,6 +177,7 @@
     dismissHint();
     at("theme").value = chosen.theme;
     at("reader").checked = chosen.reader;
+    at("size").value = chosen.size;
     at("panel").showModal();
   }
 
@@ -185,6 +189,18 @@
     paint();
   }
 
+  function resize() {
+    chosen.size = Number(at("size").value);
+    terminal.options.fontSize = chosen.size;
+    remember();
+    refit();
+  }
+
+  // ttyd counts its columns again.
+  function refit() {
+    dispatchEvent(new Event("resize"));
+  }
+
   function prepare() {
     if (MAC) for (const key of document.querySelectorAll("[data-mac]")) key.textContent = key.dataset.mac;
     at("hint").hidden = chosen.seen;
@@ -193,12 +209,75 @@
     at("seen").addEventListener("click", () => { dismissHint(); terminal.focus(); });
     at("note").lastElementChild.addEventListener("click", copySelection);
     at("theme").addEventListener("change", choose);
+    at("size").addEventListener("change", resize);
     at("reader").addEventListener("change", choose);
     at("panel").addEventListener("close", () => terminal.focus());
     addEventListener("paste", paste, true);
     // In addition to ttyd, which does not notice when the same text is selected again.
     addEventListener("mouseup", () => setTimeout(() => copy(terminal.getSelection())));
   }
+
+  // --- scrolled back ---------------------------------------------------------------------------------
+  // The wheel turns on tmux's copy mode, in which keys are commands. start.sh has tmux report this in the
+  // window's title; a key that is text ends it first, by a key of tmux's that only this page sends.
+  const LEAVE = "\x1b[77777~";
+  let scrolled = false;
+
+  function fromTitle(title) {
+    scrolled = title === "slipway-scrolled";
+    at("scrolled").hidden = !scrolled;
+    return true; // the window's title is ours
+  }
+
+  // Text, Enter, Tab, Backspace and pastes; other keys, such as PageUp, keep their meaning.
+  function isText(data) {
+    return /^[\r\t\x7f]|^[^\x00-\x1f\x7f]|^\x1b\[200~/.test(data); // eslint-disable-line no-control-regex
+  }
+
+  // Everything that is typed, also on touch screens, just before it is sent.
+  function typed(data) {
+    const text = scrolled && data === "\x1b" ? "" : SlipwayTouch.modify(data);
+    if (!scrolled || !(isText(text) || !text)) return text;
+    fromTitle("");
+    return LEAVE + text;
+  }
+
+  // --- no answer -------------------------------------------------------------------------------------
+  // There are no pings, which would look like use. So only what is typed shows that nothing answers; since
+  // a program need not echo it, a request tells whether the terminal is still reachable.
+  const PATIENCE = 2500; // milliseconds without an answer to a key, and again without one to the request
+  let asked = 0;
+  let lookingFor = 0;
+
+  function expectAnswer() {
+    asked ||= setTimeout(look, PATIENCE);
+  }
+
+  function answered() {
+    clearTimeout(asked);
+    asked = 0;
+    lookingFor += 1; // a look that is under way no longer counts
+    at("offline").hidden = true;
+  }
+
+  async function look() {
+    const mine = ++lookingFor;
+    const reachable = await reaches();
+    if (mine !== lookingFor || ended || !connection || connection.readyState !== WebSocket.OPEN) return;
+    if (reachable) return void answered();
+    at("offline").hidden = false;
+    asked = setTimeout(look, PATIENCE / 2);
+  }
+
+  async function reaches() {
+    try {
+      return (await fetch("/token", { cache: "no-store", signal: AbortSignal.timeout(PATIENCE) })).ok;
+    } catch {
+      return false;
+    }
+  }
+  addEventListener("offline", look);
+  addEventListener("online", look);
 
   // --- the connection to the session -----------------------------------------------------------------
   let leaving = false;
@@ -212,6 +291,7 @@
       let opened = false;
       this.addEventListener("open", () => { opened = true; at("away").hidden = true; });
       this.addEventListener("message", nameWindow);
+      this.addEventListener("message", answered);
       this.addEventListener("close", () => { if (!leaving) onClose(opened); });
       connection = this;
     }
@@ -219,9 +299,17 @@
     send(data) {
       // ttyd 1.7.7 ignores "pause" and may lose output on "resume"; tmux has its own flow control.
       if (data instanceof Uint8Array && (data[0] === 50 || data[0] === 51)) return;
-      super.send(data);
+      const input = data instanceof Uint8Array && data[0] === 48;
+      super.send(input ? withTyped(data) : data);
+      if (input) expectAnswer();
     }
   };
+
+  function withTyped(data) {
+    const given = new TextDecoder().decode(data.subarray(1));
+    const text = typed(given);
+    return text === given ? data : new TextEncoder().encode(`0${text}`);
+  }
 
   // ttyd 1.7.7 closes the connection in the same way for an ended shell and for an error, and may drop a
   // program's last output. So start.sh reports that tmux has ended, and waits until we close it.
@@ -232,6 +320,7 @@
   }
 
   function onClose(opened) {
+    answered();
     if (ended) {
       return away("This shell has ended", "Everything else in the session keeps running.", "Open a new shell");
     }
@@ -289,10 +378,12 @@
     set: (created) => {
       terminal = created;
       document.getElementById("terminal-container").setAttribute("role", "main");
-      Object.assign(terminal.options, OPTIONS, { screenReaderMode: chosen.reader });
+      Object.assign(terminal.options, OPTIONS, { screenReaderMode: chosen.reader, fontSize: chosen.size });
       terminal.attachCustomKeyEventHandler(onKey);
       terminal.parser.registerOscHandler(52, fromTmux);
       terminal.parser.registerOscHandler(7770, hangUp);
+      for (const title of [0, 2]) terminal.parser.registerOscHandler(title, fromTitle);
+      SlipwayTouch.start(terminal, note, refit);
       paint();
     },
   });

@@ -24,9 +24,16 @@ from portal.adapters.db.grants import (
     to_app,
     to_grant,
 )
-from portal.adapters.db.origins import known_origins, release_origins, require_live, save_origin
+from portal.adapters.db.origins import (
+    known_origins,
+    release_origins,
+    remember_ended,
+    require_live,
+    save_origin,
+)
 from portal.adapters.db.tables import (
     AppRow,
+    EndedAppRow,
     GrantRow,
     ImageAppsRow,
     PendingRemovalRow,
@@ -120,6 +127,11 @@ class AccessTables(AccessStore):
     def save_answer(self, opened: OpenApp, asked: str) -> bool:
         return self._change_answered(opened, asked=asked)
 
+    def save_title(self, opened: OpenApp, title: str) -> None:
+        with Database(self._engine) as db:
+            self._change(db, opened.session, opened.app, {"title": title})
+            db.commit()
+
     def _change_answered(self, opened: OpenApp, **values: object) -> bool:
         """Update an app if its answer is still the one that was read."""
         with Database(self._engine) as db:
@@ -161,6 +173,11 @@ class AccessTables(AccessStore):
         with Database(self._readers) as db:
             row = db.exec(select(AppRow).where(col(AppRow.label) == label)).first()
             return to_app(row) if row else None
+
+    def ended_at(self, label: str) -> str | None:
+        with Database(self._readers) as db:
+            row = db.get(EndedAppRow, label)
+            return row.session if row else None
 
     def abandoned(self) -> list[str]:
         live = select(SessionRow.id).where(col(SessionRow.state).in_(LIVE))
@@ -259,6 +276,7 @@ class AccessTables(AccessStore):
             rows = list(db.exec(select(AppRow).where(col(AppRow.session) == session)))
             keys = close_apps(db, session, [row.app for row in rows], now)
             release_origins(db, [row.label for row in rows], now)
+            remember_ended(db, rows, now)
             db.exec(delete(TicketRow).where(col(TicketRow.session) == session))
             db.exec(delete(AppRow).where(col(AppRow.session) == session))
             db.commit()

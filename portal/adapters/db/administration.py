@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -165,6 +165,14 @@ class AdministrationTables(AdministrationStore):
         query = select(JournalRow).where(*_conditions(wanted))
         if before is not None:
             query = query.where(col(JournalRow.id) < before)
+        with Database(self._readers) as db:
+            rows = db.exec(query.order_by(col(JournalRow.id).desc()).limit(limit))
+            return [AuditEvent.model_validate(row) for row in rows]
+
+    def events_of(self, target: str, actions: Collection[str], limit: int) -> list[AuditEvent]:
+        query = select(JournalRow).where(
+            JournalRow.target == target, col(JournalRow.action).in_(actions)
+        )
         with Database(self._readers) as db:
             rows = db.exec(query.order_by(col(JournalRow.id).desc()).limit(limit))
             return [AuditEvent.model_validate(row) for row in rows]

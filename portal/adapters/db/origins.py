@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import or_
 from sqlmodel import Session as Database
-from sqlmodel import col, select, update
+from sqlmodel import col, delete, select, update
 
-from portal.adapters.db.tables import AppRow, OriginRow, PendingRemovalRow, SessionRow
+from portal.adapters.db.tables import AppRow, EndedAppRow, OriginRow, PendingRemovalRow, SessionRow
 from portal.core.apps.origins import KnownOrigins, Origin, OriginRequest, OriginUse, port_of
 from portal.core.session.session import LIVE, State
 from portal.errors import Conflict
+
+REMEMBERED = timedelta(days=30)
+"""How long an owner finds at an app's address how its session ended."""
 
 
 def require_live(db: Database, session: str) -> None:
@@ -54,6 +57,13 @@ def save_origin(db: Database, origin: Origin) -> None:
 def release_origins(db: Database, labels: Collection[str], now: datetime) -> None:
     """Record the end of these origins' current use."""
     db.exec(update(OriginRow).where(col(OriginRow.label).in_(labels)).values(used=now))
+
+
+def remember_ended(db: Database, apps: Collection[AppRow], now: datetime) -> None:
+    """Remember whose apps were last at these origins; forget those of long ago."""
+    db.exec(delete(EndedAppRow).where(col(EndedAppRow.ended) < now - REMEMBERED))
+    for row in apps:
+        db.merge(EndedAppRow(label=row.label, session=row.session, app=row.app, ended=now))
 
 
 def _origin(row: OriginRow) -> Origin:

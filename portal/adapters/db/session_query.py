@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, func, literal, or_, select, tuple_
@@ -10,11 +10,12 @@ from sqlmodel import Session as Database
 from sqlmodel import col
 
 from portal.adapters.db.tables import SessionRow, UtcDateTime
-from portal.core.session.query import Cursor, ListQuery, Page, Sort
-from portal.core.session.session import Session
+from portal.core.session.query import CAUSE_OF, STATES_OF, Cursor, ListQuery, Page, Sort
+from portal.core.session.session import Session, State
 
-# Sessions that have not started sort as the latest.
+# Sessions that have not started come last, in either order.
 _NOT_YET = literal(datetime(9999, 12, 31, tzinfo=UTC), UtcDateTime())
+_NEVER = literal(datetime(1970, 1, 1, tzinfo=UTC), UtcDateTime())
 
 _KEYS: dict[str, ColumnElement[Any]] = {
     "created": col(SessionRow.created),  # type: ignore[dict-item]
@@ -27,13 +28,19 @@ _KEYS: dict[str, ColumnElement[Any]] = {
 }
 
 
-def query_page(db: Database, query: ListQuery) -> Page:
+def _key(sort: Sort) -> ColumnElement[Any]:
+    if sort is Sort.STARTED_LAST:
+        return func.coalesce(SessionRow.started, _NEVER)
+    return _KEYS[sort.key]
+
+
+def query_page(db: Database, query: ListQuery, now: datetime) -> Page:
     """Read one page."""
     place = query.place
     back = place is not None and place.before
-    key = _KEYS[query.sort.key]
+    key = _key(query.sort)
     falling = query.sort.falling is not back
-    wanted = select(SessionRow, key).where(*_conditions(query))
+    wanted = select(SessionRow, key).where(*_conditions(query, now))
     if place is not None:
         here = tuple_(literal(place.key, key.type), literal(place.id))
         at = tuple_(key, col(SessionRow.id))
@@ -60,8 +67,26 @@ def _page(sort: Sort, found: list[tuple[Session, Any]], place: Cursor | None, mo
     )
 
 
-def _conditions(query: ListQuery) -> list[Any]:
+def count_states(db: Database, query: ListQuery, now: datetime) -> dict[State, int]:
+    """Number of sessions in each state that match all filters but the tab and the status."""
+    everywhere = query.model_copy(update={"state": None, "status": None})
+    conditions = _conditions(everywhere, now)
+    counted = (
+        select(col(SessionRow.state), func.count())
+        .where(*conditions)
+        .group_by(col(SessionRow.state))
+    )
+    return {State(state): number for state, number in db.execute(counted)}
+
+
+def _conditions(query: ListQuery, now: datetime) -> list[Any]:
     conditions: list[Any] = []
+    if query.status in STATES_OF:
+        conditions.append(col(SessionRow.state).in_(STATES_OF[query.status]))
+    elif query.status is not None:
+        conditions.append(col(SessionRow.cause) == CAUSE_OF[query.status])
+    if query.days is not None:
+        conditions.append(col(SessionRow.created) >= now - timedelta(days=query.days))
     if query.state:
         conditions.append(col(SessionRow.state).in_(query.states))
     if query.owner is not None:

@@ -18,10 +18,13 @@ from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
 from portal.adapters.db.reencrypt import place_of
-from portal.adapters.db.session_query import query_page
+from portal.adapters.db.session_query import count_states, query_page
 from portal.adapters.db.tables import LaunchKeyRow, SessionEnvRow, SessionRow
 from portal.adapters.encryption import Sealer, is_sealed
 from portal.core.interfaces.sessions import SessionStore
+from portal.core.launch.names import distinct_names
+from portal.core.session.ended_lately import EndedLately
+from portal.core.session.holders import HOLDING
 from portal.core.session.query import ListQuery, Page
 from portal.core.session.session import LIVE, OVER, Facts, Session, State
 from portal.core.session.transitions import Transition
@@ -58,7 +61,8 @@ class SessionTables(SessionStore):
                         )
                     )
                     db.flush()
-                for session in sessions:
+                named = _named_apart(db, sessions)
+                for session in named:
                     db.add(SessionRow(**session.model_dump()))
                     if env:
                         sealed = self._sealer.seal(json.dumps(dict(env)), place_of(session.id))
@@ -68,7 +72,7 @@ class SessionTables(SessionStore):
             if key is None:
                 raise
             return self._earlier(owner, key, fingerprint), False
-        return list(sessions), True
+        return named, True
 
     def _earlier(self, owner: str, key: str, fingerprint: str) -> list[Session]:
         with Database(self._readers) as db:
@@ -200,6 +204,26 @@ class SessionTables(SessionStore):
             col(SessionRow.last_used) <= since,
         )
 
+    def ended_unseen(self, owner: str, since: datetime, most: int) -> EndedLately:
+        # The number of all in the same statement: it is counted in the index.
+        query = (
+            select(SessionRow, func.count().over())
+            .where(*_unseen(owner), col(SessionRow.ended) >= since)
+            .order_by(col(SessionRow.ended).desc(), col(SessionRow.id))
+            .limit(most)
+        )
+        with Database(self._readers) as db:
+            found = db.exec(query).all()
+        count = found[0][1] if found else 0
+        return EndedLately(tuple(_session(row) for row, _ in found), count)
+
+    def see_ends(self, owner: str, until: datetime, now: datetime) -> int:
+        which = (*_unseen(owner), col(SessionRow.ended) <= until)
+        with Database(self._engine) as db:
+            done = db.exec(update(SessionRow).where(*which).values(end_seen=now))
+            db.commit()
+            return done.rowcount
+
     def note_use(self, sessions: Collection[str], now: datetime) -> None:
         which = col(SessionRow.id).in_(sessions), col(SessionRow.state) == State.RUNNING
         with Database(self._engine) as db:
@@ -209,20 +233,40 @@ class SessionTables(SessionStore):
     def get_many(self, sessions: Collection[str]) -> list[Session]:
         return self._where(col(SessionRow.id).in_(sessions))
 
-    def query(self, query: ListQuery) -> Page:
-        with Database(self._readers) as db:
-            return query_page(db, query)
+    def holding(self, owners: Collection[str]) -> list[Session]:
+        return self._where(col(SessionRow.owner).in_(owners), col(SessionRow.state).in_(HOLDING))
 
-    def counts(self, owner: str | None) -> dict[State, int]:
-        query = select(SessionRow.state, func.count()).group_by(col(SessionRow.state))
-        if owner is not None:
-            query = query.where(col(SessionRow.owner) == owner)
+    def query(self, query: ListQuery, now: datetime) -> Page:
         with Database(self._readers) as db:
-            return {State(state): number for state, number in db.exec(query)}
+            return query_page(db, query, now)
+
+    def counts(self, query: ListQuery, now: datetime) -> dict[State, int]:
+        with Database(self._readers) as db:
+            return count_states(db, query, now)
 
     def owners(self) -> list[str]:
         with Database(self._readers) as db:
             return list(db.exec(select(SessionRow.owner).distinct().order_by(SessionRow.owner)))
+
+
+def _unseen(owner: str) -> list[Any]:
+    return [
+        col(SessionRow.owner) == owner,
+        col(SessionRow.end_seen).is_(None),
+        col(SessionRow.state).in_(OVER),
+    ]
+
+
+def _named_apart(db: Database, sessions: Sequence[Session]) -> list[Session]:
+    # In a transaction that writes: launches at the same time wait for each other.
+    live = select(SessionRow.name).where(
+        col(SessionRow.owner) == sessions[0].owner, col(SessionRow.state).in_(LIVE)
+    )
+    names = distinct_names([session.name for session in sessions], db.exec(live))
+    return [
+        session if session.name == name else session.model_copy(update={"name": name})
+        for session, name in zip(sessions, names, strict=True)
+    ]
 
 
 def _fitting(when: Collection[State], known: Mapping[str, object]) -> list[Any]:

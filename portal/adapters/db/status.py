@@ -12,9 +12,10 @@ from sqlalchemy import Engine, func
 from sqlmodel import Session as Database
 from sqlmodel import col, update
 
-from portal.adapters.db.tables import ClusterRow
+from portal.adapters.db.tables import ClusterNodesRow, ClusterRow
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Limits
+from portal.core.cluster.node_use import NodeUse
 from portal.core.cluster.usage import ClusterUsage, SlurmStatus
 from portal.core.interfaces.status import StatusStore
 from portal.core.session.idle import TrafficSample
@@ -71,6 +72,19 @@ class StatusTables(StatusStore):
             row = db.get(ClusterRow, 1)
             return _use(row.use) if row else ClusterUsage()
 
+    def save_nodes(self, nodes: Sequence[NodeUse]) -> None:
+        text = _NODES.dump_json(list(nodes)).decode()
+        with Database(self._engine) as db:
+            row = db.get(ClusterNodesRow, 1) or ClusterNodesRow()
+            row.nodes = text
+            db.add(row)
+            db.commit()
+
+    def nodes(self) -> list[NodeUse]:
+        with Database(self._readers) as db:
+            row = db.get(ClusterNodesRow, 1)
+            return _NODES.validate_json(row.nodes) if row else []
+
     def save_measured(self, measured: TrafficSample) -> None:
         self._cluster(measured=_MEASURED.dump_json(measured).decode())
 
@@ -81,6 +95,7 @@ class StatusTables(StatusStore):
 
 
 _MEASURED = TypeAdapter(TrafficSample)
+_NODES = TypeAdapter(list[NodeUse])
 _PARTITIONS = TypeAdapter(list[Partition])
 _LIMITS = TypeAdapter(Limits)
 _USE = TypeAdapter(ClusterUsage)

@@ -144,6 +144,8 @@ def _entries(text: str) -> Iterator[PartitionAccess]:
             allowed_qos=_only(fields.get("AllowQos")),
             not_qos=_names(fields.get("DenyQos", "")),
             node=amount(f"cpu={node[0]},mem={node[1]}"),
+            # NONE stands for MaxTime, which also bounds UNLIMITED.
+            default_minutes=parse_minutes(fields.get("DefaultTime", "NONE")),
         )
 
 

@@ -8,6 +8,7 @@ from portal.adapters.ssh import folder_commands, key_commands, log_commands
 from portal.adapters.ssh.command import Completed
 from portal.adapters.ssh.transport import Transport
 from portal.core.apps.ssh import find_private_key
+from portal.core.apps.ssh_keys import PublicKey, known_keys
 from portal.core.interfaces.systems import UserFiles
 from portal.core.launch.mounts import Folder, storage_of
 from portal.errors import Conflict, FieldError, InvalidRequest, Unavailable
@@ -87,3 +88,19 @@ class HomeFiles(UserFiles):
         if done.code != 0 or key is None:
             raise Unavailable(f"Your SSH key could not be created: {done.error_text()}")
         return key
+
+    def public_keys(self, user: str) -> list[PublicKey]:
+        done = self._keys(user, key_commands.list_argv(self._directory))
+        return known_keys(done.stdout.decode(errors="replace"))
+
+    def add_public_key(self, user: str, key: PublicKey) -> None:
+        self._keys(user, key_commands.add_argv(self._directory, key.id, key.line))
+
+    def remove_public_key(self, user: str, key: PublicKey) -> None:
+        self._keys(user, key_commands.remove_argv(self._directory, key.id))
+
+    def _keys(self, user: str, argv: Sequence[str]) -> Completed:
+        done = self._transport.run(user, argv)
+        if done.code != 0:
+            raise Unavailable(f"Your SSH keys are not available right now: {done.error_text()}")
+        return done

@@ -1,7 +1,8 @@
 """Commands that manage a user's SSH key for sessions, in the portal's folder of their home.
 
 DIRECTORY/key/id_container      the private key: the user downloads it, no session ever sees it
-DIRECTORY/ssh/authorized_keys   its public half, shown to all sessions of the user, read-only
+DIRECTORY/key/own/ID.pub        public keys that the user added
+DIRECTORY/ssh/authorized_keys   all public keys, shown to all sessions of the user, read-only
 DIRECTORY/ssh/renewed           the key was renewed and the new one has not been fetched yet
 
 All run as the user on the login node, with a POSIX shell and OpenSSH's ssh-keygen.
@@ -9,7 +10,12 @@ All run as the user on the login node, with a POSIX shell and OpenSSH's ssh-keyg
 
 from __future__ import annotations
 
+import shlex
+
 from portal.core.apps.ssh import KEY_FILE, KEY_FOLDER
+
+OWN = "own"
+"""Folder of added public keys, beside id_container."""
 
 
 def make_step(directory: str) -> str:
@@ -40,6 +46,40 @@ def key_argv(directory: str, new: bool = False) -> list[str]:
     return ["/bin/sh", "-c", "\n".join(steps)]
 
 
+def list_argv(directory: str) -> list[str]:
+    """Print the public keys that the user added."""
+    script = (
+        f"cd || exit 1\nfor key in {_own(directory)}; do [ ! -f $key ] || head -c 5000 $key; done"
+    )
+    return ["/bin/sh", "-c", script]
+
+
+def add_argv(directory: str, name: str, line: str) -> list[str]:
+    """Make sessions accept one more public key; `name` is its id. Idempotent."""
+    file = f"{directory}/{KEY_FOLDER}/{OWN}/{name}.pub"
+    steps = [
+        "cd && umask 077 || exit 1",
+        f"{_folders(directory)} && mkdir -p {directory}/{KEY_FOLDER}/{OWN} || exit 1",
+        f"printf '%s\\n' {shlex.quote(line)} > {file}.$$ && mv -f {file}.$$ {file} || exit 1",
+        make_step(directory),
+    ]
+    return ["/bin/sh", "-c", "\n".join(steps)]
+
+
+def remove_argv(directory: str, name: str) -> list[str]:
+    """Make sessions refuse a public key that the user added. Idempotent."""
+    steps = [
+        "cd && umask 077 || exit 1",
+        f"rm -f {directory}/{KEY_FOLDER}/{OWN}/{name}.pub || exit 1",
+        make_step(directory),
+    ]
+    return ["/bin/sh", "-c", "\n".join(steps)]
+
+
+def _own(directory: str) -> str:
+    return f"{directory}/{KEY_FOLDER}/{OWN}/*.pub"
+
+
 def _key(directory: str) -> str:
     return f"{directory}/{KEY_FOLDER}/{KEY_FILE}"
 
@@ -67,17 +107,19 @@ def _renew(directory: str) -> str:
 
 
 def _publish(directory: str) -> str:
-    """Make sessions accept this key only.
+    """Make sessions accept this key and those that the user added, and no others.
 
     The key is read again after writing, so that the last writer has seen the current key even if
     two renew it concurrently, or one was interrupted.
     """
     ours = f"$(ssh-keygen -y -P '' -f {_key(directory)} < /dev/null)"
+    own = f"$(cat {_own(directory)} 2>/dev/null)"
     known = f"{directory}/ssh/authorized_keys"
     write = f'printf "%s\\n" "$public" > {known}.$$ && mv -f {known}.$$ {known} || break'
     return (
         "{ published=no; for try in 1 2 3 4 5 6 7 8; do "
         f'public={ours} && [ -n "$public" ] || break; '
+        f'own={own}; [ -z "$own" ] || public=$(printf "%s\\n%s" "$public" "$own"); '
         f'[ "$(cat {known} 2>/dev/null)" != "$public" ] || {{ published=yes; break; }}; '
         f'{write}; done; [ "$published" = yes ]; }}'
     )

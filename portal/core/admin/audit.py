@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from types import MappingProxyType
 from typing import Annotated
 
-from pydantic import (
-    AfterValidator,
-    AwareDatetime,
-    BaseModel,
-    ConfigDict,
-    Field,
-    WithJsonSchema,
-)
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from portal.core.validation import checked, wrong
+from portal.core.validation import Moment, checked
 from portal.errors import FieldError, InvalidRequest
 
 WORDS: Mapping[str, str] = MappingProxyType(
@@ -37,10 +32,14 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "session.release": "Released a held session",
         "log.read": "Read another user's log",
         "app.open": "Opened an app",
-        "app.close": "Closed an app",
+        "app.close": "Locked everybody out of an app",
+        "app.stop": "Stopped an app",
+        "app.restart": "Restarted an app",
         "app.move": "Moved an app to another port",
         "ssh.key": "Fetched the SSH key",
         "ssh.renew": "Created a new SSH key",
+        "ssh.add": "Added a public SSH key",
+        "ssh.remove": "Removed a public SSH key",
         "app.publish": "Made an app public",
         "app.unpublish": "Made an app private",
         "folder.make": "Created a folder",
@@ -50,11 +49,14 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "template.delete": "Deleted a template",
         "image.show": "Changed who sees an image",
         "caps.change": "Changed the caps",
+        "journal.export": "Exported the journal",
     }
 )
 """Every recorded action, with its text for pages."""
 
 MAX_DETAIL = 500
+MAX_EXPORT = 100_000
+"""Events in one exported file."""
 _FIRST, _LAST = 1, 2**63 - 1
 
 
@@ -64,16 +66,7 @@ def _short(text: str) -> str:
     return text
 
 
-def _in_utc(moment: datetime) -> datetime:
-    # Databases compare in UTC; not every valid timestamp can be converted.
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError:
-        raise wrong("choose a time in the years 1 to 9999 (UTC)") from None
-
-
 _Short = Annotated[str, checked(_short), WithJsonSchema({"type": "string", "maxLength": 200})]
-_Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
 class AuditFilter(BaseModel):
@@ -85,8 +78,8 @@ class AuditFilter(BaseModel):
     action: _Short | None = None
     text: _Short | None = None
     """Substring of the target, the detail or the address; case-insensitive."""
-    since: _Moment | None = None
-    until: _Moment | None = None
+    since: Moment | None = None
+    until: Moment | None = None
     """End of the interval, exclusive."""
 
 
@@ -136,3 +129,27 @@ class AuditEvent(BaseModel):
     target: str = ""
     detail: str = ""
     address: str = ""
+
+
+_COLUMNS = ("time", "who", "action", "what", "detail", "target", "from")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_lines(events: Iterable[AuditEvent]) -> Iterator[str]:
+    """Events as a CSV file, line by line, with a header; times in UTC."""
+    yield _csv(_COLUMNS)
+    for event in events:
+        what = WORDS.get(event.action, event.action)
+        texts = (event.who, event.action, what, event.detail, event.target, event.address)
+        yield _csv((event.time.isoformat(timespec="seconds"), *map(_harmless, texts)))
+
+
+def _harmless(text: str) -> str:
+    # Spreadsheets would calculate a cell that begins like a formula.
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) or text.startswith(_FORMULA) else text
+
+
+def _csv(cells: Iterable[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line).writerow(cells)
+    return line.getvalue()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portal.core.admin.images import ImageRule
+from portal.core.admin.images import NAMING, ImageRule
 from portal.core.launch.templates import Template
 from portal.core.site_rules import SiteRules
 from portal.core.units import exact_size, format_cores, format_fgpu
@@ -24,10 +24,21 @@ def describe_template(template: Template) -> str:
 
 def describe_rule(rule: ImageRule) -> str:
     """Who sees an image, in one line."""
-    if rule.seen_by != "some":
+    if rule.seen_by not in NAMING:
         return rule.seen_by
     parts = [("accounts", rule.accounts), ("users", rule.users)]
-    return "; ".join(f"{word} {', '.join(names)}" for word, names in parts if names)
+    named = "; ".join(f"{word} {', '.join(names)}" for word, names in parts if names)
+    return f"everybody except {named}" if rule.seen_by == "except" else named
+
+
+def say_rule(title: str, rule: ImageRule) -> str:
+    """Who sees an image, as a sentence: "BusyBox 1.37 is now seen by alice"."""
+    if rule.seen_by not in NAMING:
+        return f"{title} is now seen by {rule.seen_by}"
+    accounts = [f"account {name}" for name in rule.accounts]
+    *most, last = [*accounts, *rule.users]
+    names = f"{', '.join(most)} and {last}" if most else last
+    return f"{title} is now seen by {'everybody except ' * (rule.seen_by == 'except')}{names}"
 
 
 def describe_caps(rules: SiteRules) -> str:

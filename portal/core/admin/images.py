@@ -37,7 +37,9 @@ Principals = Annotated[
 ]
 
 
-SeenBy = Literal["everybody", "some", "nobody"]
+SeenBy = Literal["everybody", "except", "some", "nobody"]
+"""With "except" the named accounts and users are those who do not see an image."""
+NAMING = ("some", "except")
 
 
 class ImageRequest(BaseModel):
@@ -64,14 +66,15 @@ class ImageRule(BaseModel):
     version: str
     seen_by: SeenBy = "everybody"
     accounts: tuple[str, ...] = ()
-    """Slurm accounts that may see it (with "some"), including the accounts below them."""
+    """Slurm accounts that may see it, or with "except" may not; including those below them."""
     users: tuple[str, ...] = ()
 
     def permits(self, user: str, accounts: Iterable[str]) -> bool:
         """Whether a user with these accounts may see the image."""
-        if self.seen_by != "some":
+        if self.seen_by not in NAMING:
             return self.seen_by == "everybody"
-        return user in self.users or not set(self.accounts).isdisjoint(accounts)
+        named = user in self.users or not set(self.accounts).isdisjoint(accounts)
+        return named is (self.seen_by == "some")
 
 
 def image_rule(image: Image, rules: Iterable[ImageRule]) -> ImageRule:
@@ -102,13 +105,16 @@ def visible_catalog(
     known = list(rules)
     accounts = accounts_of(user, limits)
     images = (i for i in catalog.images if image_rule(i, known).permits(user, accounts))
-    return catalog.model_copy(update={"images": tuple(images)})
+    # Not a copy, which would keep what was computed from all images.
+    return Catalog(
+        apps=catalog.apps, images=tuple(images), found=catalog.found, problems=catalog.problems
+    )
 
 
 def check_principals(asked: ImageRequest, limits: Limits | None) -> None:
     """Refuse a rule without any name, or with names unknown to Slurm; raises InvalidRequest."""
     problems = []
-    if asked.seen_by == "some" and not (asked.accounts or asked.users):
+    if asked.seen_by in NAMING and not (asked.accounts or asked.users):
         problems.append(FieldError("accounts", "name at least one account or user"))
     if limits is not None and limits.requires_association:
         accounts = {a.account for a in limits.associations}

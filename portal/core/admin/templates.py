@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from portal.core.launch.request import Resources
 from portal.core.launch.templates import Description, Place, Template, Title
-from portal.core.units import Minutes
+from portal.core.units import TimeLimit
 from portal.core.validation import (
     STRICT,
     WORD,
@@ -29,7 +29,7 @@ class TemplateRequest(BaseModel):
     title: Title
     description: Description = ""
     resources: Resources
-    time_limit: Minutes | None = None
+    time_limit: TimeLimit | None = None
     resource_group: Word | None = None
     place: Place | None = None
     """None: an existing template keeps its place, a new one comes last."""

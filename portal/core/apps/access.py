@@ -40,6 +40,8 @@ class OpenApp:
     """Since when the app has been public (no cookie needed); None for a private app."""
     asked: str = ""
     """The owner's answer to the app's prompt (AppSpec.asks)."""
+    title: str = ""
+    """The title that its owner gave it; "": the app's own."""
     details: str = ""
     """What the app reports about itself for its owner, such as its SSH host key."""
     closed: bool = False
@@ -71,6 +73,8 @@ class AppOptions:
     """The preferred port of the pool."""
     asked: str | None = None
     """The answer to the app's prompt (AppSpec.asks)."""
+    title: str | None = None
+    """The title that its owner gives it; "": the app's own."""
 
 
 @dataclass(frozen=True)

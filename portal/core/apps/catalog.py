@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
 from typing import Annotated, Literal, Self
 
 from pydantic import (
@@ -16,6 +17,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from portal.core.apps.titles import Naming, namings
 from portal.core.session.session import Session
 from portal.core.validation import field_errors
 
@@ -97,6 +99,10 @@ class AppSpec(BaseModel):
     browser's cache and settings remain valid; not for apps that may be public."""
     asks: Annotated[str, Field(max_length=200)] = ""
     """The prompt shown to the owner before it starts; the answer is in $SLIPWAY_ASKED."""
+    must_answer: bool = False
+    """Whether it cannot start without an answer."""
+    own_title: bool = False
+    """Whether its owner may give it a title."""
     static_page: bool = False
     """Whether its page at "/" is a static file without secrets, identical for all users, so that it
     may be compressed; other pages never are, since their length could reveal secrets (BREACH)."""
@@ -127,6 +133,8 @@ class AppSpec(BaseModel):
             yield "command", "this is needed, or a start.sh beside it, or shares"
         if self.keep_origin and self.public:
             yield "keep_origin", "an app that may be public never gets the same origin again"
+        if self.must_answer and not self.asks:
+            yield "must_answer", "this needs asks"
         if bool(self.busy) != bool(self.busy_when):
             yield "busy" if self.busy else "busy_when", "set both busy and busy_when, or neither"
         if self.kind == "ssh":
@@ -148,9 +156,9 @@ class AppSpec(BaseModel):
 
 
 _WEB_ONLY = {
-    "shares", "public", "keep_origin", "listen", "static_page", "background", "busy",
+    "shares", "public", "keep_origin", "listen", "static_page", "background", "busy", "own_title",
 }  # fmt: skip
-_SERVERS_OWN = {"listen", "static_page", "asks", "busy", "busy_when", "noise"}
+_SERVERS_OWN = {"listen", "static_page", "asks", "must_answer", "busy", "busy_when", "noise"}
 
 
 class Image(BaseModel):
@@ -163,6 +171,11 @@ class Image(BaseModel):
     path: str
     """Path of the SIF file on the compute nodes."""
     title: str
+    """Names environment and version, such as "Python 3.13"."""
+    environment_title: Annotated[str, Field(max_length=60)] = ""
+    """Names the environment; "": what the titles of its versions have in common."""
+    icon: Annotated[str, Field(pattern=r"^[a-z0-9-]{0,40}$")] = ""
+    """One of Bootstrap's icons; "": that of the default app."""
     description: str = ""
     apps: tuple[AppName, ...] = ()
     """The apps to offer, in this order; (): all that the image can run."""
@@ -226,11 +239,36 @@ class Catalog(BaseModel):
             None,
         )
 
+    def naming(self, environment: str, version: str | None) -> Naming:
+        """How pages name a version, also one that no longer exists; without one: the newest."""
+        image = self.image(environment, version)
+        if image is not None:
+            return self._namings[environment, image.version]
+        title = self.environment_title(environment)
+        return Naming(title, version or "", f"{title} {version or ''}".rstrip())
+
+    def environment_title(self, environment: str) -> str:
+        """How pages name an environment; one without images by its own name."""
+        image = self.image(environment, None)
+        return self._namings[environment, image.version].environment if image else environment
+
+    @cached_property
+    def _namings(self) -> dict[tuple[str, str], Naming]:
+        return namings(self.images)
+
     @property
     def proposed(self) -> Image | None:
         """The image that the launch form preselects: the default, else the first."""
         first = self.images[0] if self.images else None
         return next((image for image in self.images if image.default), first)
+
+    @cached_property
+    def everywhere(self) -> frozenset[str]:
+        """The apps that do not distinguish images: each has them, or none needs a program."""
+        if len(self.images) < 2:
+            return frozenset(name for name, spec in self.apps.items() if not spec.detect)
+        offered = [self.apps_of(image.environment, image.version) for image in self.images]
+        return frozenset.intersection(*(frozenset(app.name for app in apps) for apps in offered))
 
     def apps_of(self, environment: str, version: str, found: Collection[str] = ()) -> list[AppSpec]:
         """The apps that an image offers; `found`: those that a session detected in it, if any."""
@@ -260,10 +298,13 @@ class Catalog(BaseModel):
         return [self.apps[name] for name in dict.fromkeys([*wanted, *servers])]
 
     def _wanted(self, image: Image | None) -> list[str]:
-        """The apps that may be offered, sorted: first those that need a program in the image."""
+        """The apps that may be offered, sorted.
+
+        First those that need a program in the image; last those that open no window at once.
+        """
         if image is not None and image.apps:
             return [name for name in image.apps if name in self.apps]
-        return sorted(self.apps, key=lambda name: (not self.apps[name].detect, name))
+        return sorted(self.apps, key=lambda name: _rank(self.apps[name]))
 
     def _presumed(self, image: Image | None) -> set[str]:
         """What an image can run according to its file, before any session has checked."""
@@ -272,3 +313,7 @@ class Catalog(BaseModel):
         named = [name for name in (*image.apps, image.default_app) if name in self.apps]
         anywhere = [name for name, spec in self.apps.items() if not spec.detect]
         return {*named, *(self.apps[name].server for name in named), *anywhere}
+
+
+def _rank(app: AppSpec) -> tuple[bool, bool, bool, str]:
+    return not app.detect, app.kind == "ssh", app.must_answer, app.name

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from portal.core.apps.access import OpenApp
 from portal.core.apps.catalog import AppSpec
-from portal.core.session.session import Session
+from portal.core.session.session import Home, Session
 
 KEY_FILE = "id_container"
 """Name of the private key, as a download and in the user's home on the cluster."""
@@ -55,6 +55,37 @@ def was_renewed(details: str) -> bool:
     return "renewed" in details.splitlines()[1:]
 
 
+PREFIX = "slipway-"
+"""What the names of sessions begin with in SSH clients."""
+
+
+def config_for_all(owner: str, host: str, lookup: str, vouches: bool) -> str:
+    """The block for ~/.ssh/config that serves all of a user's sessions, future ones as well.
+
+    `lookup` is the address below which the portal answers the port and the host key of a session.
+    `vouches`: whether nobody can forge these answers, so that ssh need not ask about host keys.
+    """
+    find = f"port=$(curl -sS {lookup}/%n/port)"
+    check = 'case "$port" in ""|*[!0-9]*) echo "$port" >&2; exit 1;; esac'
+    # Only bash: not every system has nc. Whichever side closes first, nothing stays behind.
+    relay = (
+        f"exec 3<>/dev/tcp/{host}/$port || exit 1; exec 4<&0 2>/dev/null; "
+        "cat <&3 & r=$!; (cat <&4 >&3; kill $r) & wait $r; kill $!"
+    )
+    lines = [
+        f"Host {PREFIX}*",
+        f"    User {owner}",
+        f"    IdentityFile ~/.ssh/{KEY_FILE}",
+        f"    ProxyCommand bash -c '{find}; {check}; {relay}'",
+    ]
+    if vouches:
+        lines += [
+            f"    KnownHostsCommand /usr/bin/curl -sS {lookup}/%n/host-key",
+            "    UserKnownHostsFile /dev/null",
+        ]
+    return "\n".join(lines) + "\n"
+
+
 @dataclass(frozen=True)
 class SshEndpoint:
     """A session's SSH endpoint: the app that serves it, and its state."""
@@ -88,7 +119,7 @@ class SshEndpoint:
     def name(self) -> str:
         """A name for the session in SSH clients."""
         name = self.session.name
-        return f"slipway-{name if name.isascii() else self.session.id[:12]}"
+        return f"{PREFIX}{name if name.isascii() else self.session.id[:12]}"
 
     @property
     def alias(self) -> str:
@@ -102,7 +133,7 @@ class SshEndpoint:
 
     @property
     def config(self) -> str:
-        """The block for ~/.ssh/config."""
+        """The block for ~/.ssh/config that serves this session only, on any system."""
         lines = {
             "HostName": self.host,
             "Port": self.port,
@@ -122,6 +153,15 @@ class SshEndpoint:
         return {
             "ssh": f"{ssh} {address}",
             "sftp": f"sftp -P {self.port} {key} {alias} {address}",
-            "scp": f"scp -P {self.port} {key} {alias} results.csv {address}:",
-            "rsync": f'rsync -av -e "{ssh}" folder/ {address}:folder/',
+            "scp": f"scp -P {self.port} {key} {alias} results.csv {address}:{self.folder}",
+            "rsync": f'rsync -av -e "{ssh}" data/ {address}:{self.folder or "data/"}',
+            "windows": f"ssh -p {self.port} -i $HOME\\.ssh\\{KEY_FILE} {alias} {address}",
         }
+
+    @property
+    def folder(self) -> str:
+        """The folder whose content is kept: "climate-2026/"; "" if none is, or it is the home."""
+        if self.session.home is Home.PERSISTENT:
+            return ""
+        writable = [mount.folder for mount in self.session.mounts if not mount.read_only]
+        return f"{writable[0]}/" if writable else ""

@@ -19,7 +19,7 @@ from portal.core.cluster.limits import (
     user_limits,
     user_limits_of_job,
 )
-from portal.core.units import floor_size, format_cores
+from portal.core.units import floor_size, format_cores, short_minutes
 
 PLACE = "{amount}"
 """Placeholder for the amount in texts about GPU limits."""
@@ -45,7 +45,7 @@ def partitions_for(
     for partition in partitions:
         own = user_limits(user, partition.name, limits) if limits else None
         if limits is None or own is not None:
-            found.append(_group(partition, _bounds(partition, own)))
+            found.append(_group(partition, _bounds(partition, own), own))
     return found
 
 
@@ -57,7 +57,7 @@ def partition_of_job(
     None if this user is not known to be allowed to use them.
     """
     own = user_limits_of_job(user, partition.name, job.account, job.qos, limits)
-    return _group(partition, _bounds(partition, own)) if own else None
+    return _group(partition, _bounds(partition, own), own) if own else None
 
 
 def bounds(user: str, partition: Partition, limits: Limits | None) -> Bounds:
@@ -65,11 +65,12 @@ def bounds(user: str, partition: Partition, limits: Limits | None) -> Bounds:
     return _bounds(partition, user_limits(user, partition.name, limits) if limits else None)
 
 
-def _group(partition: Partition, own: Bounds) -> UserPartition:
+def _group(partition: Partition, own: Bounds, limits: UserLimits | None) -> UserPartition:
     data = {item.name: getattr(partition, item.name) for item in fields(Partition)}
     data["max_cpus"] = own.cpus.value if own.cpus else partition.max_cpus
     data["max_memory_mb"] = own.memory_mb.value if own.memory_mb else partition.max_memory_mb
     data["max_minutes"] = own.minutes.value if own.minutes else None
+    data["default_minutes"] = _default_minutes(partition, limits, data["max_minutes"])
     data["max_shards"] = own.shards.value if own.shards else None
     data["max_gpus"] = own.gpus.value if own.gpus else None
     named = {
@@ -78,6 +79,16 @@ def _group(partition: Partition, own: Bounds) -> UserPartition:
     }  # fmt: skip
     why = {name: bound.why for name, bound in named.items() if bound}
     return UserPartition(**data, why=why, max_jobs=own.jobs.value if own.jobs else None)
+
+
+def _default_minutes(
+    partition: Partition, limits: UserLimits | None, most: int | None
+) -> int | None:
+    """The partition's DefaultTime, or its MaxTime, as far as the user's own limits permit."""
+    if limits is None:
+        return None
+    usual = limits.entry.default_minutes or partition.max_minutes
+    return min((minutes for minutes in (usual, most) if minutes is not None), default=None)
 
 
 def _bounds(partition: Partition, own: UserLimits | None) -> Bounds:
@@ -195,7 +206,7 @@ def _minutes(partition: Partition, own: UserLimits | None) -> Iterator[Bound]:
     flags = own.qos[-1].flags if own and own.qos else ()
     if partition.max_minutes is not None and "PartitionTimeLimit" not in flags:
         minutes = partition.max_minutes
-        yield Bound(minutes, f"sessions here may run {minutes} minutes at most")
+        yield Bound(minutes, f"sessions here may run {short_minutes(minutes)} at most")
     if own is None:
         return
     found = [(q.minutes, f"QOS {q.name}, MaxWall") for q in own.qos]
@@ -203,7 +214,8 @@ def _minutes(partition: Partition, own: UserLimits | None) -> Iterator[Bound]:
         found.append((own.association.minutes, f"account {own.association.account}, MaxWall"))
     value, who = next(((v, w) for v, w in found if v is not None), (None, ""))
     if value is not None:
-        yield Bound(value, f"sessions of yours may run {value} minutes at most ({who})")
+        words = short_minutes(value)
+        yield Bound(value, f"sessions of yours may run {words} at most ({who})")
 
 
 def _jobs(own: UserLimits | None) -> Iterator[Bound]:

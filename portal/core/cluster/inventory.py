@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from portal.core.units import format_size
+from portal.core.units import format_size, short_minutes
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class Partition:
     max_cpus: int
     max_memory_mb: int
     max_minutes: int | None
+    default_minutes: int | None = None
+    """Time limit of a session that names none; None if unlimited, or not known yet."""
     gpus: tuple[NodeGpus, ...] = ()
     """The most that one node has, for each kind of GPU."""
     max_shards: int | None = None
@@ -45,7 +47,7 @@ class Partition:
             case "memory":
                 return f"the largest node here has {format_size(self.max_memory_mb)}"
             case _:
-                return f"sessions here may run {self.max_minutes} minutes at most"
+                return f"sessions here may run {short_minutes(self.max_minutes or 0)} at most"
 
 
 @dataclass(frozen=True)

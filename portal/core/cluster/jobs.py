@@ -30,6 +30,11 @@ class JobState(StrEnum):
         """Whether a job in this state will never run again."""
         return self in _OVER
 
+    @property
+    def holds(self) -> bool:
+        """Whether a job in this state holds its resources."""
+        return self is not JobState.PENDING and not self.over
+
 
 _OVER = frozenset(JobState) - {
     JobState.PENDING,
@@ -101,6 +106,12 @@ class JobReport:
     """GPU shards, and whole GPUs; a GPU split into shards does not count as a whole one."""
     cancelled_by: str | None = None
     """Who cancelled it, if accounting has it: the user's name, or the uid if it has no name."""
+
+    @property
+    def on_each_node(self) -> tuple[int, int]:
+        """Cores and MiB on each of its nodes; squeue has totals, so equal shares are assumed."""
+        share = max(len(self.nodes), 1)
+        return -(-self.cpus // share), -(-self.memory_mb // share)
 
 
 @dataclass(frozen=True)

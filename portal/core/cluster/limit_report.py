@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from portal.core.cluster.inventory import NodeGpus, Partition
 from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos, Tres
-from portal.core.units import floor_size, format_cores, format_minutes, plural
+from portal.core.units import exact_size, floor_size, format_cores, format_minutes, plural
 
 EXAMPLE = Tres(8, 32 * 1024)
 NO_LIMIT = "no limit"
@@ -131,6 +131,7 @@ def _group(partition: Partition, entry: PartitionAccess) -> Limited:
     state = "" if partition.up else "; closed"
     limits = (
         _time("Each session, time", "MaxTime", partition.max_minutes, change),
+        _time("Each session that names no time", "DefaultTime", entry.default_minutes, change),
         _number("Each session on one node, cores", "MaxCPUsPerNode", entry.node.cpus, change),
         _memory("Each session on one node, memory", "MaxMemPerNode", entry.node.memory_mb, change),
         _names("Accounts with access", "AllowAccounts", people, "research", change),
@@ -180,7 +181,7 @@ def _number(what: str, key: str, number: int | None, change: str) -> Limit:
 
 
 def _memory(what: str, key: str, mb: int | None, change: str) -> Limit:
-    value = NO_LIMIT if mb is None else floor_size(mb)
+    value = NO_LIMIT if mb is None else exact_size(mb)
     return Limit(what, value, f"{change} {key}={mb or EXAMPLE.memory_mb}", mb is not None)
 
 

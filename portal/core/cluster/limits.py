@@ -77,6 +77,8 @@ class PartitionAccess:
     allowed_qos: tuple[str, ...] = ()
     not_qos: tuple[str, ...] = ()
     node: Tres = Tres()
+    default_minutes: int | None = None
+    """DefaultTime; None: MaxTime is the default."""
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,10 @@ class AccessStore(Protocol):
         """Store the owner's answer; False, without a change, unless `opened.asked` is current."""
         ...
 
+    def save_title(self, opened: OpenApp, title: str) -> None:
+        """Store the title that its owner gives an app."""
+        ...
+
     def reopen_app(self, opened: OpenApp) -> None:
         """Undo close_app: an SSH route to it may exist again. Idempotent."""
         ...
@@ -107,6 +111,10 @@ class AccessStore(Protocol):
 
     def app_by_label(self, label: str) -> OpenApp | None:
         """The app at an origin."""
+        ...
+
+    def ended_at(self, label: str) -> str | None:
+        """The session whose app was last at an origin, for a month; None if unknown."""
         ...
 
     def abandoned(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -79,6 +79,10 @@ class AdministrationStore(Protocol):
 
     def events(self, wanted: AuditFilter, limit: int, before: int | None) -> list[AuditEvent]:
         """Events, newest first: at most `limit`, with ids below `before` if it is given."""
+        ...
+
+    def events_of(self, target: str, actions: Collection[str], limit: int) -> list[AuditEvent]:
+        """Events of these actions with this target, newest first."""
         ...
 
     def delete_events(self, before: datetime) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol, Unpack
 
+from portal.core.session.ended_lately import EndedLately
 from portal.core.session.query import ListQuery, Page
 from portal.core.session.session import Facts, Session, State
 from portal.core.session.transitions import Transition
@@ -21,7 +22,10 @@ class SessionStore(Protocol):
         fingerprint: str,
         env: Mapping[str, str],
     ) -> tuple[list[Session], bool]:
-        """Store all sessions of a launch and return (them, True).
+        """Store all sessions of a launch and return (them as stored, True).
+
+        Names that live sessions of the owner have get a number, in the same transaction, so that
+        concurrent launches get different ones.
 
         `key` is the Idempotency-Key: for one that the owner has already used, returns (the
         sessions of that launch, False) if `fingerprint` is the same. Raises KeyReused if it
@@ -99,6 +103,14 @@ class SessionStore(Protocol):
         """An owner's running sessions that have been unused since a time, in any order."""
         ...
 
+    def ended_unseen(self, owner: str, since: datetime, most: int) -> EndedLately:
+        """An owner's ends since a time that they have not seen, the newest `most` of them."""
+        ...
+
+    def see_ends(self, owner: str, until: datetime, now: datetime) -> int:
+        """Mark all ends of an owner up to a time as seen; returns how many were not."""
+        ...
+
     def note_use(self, sessions: Collection[str], now: datetime) -> None:
         """Set the time of last use of the running ones of these sessions."""
         ...
@@ -107,12 +119,16 @@ class SessionStore(Protocol):
         """Those of these sessions that exist, in any order."""
         ...
 
-    def query(self, query: ListQuery) -> Page:
+    def holding(self, owners: Collection[str]) -> list[Session]:
+        """The sessions of these owners that hold their resources, in any order."""
+        ...
+
+    def query(self, query: ListQuery, now: datetime) -> Page:
         """One page of the list."""
         ...
 
-    def counts(self, owner: str | None) -> dict[State, int]:
-        """Number of sessions in each state, of one owner or (None) of all."""
+    def counts(self, query: ListQuery, now: datetime) -> dict[State, int]:
+        """Number of sessions in each state that match all filters but the tab and the status."""
         ...
 
     def owners(self) -> list[str]:

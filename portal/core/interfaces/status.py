@@ -8,6 +8,7 @@ from typing import Protocol
 
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Limits
+from portal.core.cluster.node_use import NodeUse
 from portal.core.cluster.usage import ClusterUsage, SlurmStatus
 from portal.core.session.idle import TrafficSample
 
@@ -49,6 +50,14 @@ class StatusStore(Protocol):
 
     def use(self) -> ClusterUsage:
         """The cluster's use, as last polled."""
+        ...
+
+    def save_nodes(self, nodes: Sequence[NodeUse]) -> None:
+        """Save who holds what on which node, as last polled."""
+        ...
+
+    def nodes(self) -> list[NodeUse]:
+        """Who holds what on which node; [] before the first poll."""
         ...
 
     def save_measured(self, measured: TrafficSample) -> None:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from portal.core.admin.audit import AuditEvent
+from portal.core.apps.ssh_keys import PublicKey
 from portal.core.cluster.inventory import Node, Partition
 from portal.core.cluster.jobs import Estimate, JobReport
 from portal.core.cluster.limits import Limits
@@ -128,8 +129,20 @@ class UserFiles(Protocol):
     def container_key(self, user: str, new: bool = False) -> str:
         """The user's private SSH key (id_container), created if missing, replaced if `new`.
 
-        Afterwards all of the user's running sessions accept only this key.
+        Afterwards the user's running sessions accept this key and those that the user added.
         """
+        ...
+
+    def public_keys(self, user: str) -> list[PublicKey]:
+        """The public keys that the user added."""
+        ...
+
+    def add_public_key(self, user: str, key: PublicKey) -> None:
+        """Make all of the user's sessions accept a key. Idempotent."""
+        ...
+
+    def remove_public_key(self, user: str, key: PublicKey) -> None:
+        """Make all of the user's sessions refuse a key for new connections. Idempotent."""
         ...
 
     def log_size(self, user: str, session: str) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from portal.core.apps.catalog import Image
-from portal.core.launch.mounts import MountPoint, mount_points
-from portal.core.session.session import Session
+from portal.core.launch.mounts import MountPoint, mount_points, storage_of
+from portal.core.session.session import Home, Session
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,14 @@ class JobSettings:
     storage: str
     """Path of users' storage folders (core/launch/mounts.py)."""
     dotfiles: tuple[str, ...] = ()
-    """Files in the user's home that are copied into each session's home."""
+    """Files in the user's home that are copied into each session's new home."""
+    home: Home = Home.SESSION
+    """The home directory of new sessions."""
 
 
 def build_job(session: Session, image: Image, rules: JobSettings) -> JobDescription:
     """Describe the session's job."""
+    own_home = session.home is Home.PERSISTENT
     return JobDescription(
         session=session.id,
         user=session.owner,
@@ -40,7 +43,8 @@ def build_job(session: Session, image: Image, rules: JobSettings) -> JobDescript
         toolkit=rules.toolkit,
         directory=rules.directory,
         mounts=mount_points(session.owner, session.mounts, rules.storage),
-        dotfiles=rules.dotfiles,
+        own_storage=storage_of(session.owner, rules.storage) if own_home else "",
+        dotfiles=() if own_home else rules.dotfiles,
     )
 
 
@@ -60,6 +64,8 @@ class JobDescription:
     """Directory of sessions and logs, relative to the user's home."""
     gres: str = ""
     """The GPU request, the value of sbatch's --gres; "" for none."""
+    own_storage: str = ""
+    """The path of the user's storage folders if the home is the user's own; "" if it is new."""
     mounts: tuple[MountPoint, ...] = ()
     dotfiles: tuple[str, ...] = ()
     """Files copied into the session's new home; relative to the user's home."""

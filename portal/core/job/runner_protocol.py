@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Literal, TypedDict
 
 from pydantic import BaseModel, Field
@@ -14,7 +15,9 @@ from pydantic import BaseModel, Field
 from portal.core.apps.access import AppState
 from portal.core.apps.catalog import AppName, AppSpec
 from portal.core.job.description import JobSettings
-from portal.core.session.session import Facts, Session
+from portal.core.job.samples import Reading
+from portal.core.launch.mounts import start_folder, storage_of
+from portal.core.session.session import Facts, Home, Session
 from portal.core.validation import STRICT
 
 Count = Annotated[int, Field(ge=0, le=2**53)]
@@ -39,6 +42,8 @@ class StartRequest(TypedDict):
     """The origin of a web app; "" for others."""
     busy: str
     busy_when: str
+    session_name: str
+    """For the titles of windows."""
 
 
 class ReadyMessage(BaseModel):
@@ -66,6 +71,10 @@ class Heartbeat(BaseModel):
     """In use, without reclaimable page cache."""
     memory_limit: Count | None = None
     oom_kills: Count = 0
+    oom_program: Annotated[str, Field(max_length=64, pattern="^[ -~]*$")] = ""
+    """The program of the last process that was killed for want of memory; "" if unknown."""
+    oom_age: Seconds = 0
+    """Seconds since that kill."""
     apps: Annotated[dict[AppName, AppState], Field(max_length=64)] = {}
     """The states of the apps that were started."""
     busy: Annotated[tuple[AppName, ...], Field(max_length=64)] = ()
@@ -75,6 +84,9 @@ class Heartbeat(BaseModel):
     """Percent of the whole GPU."""
     gpu_kills: Annotated[int, Field(ge=0, lt=2**31)] = 0
     """Processes that the node's watchdog killed for exceeding the GPU memory."""
+    home_files: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+    """Files in the session's own home, without hidden ones and those below mounts."""
+    home_bytes: Count | None = None
 
     def meters(self) -> Facts:
         """The session's fields that are set unchanged; add new meters here."""
@@ -85,15 +97,40 @@ class Heartbeat(BaseModel):
             "gpu_memory_used": self.gpu_memory_bytes,
             "gpu_percent": self.gpu_percent,
             "gpu_kills": self.gpu_kills,
+            "home_files": self.home_files,
+            "home_bytes": self.home_bytes,
         }
+
+    def reading(self, at: datetime) -> Reading:
+        """The part of it that is kept as use over time."""
+        return Reading(
+            at=at,
+            cpu_seconds=self.cpu_seconds,
+            memory=self.memory_bytes,
+            gpu_percent=self.gpu_percent,
+            gpu_memory=self.gpu_memory_bytes,
+        )
+
+
+class HeartbeatAnswer(TypedDict):
+    """What people in the session's terminals are shown about its end."""
+
+    name: str
+    kept: str
+    """What stays and what is deleted."""
+    seconds_left: int | None
+    """None if it does not end by itself."""
+    unused: bool
+    """Whether it ends then because nobody uses it."""
 
 
 class AppReport(BaseModel):
-    """Reports a change of one app's state."""
+    """Reports a change of one app's state, or that it is slow to start."""
 
     model_config = STRICT
 
-    state: Literal["ready", "failed", "stopped"]
+    state: Literal["starting", "ready", "failed", "stopped"]
+    """"starting": it has not answered for a while."""
     message: Annotated[str, Field(max_length=2000)] = ""
     log: Annotated[str, Field(max_length=65_536)] = ""
     """Its last lines."""
@@ -131,8 +168,17 @@ def runner_spec(
             "shared_memory": {"mb": session.shm_mb, "must": _must_have_shm(session)},
             # The runner refuses to start without the slice file that root writes for it.
             "gpu": bool(session.gres),
+            "workdir": _workdir(session, rules),
+            # Its files are deleted at the end, so their number is shown.
+            "count_home": session.home is Home.SESSION,
         }
     )
+
+
+def _workdir(session: Session, rules: JobSettings) -> str:
+    own_home = session.home is Home.PERSISTENT
+    storage = storage_of(session.owner, rules.storage) if own_home else None
+    return start_folder(session.mounts, storage)
 
 
 def _must_have_shm(session: Session) -> bool:

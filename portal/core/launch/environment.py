@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator, WithJsonSchema
 
 from portal.core.validation import at_most, wrong
+from portal.errors import FieldError, InvalidRequest
 
 NAME = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
 MAX_VALUE = 4096
@@ -15,6 +17,10 @@ MAX_VALUE = 4096
 MAX_VARIABLES = 100
 MAX_TOTAL = 65_536
 """Bytes of all names and values of a session, so that every front end can resubmit them."""
+
+HIDDEN_NAMES = "TOKEN|KEY|PASSW|SECRET|CREDENTIAL"
+"""A regular expression for names whose values are probably secrets: pages hide them, and do not
+keep them in the browser."""
 
 _OPEN = "could open its kernels to everybody on the node"
 
@@ -49,6 +55,46 @@ _NAMES = (
         "PYTHONSTARTUP": "Python's, and would run a file in each kernel before its first cell",
     }
 )
+
+
+def parse_lines(text: str) -> dict[str, str]:
+    """Parse lines such as NAME=value or export NAME="value", without comments and empty lines.
+
+    Raises InvalidRequest for other lines; what names and values may be is checked with the request.
+    """
+    variables: dict[str, str] = {}
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
+        written = line.strip()
+        if not written or written.startswith("#"):
+            continue
+        name, equals, value = written.removeprefix("export ").partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise InvalidRequest([FieldError("env", f"write line {number} as NAME=value")])
+        if name in variables:
+            raise InvalidRequest([FieldError("env", f"{name} occurs twice")])
+        variables[name] = _unquoted(value.strip())
+    return variables
+
+
+def _unquoted(value: str) -> str:
+    quoted = re.fullmatch(r"""(["'])(.*)\1;?""", value, re.DOTALL)
+    if not quoted:
+        return value
+    return re.sub(r'\\(["\\$`])', r"\1", quoted[2]) if quoted[1] == '"' else quoted[2]
+
+
+def to_lines(variables: Mapping[str, str]) -> str | None:
+    """Write variables as lines for `parse_lines`; None if a value has several lines."""
+    if any("\n" in value or "\r" in value for value in variables.values()):
+        return None
+    return "\n".join(f"{name}={_quoted(value)}" for name, value in variables.items())
+
+
+def _quoted(value: str) -> str:
+    if value == _unquoted(value.strip()):
+        return value
+    return '"' + re.sub(r'(["\\$`])', r"\\\1", value) + '"'
 
 
 def variable_problem(name: str) -> str | None:

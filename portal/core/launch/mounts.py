@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from portal.core.validation import Matching, at_most
+from portal.errors import FieldError
 
 HOME = "home"
 """The mount name of a user's whole home directory."""
@@ -109,13 +110,51 @@ def storage_of(user: str, storage: str) -> str:
     return storage.replace("{user}", user)
 
 
+def start_folder(mounts: Iterable[Mount], owns_home: str | None = None) -> str:
+    """Where apps and shells start: the only writable mount, relative to the home or absolute.
+
+    "" stands for the home itself: without a writable mount, or with several. `owns_home`: the path
+    of the storage folders (storage_of) if the home is the owner's own, else None.
+    """
+    writable = [mount.folder for mount in mounts if not mount.read_only]
+    if len(writable) != 1 or (owns_home is not None and writable[0] == HOME):
+        return ""
+    return writable[0] if owns_home is None else _in_storage(writable[0], owns_home)
+
+
+def place_in_own_home(folder: str, storage: str) -> str:
+    """A folder's path in a session whose home is the owner's own: the same as on the cluster.
+
+    `storage`: the path of the storage folders (storage_of).
+    """
+    path = _in_storage(folder, storage)
+    if folder == HOME:
+        return "~"
+    return path if path.startswith("/") else f"~/{path}"
+
+
+def check_in_own_home(mounts: Iterable[Mount]) -> list[FieldError]:
+    """The mounts that are not possible where sessions run in their owner's own home."""
+    return [
+        FieldError(
+            f"mounts.{place}", "your home directory is your session's: it is never read-only"
+        )
+        for place, mount in enumerate(mounts)
+        if mount.folder == HOME and mount.read_only
+    ]
+
+
+def _in_storage(folder: str, storage: str) -> str:
+    return f"{storage.rstrip('/')}/{folder}"
+
+
 def mount_points(user: str, mounts: Iterable[Mount], storage: str) -> tuple[MountPoint, ...]:
     """The mounts with their source paths."""
-    directory = storage_of(user, storage).rstrip("/")
+    directory = storage_of(user, storage)
     return tuple(
         MountPoint(
             mount.folder,
-            "." if mount.folder == HOME else f"{directory}/{mount.folder}",
+            "." if mount.folder == HOME else _in_storage(mount.folder, directory),
             mount.read_only,
         )
         for mount in mounts

@@ -1,8 +1,11 @@
-"""Session names: validation, and generated names."""
+"""Session names: validation, generated names, and names that differ from those in use."""
 
 from __future__ import annotations
 
+import itertools
+import re
 import unicodedata
+from collections.abc import Iterable, Sequence
 
 MIN_NAME, MAX_NAME = 4, 64
 """Characters of a name."""
@@ -85,3 +88,48 @@ def names_for(name: str | None, count: int, number: int) -> list[str]:
 
 def _words(number: int) -> str:
     return _FIRST[number % 32] + _SECOND[number // 32 % 32]
+
+
+_GENERATED = re.compile(f"({'|'.join(_FIRST)})({'|'.join(_SECOND)})[0-9]{{1,2}}")
+
+
+def is_generated(name: str) -> bool:
+    """Whether a name is one that readable_name or names_for could have made."""
+    return _GENERATED.fullmatch(name) is not None
+
+
+def name_from(title: str) -> str | None:
+    """A session name from a title: "small python" becomes "smallPython"; None if none results."""
+    words = [word for word in re.split(r"[\W_]+", title) if word]
+    text = "".join([*words[:1], *(word[0].upper() + word[1:] for word in words[1:])])
+    try:
+        return session_name(text)
+    except ValueError:
+        return None
+
+
+_COUNTED = re.compile(r"(.*?[^0-9])([0-9]{1,2})", re.DOTALL)
+
+
+def distinct_names(names: Sequence[str], taken: Iterable[str]) -> list[str]:
+    """These names, changed where taken or repeated: "train" becomes "train2", then "train3".
+
+    Upper and lower case do not make a difference, since host names in SSH settings ignore them.
+    """
+    used = {name.casefold() for name in taken}
+    found = []
+    for name in names:
+        free = next(other for other in _alternatives(name) if other.casefold() not in used)
+        used.add(free.casefold())
+        found.append(free)
+    return found
+
+
+def _alternatives(name: str) -> Iterable[str]:
+    yield name
+    # A short number at the end counts up; a longer one, such as a year, is part of the name.
+    counted = _COUNTED.fullmatch(name)
+    stem, digits = (counted[1], counted[2]) if counted else (name, "1")
+    for number in itertools.count(int(digits) + 1):
+        text = str(number).zfill(len(digits))
+        yield stem[: MAX_NAME - len(text)] + text

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
+from portal.core.launch.names import is_generated, name_from
 from portal.errors import FieldError, InvalidRequest
 
 MAX_PRESETS = 100
@@ -40,6 +41,17 @@ class Preset:
     name: str
     body: dict[str, Any]
     saved: datetime
+
+    @property
+    def to_launch(self) -> dict[str, Any]:
+        """The launch request, with a name: the saved one, else one made from the preset's name.
+
+        Presets of earlier versions may contain a generated name, which is not used again.
+        """
+        saved = self.body.get("name")
+        name = name_from(self.name) if saved is None or is_generated(saved) else saved
+        rest = {key: value for key, value in self.body.items() if key != "name"}
+        return rest | ({"name": name} if name else {})
 
 
 def check_name(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 from pydantic import (
@@ -17,7 +17,7 @@ from pydantic import (
 from portal.core.launch.environment import Variables
 from portal.core.launch.mounts import Mounts
 from portal.core.launch.names import MAX_NAME, MIN_NAME, session_name
-from portal.core.units import Memory, SharedMemory
+from portal.core.units import MIN_MEMORY_MB, Memory, SharedMemory, TimeLimit
 from portal.core.validation import (
     BODY,
     STRICT,
@@ -113,7 +113,7 @@ class LaunchRequest(BaseModel):
     name: SessionName | None = None
     resource_group: Word | None = None
     resources: Resources
-    time_limit: Annotated[int, Field(ge=1, le=525_600, description="minutes")] | None = None
+    time_limit: TimeLimit | None = None
     count: Annotated[int, Field(ge=1, le=MAX_COUNT, description="how many; all or none")] = 1
     mounts: Mounts = ()
     env: Variables = {}
@@ -137,6 +137,28 @@ class LaunchRequest(BaseModel):
 
 
 MOUNTS = "mounts"
+
+
+def without(data: object, wrong: Iterable[FieldError]) -> LaunchRequest | None:
+    """The rest of a request with wrong fields, with defaults in their place, to check it as well.
+
+    None if nothing can be said about the rest.
+    """
+    if not isinstance(data, Mapping):
+        return None
+    names = {error.field for error in wrong}
+    tops = {name.partition(".")[0] for name in names}
+    body = {name: value for name, value in data.items() if name not in tops - {"resources"}}
+    resources = data.get("resources")
+    if isinstance(resources, Mapping):
+        kept = {
+            name: value for name, value in resources.items() if f"resources.{name}" not in names
+        }
+        body["resources"] = {"memory": f"{MIN_MEMORY_MB}m"} | kept
+    try:
+        return parse_launch({"environment": "any"} | body)
+    except InvalidRequest:
+        return None
 
 
 def parse_launch(data: object) -> LaunchRequest:

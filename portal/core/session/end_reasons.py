@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.session.session import NEVER_CALLED, UNUSED, Cause, Session, State
-from portal.core.units import floor_size
+from portal.core.units import exact_size
 
 LOG_LINES = 50
 LOG_BYTES = 16 * 1024
@@ -29,13 +29,14 @@ def explain_end(session: Session, report: JobReport) -> tuple[Cause, str]:
             return Cause.START_FAILED, f"{_FAILED_TO_START}: nothing in it called back. {_TELL}"
         if session.stopped_by == UNUSED:
             return Cause.IDLE, _unused(session)
-        return Cause.CANCELLED, f"Ended by {_named(session.stopped_by or '', session)}."
+        by, why = _named(session.stopped_by or "", session), session.stop_reason
+        return Cause.CANCELLED, f"Ended by {by}: {why.rstrip('.')}." if why else f"Ended by {by}."
     if report.state is JobState.CANCELLED:
         return Cause.CANCELLED, _cancelled(session, report)
     if report.state in _SLURMS_DOING:
         cause, text = _SLURMS_DOING[report.state]
         node = session.node or next(iter(report.nodes), "")
-        return cause, text.format(memory=floor_size(session.memory_mb), node=node)
+        return cause, text.format(memory=exact_size(session.memory_mb), node=node)
     if session.ready is None:
         # Its log has to be read first (services/session/housekeeping.py).
         return Cause.START_FAILED, FINDING_OUT
@@ -98,6 +99,11 @@ def _named(who: str, session: Session) -> str:
     return f"{who} (an administrator)"
 
 
+def ended_by_owner(session: Session, report: JobReport, cause: Cause) -> bool:
+    """Whether its owner requested this end, here or with Slurm's commands."""
+    return cause is Cause.CANCELLED and session.owner in (session.stopped_by, report.cancelled_by)
+
+
 def unexpected(session: Session) -> bool:
     """Whether a session's end may surprise its owner, who is then notified."""
     return session.stop_requested is None or session.stopped_by != session.owner
@@ -111,9 +117,10 @@ def needs_log(session: Session) -> bool:
 
 # Messages in the log
 
+# In front of the runner's lines; those of sessions that began before an update have no date.
+_TIME = r"(?:(?:\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\dZ? )?"
 _MESSAGE = re.compile(
-    r"(?:\d\d:\d\d:\d\d )?"
-    r"(?:Slipway|The session cannot be opened|The runner cannot start): (?P<what>.+)"
+    _TIME + r"(?:Slipway|The session cannot be opened|The runner cannot start): (?P<what>.+)"
 )
 # The SPANK plug-in's message in the log (slurm_plugins/spank_slipway.c).
 _UNFENCED = re.compile(
@@ -121,7 +128,7 @@ _UNFENCED = re.compile(
     r"\. Please tell the administrators\."
 )
 _FATAL = re.compile(r"FATAL: +(?P<what>.+)")
-_REFUSED = re.compile(r"(?:\d\d:\d\d:\d\d )?The portal does not know this session \(any more\)")
+_REFUSED = re.compile(_TIME + r"The portal does not know this session \(any more\)")
 # Terminal and text direction controls, except for tab and line feed.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")

@@ -144,6 +144,24 @@ def explain_reason(code: str | None) -> Reason:
     return Reason(word, f"Slurm says: {word}.")
 
 
+_RESOURCES = {
+    **dict.fromkeys(("Cpu", "CPU"), "cpus"),
+    **dict.fromkeys(("Memory", "Mem"), "memory_mb"),
+    "GRES": "fgpu",
+}
+
+
+def limited_resource(code: str | None) -> str:
+    """The resource of which several jobs together reached a limit; "" for other reasons.
+
+    "cpus", "memory_mb" or "fgpu".
+    """
+    limit = _LIMIT.fullmatch((code or "").split(",")[0].strip())
+    if limit is None or limit["kind"] == "Min" or limit["time"]:
+        return ""
+    return "" if limit["per"] in ("PerJob", "PerNode") else _RESOURCES.get(limit["of"], "")
+
+
 def _limit_words(
     by: str | None, kind: str, of: str, time: str | None, per: str | None
 ) -> tuple[str, str]:

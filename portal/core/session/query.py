@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from portal.core.session.session import LIVE, Session, State
+from portal.core.session.session import LIVE, Cause, Session, State
 from portal.core.validation import wrong
 
 TABS = {
@@ -29,6 +29,45 @@ TABS = {
 
 MAX_AT_ONCE = 500
 """Sessions in one response, or ended by one request."""
+MAX_REASON = 200
+"""Characters of the reason for an end."""
+
+
+class Status(StrEnum):
+    """States and ends of sessions to filter by."""
+
+    WAITING = "waiting"
+    STARTING = "starting"
+    RUNNING = "running"
+    ENDING = "ending"
+    ENDED_ON_REQUEST = "ended_on_request"
+    UNUSED = "unused"
+    TIME_LIMIT = "time_limit"
+    BY_ITSELF = "by_itself"
+    DID_NOT_START = "did_not_start"
+    OUT_OF_MEMORY = "out_of_memory"
+    NODE_FAILURE = "node_failure"
+    PREEMPTED = "preempted"
+    FAILED = "failed"
+
+
+STATES_OF = {
+    Status.WAITING: frozenset({State.SUBMITTING, State.PENDING}),
+    Status.STARTING: frozenset({State.STARTING}),
+    Status.RUNNING: frozenset({State.RUNNING}),
+    Status.ENDING: frozenset({State.ENDING}),
+}
+CAUSE_OF = {
+    Status.ENDED_ON_REQUEST: Cause.CANCELLED,
+    Status.UNUSED: Cause.IDLE,
+    Status.TIME_LIMIT: Cause.TIME_LIMIT,
+    Status.BY_ITSELF: Cause.FINISHED,
+    Status.DID_NOT_START: Cause.START_FAILED,
+    Status.OUT_OF_MEMORY: Cause.OUT_OF_MEMORY,
+    Status.NODE_FAILURE: Cause.NODE_FAILURE,
+    Status.PREEMPTED: Cause.PREEMPTED,
+    Status.FAILED: Cause.FAILED,
+}
 
 _MAX_WORDS = 8
 _MAX_TEXT = 200
@@ -123,6 +162,14 @@ def _is_text(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and len(value) <= _MAX_TEXT and value.isprintable()
 
 
+def end_reason(text: str) -> str:
+    """The reason for an end as stored: one printable line in NFC; raises ValueError."""
+    reason = unicodedata.normalize("NFC", text.strip())
+    if len(reason) > MAX_REASON or not reason.isprintable():
+        raise ValueError(f"use up to {MAX_REASON} printable characters in one line")
+    return reason
+
+
 class ListQuery(BaseModel):
     """Which sessions to list: filters, sorting, page size and cursor."""
 
@@ -133,6 +180,10 @@ class ListQuery(BaseModel):
     q: str | None = Field(None, description="Words that all have to occur somewhere")
     environment: str | None = None
     resource_group: str | None = None
+    status: Status | None = None
+    days: Annotated[int, Field(ge=1, le=3650, description="Launched in the last N days")] | None = (
+        None
+    )
     sort: Sort = Sort.NEWEST
     limit: Annotated[int, Field(ge=1, le=MAX_AT_ONCE)] = 100
     cursor: str | None = None
@@ -167,7 +218,8 @@ class ListQuery(BaseModel):
     @property
     def narrowed(self) -> bool:
         """Whether there are filters other than the tab."""
-        return any((self.words, self.owner, self.environment, self.resource_group))
+        others = (self.environment, self.resource_group, self.status, self.days)
+        return any((self.words, self.owner, *others))
 
     @property
     def place(self) -> Cursor | None:
@@ -204,5 +256,6 @@ class Page:
 
 
 def count_tabs(states: Mapping[State, int]) -> dict[str, int]:
-    """Number of sessions in each tab."""
-    return {tab: sum(states.get(state, 0) for state in of) for tab, of in TABS.items()}
+    """Number of sessions in each tab, and ("waiting") of those in the first one that wait."""
+    tabs = {tab: sum(states.get(state, 0) for state in of) for tab, of in TABS.items()}
+    return tabs | {"waiting": states.get(State.SUBMITTING, 0) + states.get(State.PENDING, 0)}

@@ -26,7 +26,7 @@ def to_request_body(request: LaunchRequest) -> dict[str, Any]:
 def session_to_request_body(session: Session, env: Mapping[str, str]) -> dict[str, Any]:
     """The request body that launches an identical session; `env` with its values.
 
-    Not validated: the rules may have changed since.
+    A generated name is left out. Not validated: the rules may have changed since.
     """
     resources: dict[str, Any] = {"cpus": session.cpus, "memory": format_size(session.memory_mb)}
     if session.shared_memory_mb is not None:
@@ -37,7 +37,7 @@ def session_to_request_body(session: Session, env: Mapping[str, str]) -> dict[st
     body: dict[str, Any] = {
         "environment": session.environment,
         "version": session.version,
-        "name": session.name,
+        "name": session.name if session.named else None,
         "resources": resources,
         "resource_group": session.partition,
         "time_limit": session.time_limit,

@@ -8,7 +8,7 @@ from typing import TypedDict
 
 from pydantic import BaseModel, ConfigDict
 
-from portal.core.launch.mounts import Mount
+from portal.core.launch.mounts import Mount, place_in_own_home, storage_of
 
 
 class State(StrEnum):
@@ -28,6 +28,15 @@ class State(StrEnum):
 WAITING = frozenset({State.SUBMITTING, State.PENDING, State.STARTING})
 LIVE = WAITING | {State.RUNNING, State.ENDING}
 OVER = frozenset({State.FINISHED, State.FAILED})
+
+
+class Home(StrEnum):
+    """What a session's home directory is (sessions.home)."""
+
+    SESSION = "session"
+    """A new, empty directory, deleted at the end."""
+    PERSISTENT = "persistent"
+    """The owner's home directory on the cluster."""
 
 
 class Cause(StrEnum):
@@ -55,6 +64,8 @@ class Session(BaseModel):
     id: str
     """32 hexadecimal digits; also the name of the Slurm job, so that the job can be found by it."""
     name: str
+    named: bool = False
+    """Whether its owner chose the name; a generated one is not reused."""
     owner: str
     environment: str
     version: str
@@ -79,6 +90,9 @@ class Session(BaseModel):
     env_names: tuple[str, ...] = ()
     """Names of the environment variables; their values may be secret and stay in the store."""
     mounts: tuple[Mount, ...] = ()
+    home: Home = Home.SESSION
+    preset: str = ""
+    """The preset that it was launched from; "" if none."""
 
     state: State = State.SUBMITTING
     created: datetime
@@ -115,11 +129,15 @@ class Session(BaseModel):
     """Since when an extension is in progress: a lock across all processes."""
     stop_requested: datetime | None = None
     stopped_by: str | None = None
+    stop_reason: str = ""
+    """Why, in that person's words."""
     ended: datetime | None = None
     cause: Cause | None = None
     end_text: str | None = None
     end_log: str = ""
     """The last lines of its log, if they explain the end."""
+    end_seen: datetime | None = None
+    """When its owner dismissed the notice of its end, or when it ended at their own request."""
     exit_code: int | None = None
     cleaned: bool = False
     """Whether the session's files have been deleted from the user's home."""
@@ -129,7 +147,19 @@ class Session(BaseModel):
     cpu_percent: float | None = None
     memory_used: int | None = None
     """Bytes in use by the job, without reclaimable page cache."""
+    memory_peak: int | None = None
+    """The largest value of memory_used that was reported."""
+    home_files: int | None = None
+    """Files in the session's own home that are deleted at its end; hidden ones do not count."""
+    home_bytes: int | None = None
+    """Size of these files."""
     oom_kills: int = 0
+    oom_at: datetime | None = None
+    """When the kernel last killed a process of it for want of memory."""
+    oom_program: str = ""
+    """Name of that process; "" if unknown."""
+    oom_seen: datetime | None = None
+    """When its owner dismissed the notice of that."""
     gpu_memory_used: int | None = None
     """Bytes of GPU memory in use by the job, measured by the node's watchdog."""
     gpu_percent: float | None = None
@@ -177,17 +207,25 @@ class Facts(TypedDict, total=False):
     extending: datetime | None
     stop_requested: datetime | None
     stopped_by: str | None
+    stop_reason: str
     ended: datetime | None
     cause: Cause | None
     end_text: str | None
     end_log: str
+    end_seen: datetime | None
     exit_code: int | None
     cleaned: bool
     usage_at: datetime | None
     cpu_seconds: float | None
     cpu_percent: float | None
     memory_used: int | None
+    memory_peak: int | None
+    home_files: int | None
+    home_bytes: int | None
     oom_kills: int
+    oom_at: datetime | None
+    oom_program: str
+    oom_seen: datetime | None
     gpu_memory_used: int | None
     gpu_percent: float | None
     gpu_kills: int
@@ -202,7 +240,13 @@ NO_METERS: Facts = {
     "cpu_seconds": None,
     "cpu_percent": None,
     "memory_used": None,
+    "memory_peak": None,
+    "home_files": None,
+    "home_bytes": None,
     "oom_kills": 0,
+    "oom_at": None,
+    "oom_program": "",
+    "oom_seen": None,
     "gpu_memory_used": None,
     "gpu_percent": None,
     "gpu_kills": 0,
@@ -223,3 +267,10 @@ NEVER_CALLED = "Slipway, since nothing in it had called back"
 """`stopped_by` of a session that started but never called back."""
 UNUSED = "Slipway, since nobody used it"
 """`stopped_by` of a session that the idle culler ends."""
+
+
+def path_in_session(session: Session, mount: Mount, storage: str) -> str:
+    """A mount's path in the session; `storage`: the site's setting."""
+    if session.home is Home.SESSION:
+        return mount.path
+    return place_in_own_home(mount.folder, storage_of(session.owner, storage))

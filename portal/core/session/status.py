@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from portal.core.cluster.fgpu import to_number
-from portal.core.cluster.usage import SlurmStatus, capacity_of
-from portal.core.session.pending_reasons import WAIT, Reason, explain_reason
+from portal.core.cluster.usage import SlurmStatus
+from portal.core.session.holders import NOTHING, Holdings, explain_waiting
+from portal.core.session.pending_reasons import Reason, explain_reason
 from portal.core.session.session import OVER, SUSPENDED, Session, State
-from portal.core.units import format_fgpu
 
 SILENT_AFTER = timedelta(seconds=15)
 """Maximum age of Slurm's last answer before states are shown as UNKNOWN."""
@@ -19,8 +18,6 @@ ENDS_SOON = timedelta(minutes=15)
 """How long before the end a warning is shown."""
 
 UNKNOWN = "UNKNOWN"
-FOR_ROOM = frozenset({"Resources", "Priority"})
-"""Slurm's reasons that may mean that no GPU is free."""
 
 
 def unknown_since(session: Session, status: SlurmStatus, now: datetime) -> datetime | None:
@@ -39,7 +36,9 @@ def shown_state(session: Session, status: SlurmStatus, now: datetime) -> str:
     return State.PENDING if session.state is State.SUBMITTING else session.state
 
 
-def shown_reason(session: Session, status: SlurmStatus, now: datetime) -> Reason | None:
+def shown_reason(
+    session: Session, status: SlurmStatus, now: datetime, holdings: Holdings = NOTHING
+) -> Reason | None:
     """Why a session is not running yet, or why its state is unknown."""
     since = unknown_since(session, status, now)
     if since is not None and since == session.lost:
@@ -58,7 +57,7 @@ def shown_reason(session: Session, status: SlurmStatus, now: datetime) -> Reason
         case State.SUBMITTING:
             return Reason("Submitting", "It is being handed to Slurm.")
         case State.PENDING:
-            return _waits(session, short_of_gpu(session, status))
+            return _waits(session, explain_waiting(session, status, holdings))
         case State.STARTING | State.RUNNING if session.pending_reason == SUSPENDED:
             return explain_reason(SUSPENDED)
         case State.STARTING:
@@ -69,23 +68,7 @@ def shown_reason(session: Session, status: SlurmStatus, now: datetime) -> Reason
             return None
 
 
-def short_of_gpu(session: Session, status: SlurmStatus) -> str:
-    """Text that the requested GPU is in use; "" if it does not wait for a GPU."""
-    code = (session.pending_reason or "").split(",")[0].strip()
-    room = capacity_of(status.rooms, session.partition or "", session.gpu_kind)
-    if session.fgpu is None or room is None or code not in FOR_ROOM:
-        return ""
-    used = to_number(room.fgpu - room.free)
-    if room.free + 0.001 > session.fgpu or not used:
-        return ""
-    what = "a GPU" if session.gres.startswith("gpu:") else "a GPU share"
-    return f"It waits for {what}: {used:g} of {format_fgpu(room.fgpu)} are in use."
-
-
-def _waits(session: Session, gpu: str) -> Reason:
-    reason = explain_reason(session.pending_reason)
-    if gpu:
-        reason = Reason(reason.code, gpu, WAIT)
+def _waits(session: Session, reason: Reason) -> Reason:
     if session.requeued is None:
         return reason
     again = (

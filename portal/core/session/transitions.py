@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import cast
 
 from portal.core.cluster.jobs import JobReport, JobState
-from portal.core.session.end_reasons import explain_end
+from portal.core.session.end_reasons import ended_by_owner, explain_end
 from portal.core.session.session import (
     LIVE,
     NEVER_CALLED,
@@ -74,9 +74,9 @@ def ready(
     return Transition(STOPPABLE, _merge(changes, NOT_PENDING, proof))
 
 
-def stop(by: str, now: datetime) -> Transition:
-    """A user requests its end; the job is cancelled afterwards."""
-    changes = Changes(state=State.ENDING, stop_requested=now, stopped_by=by)
+def stop(by: str, now: datetime, reason: str = "") -> Transition:
+    """A user requests its end, for a reason; the job is cancelled afterwards."""
+    changes = Changes(state=State.ENDING, stop_requested=now, stopped_by=by, stop_reason=reason)
     return Transition(STOPPABLE, changes)
 
 
@@ -93,20 +93,25 @@ def stop_unheard(now: datetime) -> Transition:
     return Transition(frozenset({State.STARTING}), changes)
 
 
-def finish_unsubmitted(now: datetime) -> Transition:
+def finish_unsubmitted(session: Session, now: datetime) -> Transition:
     """Its end was requested before Slurm had its job."""
-    return _finished("Ended before it reached Slurm.", now)
+    return _finished(session, "Ended before it reached Slurm.", now)
 
 
 def finish_unknown(session: Session, now: datetime) -> Transition:
     """Its end was requested, and Slurm has no job of it: it never had, or has purged it."""
     by = session.stopped_by or session.owner
-    text = f"Ended by {by}. Slurm knows no job of this session."
-    return _finished(text, now, {"job_id": session.job_id})
+    why = f": {session.stop_reason}" if session.stop_reason else ""
+    text = f"Ended by {by}{why}. Slurm knows no job of this session."
+    return _finished(session, text, now, {"job_id": session.job_id})
 
 
-def _finished(text: str, now: datetime, known: Mapping[str, object] | None = None) -> Transition:
+def _finished(
+    session: Session, text: str, now: datetime, known: Mapping[str, object] | None = None
+) -> Transition:
     changes = Changes(state=State.FINISHED, ended=now, cause=Cause.CANCELLED, end_text=text)
+    if session.stopped_by == session.owner:
+        changes["end_seen"] = now
     return Transition(frozenset({State.ENDING}), changes, known or {})
 
 
@@ -213,6 +218,8 @@ def _over(session: Session, report: JobReport, now: datetime) -> Changes:
         end_text=text,
         exit_code=report.exit_code,
     )
+    if ended_by_owner(session, report, cause):
+        changes["end_seen"] = changes["ended"]
     return _merge(changes, NOT_PENDING)
 
 

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 
-from ..log import say, write
+from ..log import say, stamp, write
 from ..spec import AppStart
 from . import netns
 from .probe import answers, computes, read_details
@@ -24,13 +24,18 @@ LONGEST_LINE = 2000
 # Bytes that one app may write to the job's log, so that a runaway cannot fill the user's quota.
 LOG_BYTES = 20 * 1024 * 1024
 PROBE_PAUSE = 0.015
+# Seconds after which an app that does not answer is reported, with its last lines, and again.
+SLOW = 15.0
 # Above the runner's and the gateway's: out of memory, the apps are killed first.
 OOM_SCORE = 500
 STARTING, READY, FAILED, STOPPED = "starting", "ready", "failed", "stopped"
 
 
 class App:
-    """One app; `changed` is called on every change of state. Methods are thread-safe."""
+    """One app; `changed` is called on every change of state. Methods are thread-safe.
+
+    `workdir` is the directory in which it starts, relative to the home.
+    """
 
     def __init__(
         self,
@@ -39,6 +44,7 @@ class App:
         toolkit: str,
         changed: Callable[[App], None],
         env: Mapping[str, str] | None = None,
+        workdir: str = "",
     ) -> None:
         self.name = name
         self.state = STOPPED
@@ -48,6 +54,7 @@ class App:
         self._toolkit = toolkit
         self._changed = changed
         self._env = env or {}
+        self._workdir = workdir
         self._details = ""
         self._lines: deque[str] = deque(maxlen=LOG_LINES)
         self._lock = threading.RLock()
@@ -152,12 +159,18 @@ class App:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            cwd=os.environ.get("HOME", "/"),
+            cwd=self._start_directory(),
             env=self._environment(description),
             start_new_session=True,
             # The sockets' directory is private; the user's own files need not be.
             umask=0o022,
         )
+
+    def _start_directory(self) -> str:
+        """The session's start directory; the home while there is no such directory."""
+        home = os.environ.get("HOME", "/")
+        path = os.path.join(home, self._workdir)
+        return path if self._workdir and os.access(path, os.X_OK) else home
 
     def _environment(self, description: AppStart) -> dict[str, str]:
         environment = {"LANG": "C.UTF-8", **os.environ}
@@ -175,23 +188,25 @@ class App:
             "SLIPWAY_SOCKET": self.socket_path,
             "SLIPWAY_RUN": self._home,
             "SLIPWAY_TOOLKIT": self._toolkit,
+            "SLIPWAY_WORKDIR": self._start_directory(),
             "SLIPWAY_ORIGIN": description.origin,
             # Every app has an origin of its own, so it is at the root.
             "SLIPWAY_BASE_PATH": "/",
             "SLIPWAY_ASKED": description.asked,
+            "SLIPWAY_NAME": description.session_name,
         }
 
     def _read_output(self, process: subprocess.Popen[bytes], lines: deque[str]) -> None:
         stream: BufferedReader = process.stdout  # type: ignore[assignment]
         left = LOG_BYTES
-        mark = f"[{self.name}] ".encode()
+        mark = f" [{self.name}] ".encode()
         with stream:
             while line := stream.readline(LONGEST_LINE):
                 text = line.rstrip(b"\r\n")
                 lines.append(text.decode(errors="replace"))
                 # Output after a requested stop is of no use to the reader.
                 if left > 0 and self.state != STOPPED:
-                    write(mark + text + b"\n")
+                    write(stamp().encode() + mark + text + b"\n")
                     left -= len(line)
                     if left <= 0:
                         say(f"{self.name} has written too much; further output is not logged")
@@ -215,10 +230,14 @@ class App:
 
     def _await_answer(self, process: subprocess.Popen[bytes], description: AppStart) -> bool:
         deadline = time.monotonic() + description.timeout
+        slow = time.monotonic() + SLOW
         while process.poll() is None and self.running and time.monotonic() < deadline:
             if answers(self.socket_path, description.kind, description.ready):
                 self._details = read_details(f"{self._home}/details")
                 return True
+            if description.listen == "tcp" and time.monotonic() > slow:
+                slow += SLOW
+                self._settle(STARTING, f"Nothing answers on port {netns.PORT} yet", of=process)
             time.sleep(PROBE_PAUSE)
         return False
 

@@ -27,8 +27,9 @@ class Supervisor:
         toolkit: str,
         changed: Callable[[App], None],
         env: Mapping[str, str] | None = None,
+        workdir: str = "",
     ) -> None:
-        self._apps = {name: App(name, directory, toolkit, changed, env) for name in names}
+        self._apps = {name: App(name, directory, toolkit, changed, env, workdir) for name in names}
         self._ending = False
 
     def start(self, description: AppStart) -> None:

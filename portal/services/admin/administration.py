@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextvars import ContextVar
 from datetime import timedelta
 
-from portal.core.admin.audit import MAX_DETAIL, AuditEvent, AuditFilter
+from portal.core.admin.audit import MAX_DETAIL, MAX_EXPORT, AuditEvent, AuditFilter
 from portal.core.admin.caps import CapsRequest
 from portal.core.admin.descriptions import describe_caps, describe_rule, describe_template
 from portal.core.admin.images import (
+    NAMING,
     ImageRequest,
     ImageRule,
     check_principals,
@@ -21,6 +22,7 @@ from portal.core.admin.templates import TemplateRequest, name_problems
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person
 from portal.core.cluster.limit_report import LimitReport, limit_report
+from portal.core.cluster.node_use import Overview, overview
 from portal.core.interfaces.administration import AdministrationStore
 from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Clock
@@ -30,6 +32,9 @@ from portal.core.validation import names_of
 from portal.errors import FieldError, InvalidRequest, NotFound
 
 log = logging.getLogger(__name__)
+
+_PIECE = 500
+"""Events read at once for an export."""
 
 caller_address: ContextVar[str] = ContextVar("caller_address", default="")
 """Client address of the current request, set by the web layer; "" elsewhere."""
@@ -164,7 +169,7 @@ class Administration:
         """Set who sees an image; running sessions are not affected."""
         self.image_rule(person, catalog, environment, version)
         check_principals(asked, self._status.limits())
-        named = asked.model_dump() if asked.seen_by == "some" else {"seen_by": asked.seen_by}
+        named = asked.model_dump() if asked.seen_by in NAMING else {"seen_by": asked.seen_by}
         rule = ImageRule(environment=environment, version=version, **named)
 
         def change(before: ImageRule) -> tuple[ImageRule, AuditEvent]:
@@ -203,6 +208,11 @@ class Administration:
         self.admit(person)
         limits = self._status.limits()
         return limit_report(limits, self._status.partitions()) if limits else None
+
+    def nodes(self, person: Person) -> Overview:
+        """Who holds what on which node, as last polled."""
+        self.admit(person)
+        return overview(self._status.nodes())
 
     # The audit log
 
@@ -245,6 +255,25 @@ class Administration:
         found = self._store.events(wanted, limit + 1, before)
         page = found[:limit]
         return page, page[-1].id if len(found) > limit else None
+
+    def export(self, person: Person, wanted: AuditFilter) -> Iterator[AuditEvent]:
+        """All matching events, newest first, at most MAX_EXPORT; read in short transactions."""
+        self.admit(person)
+        self.record(person.name, "journal.export", "", wanted.model_dump_json(exclude_none=True))
+        return self._all_events(wanted)
+
+    def _all_events(self, wanted: AuditFilter) -> Iterator[AuditEvent]:
+        before: int | None = None
+        for _ in range(MAX_EXPORT // _PIECE):
+            found = self._store.events(wanted, _PIECE, before)
+            yield from found
+            if len(found) < _PIECE:
+                return
+            before = found[-1].id
+
+    def events_of(self, target: str, actions: Collection[str], limit: int) -> list[AuditEvent]:
+        """Events with this target, newest first; callers check who may see the target."""
+        return self._store.events_of(target, actions, limit)
 
     def expire(self) -> None:
         """Delete events that are older than the site's retention time."""

@@ -16,6 +16,7 @@ from portal.core.apps.access import (
     Ticket,
     public_key,
 )
+from portal.core.apps.answers import check_words
 from portal.core.apps.catalog import AppSpec, Catalog
 from portal.core.apps.origins import Range
 from portal.core.auth.person import Person, hash_secret
@@ -33,8 +34,6 @@ TICKET_LIFETIME = timedelta(seconds=60)
 MAX_TICKETS = 8
 """Unredeemed tickets per app; beyond that the oldest are deleted."""
 UNCHANGED = AppOptions()
-MAX_ANSWER = 500
-"""Characters of an owner's answer to an app's prompt."""
 USE_INTERVAL = timedelta(seconds=30)
 """A session's last use is stored again after this time."""
 
@@ -116,8 +115,8 @@ class Apps:
         secret: str,
     ) -> AppLink:
         """Apply the options and start the app before issuing the ticket."""
-        self._check(spec, options)
         session = found.session
+        self._check(spec, options, found.apps.get(spec.name))
         assigned = self._assign(session, spec, options, found.apps.get(spec.name))
         opened = assigned.opened
         agreed = self._apply(session, spec, opened, options)
@@ -154,22 +153,20 @@ class Apps:
             return False
         return (
             options.asked in (None, opened.asked)
+            and options.title in (None, opened.title)
+            and (bool(opened.asked) or not spec.must_answer)
             and self._origins.keeps_origin(opened, spec, UNCHANGED)
             and self._origins.keeps_origin(server, catalog.apps[spec.server], UNCHANGED)
             and not self._starter.has_to_start(found.session, server)
         )
 
-    def _check(self, spec: AppSpec, options: AppOptions) -> None:
+    def _check(self, spec: AppSpec, options: AppOptions, known: OpenApp | None) -> None:
         problems = []
         if options.public and not self.choices(spec).public:
             problems.append(FieldError("public", f"{spec.title} cannot be opened to everybody"))
         if options.port is not None and (wrong := self._origins.check(spec, options.port)):
             problems.append(wrong)
-        if options.asked and not spec.asks:
-            problems.append(FieldError("asked", f"{spec.title} has no prompt to answer"))
-        elif options.asked and (len(options.asked) > MAX_ANSWER or not options.asked.isprintable()):
-            text = f"write one line of at most {MAX_ANSWER} characters"
-            problems.append(FieldError("asked", text))
+        problems += check_words(spec, options, known)
         if problems:
             raise InvalidRequest(problems)
 
@@ -192,6 +189,8 @@ class Apps:
         False if a concurrent request has stored a different answer to the app's prompt.
         """
         agreed = True
+        if options.title is not None and options.title != opened.title:
+            self._store.save_title(opened, options.title)
         if options.asked is not None and options.asked != opened.asked:
             self._stop(session, spec)
             agreed = self._store.save_answer(opened, options.asked)
@@ -259,6 +258,14 @@ class Apps:
         if opened is None:
             raise NotFound("There is nothing here.")
         return self.open_app(person, opened.session, opened.app)
+
+    def ended_session(self, person: Person, label: str) -> Session | None:
+        """The user's own ended session whose app was last at this origin; else None."""
+        ended = self._store.ended_at(label)
+        session = self._sessions.get(ended) if ended else None
+        if session is None or session.owner != person.name:
+            return None
+        return session if session.state in OVER or session.state is State.ENDING else None
 
     def offered(self, session: Session) -> list[AppSpec]:
         """The apps that a session offers to its owner."""

@@ -28,10 +28,17 @@ class GateStatus:
     state: AppState
     message: str
     log: str
+    title: str
+    """Its owner's title for the app, or its own."""
     inside: bool
     """Whether the browser has a valid cookie; otherwise the app is public."""
     key: str
     """The key of HAProxy's map under which this browser reaches the app."""
+
+    public: bool = False
+    """Whether everybody may use it."""
+    login: str = ""
+    """The login of the browser's cookie; "" without one."""
 
     @property
     def is_ready(self) -> bool:
@@ -109,7 +116,18 @@ class AppGate:
         # Only the owner gets the message and the log.
         message, log = (server.message, server.log) if grant else ("", "")
         key = grant.key if grant else public_key(label)
-        return GateStatus(session, spec, server.state, message, log, grant is not None, key)
+        return GateStatus(
+            session,
+            spec,
+            server.state,
+            message,
+            log,
+            title=entry.opened.title or spec.title,
+            inside=grant is not None,
+            key=key,
+            public=entry.opened.public_since is not None,
+            login=grant.login if grant else "",
+        )
 
     def restore_route(self, status: GateStatus) -> None:
         """Restore a browser's route that HAProxy has lost, once the app answers. Idempotent."""

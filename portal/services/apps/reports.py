@@ -55,9 +55,10 @@ class AppReports:
         known = {opened.app: opened for opened in self._store.apps(session.id)}
         if app not in known:
             return
-        # A heartbeat may report a failure before the report that explains it.
-        new = message or details
-        if known[app].state == state and (known[app].message or not new):
+        # A heartbeat may report a failure before the report that explains it. An app that starts
+        # slowly is reported several times, each time with more of its log.
+        new, told = message or details, known[app].message and state is not AppState.STARTING
+        if known[app].state == state and (told or not new):
             return
         self._store.set_app(session.id, app, state, message, tail, details)
         self._proxy.server_changed(session, app, state)

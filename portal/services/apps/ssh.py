@@ -5,28 +5,50 @@ from __future__ import annotations
 from portal.core.apps.access import AppLink, AppOptions
 from portal.core.apps.catalog import AppSpec
 from portal.core.apps.ssh import SshEndpoint
+from portal.core.apps.ssh_keys import FIELD, MAX_KEYS, PublicKey, read_public_key
 from portal.core.auth.person import Person
+from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import RecordEvent, UserFiles
 from portal.core.session.session import Session
-from portal.errors import NotFound
+from portal.errors import FieldError, InvalidRequest, NotFound
 from portal.services.apps.apps import UNCHANGED, Apps
 
 
 class SshAccess:
     """SSH endpoints of sessions, and their owners' private key (id_container)."""
 
-    def __init__(self, apps: Apps, files: UserFiles, host: str, record: RecordEvent) -> None:
+    def __init__(
+        self,
+        apps: Apps,
+        sessions: SessionStore,
+        files: UserFiles,
+        host: str,
+        record: RecordEvent,
+    ) -> None:
         self._apps = apps
+        self._sessions = sessions
         self._files = files
         self._host = host
         self._record = record
 
     def endpoint(self, person: Person, session_id: str) -> SshEndpoint:
         """The endpoint of the user's own session; raises NotFound if there is none."""
-        session = self._apps.get_own(person, session_id)
+        return self._endpoint(self._apps.get_own(person, session_id))
+
+    def _endpoint(self, session: Session) -> SshEndpoint:
         spec = self._spec(session)
         opened = next((a for a in self._apps.opened(session.id) if a.app == spec.name), None)
         return SshEndpoint(session, spec, opened, self._host)
+
+    def by_name(self, owner: str, name: str) -> SshEndpoint | None:
+        """The endpoint of an owner's live session by its name for SSH clients.
+
+        Of several sessions of one name an open one, else the newest; None if there is none.
+        """
+        named = [s for s in self._sessions.live() if (s.owner, s.name) == (owner, name)]
+        newest = sorted(named, key=lambda session: session.created, reverse=True)
+        found = [self._endpoint(session) for session in newest]
+        return next(iter(sorted(found, key=lambda one: not one.is_open)), None)
 
     def _spec(self, session: Session) -> AppSpec:
         for spec in self._apps.offered(session):
@@ -50,6 +72,48 @@ class SshAccess:
         return key
 
     def new_key(self, person: Person) -> None:
-        """Replace the key, in running sessions as well."""
+        """Replace the key in running sessions as well, and cut their connections."""
         self._files.container_key(person.name, new=True)
         self._record(person.name, "ssh.renew")
+        self._cut(person)
+
+    def public_keys(self, person: Person) -> list[PublicKey]:
+        """The public keys that the user added."""
+        return self._files.public_keys(person.name)
+
+    def add_public_key(self, person: Person, text: str) -> PublicKey:
+        """Let a key of the user's own into all of their sessions; raises InvalidRequest."""
+        key = read_public_key(text)
+        known = {each.id for each in self.public_keys(person)}
+        if key.id not in known and len(known) >= MAX_KEYS:
+            problem = f"you have {MAX_KEYS} keys already; remove one first"
+            raise InvalidRequest([FieldError(FIELD, problem)])
+        self._files.add_public_key(person.name, key)
+        self._record(person.name, "ssh.add", key.fingerprint, key.comment)
+        return key
+
+    def remove_public_key(self, person: Person, key_id: str) -> None:
+        """Refuse a key from now on, and cut all SSH connections; raises NotFound."""
+        key = next((each for each in self.public_keys(person) if each.id == key_id), None)
+        if key is None:
+            raise NotFound("You have no such key.")
+        self._files.remove_public_key(person.name, key)
+        self._record(person.name, "ssh.remove", key.fingerprint, key.comment)
+        self._cut(person)
+
+    def _cut(self, person: Person) -> None:
+        """Cut the SSH connections to all of the user's sessions.
+
+        Which of them used a removed key is not known. Their endpoints are open again afterwards;
+        if HAProxy does not answer in between, StillOpen is raised, and the worker goes on cutting.
+        """
+        for session in self._sessions.live():
+            if session.owner != person.name:
+                continue
+            try:
+                endpoint = self._endpoint(session)
+            except NotFound:
+                continue
+            if endpoint.is_open:
+                self._apps.close_app(person, session.id, endpoint.app.name)
+                self._apps.open_app(person, session.id, endpoint.app.name)

@@ -40,7 +40,7 @@ class AppStarter:
         if not self.has_to_start(session, opened):
             return opened.state
         try:
-            self._runners.start_app(session, self._request(spec, opened))
+            self._runners.start_app(session, self._request(session, spec, opened))
         except Unavailable as error:
             # The worker retries (retry_pending), also for an app that had failed or was stopped.
             log.warning("session %s: %s not started yet: %s", session.id, spec.name, error)
@@ -71,7 +71,7 @@ class AppStarter:
         requests = []
         for spec, opened in self._wanted(session):
             if self._store.set_starting(opened):  # if not, retry_pending starts it
-                requests.append(self._request(spec, opened))
+                requests.append(self._request(session, spec, opened))
         return requests
 
     def retry_pending(self, session: Session) -> None:
@@ -88,7 +88,7 @@ class AppStarter:
             if spec is not None and not spec.shares and opened.state is AppState.WANTED
         ]
 
-    def _request(self, spec: AppSpec, opened: OpenApp) -> StartRequest:
+    def _request(self, session: Session, spec: AppSpec, opened: OpenApp) -> StartRequest:
         return {
             "name": spec.name,
             "script": spec.script,
@@ -100,4 +100,5 @@ class AppStarter:
             "origin": self._origin(opened.label) if spec.kind == "web" else "",
             "busy": spec.busy,
             "busy_when": spec.busy_when,
+            "session_name": session.name,
         }

@@ -18,13 +18,13 @@ from portal.core.interfaces.systems import Certificates, Clock, Scheduler, UserF
 from portal.core.job.batch_script import render_script
 from portal.core.job.description import JobSettings, build_job
 from portal.core.job.runner_protocol import runner_spec
-from portal.core.launch.mounts import HOME, Mount
+from portal.core.launch.mounts import HOME, Mount, check_in_own_home
 from portal.core.launch.names import names_for
-from portal.core.launch.request import MOUNTS, LaunchRequest, parse_launch
+from portal.core.launch.request import MOUNTS, LaunchRequest, parse_launch, without
 from portal.core.launch.templates import fill
 from portal.core.policy import Decision, decide
 from portal.core.session.relaunch import describe_launch
-from portal.core.session.session import LIVE, Session, State
+from portal.core.session.session import LIVE, Home, Session, State
 from portal.core.session.transitions import stop, submitted
 from portal.core.site_rules import SiteRules
 from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
@@ -85,10 +85,34 @@ class Launcher:
         """Validate untrusted input, expanding a template; raises InvalidRequest."""
         return parse_launch(fill(data, self._administration.templates()))
 
+    def checked(self, person: Person, data: object) -> LaunchRequest:
+        """The same, and InvalidRequest also names every field that can never be granted."""
+        body = fill(data, self._administration.templates())
+        try:
+            request = parse_launch(body)
+        except InvalidRequest as error:
+            raise self._with_the_rest(person, body, error) from None
+        self._decide(person, request, self._administration.site_rules())
+        return request
+
+    def _with_the_rest(self, person: Person, body: object, error: InvalidRequest) -> InvalidRequest:
+        rest = without(body, error.errors)
+        if rest is None:
+            return error
+        named = {wrong.field for wrong in error.errors}
+        try:
+            self._decide(person, rest, self._administration.site_rules())
+        except InvalidRequest as more:
+            found = [wrong for wrong in more.errors if wrong.field not in named]
+            return InvalidRequest([*error.errors, *found], more=error.more)
+        return error
+
     def launch(
-        self, person: Person, request: LaunchRequest, key: str | None = None
+        self, person: Person, request: LaunchRequest, key: str | None = None, preset: str = ""
     ) -> list[Session]:
         """Store the sessions, then submit their jobs; idempotent for the same key.
+
+        `preset` names the preset that the request comes from, if any.
 
         Raises InvalidRequest (nothing is stored), Conflict (the key was used for a different
         launch), Unavailable (nothing is stored). If Slurm's answer is lost, the session stays and
@@ -99,19 +123,20 @@ class Launcher:
         self._refuse_while_down()
         self._find_folders(person, request.mounts)
         tokens = [secrets.token_urlsafe(32) for _ in range(request.count)]
-        created = self._make(person, request, decided, tokens, caps)
+        made = self._make(person, request, decided, tokens, caps)
+        created = [session.model_copy(update={"preset": preset}) for session in made]
         # Hashed, since the request may contain passwords.
         fingerprint = hash_secret(request.model_dump_json())
         stored, new = self._store.add(created, key, fingerprint, request.env)
         if not new:
             return stored
-        self._note(person, "session.launch", created)
+        self._note(person, "session.launch", stored)
         try:
             return self._submit_all(
-                list(zip(created, tokens, strict=True)), decided.image, request.env
+                list(zip(stored, tokens, strict=True)), decided.image, request.env
             )
         except (InvalidRequest, Unavailable) as error:
-            self._note(person, "session.refused", created, error.text)
+            self._note(person, "session.refused", stored, error.text)
             raise
 
     def _note(self, person: Person, action: str, created: Sequence[Session], why: str = "") -> None:
@@ -131,6 +156,10 @@ class Launcher:
 
     def _decide(self, person: Person, request: LaunchRequest, caps: SiteRules) -> Decision:
         """The decision on a request; raises InvalidRequest."""
+        if self._job_settings.home is Home.PERSISTENT and (
+            wrong := check_in_own_home(request.mounts)
+        ):
+            raise InvalidRequest(wrong)
         partitions = self._cluster.partitions_for(person.name)
         catalog = self._administration.visible_catalog(person, self._catalog())
         return decide(request, catalog, partitions, caps, self._gpus)
@@ -163,6 +192,7 @@ class Launcher:
                 id=identifier,
                 batch=ids[0],
                 name=name,
+                named=request.name is not None,
                 owner=person.name,
                 environment=image.environment,
                 version=image.version,
@@ -177,8 +207,9 @@ class Launcher:
                 gpu_sm_percent=gpu.sm_percent if gpu else None,
                 env_names=tuple(request.env),
                 mounts=request.mounts,
+                home=self._job_settings.home,
                 partition=decided.group,
-                time_limit=request.time_limit,
+                time_limit=decided.minutes,
                 created=now,
                 submitted=now,
                 token_hash=hash_secret(token),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from portal.core.interfaces.samples import SampleStore
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, Scheduler, UserFiles
 from portal.core.session.end_reasons import (
     CANCELLED_BY_UNKNOWN,
     LOG_BYTES,
+    ended_by_owner,
     explain_end,
     needs_log,
     start_failure,
@@ -36,21 +38,25 @@ class Housekeeping:
         self,
         *,
         store: SessionStore,
+        samples: SampleStore,
         scheduler: Scheduler,
         files: UserFiles,
         launcher: Launcher,
         app_starter: AppStarter,
         session_queue: SessionQueue,
         variables_kept: timedelta,
+        samples_kept: timedelta,
         clock: Clock,
     ) -> None:
         self._store = store
+        self._samples = samples
         self._scheduler = scheduler
         self._files = files
         self._launcher = launcher
         self._app_starter = app_starter
         self._session_queue = session_queue
         self._variables_kept = variables_kept
+        self._samples_kept = samples_kept
         self._clock = clock
 
     def retry_app_starts(self) -> None:
@@ -112,11 +118,18 @@ class Housekeeping:
             report = known.get(session.job_id or "")
             if report is not None and report.user == session.owner and report.state.over:
                 cause, text = explain_end(session, report)
-                self._store.change(session.id, OVER, cause=cause, end_text=text)
+                facts = Facts(cause=cause, end_text=text)
+                if ended_by_owner(session, report, cause):
+                    facts["end_seen"] = session.ended
+                self._store.change(session.id, OVER, **facts)
 
     def forget_variables(self) -> None:
         """Delete the environment variables of sessions that ended long enough ago."""
         self._store.forget_variables(self._clock() - self._variables_kept)
+
+    def forget_samples(self) -> None:
+        """Delete the use over time of sessions that ended long enough ago."""
+        self._samples.forget_samples(self._clock() - self._samples_kept)
 
 
 def _explained(session: Session, lines: str) -> Facts:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from typing import Literal
 
 from portal.core.auth.person import Person
 from portal.core.cluster.effective_limits import UserPartition, partition_of_job
+from portal.core.cluster.extensions import Extensions, extensions
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.policy import group_for
 from portal.core.session.session import LIVE, OVER, Session, State
 from portal.core.session.status import shown_limit
+from portal.core.units import short_minutes
 from portal.errors import Conflict, FieldError, InvalidRequest, OutcomeUnknown, Unavailable
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
@@ -61,9 +64,11 @@ class Lifecycle:
         self._waiting: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    def extend(self, person: Person, session_id: str, minutes: int | None = None) -> Session:
-        """Extend a running session's time limit by `minutes`, or by the default as far as
-        the limits permit.
+    def extend(
+        self, person: Person, session_id: str, minutes: int | Literal["max"] | None = None
+    ) -> Session:
+        """Extend a running session's time limit by `minutes`, by as much as the limits permit
+        ("max"), or by the default as far as they permit.
 
         Never beyond what the job's account, QOS and partition permit its owner. Concurrent
         requests are serialised across all processes. Raises Conflict, InvalidRequest, Unavailable.
@@ -75,16 +80,18 @@ class Lifecycle:
             return self._extend(person, session, minutes, begun)
 
     def _extend(
-        self, person: Person, session: Session, minutes: int | None, begun: datetime
+        self,
+        person: Person,
+        session: Session,
+        minutes: int | Literal["max"] | None,
+        begun: datetime,
     ) -> Session:
         report = self._running_job(session)
         if report.time_limit is None:
             raise Conflict("This session has no time limit.")
         group = self._group_of_job(session.owner, report)
         room = _room(group, report.time_limit)
-        wanted = minutes or self._usual
-        if minutes is None and room is not None:
-            wanted = min(wanted, max(room, 0))
+        wanted = _wanted(minutes, room, self._usual)
         if wanted < 1 or (room is not None and wanted > room):
             raise InvalidRequest([FieldError("minutes", _too_much(group, room or 0))])
         limit = report.time_limit + wanted
@@ -170,6 +177,11 @@ class Lifecycle:
 
     def next_extension(self, session: Session) -> int:
         """Minutes that the default extension would add now; 0 if it cannot be extended."""
+        room = self.room(session)
+        return self._usual if room is None else min(self._usual, room)
+
+    def room(self, session: Session) -> int | None:
+        """Minutes by which it can be extended now; None without a limit, 0 for not at all."""
         limit = shown_limit(session)
         if not self._scheduler.may_extend or session.state is not State.RUNNING or limit is None:
             return 0
@@ -177,7 +189,25 @@ class Lifecycle:
             room = _room(self._partition(session.owner, session.partition), limit)
         except (Conflict, Unavailable):
             return 0
-        return self._usual if room is None else max(min(self._usual, room), 0)
+        return None if room is None else max(room, 0)
+
+    def extensions(
+        self, session: Session, groups: Sequence[UserPartition] | None = None
+    ) -> Extensions:
+        """By how much a running session can be extended now; nothing for others.
+
+        `groups` are the partitions of its owner, if they have been read already.
+        """
+        limit = shown_limit(session)
+        if session.state is not State.RUNNING or limit is None:
+            return Extensions()
+        if not self._scheduler.may_extend:
+            return Extensions(why="Time cannot be extended here.")
+        groups = self._cluster.partitions_for(session.owner) if groups is None else groups
+        group = group_for(session.partition, groups or [])
+        if not isinstance(group, UserPartition):
+            return Extensions()
+        return extensions(_room(group, limit), group.too_much("time"))
 
     def release(self, person: Person, session_id: str) -> Session:
         """Release the owner's own hold; a session that is not held is unchanged."""
@@ -219,6 +249,18 @@ def _room(group: UserPartition, limit: int) -> int | None:
     return None if group.max_minutes is None else group.max_minutes - limit
 
 
+def _wanted(minutes: int | Literal["max"] | None, room: int | None, usual: int) -> int:
+    if minutes is None:
+        return usual if room is None else min(usual, max(room, 0))
+    if isinstance(minutes, int):
+        return minutes
+    if room is None:
+        text = "nothing limits the time of this session; say how many minutes"
+        raise InvalidRequest([FieldError("minutes", text)])
+    return room
+
+
 def _too_much(group: UserPartition, room: int) -> str:
     limit = group.too_much("time")
-    return f"{limit}; it can get {room} more" if room > 0 else f"{limit}, and it has them already"
+    more = f"it can get {short_minutes(room)} more" if room > 0 else "it has them already"
+    return f"{limit}; {more}"

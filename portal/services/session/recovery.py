@@ -67,7 +67,7 @@ class Recovery:
             if report is not None:
                 self._adopt(session, report)
             elif session.state is State.ENDING:
-                self._store.apply(session.id, finish_unsubmitted(self._clock()))
+                self._store.apply(session.id, finish_unsubmitted(session, self._clock()))
             elif session.attempts >= MAX_ATTEMPTS:
                 self._give_up(session, "Slurm did not accept it in three attempts.")
             else:

@@ -6,13 +6,15 @@ import hmac
 import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from portal.core.auth.person import hash_secret
 from portal.core.cluster.jobs import JobReport
+from portal.core.interfaces.samples import SampleStore
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Certificates, Clock, Resolver, Scheduler
-from portal.core.job.runner_protocol import Heartbeat, ReadyMessage, StartRequest
+from portal.core.job.runner_protocol import Heartbeat, HeartbeatAnswer, ReadyMessage, StartRequest
+from portal.core.session.countdown import countdown, what_is_kept
 from portal.core.session.idle import is_computing, should_record_use
 from portal.core.session.session import LIVE, OVER, Facts, Session, State
 from portal.core.session.transitions import ready
@@ -21,6 +23,8 @@ from portal.errors import Gone, Unauthorized
 from portal.services.apps.reports import AppReports
 from portal.services.apps.starter import AppStarter
 
+LONGEST_OUTAGE = 24 * 3600.0
+"""Seconds: no runner that could not report for longer is believed about when a kill was."""
 MAX_THREADS_PER_CORE = 8
 """Upper bound for all processors."""
 
@@ -40,6 +44,7 @@ class RunnerCalls:
         self,
         *,
         store: SessionStore,
+        samples: SampleStore,
         scheduler: Scheduler,
         certificates: Certificates,
         resolve: Resolver,
@@ -49,6 +54,7 @@ class RunnerCalls:
         clock: Clock,
     ) -> None:
         self._store = store
+        self._samples = samples
         self._scheduler = scheduler
         self._certificates = certificates
         self._resolve = resolve
@@ -105,16 +111,26 @@ class RunnerCalls:
             raise Unauthorized(f"{node} has no address that could be a compute node's.")
         return address
 
-    def record_usage(self, session: Session, usage: Heartbeat) -> None:
-        """Store a heartbeat, and its states of apps whose own report was lost."""
+    def record_usage(self, session: Session, usage: Heartbeat) -> HeartbeatAnswer:
+        """Store a heartbeat, and its states of apps whose own report was lost.
+
+        Returns what the session's terminals show.
+        """
         now = self._clock()
         percent = _cpu_percent(session, usage.cpu_seconds, now)
         facts = Facts(usage_at=now, cpu_percent=percent, **usage.meters())
+        facts["memory_peak"] = max(session.memory_peak or 0, usage.memory_bytes)
+        if usage.oom_kills > session.oom_kills:
+            # A new kill has a notice of its own, even if that of an earlier one was dismissed.
+            age = timedelta(seconds=min(usage.oom_age, LONGEST_OUTAGE))
+            facts["oom_at"] = now - age
+            facts["oom_program"], facts["oom_seen"] = usage.oom_program, None
         if self._counts_as_use(session, percent, usage, now):
             facts["last_used"] = now
-        self._store.change(session.id, LIVE, **facts)
+        self._samples.record(session.id, LIVE, facts, usage.reading(now))
         for app, state in usage.apps.items():
             self._app_reports.note_app(session, app, state)
+        return _answer(session, self._site_rules(), now)
 
     def _counts_as_use(
         self, session: Session, percent: float | None, usage: Heartbeat, now: datetime
@@ -122,6 +138,14 @@ class RunnerCalls:
         rules = self._site_rules()
         used = is_computing(session, percent, usage.busy, rules, now, usage.gpu_percent)
         return used and should_record_use(session, rules, now)
+
+
+def _answer(session: Session, rules: SiteRules, now: datetime) -> HeartbeatAnswer:
+    found = countdown(session, rules, now)
+    left = None if found.ends is None else max(int((found.ends - now).total_seconds()), 0)
+    return HeartbeatAnswer(
+        name=session.name, kept=what_is_kept(session), seconds_left=left, unused=found.unused
+    )
 
 
 def _is_proven(session: Session, message: ReadyMessage) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
+from portal.core.apps.catalog import AppSpec
 from portal.core.auth.person import Person
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, RecordEvent, UserFiles
 from portal.core.session.session import LIVE, OVER, Facts, Session
+from portal.errors import FieldError, InvalidRequest
 
 MAX_READ = 1 << 20
 """Bytes per read."""
@@ -26,12 +28,22 @@ class SessionLogs:
         files: UserFiles,
         record: RecordEvent,
         clock: Clock,
+        offered: Callable[[Session], Sequence[AppSpec]],
     ) -> None:
         self._get_session = get_session
         self._store = store
         self._files = files
         self._record = record
         self._clock = clock
+        self._offered = offered
+
+    def app(self, person: Person, session_id: str, app: str) -> str:
+        """The name under which the log has an app's lines; raises NotFound, InvalidRequest."""
+        session = self._get_session(person, session_id)
+        servers = {spec.name: spec.server for spec in self._offered(session)}
+        if app not in servers:
+            raise InvalidRequest([FieldError("app", "this session has no such app")])
+        return servers[app]
 
     def size(self, person: Person, session_id: str) -> int:
         """Bytes in a session's log; raises NotFound, Unavailable, Conflict."""

@@ -9,12 +9,15 @@ from typing import Any
 from portal.core.auth.person import Person
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock
+from portal.core.session.ended_lately import LATELY, SHOWN, EndedLately, Notice
+from portal.core.session.holders import NOTHING, Holdings, needs_holders
 from portal.core.session.query import ListQuery, Page, count_tabs
 from portal.core.session.relaunch import session_to_request_body
-from portal.core.session.session import Session
+from portal.core.session.session import LIVE, OVER, Facts, Session
 from portal.core.session.transitions import stop
 from portal.errors import Conflict, NotFound
 from portal.services.admin.administration import Administration
+from portal.services.cluster import Cluster
 from portal.services.job_control import JobControl
 
 
@@ -29,8 +32,10 @@ class Sessions:
         administration: Administration,
         close_apps: Callable[[str], None],
         clock: Clock,
+        cluster: Cluster,
     ) -> None:
         self._store = store
+        self._cluster = cluster
         self._job_control = job_control
         self._administration = administration
         self._close_apps = close_apps
@@ -58,11 +63,11 @@ class Sessions:
         """One page of the sessions that this user may see."""
         if not person.admin and query.owner not in (None, person.name):
             return Page()  # the same response whether or not such a user has sessions
-        return self._store.query(query.model_copy(update={"owner": _owner(person, query)}))
+        return self._store.query(_of(person, query), self._clock())
 
     def counts(self, person: Person, query: ListQuery) -> dict[str, int]:
-        """Number of sessions in each tab of this user's page."""
-        return count_tabs(self._store.counts(_owner(person, query)))
+        """Number of sessions in each tab of this user's page that match the other filters."""
+        return count_tabs(self._store.counts(_of(person, query), self._clock()))
 
     def owners(self, person: Person) -> list[str]:
         """Owners by which this user can filter; [] for users who see only their own sessions."""
@@ -76,14 +81,56 @@ class Sessions:
         """The user's running sessions that have been unused since a time, in any order."""
         return self._store.unused(person.name, since)
 
+    def ended_lately(self, person: Person) -> EndedLately:
+        """The user's ends within LATELY that they neither requested nor dismissed."""
+        return self._store.ended_unseen(person.name, self._clock() - LATELY, SHOWN)
+
+    def dismiss(self, person: Person, session_id: str, notice: Notice) -> Session:
+        """Dismiss a notice about a session of the user's own; idempotent.
+
+        Raises NotFound, and Conflict for the notice of an end that has not happened.
+        """
+        session = self._own(person, session_id)
+        if notice is Notice.MEMORY:
+            # Not for a kill that was reported after this session was read.
+            known = {"oom_kills": session.oom_kills}
+            facts = Facts(oom_seen=session.oom_seen or self._clock())
+            changed = self._store.change_if(session.id, LIVE | OVER, known, **facts)
+        elif session.state not in OVER:
+            raise Conflict("This session has not ended.")
+        else:
+            changed = self._store.change(
+                session.id, OVER, end_seen=session.end_seen or self._clock()
+            )
+        return changed or self._own(person, session_id)
+
+    def dismiss_ends(self, person: Person, until: datetime) -> int:
+        """Dismiss the notices of all of the user's ends up to a time; returns how many."""
+        return self._store.see_ends(person.name, until, self._clock())
+
+    def _own(self, person: Person, session_id: str) -> Session:
+        session = self._store.get(session_id)
+        if session is None or session.owner != person.name:
+            raise NotFound("There is no such session of yours.")
+        return session
+
+    def holdings(self, viewer: str, sessions: Iterable[Session]) -> Holdings:
+        """What explains why these sessions wait; one query if other sessions may explain it.
+
+        The viewer has to be allowed to see the sessions.
+        """
+        owners = {session.owner for session in sessions if needs_holders(session)}
+        if not owners:
+            return NOTHING
+        found = self._store.holding(owners)
+        return Holdings(self._cluster.limits(), self._cluster.usage(), tuple(found), viewer)
+
     def clone_body(self, person: Person, session_id: str) -> dict[str, Any]:
         """The request body that clones a session of the user; raises NotFound, Conflict.
 
         For the owner only: it contains values of environment variables.
         """
-        session = self._store.get(session_id)
-        if session is None or session.owner != person.name:
-            raise NotFound("There is no such session of yours.")
+        session = self._own(person, session_id)
         env = self._store.env(session.id)
         if session.env_names and not env:
             names = ", ".join(session.env_names)
@@ -99,14 +146,16 @@ class Sessions:
         """End a session in any state; idempotent."""
         return self.stop_all(person, [session_id])[0]
 
-    def stop_all(self, person: Person, session_ids: Iterable[str]) -> list[Session]:
-        """End sessions in any state; those that are over are unchanged.
+    def stop_all(
+        self, person: Person, session_ids: Iterable[str], reason: str = ""
+    ) -> list[Session]:
+        """End sessions in any state; those that are over are unchanged. `reason` is for owners.
 
         They are marked in one transaction before their jobs are cancelled: if Slurm does not
         answer or the portal crashes, the reconciler cancels the jobs.
         """
         wanted = [session.id for session in self.get_many(person, session_ids)]
-        changed = self._store.apply_to_all(wanted, stop(person.name, self._clock()))
+        changed = self._store.apply_to_all(wanted, stop(person.name, self._clock(), reason))
         self._job_control.cancel(changed)
         lines = [(session.id, _description(person, session)) for session in changed]
         self._administration.record_all(person.name, "session.end", lines)
@@ -116,8 +165,10 @@ class Sessions:
 
 
 def _description(person: Person, session: Session) -> str:
-    return session.name if session.owner == person.name else f"{session.name} of {session.owner}"
+    name = session.name if session.owner == person.name else f"{session.name} of {session.owner}"
+    return f"{name}: {session.stop_reason}" if session.stop_reason else name
 
 
-def _owner(person: Person, query: ListQuery) -> str | None:
-    return query.owner if person.admin else person.name
+def _of(person: Person, query: ListQuery) -> ListQuery:
+    owner = query.owner if person.admin else person.name
+    return query.model_copy(update={"owner": owner})

@@ -25,6 +25,8 @@ from portal.web.api.models.admin import (
     JournalEntryOut,
     JournalPageOut,
     LimitsOut,
+    NodeListOut,
+    NodeOut,
 )
 from portal.web.api.models.base import NoContent
 from portal.web.api.models.templates import TemplateOut
@@ -149,6 +151,14 @@ def limits() -> LimitsOut:
     if found is None:
         raise Unavailable("Slurm's limits have not been read yet. Try again in a minute.")
     return LimitsOut.of(found)
+
+
+@blueprint.get("/admin/nodes")
+@operation("Who holds what on which node", NodeListOut)
+def nodes() -> NodeListOut:
+    """What each node has, and who holds how much of it."""
+    found = services().administration.nodes(person())
+    return NodeListOut(nodes=[NodeOut.of(node) for node in found.nodes])
 
 
 # The audit log

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from portal.core.launch.request import LaunchRequest
+from portal.core.outlook import fits_now
 from portal.web.api import guarded
 from portal.web.api.models.estimates import EstimateOut, GpuGrantOut
 from portal.web.api.operation import operation
@@ -25,4 +26,4 @@ def estimate() -> EstimateOut:
     usage = services().cluster.usage_for(person().name, wanted.resource_group)
     draft = services().launcher.draft(person(), wanted).session
     gpu = GpuGrantOut.for_draft(draft, wanted.resources.fgpu, services().gpus)
-    return EstimateOut.of(found, usage, gpu)
+    return EstimateOut.of(found, usage, gpu, fits_now(usage, draft, wanted.count))

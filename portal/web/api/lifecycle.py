@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
+from portal.core.session.ended_lately import Notice
+from portal.core.validation import Moment
 from portal.web.api import guarded
-from portal.web.api.models.base import REQUEST
+from portal.web.api.models.base import REQUEST, NoContent
 from portal.web.api.models.sessions import SessionOut
 from portal.web.api.operation import operation
 from portal.web.api.session_responses import session_response
@@ -18,11 +20,11 @@ blueprint = guarded("lifecycle")
 
 
 class ExtendRequest(BaseModel):
-    """Minutes to extend by; the site's default extension if omitted."""
+    """Minutes to extend by, or "max" for as long as possible; the site's default if omitted."""
 
     model_config = REQUEST
 
-    minutes: Annotated[int, Field(ge=1, le=525_600)] | None = None
+    minutes: Annotated[int, Field(ge=1, le=525_600)] | Literal["max"] | None = None
 
 
 @blueprint.post("/sessions/<session_id>/extend")
@@ -39,6 +41,43 @@ def keep(session_id: str) -> SessionOut:
     """Reset the idle timer of an unused session."""
     read_nothing()
     return session_response(services().lifecycle.keep_alive(person(), session_id))
+
+
+class DismissRequest(BaseModel):
+    """The notice to dismiss: of the session's end, or of a process killed for want of memory."""
+
+    model_config = REQUEST
+
+    notice: Notice
+
+
+class DismissEndsRequest(BaseModel):
+    """The time up to which ends are dismissed."""
+
+    model_config = REQUEST
+
+    until: Moment
+
+
+@blueprint.post("/sessions/<session_id>/dismiss")
+@operation(
+    "Dismiss a notice about a session of one's own; idempotent", SessionOut, body=DismissRequest
+)
+def dismiss(session_id: str) -> SessionOut:
+    """Dismiss a notice; a later kill for want of memory has a new one."""
+    found = services().sessions.get(person(), session_id)
+    notice = read_model(DismissRequest).notice
+    return session_response(services().sessions.dismiss(person(), found.id, notice))
+
+
+@blueprint.post("/sessions/dismiss")
+@operation(
+    "Dismiss the notices of all ends up to a time; idempotent", NoContent, body=DismissEndsRequest
+)
+def dismiss_ends() -> NoContent:
+    """Dismiss the notices of all of one's own sessions that had ended by then."""
+    services().sessions.dismiss_ends(person(), read_model(DismissEndsRequest).until)
+    return NoContent()
 
 
 @blueprint.post("/sessions/<session_id>/release")

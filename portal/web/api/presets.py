@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from portal.core.launch.presets import Preset
 from portal.core.launch.request import LaunchRequest
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
 from portal.web.api.models.base import NoContent
-from portal.web.api.models.presets import PresetListOut, PresetOut
+from portal.web.api.models.presets import PresetListOut, PresetOut, PresetRequest
 from portal.web.api.models.sessions import SessionListOut
 from portal.web.api.operation import IDEMPOTENCY_KEY, Reply, operation
 from portal.web.api.sessions import launched
 from portal.web.context import person, services
-from portal.web.http.body import read_json, read_nothing
+from portal.web.http.body import read_json, read_model, read_nothing
 from portal.web.http.idempotency import key_of_request
 
 blueprint = guarded("presets")
@@ -31,12 +32,25 @@ def list_presets() -> PresetListOut:
 @operation("Create or replace a preset", PresetOut, other_statuses=(201,), body=LaunchRequest)
 def save_preset(name: str) -> Reply[PresetOut]:
     """Save a launch request under a name; a preset of the same name is replaced."""
-    request = services().launcher.parse(read_json())
+    preset, new = _save(name, services().launcher.parse(read_json()))
+    return Reply(PresetOut.of(preset), status=201 if new else 200)
+
+
+def _save(name: str, request: LaunchRequest, replace: bool = True) -> tuple[Preset, bool]:
     try:
-        preset, new = services().presets.save(person(), name, request)
+        return services().presets.save(person(), name, request, replace)
     except InvalidRequest as error:  # forms call the name "preset"
         raise InvalidRequest([FieldError("name", e.message) for e in error.errors]) from None
-    return Reply(PresetOut.of(preset), status=201 if new else 200)
+
+
+@blueprint.post("/sessions/<session_id>/preset")
+@operation("Save a session as a preset", PresetOut, status=201, body=PresetRequest)
+def save_session(session_id: str) -> PresetOut:
+    """Save what one of the caller's sessions was launched with; 409 if the name is taken."""
+    body = services().sessions.clone_body(person(), session_id)
+    name = read_model(PresetRequest).name
+    body.pop("name", None)  # the next session gets a name of its own
+    return PresetOut.of(_save(name, services().launcher.parse(body), replace=False)[0])
 
 
 @blueprint.delete("/presets/<name>")
@@ -51,9 +65,9 @@ def delete_preset(name: str) -> NoContent:
 @blueprint.post("/presets/<name>/launch")
 @operation("Launch a preset", SessionListOut, status=201, header=IDEMPOTENCY_KEY)
 def launch_preset(name: str) -> SessionListOut:
-    """Launch a preset, as POST /sessions would."""
+    """Launch a preset, as POST /sessions would; without a name, it is named after the preset."""
     read_nothing()
-    return _launch(services().presets.get(person(), name).body)
+    return _launch(services().presets.get(person(), name).to_launch, name)
 
 
 @blueprint.post("/sessions/<session_id>/relaunch")
@@ -64,6 +78,7 @@ def relaunch(session_id: str) -> SessionListOut:
     return _launch(services().sessions.clone_body(person(), session_id))
 
 
-def _launch(body: dict[str, Any]) -> SessionListOut:
+def _launch(body: dict[str, Any], preset: str = "") -> SessionListOut:
     wanted = services().launcher.parse(body)
-    return launched(services().launcher.launch(person(), wanted, key_of_request()))
+    created = services().launcher.launch(person(), wanted, key_of_request(), preset)
+    return launched(created)

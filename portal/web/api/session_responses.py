@@ -9,7 +9,7 @@ from portal.core.apps.access import OpenApp
 from portal.core.cluster.usage import SlurmStatus
 from portal.core.session.session import LIVE, Session
 from portal.web.api.models.sessions import SessionContext, SessionOut
-from portal.web.context import services
+from portal.web.context import person, services
 
 
 def session_response(session: Session) -> SessionOut:
@@ -27,6 +27,8 @@ def session_responses(
         origins=services().settings.web.origins,
         rules=services().administration.site_rules(),
         gpus=services().gpus,
+        storage=services().settings.sessions.storage,
+        holdings=services().sessions.holdings(person().name, sessions),
     )
     opened = _opened([session.id for session in sessions if session.state in LIVE])
     return [

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from portal.core.apps.access import AppOptions
+from portal.core.apps.answers import MAX_ANSWER, MAX_TITLE
+from portal.core.apps.catalog import AppName
+from portal.core.job.samples import MOST
 from portal.core.launch.request import LaunchRequest
-from portal.core.session.query import MAX_AT_ONCE, ListQuery
+from portal.core.session.query import MAX_AT_ONCE, MAX_REASON, ListQuery, end_reason
 from portal.core.session.session import Session
-from portal.core.validation import Matching, wrong
-from portal.services.apps.apps import MAX_ANSWER
+from portal.core.validation import Matching, checked, wrong
 from portal.web.api import guarded
 from portal.web.api.models.apps import OpenAppOut
 from portal.web.api.models.base import REQUEST, NoContent
+from portal.web.api.models.history import MomentOut, TimelineOut, UseOverTimeOut, UsePointOut
 from portal.web.api.models.sessions import LogOut, SessionListOut, SessionOut, SessionPageOut
 from portal.web.api.operation import IDEMPOTENCY_KEY, operation
 from portal.web.api.session_responses import session_response, session_responses
@@ -23,7 +27,7 @@ from portal.web.context import person, services
 from portal.web.gate.links import enter_url, open_url
 from portal.web.http.body import read_json, read_model, read_nothing, read_query
 from portal.web.http.idempotency import key_of_request
-from portal.web.log_text import decode
+from portal.web.log_text import app_piece, decode
 
 blueprint = guarded("sessions")
 
@@ -37,6 +41,8 @@ class LogQuery(BaseModel):
     model_config = _QUERY
 
     offset: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    app: AppName | None = None
+    """Only the lines of this app, without its mark; offsets are still those of the whole log."""
 
 
 def _check_count(ids: Any) -> Any:
@@ -56,6 +62,12 @@ class EndRequest(BaseModel):
         Field(min_length=1, max_length=MAX_AT_ONCE),
         BeforeValidator(_check_count),
     ]
+    reason: Annotated[
+        str,
+        checked(end_reason),
+        WithJsonSchema({"type": "string", "maxLength": MAX_REASON}),
+    ] = ""
+    """Why, in one line; the owners of the sessions read it in the text about the end."""
 
 
 class AppRequest(BaseModel):
@@ -69,10 +81,12 @@ class AppRequest(BaseModel):
     """The port to try first."""
     asked: Annotated[str, Field(max_length=MAX_ANSWER)] | None = None
     """The answer to the app's prompt; a new answer restarts the app."""
+    title: Annotated[str, Field(max_length=MAX_TITLE)] | None = None
+    """The title of an app that can have one; "" for its own."""
 
     def options(self) -> AppOptions:
         """The options as the services take them."""
-        return AppOptions(self.public, self.preferred_port, self.asked)
+        return AppOptions(self.public, self.preferred_port, self.asked, self.title)
 
 
 @blueprint.get("/sessions")
@@ -94,7 +108,7 @@ def list_sessions() -> SessionPageOut:
 )
 def launch() -> SessionListOut:
     """Launch sessions, all or none; a repeated Idempotency-Key returns the same sessions."""
-    wanted = services().launcher.parse(read_json())
+    wanted = services().launcher.checked(person(), read_json())
     return launched(services().launcher.launch(person(), wanted, key_of_request()))
 
 
@@ -122,7 +136,8 @@ def stop(session_id: str) -> SessionOut:
 @operation("End many sessions, all or none", SessionListOut, status=202, body=EndRequest)
 def stop_all() -> SessionListOut:
     """End many sessions; none of them if one does not exist or belongs to another user."""
-    ended = services().sessions.stop_all(person(), read_model(EndRequest).ids)
+    wanted = read_model(EndRequest)
+    ended = services().sessions.stop_all(person(), wanted.ids, wanted.reason)
     return SessionListOut(sessions=session_responses(ended))
 
 
@@ -130,9 +145,31 @@ def stop_all() -> SessionListOut:
 @operation("Read a session's log", LogOut, query=LogQuery)
 def log(session_id: str) -> LogOut:
     """Part of the log; `next_offset` is the offset of the next part."""
-    offset = read_query(LogQuery).offset
-    text, following = decode(services().session_logs.read(person(), session_id, offset), offset)
-    return LogOut(log=text, offset=offset, next_offset=following)
+    query, logs = read_query(LogQuery), services().session_logs
+    if query.app is None:
+        text, following = decode(logs.read(person(), session_id, query.offset), query.offset)
+    else:
+        server = logs.app(person(), session_id, query.app)
+        read = partial(logs.read, person(), session_id)
+        lines, following = app_piece(read, server, query.offset)
+        text = lines.decode(errors="replace")
+    return LogOut(log=text, offset=query.offset, next_offset=following)
+
+
+@blueprint.get("/sessions/<session_id>/usage")
+@operation("Show a session's use over time", UseOverTimeOut)
+def use(session_id: str) -> UseOverTimeOut:
+    """CPU, memory and GPU use since its start, in at most 300 points."""
+    points = services().session_history.use(person(), session_id, MOST)
+    return UseOverTimeOut(points=[UsePointOut.of(point) for point in points])
+
+
+@blueprint.get("/sessions/<session_id>/timeline")
+@operation("Show what happened to a session", TimelineOut)
+def timeline(session_id: str) -> TimelineOut:
+    """When it was requested, queued, started, ready, extended, and when it ended."""
+    moments = services().session_history.timeline(person(), session_id)
+    return TimelineOut(moments=[MomentOut.of(moment) for moment in moments])
 
 
 @blueprint.post("/sessions/<session_id>/apps/<app>")
@@ -163,4 +200,22 @@ def close_app(session_id: str, app: str) -> NoContent:
     """Revoke all access to an app; the app itself keeps running."""
     read_nothing()
     services().apps.close_app(person(), session_id, app)
+    return NoContent()
+
+
+@blueprint.post("/sessions/<session_id>/apps/<app>/stop")
+@operation("Stop an app and everything that runs in it", NoContent)
+def stop_app(session_id: str, app: str) -> NoContent:
+    """Stop an app that has been opened; opening it starts it again."""
+    read_nothing()
+    services().app_control.stop(person(), session_id, app)
+    return NoContent()
+
+
+@blueprint.post("/sessions/<session_id>/apps/<app>/restart")
+@operation("Stop an app and start it as before", NoContent)
+def restart_app(session_id: str, app: str) -> NoContent:
+    """Restart an app that has been opened, with the same answer and access."""
+    read_nothing()
+    services().app_control.restart(person(), session_id, app)
     return NoContent()

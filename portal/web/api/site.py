@@ -38,7 +38,10 @@ def environments() -> EnvironmentListOut:
     for image in catalog.images:
         found.setdefault(image.environment, []).append(_version(catalog, image, seen_by))
     return EnvironmentListOut(
-        environments=[EnvironmentOut(name=name, versions=found[name]) for name in found]
+        environments=[
+            EnvironmentOut(name=name, title=catalog.environment_title(name), versions=versions)
+            for name, versions in found.items()
+        ]
     )
 
 
@@ -50,7 +53,8 @@ def _seen_by(catalog: Catalog) -> dict[str, str]:
 
 def _version(catalog: Catalog, image: Image, seen_by: Mapping[str, str]) -> VersionOut:
     apps = catalog.apps_of(image.environment, image.version)
-    return VersionOut.of(image, apps, seen_by.get(image.path))
+    label = catalog.naming(image.environment, image.version).version
+    return VersionOut.of(image, label, apps, seen_by.get(image.path))
 
 
 @blueprint.get("/resource-groups")

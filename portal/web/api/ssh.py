@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
+from typing import Annotated
+
+from pydantic import BaseModel, Field
 
 from portal.core.apps.ssh import KEY_FILE
 from portal.web.api import guarded
-from portal.web.api.models.base import REQUEST
-from portal.web.api.models.ssh import SshDoorOut, SshKeyOut
+from portal.web.api.models.base import REQUEST, NoContent
+from portal.web.api.models.ssh import PublicKeyListOut, PublicKeyOut, SshDoorOut, SshKeyOut
 from portal.web.api.operation import Reply, operation
 from portal.web.context import person, services
-from portal.web.http.body import read_model
+from portal.web.http.body import read_model, read_nothing
 
 blueprint = guarded("ssh")
 
@@ -22,6 +24,40 @@ class KeyRequest(BaseModel):
 
     new: bool = False
     """Whether to replace the key first; the old one then no longer works in any session."""
+
+
+class AddKeyRequest(BaseModel):
+    """A public key to add."""
+
+    model_config = REQUEST
+
+    public_key: Annotated[str, Field(max_length=5000)]
+    """One line in OpenSSH's format, without options."""
+
+
+@blueprint.get("/me/ssh-keys")
+@operation("List your public SSH keys", PublicKeyListOut)
+def list_keys() -> PublicKeyListOut:
+    """The keys that the caller added; id_container's is not among them."""
+    found = services().ssh.public_keys(person())
+    return PublicKeyListOut(keys=[PublicKeyOut.of(key) for key in found])
+
+
+@blueprint.post("/me/ssh-keys")
+@operation("Add a public SSH key", PublicKeyOut, status=201, body=AddKeyRequest)
+def add_key() -> PublicKeyOut:
+    """Let a key into all of the caller's sessions. Idempotent."""
+    added = services().ssh.add_public_key(person(), read_model(AddKeyRequest).public_key)
+    return PublicKeyOut.of(added)
+
+
+@blueprint.delete("/me/ssh-keys/<key_id>")
+@operation("Remove a public SSH key", NoContent)
+def remove_key(key_id: str) -> NoContent:
+    """Refuse a key from now on, and cut all SSH connections to the caller's sessions."""
+    read_nothing()
+    services().ssh.remove_public_key(person(), key_id)
+    return NoContent()
 
 
 @blueprint.get("/sessions/<session_id>/ssh")

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, Flask, make_response, redirect, render_template, request, session
+import json
+from typing import Annotated
+
+from flask import (
+    Blueprint,
+    Flask,
+    flash,
+    make_response,
+    redirect,
+    render_template,
+    request,
+    session,
+)
 from flask.typing import ResponseReturnValue
 from flask_login import LoginManager, UserMixin, current_user, login_user, logout_user
+from flask_wtf.csrf import ValidationError, generate_csrf, validate_csrf
+from pydantic import Field, TypeAdapter
+from pydantic import ValidationError as PydanticError
+from werkzeug.exceptions import TooManyRequests
 
 from portal.core.auth.logins import BROWSER, Login
 from portal.core.auth.person import Person
@@ -16,8 +32,22 @@ from portal.web.http.paths import here, local_path, next_query
 blueprint = Blueprint("auth", __name__)
 manager = LoginManager()
 
-UNATTENDED = frozenset({"pages.rows", "pages.log_text", "pages.outcome", "pages.apps_now"})
+UNATTENDED = frozenset(
+    {"pages.rows", "pages.session_now", "pages.log_text", "pages.outcome", "pages.apps_now"}
+)
 """Endpoints that an unattended tab polls, which must not keep a login alive."""
+
+
+KEPT = frozenset(
+    {"pages.launch", "pages.choose_again", "pages.review", "pages.make_folder", "pages.keep"}
+)
+"""Endpoints whose forms take long to fill in: their fields are kept over a login."""
+OWNER = "who"
+"""Their field with the user who filled it in."""
+_KEPT_TEXT = "You are logged out. Log in: what you entered is kept."
+_PAIRS = TypeAdapter(Annotated[list[tuple[str, str]], Field(max_length=1000)])
+
+LOGGED_OUT = "You are logged out."
 
 
 class BrowserUser(UserMixin):  # type: ignore[misc]
@@ -59,9 +89,21 @@ def require_login() -> ResponseReturnValue | None:
         return None
     if "HX-Request" in request.headers:  # the login page must not be swapped into a fragment
         return "", 401, {"HX-Redirect": "/login"}
+    if request.endpoint in KEPT and _from_our_page():
+        kept = json.dumps([pair for pair in request.form.items(True) if pair[0] != "csrf_token"])
+        return _form(401, request.form.get(OWNER, ""), _KEPT_TEXT, kept)
     if request.method != "GET":
         return redirect("/login", 303)
     return redirect(f"/login?{next_query(here())}", 303)
+
+
+def _from_our_page() -> bool:
+    # Reads the form of somebody who is not logged in, as the login page itself does.
+    try:
+        validate_csrf(request.form.get("csrf_token"))
+    except ValidationError:
+        return False
+    return None not in request.form
 
 
 @blueprint.get("/login")
@@ -73,9 +115,12 @@ def login_form() -> ResponseReturnValue:
     return _form(200)
 
 
-def _form(status: int, name: str = "", problem: str = "") -> ResponseReturnValue:
+def _form(
+    status: int, name: str = "", problem: str = "", kept: str | None = None
+) -> ResponseReturnValue:
     target = local_path(request.values.get("next")) or ""
-    page = render_template("login.html", name=name, problem=problem, target=target)
+    kept = request.form.get("kept", "") if kept is None else kept
+    page = render_template("login.html", name=name, problem=problem, target=target, kept=kept)
     return make_response(page, status)
 
 
@@ -87,11 +132,47 @@ def login() -> ResponseReturnValue:
         user = check_password(name, request.form.get("password", ""))
     except (Unauthorized, Unavailable) as error:
         return _form(error.status, name, error.text)
+    _open(user)
+    kept = kept_fields(request.form.get("kept", ""))
+    if kept and (OWNER, user) in kept:
+        return make_response(render_template("login_kept.html", sent=kept))
+    return redirect(local_path(request.form.get("next")) or "/sessions", 303)
+
+
+def _open(user: str) -> None:
     _log_out_previous()
     session.clear()  # nothing planted before the login may survive it
     secret, entry = services().logins.open_browser(user)
     login_user(BrowserUser(secret, entry))
-    return redirect(local_path(request.form.get("next")) or "/sessions", 303)
+
+
+def kept_fields(text: str) -> list[tuple[str, str]]:
+    """The fields of a form that came with the login; [] if there are none, or invalid ones."""
+    try:
+        return [(name, value) for name, value in _PAIRS.validate_json(text)]
+    except PydanticError:
+        return []
+
+
+@blueprint.get("/login/state")
+def login_state() -> ResponseReturnValue:
+    """Who is logged in, and a token for forms: for pages that outlived their login."""
+    user = current_user.person.name if current_user.is_authenticated else ""
+    return {"user": user, "csrf_token": generate_csrf()}
+
+
+@blueprint.post("/login/again")
+def login_again() -> ResponseReturnValue:
+    """Log in from a page that outlived its login, without leaving it."""
+    try:
+        user = check_password(request.form.get("username", ""), request.form.get("password", ""))
+    except (Unauthorized, Unavailable) as error:
+        return {"problem": error.text}, error.status
+    except TooManyRequests as error:
+        problem = {"problem": "Too many attempts. Wait a minute, then try again."}
+        return problem, 429, {"Retry-After": str(error.retry_after)}
+    _open(user)
+    return {"user": user, "csrf_token": generate_csrf()}
 
 
 def _log_out_previous() -> None:
@@ -110,4 +191,5 @@ def logout() -> ResponseReturnValue:
     logout_user()
     session.clear()
     services().logins.log_out(who)
+    flash(LOGGED_OUT)
     return redirect("/login", 303)

@@ -6,7 +6,6 @@ and no forms, so that nothing at an app's origin can act on the portal.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -25,8 +24,10 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from portal.core.apps.access import AppState
+from portal.core.apps.catalog import AppSpec
 from portal.core.cluster.usage import SlurmStatus
 from portal.core.session.end_reasons import app_trouble
+from portal.core.session.holders import NOTHING, Holdings
 from portal.core.session.session import OVER, State
 from portal.core.session.status import shown_reason
 from portal.errors import NotFound, PortalError, Unauthorized
@@ -34,6 +35,8 @@ from portal.services.apps.gate import GateStatus
 from portal.services.container import Services
 from portal.web import errors
 from portal.web.context import EXTENSION, services
+from portal.web.gate import own_session
+from portal.web.gate.access import cookie_name, cookies, find_status, label_of_request, portal_url
 from portal.web.gate.links import ENTER
 from portal.web.http.paths import here, local_path, next_query
 from portal.web.security import harden
@@ -44,8 +47,6 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' "
     "data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
 )
-MAX_COOKIES = 8
-"""Cookies of the same name that are checked."""
 MARK_SECONDS = 400 * 24 * 3600
 """Lifetime of the cookie with the origin's mark; the longest that browsers accept."""
 ANY = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -61,6 +62,8 @@ def build(services: Services, templates: str, static: Path, max_body: int) -> Fl
     )
     app.config["MAX_CONTENT_LENGTH"] = max_body
     app.extensions[EXTENSION] = services
+    app.jinja_env.globals["naming"] = lambda name, version: services.catalog().naming(name, version)
+    app.register_blueprint(own_session.blueprint)
     app.register_blueprint(blueprint)
     app.register_error_handler(PortalError, _on_portal_error)
     app.register_error_handler(HTTPException, _on_http_error)
@@ -86,7 +89,9 @@ class Progress:
     """When this step began, if known."""
 
 
-def progress(gate: GateStatus, status: SlurmStatus, now: datetime) -> Progress:
+def progress(
+    gate: GateStatus, status: SlurmStatus, now: datetime, holdings: Holdings = NOTHING
+) -> Progress:
     """The progress of a session and its app, in words."""
     session = gate.session
     if not gate.inside:
@@ -97,17 +102,24 @@ def progress(gate: GateStatus, status: SlurmStatus, now: datetime) -> Progress:
     if session.state is not State.RUNNING:
         step = "starting" if session.state is State.STARTING else "queued"
         since = session.started if session.state is State.STARTING else session.submitted
-        reason = shown_reason(session, status, now)
+        reason = shown_reason(session, status, now, holdings)
         text, advice = (reason.text, reason.advice) if reason else ("", "")
         ahead = f"{session.ahead} ahead of it." if step == "queued" and session.ahead else ""
         return Progress(step, text, f"{advice} {ahead}".strip(), since=since)
     if gate.state is AppState.READY:
         return Progress("ready", "Here it comes.")
     if gate.state is AppState.FAILED:
-        return Progress("failed", app_trouble(gate.app.title, gate.message), log=gate.log)
+        return Progress("failed", app_trouble(gate.title, gate.message), log=gate.log)
     if gate.state is AppState.STOPPED:
-        return Progress("failed", f"{gate.app.title} has stopped.", log=gate.log)
-    return Progress("opening", f"{gate.app.title} is starting.")
+        return Progress("failed", f"{gate.title} has stopped.", log=gate.log)
+    if gate.state is AppState.STARTING and gate.message:
+        return Progress("opening", f"{gate.message}.", _patience(gate.app), log=gate.log)
+    return Progress("opening", f"{gate.title} is starting.")
+
+
+def _patience(app: AppSpec) -> str:
+    wait = f"{app.timeout // 60} minutes" if app.timeout >= 120 else f"{app.timeout} seconds"
+    return f"This page opens it as soon as it answers, and gives up after {wait}."
 
 
 def _for_everybody(gate: GateStatus) -> Progress:
@@ -123,27 +135,9 @@ def _for_everybody(gate: GateStatus) -> Progress:
 
 
 def _progress(gate: GateStatus) -> Progress:
-    return progress(gate, services().cluster.slurm_status(), services().clock())
-
-
-def _label() -> str:
-    # HAProxy forwards only app host names; any other name gives a label that no app has.
-    return services().settings.web.origins.label_at(request.host) or ""
-
-
-def _cookie_name() -> str:
-    return services().settings.web.app_cookie(_label())
-
-
-def _cookies() -> list[str]:
-    return request.cookies.getlist(_cookie_name())[:MAX_COOKIES]
-
-
-def _find() -> GateStatus | None:
-    """The status that this browser may see; None for a private app without a valid cookie."""
-    with suppress(NotFound):
-        return services().gate.status(_label(), _cookies())
-    return None
+    status, now = services().cluster.slurm_status(), services().clock()
+    owner = gate.session.owner
+    return progress(gate, status, now, services().sessions.holdings(owner, [gate.session]))
 
 
 @blueprint.get(ENTER)
@@ -154,9 +148,11 @@ def enter() -> ResponseReturnValue:
         raise MethodNotAllowed(["GET"])
     target = local_path(request.args.get("next"))
     try:
-        entered = services().gate.enter(_label(), request.args.get("ticket", ""), _cookies())
+        entered = services().gate.enter(
+            label_of_request(), request.args.get("ticket", ""), cookies()
+        )
     except Unauthorized:
-        gate = _find()
+        gate = find_status()
         if gate is None or not gate.inside:
             raise
         # A repeated link, in a browser that already has a cookie.
@@ -165,7 +161,7 @@ def enter() -> ResponseReturnValue:
     response = make_response(redirect(target or entered.path, 303))
     _clear(response, entered.mark)
     if entered.cookie is not None:
-        _set_cookie(response, _cookie_name(), entered.cookie, "/")
+        _set_cookie(response, cookie_name(), entered.cookie, "/")
     return response
 
 
@@ -175,7 +171,7 @@ def _clear(response: Response, mark: str) -> None:
     Once per assignment of the origin: a cookie holds its mark, which is secret. Cookies are not
     cleared, since that would include those of the host's other ports.
     """
-    name = services().settings.web.seen_cookie(_label())
+    name = services().settings.web.seen_cookie(label_of_request())
     if mark and mark not in request.cookies.getlist(name):
         response.headers["Clear-Site-Data"] = '"cache", "storage"'
         _set_cookie(response, name, mark, ENTER, max_age=MARK_SECONDS)
@@ -193,7 +189,7 @@ def _set_cookie(
 @blueprint.get("/.slipway/status")
 def status() -> ResponseReturnValue:
     """The progress of the app, polled by the waiting page's script."""
-    gate = _find()
+    gate = find_status()
     if gate is None:
         raise Unauthorized("Open the app again from the portal.")
     services().gate.restore_route(gate)
@@ -221,7 +217,7 @@ def wait(path: str) -> ResponseReturnValue:
     """Respond while the app cannot, and redirect browsers without a valid cookie to the portal."""
     if path.startswith(".slipway/"):
         raise NotFound("There is nothing here.")
-    gate = _find()
+    gate = find_status()
     if gate is None:
         if not _wants_page():
             raise Unauthorized("Open the app from the portal.")
@@ -236,7 +232,7 @@ def wait(path: str) -> ResponseReturnValue:
         now=now,
         waited=_waited(now),
         again=_again(),
-        portal=_portal(),
+        portal=portal_url(),
     )
     return make_response(page)
 
@@ -248,12 +244,8 @@ def _wants_page() -> bool:
     return request.method in ("GET", "HEAD") and html and destination == "document"
 
 
-def _portal() -> str:
-    return services().settings.web.public_url.rstrip("/")
-
-
 def _again() -> str:
-    return f"{_portal()}/open/{_label()}?{next_query(here())}"
+    return f"{portal_url()}/open/{label_of_request()}?{next_query(here())}"
 
 
 def _not_yet(now: Progress) -> Response:
@@ -274,6 +266,8 @@ def _on_http_error(error: HTTPException) -> Response:
 def _refusal(status: int, title: str, text: str) -> Response:
     if not _wants_page():
         return errors.problem(status, title, text)
-    again = f"{_portal()}/open/{_label()}"
-    page = render_template("gate_error.html", title=title, text=text, again=again, portal=_portal())
+    again = f"{portal_url()}/open/{label_of_request()}"
+    page = render_template(
+        "gate_error.html", title=title, text=text, again=again, portal=portal_url()
+    )
     return make_response(page, status)

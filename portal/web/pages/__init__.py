@@ -5,12 +5,13 @@ from __future__ import annotations
 from portal.web.pages.account import views as account
 from portal.web.pages.admin import people
 from portal.web.pages.admin import views as admin
-from portal.web.pages.apps import ssh
+from portal.web.pages.apps import ssh, ssh_keys
 from portal.web.pages.apps import views as apps
 from portal.web.pages.blueprint import blueprint
+from portal.web.pages.help import views as help_views
 from portal.web.pages.launch import presets
 from portal.web.pages.launch import views as launch
-from portal.web.pages.sessions import actions, log
+from portal.web.pages.sessions import actions, detail, log
 from portal.web.pages.sessions import views as sessions
 
 __all__ = [
@@ -19,10 +20,13 @@ __all__ = [
     "admin",
     "apps",
     "blueprint",
+    "detail",
+    "help_views",
     "launch",
     "log",
     "people",
     "presets",
     "sessions",
     "ssh",
+    "ssh_keys",
 ]

@@ -10,7 +10,9 @@ from portal.web.context import services
 
 blueprint = Blueprint("pages", __name__)
 
-OPEN_TO_ALL = frozenset({"pages.healthz"})
+OPEN_TO_ALL = frozenset(
+    {"pages.healthz", "pages.help_page", "pages.ssh_port", "pages.ssh_host_key"}
+)
 
 
 @blueprint.before_request

@@ -44,7 +44,7 @@
       place.replaceChildren(...part.cloneNode(true).childNodes);
       for (const id of open) document.getElementById(id)?.setAttribute("open", "");
       announceState(part);
-      if (held) (document.getElementById(held.id) ?? place.closest("[data-app]")?.querySelector("[data-open] .btn"))?.focus();
+      if (held) (document.getElementById(held.id) ?? place.closest("[data-app]")?.querySelector("[data-open] .btn-open"))?.focus();
     }
     slipwayTimes.refresh();
   }
@@ -70,7 +70,7 @@
   // A card's state for screen readers.
   function announceState(part) {
     const word = part.id.startsWith("chip-") && part.textContent.trim();
-    const title = document.getElementById(part.id)?.closest("h3")?.firstChild.textContent.trim();
+    const title = document.getElementById(part.id)?.closest("h2, h3")?.firstChild.textContent.trim();
     if (word && title) announce(`${title}: ${word}`);
   }
 
@@ -107,7 +107,7 @@
     dialog.querySelector("[data-content]").replaceChildren(fresh);
     slipwayTimes.refresh();
     if (!dialog.open) dialog.showModal();
-    dialog.querySelector("[data-open] .btn")?.focus();
+    dialog.querySelector("[data-open] .btn-open")?.focus();
     pollSoon();
   }
 
@@ -137,13 +137,24 @@
     }
   }
 
+  // Shows the fields of an app, at one of them.
+  function unfold(field) {
+    field.closest("details").open = true;
+    field.focus();
+    field.scrollIntoView({ block: "nearest" });
+  }
+
   document.addEventListener("click", (event) => {
-    const target = event.target.closest?.("a[data-apps], [data-apps-close], [data-copy]");
+    const target = event.target.closest?.("a[data-apps], [data-apps-close], [data-copy], [data-unfold]");
     if (!target) {
       if (event.target === dialog) dialog.close(); // a click on the backdrop
       return;
     }
     if (target.dataset.copy) return void copy(target);
+    if (target.dataset.unfold) {
+      event.preventDefault();
+      return unfold(document.getElementById(target.dataset.unfold));
+    }
     if ("appsClose" in target.dataset) return dialog.close();
     if (!dialog || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     event.preventDefault();
@@ -155,6 +166,11 @@
       event.preventDefault();
       act(event.target, event.submitter);
     } else if ("open" in event.target.dataset && event.target.closest("[data-app-launcher]")) {
+      const needed = document.getElementById(event.submitter?.dataset.needs);
+      if (needed && !needed.value.trim()) {
+        event.preventDefault();
+        return unfold(needed);
+      }
       const publish = event.target.elements.public?.checked;
       // The app's window comes to the front; the dialog is needed only to see a public address.
       if (dialog?.open && !publish) dialog.close();

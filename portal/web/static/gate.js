@@ -29,6 +29,8 @@
     put("[data-advice]", advice);
     put("[data-log] pre", log);
     wait.querySelector("[data-log]")?.toggleAttribute("hidden", !log);
+    // What it starts with can be changed as soon as it is known to be slow.
+    wait.querySelector("[data-trouble]")?.toggleAttribute("hidden", !(step === "failed" || (step === "opening" && log)));
     for (const link of wait.querySelectorAll("a[data-for]")) link.hidden = link.dataset.for !== step;
     tick();
   }
@@ -80,7 +82,6 @@
     }
     if (now) show(now);
     if (now?.step === "ready") return enter();
-    if (now?.step === "over") return undefined;
     setTimeout(poll, Date.now() - since < 30_000 ? FAST : SLOW);
     return undefined;
   }

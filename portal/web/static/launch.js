@@ -43,10 +43,18 @@
       history.pushState({ step }, "", `#${step}`);
       show(step);
     }
-    if (field) document.getElementById(`field-${field}`)?.focus();
+    if (field === "env") slipwayEnv.open();
+    else if (field) slipwayChecks.focus(field, step);
   }
 
-  const next = () => go(STEPS[Math.min(STEPS.indexOf(at()) + 1, STEPS.length - 1)]);
+  // The next step, unless the server finds something wrong in this one.
+  async function next() {
+    const from = at();
+    const fine = await slipwayChecks.step(from);
+    if (at() !== from) return;
+    if (fine) go(STEPS[Math.min(STEPS.indexOf(from) + 1, STEPS.length - 1)]);
+    else slipwayChecks.focusFirst(from);
+  }
   const back = () => go(STEPS[Math.max(STEPS.indexOf(at()) - 1, 0)]);
 
   // Fields that depend on others
@@ -95,14 +103,8 @@
     return chosen.value ? `${chosen.value.split("/").pop()} fGPU` : "";
   }
 
-  function hours() {
-    const minutes = Number(named("time_limit").value);
-    const place = wizard().querySelector("[data-in-hours]");
-    const parts = [[Math.floor(minutes / 1440), "d"], [Math.floor(minutes / 60) % 24, "h"],
-      [minutes % 60, "min"]];
-    const text = parts.filter(([number]) => number).map((part) => part.join(" ")).join(" ");
-    place.textContent = minutes >= 60 && minutes <= 525600 ? ` · that is ${text}` : "";
-  }
+  // In the user's own home nothing is lost without a folder.
+  const ownHome = () => "ownHome" in wizard().dataset;
 
   function summary() {
     const template = chosen("template");
@@ -115,14 +117,14 @@
     const folders = [...wizard().querySelectorAll("[name=mount]:checked")].map((box) => box.value);
     const count = Number(named("count").value) > 1 ? `${named("count").value} × ` : "";
     const parts = [count + (chosen("image")?.dataset.title ?? ""), size,
-      folders.length ? folders.join(", ") : "no folder"];
+      folders.join(", ") || (ownHome() ? "" : "no folder")];
     wizard().querySelector("[data-so-far]").textContent = parts.filter(Boolean).join(" · ");
   }
 
   // The + and − buttons: numbers change by one, sizes by 256 MB, 512 MB or 1 GB.
   function megabytes(text) {
-    const size = /^\s*([0-9.]+)\s*([mgt])/i.exec(text ?? "");
-    return size ? Number(size[1]) * { m: 1, g: 1024, t: 1048576 }[size[2].toLowerCase()] : 0;
+    const size = /^\s*([0-9.]+)\s*([mgt]?)/i.exec(text ?? "");
+    return size ? Number(size[1]) * ({ m: 1, t: 1048576 }[size[2].toLowerCase()] ?? 1024) : 0;
   }
 
   const written = (mb) => (mb % 1024 ? `${mb} MB` : `${mb / 1024} GB`);
@@ -153,6 +155,7 @@
       field.value = stepped(name, direction);
     }
     field.dispatchEvent(new Event("input", { bubbles: true }));
+    field.dispatchEvent(new Event("change", { bubbles: true }));
   }
 
   // No folder is mounted
@@ -219,7 +222,6 @@
 
   document.addEventListener("input", (event) => {
     if (!event.target.closest?.("#wizard")) return;
-    if (event.target.name === "time_limit") hours();
     if (event.target.name === "resource_group") bounds();
     if (event.target.name === "read_only" && event.target.checked) {
       event.target.closest(".folder").querySelector("[name=mount]").checked = true;
@@ -229,17 +231,27 @@
 
   document.addEventListener("htmx:confirm", (event) => {
     if (event.detail.elt !== wizard()) return;
-    if (agreed || mayGoWithout() || chosen("mount")) return;
+    if (agreed) return;
     event.preventDefault();
-    ask.showModal();
+    launch(event.detail.issueRequest);
   });
+
+  // Errors are shown before anything is asked.
+  async function launch(send) {
+    const wrong = await slipwayChecks.firstWrong();
+    if (wrong) {
+      go(wrong);
+      slipwayChecks.focusFirst(wrong);
+    } else if (ownHome() || mayGoWithout() || chosen("mount")) send(true);
+    else ask.showModal();
+  }
   document.addEventListener("htmx:configRequest", (event) => {
     if (event.detail.elt === wizard()) event.detail.parameters.confirmed = "yes";
   });
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr, target } = event.detail;
     if (target.id === "folder-list") {
-      ticked = new Map([...target.querySelectorAll("[type=checkbox]")].map(
+      ticked = new Map([...target.querySelectorAll("[type=checkbox]:not(:disabled)")].map(
         (box) => [`${box.name} ${box.value}`, box.checked]));
     }
     // A rejected launch returns the form with its errors, which must be shown despite the status.
@@ -273,20 +285,31 @@
     trouble(away, !away);
   }));
 
+  // Not logged in again: nothing was sent, and everything is still here.
+  document.addEventListener("slipway:refused", (event) => {
+    if (event.detail.elt === wizard()) trouble(false, true);
+    const waiting = document.querySelector("#review-text [data-loading]");
+    if (waiting) waiting.textContent = "Log in to see the review: reload this page, or press Next again.";
+  });
+
   addEventListener("popstate", () => {
-    const step = location.hash.slice(1);
+    const step = stepOfUrl();
     show(STEPS.includes(step) ? step : STEPS[0]);
   });
+
+  // A step of the list that was clicked before this script ran is named with the element's id.
+  const stepOfUrl = () => location.hash.slice(1).replace(/^step-/, "");
 
   function prepare() {
     const form = wizard();
     if (!form || form.classList.contains("stepped")) return;
     const wrong = form.querySelector(".steps .wrong, [role=alert]:not([hidden])");
-    const asked = location.hash.slice(1);
+    const asked = stepOfUrl();
     form.classList.add("stepped");
+    // htmx inserts what is in <noscript> as elements, which would be submitted beside the dialog's field.
+    for (const field of form.querySelectorAll("noscript [name]")) field.remove();
     for (const button of form.querySelectorAll("[data-more], [data-less]")) button.hidden = false;
     bounds();
-    hours();
     const first = form.dataset.first;
     const step = !wrong && first === STEPS[0] && STEPS.includes(asked) ? asked : first;
     history.replaceState({ step }, "", `#${step}`);
@@ -294,6 +317,8 @@
     form.querySelector(`[data-step=${step}] [aria-invalid=true]`)?.focus();
   }
 
+  // Always from the top: the browser's own position belongs to a page with other steps.
+  history.scrollRestoration = "manual";
   prepare();
   document.addEventListener("htmx:afterSettle", prepare);
 })();

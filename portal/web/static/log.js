@@ -12,7 +12,9 @@
   let next = null;
 
   async function ask(query) {
-    const response = await fetch(`${box.dataset.url}${query}`, { redirect: "error" });
+    const { url, app } = box.dataset;
+    const asked = new URLSearchParams({ ...query, ...(app ? { app } : {}) });
+    const response = await fetch(`${url}?${asked}`, { redirect: "error" });
     const body = await response.text();
     if (!response.ok) throw new Error(response.status === 503 ? body : "The log cannot be read.");
     const number = (name) => Number(response.headers.get(name));
@@ -27,11 +29,12 @@
   async function read() {
     let wait = EVERY;
     try {
-      const piece = await ask(next === null ? "" : `?offset=${next}`);
+      const piece = await ask(next === null ? {} : { offset: next });
       const first = next === null;
       if (first) begin(piece.offset);
-      if (piece.text) {
-        text.append(piece.text);
+      const body = whole(piece.text);
+      if (body) {
+        text.append(slipwayTimes.logLines(body));
         counted();
         if (follow.checked) toEnd();
       }
@@ -48,7 +51,18 @@
     if (wait !== null) setTimeout(read, wait);
   }
 
+  // A long log comes in pieces that may end within a line, and within its time.
+  let rest = "";
+  function whole(piece) {
+    const body = rest + piece;
+    const end = piece.length > 100_000 && !body.endsWith("\n") ? body.lastIndexOf("\n") + 1 : body.length;
+    rest = body.slice(end);
+    return body.slice(0, end);
+  }
+
   function says(over) {
+    if (box.dataset.app && !next) return "";
+    if (box.dataset.app && !text.pieces.length) return `It has written nothing${start ? " here" : over ? "." : " yet."}`;
     if (over) return next ? "This is the end; the session is over." : "The session is over and left no log.";
     return next ? "Continues while the session runs." : "Nothing has been written yet.";
   }
@@ -70,9 +84,9 @@
     const button = event.target;
     button.disabled = true;
     try {
-      const piece = await ask(`?before=${start}`);
+      const piece = await ask({ before: start });
       follow.checked = false;
-      text.prepend(piece.text);
+      text.prepend(slipwayTimes.logLines(piece.text));
       counted();
       begin(piece.offset);
     } catch {
@@ -127,6 +141,8 @@
     counted();
   }
   let searched = "";
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  document.getElementById("zone").textContent = `Times: ${zone === "UTC" ? "UTC" : zone.replaceAll("_", " ")}.`;
   wanted.addEventListener("input", () => {
     clearTimeout(typing);
     typing = setTimeout(search, 200, 0);

@@ -17,7 +17,7 @@
   document.addEventListener("toggle", (event) => {
     if (!event.target.matches?.(".menu") || event.newState !== "open") return;
     placeMenu();
-    event.target.querySelector("button, a").focus({ preventScroll: true });
+    (event.target.querySelector("button, a") ?? event.target).focus({ preventScroll: true });
   }, true);
   addEventListener("scroll", placeMenu, { capture: true, passive: true });
   addEventListener("resize", placeMenu);

@@ -1,45 +1,16 @@
 // Browser notifications: a waiting session starts, one ends soon (time limit or idle), one ended
-// unexpectedly.
+// unexpectedly. The page /account/notifications turns them on.
 (() => {
   const rows = document.getElementById("rows");
-  const button = document.getElementById("notify");
-  const say = document.getElementById("notify-say");
-  if (!rows || !button || !("Notification" in window)) return;
+  if (!rows || !("Notification" in window)) return;
 
   const ON = "slipway-notify";
   const NOTIFIED = "slipway-told";
   const KEPT = 2 * 86400e3; // milliseconds for which notifications are remembered
   const WARNINGS = [15, 5]; // minutes before the end
   const UNUSED = [Infinity, 5]; // the same for an unused one: as soon as the list warns, and late
-  const WHAT = "You are notified when a waiting session starts, 15 and 5 minutes before one ends, when one "
-    + "is about to be ended unused, and when one ends unexpectedly, as long as this page is open in a tab.";
-  const FORBIDDEN = "Your browser blocks notifications of this site. Allow them in its settings "
-    + "(beside the address), then press again.";
-
   const wanted = () => localStorage.getItem(ON) === "on";
   const active = () => wanted() && Notification.permission === "granted";
-
-  function show(text) {
-    const on = active();
-    button.hidden = false;
-    button.setAttribute("aria-pressed", String(on));
-    button.querySelector(".bi").className = `bi bi-${on ? "bell-fill" : "bell"}`;
-    button.querySelector("span").textContent = on ? "Notifications on" : "Notify me";
-    button.title = Notification.permission === "denied" ? FORBIDDEN : WHAT;
-    if (text !== undefined) say.textContent = text;
-  }
-
-  button.addEventListener("click", async () => {
-    if (active()) {
-      localStorage.removeItem(ON);
-      show("Notifications are off.");
-      return;
-    }
-    const answer = await Notification.requestPermission();
-    if (answer === "granted") localStorage.setItem(ON, "on");
-    show(answer === "granted" ? WHAT : answer === "denied" ? FORBIDDEN : "");
-  });
-  addEventListener("storage", ({ key }) => { if (key === ON) show(); });
 
   function notified() {
     try {
@@ -122,6 +93,5 @@
 
   document.addEventListener("htmx:afterSwap", ({ detail }) => { if (detail.target === rows) check(); });
   setInterval(() => { for (const [id, one] of sessions()) warn(id, one); }, 15e3);
-  show();
   check();
 })();

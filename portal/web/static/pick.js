@@ -54,20 +54,38 @@
     if (event.detail.target === rows) draw();
   });
 
+  // Two sessions may have similar names: the job's number and the age tell them apart.
+  function detail(row) {
+    const text = document.createElement("span");
+    text.className = "sub";
+    text.textContent = `${row.dataset.job ? `job ${row.dataset.job}, ` : ""}launched ${slipwayTimes.age(row.dataset.created)} ago`;
+    return text;
+  }
+
   function ask(ids) {
     ending = ids;
     const found = ids.map((id) => document.getElementById(`s-${id}`)).filter(Boolean);
-    const owners = new Set([...rows.querySelectorAll("[data-owner]")].map((row) => row.dataset.owner));
-    const names = found.map((row) => (owners.size > 1 ? `${row.dataset.name} of ${row.dataset.owner}` : row.dataset.name));
+    const names = found.map((row) => ("foreign" in row.dataset ? `${row.dataset.owner}'s ${row.dataset.name}` : row.dataset.name));
+    const reason = dialog.querySelector(".end-reason");
+    if (reason) {
+      reason.hidden = !found.some((row) => "foreign" in row.dataset);
+      reason.querySelector("input").value = "";
+    }
     const one = ids.length === 1;
     document.getElementById("end-title").textContent = one ? `End ${names[0]}?` : `End ${many(ids.length)}?`;
     const list = dialog.querySelector(".end-names");
     list.hidden = one;
-    list.replaceChildren(...(one ? [] : names).map((name) => {
+    list.replaceChildren(...(one ? [] : names).map((name, place) => {
       const item = document.createElement("li");
-      item.textContent = name;
+      const kept = document.createElement("span");
+      kept.className = "sub";
+      kept.textContent = `${found[place].dataset.kept}`;
+      item.append(name, detail(found[place]), kept);
       return item;
     }));
+    for (const fact of ["stays", "goes", "advice"]) {
+      dialog.querySelector(`[data-${fact}]`).textContent = one ? found[0]?.dataset[fact] ?? "" : "";
+    }
     for (const text of dialog.querySelectorAll("[data-many]")) text.hidden = (text.dataset.many === "true") === one;
     dialog.querySelector(".btn-danger span").textContent = `End ${many(ids.length)}`;
     dialog.showModal();
@@ -90,11 +108,21 @@
     }
   });
 
+  // After an end the keyboard goes on at the next row, else at the one before, else at the start.
+  function focusBeside(ids) {
+    const all = [...rows.querySelectorAll("[data-session]")].map((row) => row.dataset.session);
+    const first = Math.max(all.findIndex((id) => ids.includes(id)), 0);
+    const left = [...all.slice(first), ...all.slice(0, first).reverse()].filter((id) => !ids.includes(id));
+    if (left.length) slipwayRows.focus(left[0]);
+    else document.querySelector(".start")?.focus({ preventScroll: true });
+  }
+
   dialog.querySelector("form").addEventListener("submit", (event) => {
     event.preventDefault();
     const form = event.target;
-    const values = { csrf_token: form.elements.csrf_token.value, ids: ending };
+    const values = { csrf_token: form.elements.csrf_token.value, ids: ending, reason: form.elements.reason?.value ?? "" };
     dialog.close();
+    focusBeside(ending);
     trouble.hidden = true;
     picked.clear();
     draw();
@@ -105,10 +133,18 @@
   function failed(event) {
     if (event.detail.elt !== dialog.querySelector("form")) return;
     trouble.textContent = event.detail.xhr.status === 404
-      ? "Nothing was ended: some of these sessions no longer exist. Look at the list again."
-      : "The portal did not answer. Nothing may have been ended: look at the list again.";
+      ? "Nothing was ended: some of these sessions no longer exist."
+      : `The portal did not answer. ${ending.length === 1 ? "It" : "They"} may not have been ended. The list will show it when the connection is back.`;
     trouble.hidden = false;
+    outdated = event.detail.xhr.status !== 404;
   }
+  // The list tells how it went: the message goes away with the next answer.
+  let outdated = false;
+  document.addEventListener("htmx:beforeOnLoad", (event) => {
+    if (event.detail.elt !== rows || event.detail.xhr.status >= 400 || !outdated) return;
+    outdated = false;
+    trouble.hidden = true;
+  });
   document.addEventListener("htmx:sendError", failed);
   document.addEventListener("htmx:timeout", failed);
   document.addEventListener("htmx:responseError", failed);

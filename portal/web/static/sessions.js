@@ -1,68 +1,23 @@
-// The list of sessions: polls for updates, applies the filters, announces changes.
+// The list of sessions: applies the filters, announces changes.
 // The URL alone determines what is shown: polls, filters and the back button use it.
 (() => {
   const rows = document.getElementById("rows");
-  const link = document.getElementById("link");
   const announce = document.getElementById("announce");
   const filters = document.getElementById("filters");
-  const HIDDEN_EVERY = 5; // a hidden page polls less often
   const TYPING = 300; // milliseconds that a search waits for the next key
   const FRESH = 6000; // milliseconds for which new rows are highlighted
-  let skipped = 0;
-  let failures = 0;
 
-  const isPoll = (event) => event.detail.elt === rows;
-
-  document.addEventListener("htmx:configRequest", (event) => {
-    if (!isPoll(event)) return;
-    event.detail.path = `/sessions/rows${location.search}`;
-    event.detail.headers["If-None-Match"] = rows.dataset.mark;
-  });
-  document.addEventListener("htmx:beforeRequest", (event) => {
-    if (!isPoll(event) || !document.hidden) return;
-    skipped = (skipped + 1) % HIDDEN_EVERY;
-    if (skipped) event.preventDefault();
-  });
+  slipwayPoll(rows, () => `/sessions/rows${location.search}`);
   // The filters may have changed while the response was in flight: wait for the next one.
   document.addEventListener("htmx:beforeSwap", (event) => {
-    if (!isPoll(event)) return;
+    if (event.detail.elt !== rows) return;
     if (new URL(event.detail.xhr.responseURL).search !== location.search) event.detail.shouldSwap = false;
-  });
-  document.addEventListener("visibilitychange", () => {
-    if (!document.hidden) refresh();
-  });
-  // A page from the back/forward cache is outdated, and so is its idempotency key.
-  addEventListener("pageshow", (event) => {
-    if (event.persisted) location.reload();
-  });
-
-  function refresh() {
-    htmx.trigger(rows, "refresh");
-  }
-
-  // A lost connection is shown after the second failure in a row, until a poll succeeds.
-  function lost(event) {
-    if (!isPoll(event)) return;
-    failures += 1;
-    link.hidden = failures < 2;
-  }
-  document.addEventListener("htmx:sendError", lost);
-  document.addEventListener("htmx:timeout", lost);
-  document.addEventListener("htmx:responseError", lost);
-  document.addEventListener("htmx:beforeOnLoad", (event) => {
-    const { xhr } = event.detail;
-    if (!isPoll(event) || xhr.status >= 400) return;
-    failures = 0;
-    link.hidden = true;
-    slipwayTimes.setServerTime(xhr.getResponseHeader("Date"));
-    const mark = xhr.getResponseHeader("ETag");
-    if (mark) rows.dataset.mark = mark.replaceAll('"', "");
   });
 
   // Filters, tabs, column headers and pages change the URL, and load its rows.
   function show() {
     rows.dataset.mark = "";
-    refresh();
+    htmx.trigger(rows, "refresh");
   }
 
   function asked() {
@@ -85,6 +40,9 @@
   let typing;
   filters.addEventListener("input", (event) => {
     clearTimeout(typing);
+    // Each status belongs to one tab.
+    const tab = event.target.selectedOptions?.[0]?.dataset.tab;
+    if (tab) filters.elements.state.value = tab;
     typing = setTimeout(filter, event.target.type === "search" ? TYPING : 0);
   });
   filters.addEventListener("submit", (event) => {
@@ -100,6 +58,15 @@
     follow();
   });
   addEventListener("popstate", follow);
+
+  // The group of the usage bars, which does not filter the list.
+  document.addEventListener("change", (event) => {
+    if (event.target.id !== "usage-select") return;
+    const query = new URLSearchParams(location.search);
+    query.set("group", event.target.value);
+    history.pushState(null, "", `?${query}`);
+    follow();
+  });
 
   // Sets the form from the URL.
   function follow() {
@@ -164,6 +131,15 @@
   // Sessions that were just launched are highlighted for a moment. They are removed from the URL at
   // once, so that a reload does not highlight them again.
   let fresh = rows.dataset.fresh.split(" ").filter(Boolean);
+  // The keyboard goes on at the new row: its app's button once there is one, else its first button.
+  function focusRow(id) {
+    const row = document.getElementById(`s-${id}`);
+    const buttons = row ? [...row.querySelectorAll(".controls .btn")] : [];
+    const main = buttons.findLast((button) => button.matches(".split .btn")) ?? buttons[0];
+    main?.focus({ preventScroll: true });
+    row?.scrollIntoView({ block: "nearest" });
+  }
+  window.slipwayRows = { focus: focusRow };
   function highlight() {
     for (const id of fresh) document.getElementById(`s-${id}`)?.classList.add("fresh");
   }
@@ -178,6 +154,7 @@
     shown = location.search;
     const names = fresh.map((id) => before.get(id)?.name).filter(Boolean);
     if (names.length) setTimeout(() => { announce.textContent = `Launched: ${names.join(", ")}.`; }, 300);
+    focusRow(fresh[0]);
     highlight();
     setTimeout(unhighlight, FRESH);
   }

@@ -20,8 +20,14 @@
     document.documentElement.dataset.bsTheme = effective;
     for (const button of document.querySelectorAll("[data-theme-toggle]")) {
       button.querySelector(".bi").className = `bi bi-${ICONS[choice]}`;
-      button.title = `Colours: ${WORDS[choice]}`;
-      button.setAttribute("aria-label", button.title);
+      const text = `Colours: ${WORDS[choice]}`;
+      const label = button.querySelector("[data-theme-word]");
+      if (label) {
+        label.textContent = text;
+      } else {
+        button.title = text;
+        button.setAttribute("aria-label", text);
+      }
     }
   }
 

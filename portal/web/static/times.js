@@ -7,10 +7,13 @@
   const day = new Intl.DateTimeFormat([], { day: "numeric", month: "short" });
   const full = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "long" });
 
+  // Where there is little room, a line may begin after the day only.
+  const unbroken = (part) => part.replaceAll(" ", "\u00a0");
+
   function shown(time, form) {
     const today = new Date(Date.now() - ahead).toDateString() === time.toDateString();
     const text = (form === "seconds" ? seconds : clock).format(time);
-    return today ? text : `${day.format(time)}, ${text}`;
+    return today ? text : `${unbroken(day.format(time))}, ${unbroken(text)}`;
   }
 
   function span(milliseconds) {
@@ -42,7 +45,23 @@
     }
   }
 
+  // "5 min": how long ago a time was, in one unit.
+  function age(since) {
+    const minutes = Math.max(0, Math.floor((Date.now() - ahead - Date.parse(since)) / 60000));
+    if (minutes < 1) return "less than 1 min";
+    if (minutes < 60) return `${minutes} min`;
+    return minutes < 48 * 60 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1440)} days`;
+  }
+
+  // A log's times are UTC; the lines are shown with the reader's own: 2026-01-31 14:05:09.
+  const logLines = (text) => text.replace(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ(?= )/gm, (stamp) => {
+    const moment = new Date(stamp);
+    return Number.isNaN(moment.getTime()) ? stamp : moment.toLocaleString("sv-SE");
+  });
+
   window.slipwayTimes = {
+    age,
+    logLines,
     refresh() {
       localise();
       tick();

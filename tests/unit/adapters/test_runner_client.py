@@ -34,6 +34,7 @@ TERMINAL = StartRequest(
     origin="https://terminal.example.org",
     busy="",
     busy_when="",
+    session_name="calmotter12",
 )
 
 

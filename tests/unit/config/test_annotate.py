@@ -15,7 +15,7 @@ from portal.config.annotate import annotated
 from portal.config.sessions import BUNDLED
 
 SETTING = re.compile(r"^#(\[\[.*\]\]|[a-z_]+ = .*)$", re.MULTILINE)
-REQUIRED = {"memory": '"80g"'}
+REQUIRED = {"memory": '"80g"', "title": '"Wiki"', "url": '"https://wiki.example.org"'}
 NOT_SET = {
     "apps_ports": "[10000, 10199]",
     "apps": f'"{BUNDLED}/apps"',
@@ -49,14 +49,19 @@ def test_every_line_gives_its_default(tmp_path: Path) -> None:
     kind = GpuKindSettings.model_validate({"memory": "80g"})
     expected = Settings()
     assert settings.gpu.kinds == (kind,)
+    assert [link.title for link in settings.web.help_links] == ["Wiki"]
     assert settings.model_copy(update={"gpu": expected.gpu}) == expected.model_copy(
-        update={"web": expected.web.model_copy(update={"apps_ports": (10000, 10199)})}
+        update={
+            "web": expected.web.model_copy(
+                update={"apps_ports": (10000, 10199), "help_links": settings.web.help_links}
+            )
+        }
     )
 
 
 def test_a_required_key_is_marked(tmp_path: Path) -> None:
     text = annotated()
-    assert re.findall(r"^#(\w+) = +# required$", text, re.MULTILINE) == ["memory"]
+    assert re.findall(r"^#(\w+) = +# required$", text, re.MULTILINE) == ["title", "url", "memory"]
     with pytest.raises(SettingsError, match="memory"):
         load(tmp_path, uncommented(text).replace('memory = "80g"\n', ""))
 

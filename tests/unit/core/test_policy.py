@@ -43,7 +43,7 @@ def test_a_bigger_group_has_room() -> None:
         ({"resource_group": "nowhere"}, "resource_group", "main, big"),
         ({"resources": {"cpus": 5, "memory": "1g"}}, "resources.cpus", "4 cores"),
         ({"resources": {"cpus": 1, "memory": "4g"}}, "resources.memory", "3500m"),
-        ({"time_limit": 481}, "time_limit", "480 minutes"),
+        ({"time_limit": 481}, "time_limit", "8 h"),
     ],
 )
 def test_a_request_that_never_fits_names_the_limit(

@@ -137,3 +137,10 @@ def test_arguments() -> None:
     for wrong in (["--job-id"], ["--job-id", "12"], ["--colour", "blue"], ["job-id", "12"]):
         with pytest.raises(SpecError):
             parse_arguments(wrong)
+
+
+def test_the_start_directory() -> None:
+    assert parse_spec(json.dumps(GOOD)).workdir == "", "a spec of an earlier portal has none"
+    assert parse_spec(json.dumps({**GOOD, "workdir": "data"})).workdir == "data"
+    with pytest.raises(SpecError, match="workdir"):
+        parse_spec(json.dumps({**GOOD, "workdir": ["data"]}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,13 +10,19 @@ import pytest
 from flask import Flask
 
 from portal import create_app
+from portal.web.auth.browser import KEPT
 from tests.fakes import make_world
 from tests.unit.web.conftest import PORTAL, Api, Browser, Runner, make_settings
 
 OPEN_TO_ALL = {"static", "auth.login_form", "auth.login", "pages.healthz"} | {
     "api_tokens.make_token",
     "api_openapi.openapi",
+    "pages.help_page",  # what these two reveal is tested below
+    "auth.login_state",
+    "auth.login_again",  # another login form; its attempts are limited, see below
 }
+
+MOMENT = "2026-11-20T12:00:00Z"
 
 
 def _routes(app: Flask) -> Iterator[tuple[str, str, str]]:
@@ -28,7 +35,9 @@ def _fill(rule: str, session: str) -> str:
     path = rule.replace("<session_id>", session).replace("<app>", "terminal")
     path = path.replace("<environment>", "python").replace("<version>", "3.13")
     path = path.replace("<name>", "small").replace("<label>", "label")
-    return path.replace("<path:filename>", "base.css")
+    path = path.replace("<any(end, memory):notice>", "end").replace("<until>", MOMENT)
+    path = path.replace("<path:filename>", "base.css")
+    return re.sub(r"<[a-z_]+>", "0" * 16, path)
 
 
 def test_strangers_get_no_access(app: Flask, launched: Callable[..., Runner]) -> None:
@@ -36,6 +45,7 @@ def test_strangers_get_no_access(app: Flask, launched: Callable[..., Runner]) ->
     for endpoint, method, rule in _routes(app):
         if endpoint in OPEN_TO_ALL:
             continue
+        assert "<" not in _fill(rule, session), rule
         stranger = Browser(app)
         fields = {"csrf_token": stranger.csrf()} if method == "POST" else None
         answer = stranger.client.open(
@@ -44,11 +54,35 @@ def test_strangers_get_no_access(app: Flask, launched: Callable[..., Runner]) ->
         if rule.startswith("/api/"):
             assert answer.status_code == 401, (method, rule)
             assert answer.content_type == "application/problem+json"
-        elif rule.startswith("/runner/"):
+        elif rule.startswith(("/runner/", "/ssh/<signed>/")):  # for programs with a secret
             assert answer.status_code == 404, (method, rule)
+            assert "alice" not in answer.text, (method, rule)
+        elif endpoint in KEPT:  # the login form, with the sender's own fields
+            assert answer.status_code == 401, (method, rule)
+            assert 'name="password"' in answer.text, (method, rule)
+            assert "alice" not in answer.text, (method, rule)
         else:
             assert answer.status_code == 303, (method, rule)
             assert answer.headers["Location"].startswith("/login"), (method, rule)
+
+
+def test_strangers_learn_only_that_they_are_not_logged_in(
+    app: Flask, alice: Browser, launched: Callable[..., Runner]
+) -> None:
+    launched("alice", name="secretproject")
+    help_page = Browser(app).get("/help")
+    assert help_page.status_code == 200
+    assert not [word for word in ("alice", "secretproject") if word in help_page.text]
+    answer = Browser(app).get("/login/state")
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert not [name for name in answer.headers if name[0].startswith("Access-Control")]
+    found = answer.get_json()
+    assert found.pop("csrf_token")
+    assert found == {"user": ""}
+    assert alice.get("/login/state").get_json()["user"] == "alice"
+    refused = Browser(app).post("/login/again", {"username": "alice", "password": "guess"})
+    assert (refused.status_code, set(refused.get_json())) == (401, {"problem"})
+    assert Browser(app).client.post("/login/again", base_url=PORTAL).status_code == 400  # no token
 
 
 def test_sessions_of_others_are_not_found(
@@ -92,7 +126,7 @@ def test_wrong_methods_are_refused(app: Flask) -> None:
     assert "POST" in answer.headers["Allow"]
 
 
-@pytest.mark.parametrize("path", ["/login", "/api/v1/tokens"])
+@pytest.mark.parametrize("path", ["/login", "/login/again", "/api/v1/tokens"])
 def test_password_attempts_are_limited(tmp_path: Path, path: str) -> None:
     app = create_app(make_world(make_settings(tmp_path, logins_per_minute=3)).services)
     browser = Browser(app)
@@ -100,7 +134,7 @@ def test_password_attempts_are_limited(tmp_path: Path, path: str) -> None:
     body = {"username": "alice", "password": "guess"}
     codes = []
     for _ in range(4):
-        if path == "/login":
+        if path.startswith("/login"):
             answer = browser.post(path, body | {"csrf_token": token})
         else:
             answer = browser.client.post(path, json=body, base_url=PORTAL)

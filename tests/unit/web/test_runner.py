@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
@@ -12,7 +13,8 @@ from portal.core.auth.person import Person
 from portal.core.session.session import State
 from portal.errors import NotFound
 from tests.fakes import APPS, World
-from tests.unit.web.conftest import Runner
+from tests.unit.services.session.test_idle_culler import advance, rule
+from tests.unit.web.conftest import Api, Browser, Runner
 
 Launched = Callable[..., Runner]
 ALICE = Person("alice", False, "x")
@@ -62,7 +64,13 @@ def test_usage_and_apps_are_stored(world: World, launched: Launched) -> None:
     runner = launched()
     world.apps.open_app(ALICE, runner.session.id, "terminal")
     runner.ready()
-    assert runner("usage", USAGE | {"apps": {"terminal": "starting"}}).json == {}
+    answer = runner("usage", USAGE | {"apps": {"terminal": "starting"}})
+    assert answer.json == {
+        "name": runner.session.name,
+        "kept": "Everything in this session is deleted.",
+        "seconds_left": 3600,
+        "unused": False,
+    }
     report = {"state": "failed", "message": "no", "log": "last words"}
     assert runner("apps/terminal", report).json == {}
     (opened,) = world.apps.opened(runner.session.id)
@@ -154,3 +162,82 @@ def test_callbacks_of_an_ended_session_get_410(world: World, launched: Launched)
     runner = launched()
     world.sessions.stop(ALICE, runner.session.id)
     assert runner("usage", USAGE).status_code == 410
+
+
+def test_the_answer_has_the_time_limit_or_the_end_of_an_unused_session(
+    world: World, launched: Launched
+) -> None:
+    runner = launched(mounts=[{"folder": "home", "read_only": True}])
+    runner.ready()
+    world.clock.advance(minutes=50)
+    answer = runner("usage", USAGE).json
+    assert answer
+    assert (answer["seconds_left"], answer["unused"]) == (600, False)
+    world.clock.advance(minutes=20)
+    late = runner("usage", USAGE).json
+    assert late
+    assert late["seconds_left"] == 0
+    rule(world, 40)
+    other = launched()
+    other.ready()
+    advance(world, other.session, 35)
+    unused = other("usage", USAGE).json
+    assert unused
+    assert unused["unused"] is True
+    assert 0 < unused["seconds_left"] <= 5 * 60
+
+
+def test_a_kill_has_its_program_and_time_and_each_has_a_notice_of_its_own(
+    world: World, launched: Launched, alice: Browser, api: Callable[[str], Api]
+) -> None:
+    runner = launched(name="mine1")
+    runner.ready()
+    assert "was stopped" not in alice.get("/sessions/rows").text
+    kill = {"oom_kills": 1, "oom_program": "python3 (a notebook kernel)", "oom_age": 30}
+    assert runner("usage", USAGE | kill).status_code == 200
+    known = world.store.get(runner.session.id)
+    assert known
+    assert known.oom_at == world.clock() - timedelta(seconds=30)
+    page = alice.get("/sessions/rows").text
+    assert "python3 (a notebook kernel) was stopped at" in page
+    assert "it wanted more than the 600 MB of this session." in page
+    assert f'href="/sessions/new?from={runner.session.id}&amp;more=memory#resources"' in page
+    assert "Launch with 1.5 GB" in page
+    # The same kill, reported again later, is not another one.
+    world.clock.advance(seconds=60)
+    runner("usage", USAGE | kill)
+    again = world.store.get(runner.session.id)
+    assert again
+    assert again.oom_at == known.oom_at
+    assert alice.post(f"/sessions/{runner.session.id}/dismiss/memory").status_code == 303
+    assert "was stopped at" not in alice.get("/sessions/rows").text
+    runner("usage", USAGE | {"oom_kills": 2, "oom_program": "", "oom_age": 0})
+    page = alice.get("/sessions/rows").text
+    assert "A process was stopped at" in page
+    assert "2 processes were stopped so far." in page
+    seen = api("alice")("GET", f"/sessions/{runner.session.id}").json
+    assert seen
+    assert seen["usage"]["oom_seen"] is None
+    assert seen["usage"]["oom_kills"] == 2
+
+
+def test_a_kill_can_be_dismissed_over_the_api(
+    launched: Launched, api: Callable[[str], Api]
+) -> None:
+    runner = launched()
+    runner.ready()
+    runner("usage", USAGE | {"oom_kills": 1})
+    path = f"/sessions/{runner.session.id}/dismiss"
+    assert api("bob")("POST", path, json={"notice": "memory"}).status_code == 404
+    answer = api("alice")("POST", path, json={"notice": "memory"}).json
+    assert answer
+    assert answer["usage"]["oom_seen"] is not None
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"oom_program": "a\nb"}, {"oom_program": "x" * 65}, {"oom_age": -1}]
+)
+def test_a_kill_is_validated(launched: Launched, wrong: dict[str, object]) -> None:
+    runner = launched()
+    runner.ready()
+    assert runner("usage", USAGE | {"oom_kills": 1} | wrong).status_code == 422

@@ -3,6 +3,7 @@
 from portal.adapters.db.tables.admin import ImageRuleRow, JournalRow, SiteRuleRow
 from portal.adapters.db.tables.apps import (
     AppRow,
+    EndedAppRow,
     GrantRow,
     ImageAppsRow,
     OriginRow,
@@ -16,16 +17,23 @@ from portal.adapters.db.tables.auth import (
     LoginRow,
     RefusalRow,
 )
-from portal.adapters.db.tables.cluster import ClusterRow
+from portal.adapters.db.tables.cluster import ClusterNodesRow, ClusterRow
 from portal.adapters.db.tables.columns import MountList, UtcDateTime, WordTuple
 from portal.adapters.db.tables.launch import PresetRow, TemplateRow
-from portal.adapters.db.tables.session import LaunchKeyRow, SessionEnvRow, SessionRow
+from portal.adapters.db.tables.session import (
+    LaunchKeyRow,
+    SampleRow,
+    SessionEnvRow,
+    SessionRow,
+)
 
 __all__ = [
     "AccountRow",
     "AppRow",
     "AttemptRow",
+    "ClusterNodesRow",
     "ClusterRow",
+    "EndedAppRow",
     "GrantRow",
     "ImageAppsRow",
     "ImageRuleRow",
@@ -38,6 +46,7 @@ __all__ = [
     "PendingRemovalRow",
     "PresetRow",
     "RefusalRow",
+    "SampleRow",
     "SessionEnvRow",
     "SessionRow",
     "SiteRuleRow",

@@ -35,7 +35,7 @@ class JournalRow(SQLModel, table=True):
     """One event of the audit log; fields as in core.admin.audit.AuditEvent."""
 
     __tablename__ = "journal"
-    __table_args__ = (Index("journal_who", "who", "id"),)
+    __table_args__ = (Index("journal_who", "who", "id"), Index("journal_target", "target", "id"))
 
     id: int | None = Field(default=None, primary_key=True)
     time: datetime = time_column(index=True)

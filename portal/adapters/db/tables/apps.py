@@ -24,6 +24,7 @@ class AppRow(SQLModel, table=True):
     log: str = ""
     public_since: datetime | None = time_column(default=None)
     asked: str = ""
+    title: str = ""
     details: str = ""
     shut: bool = False
     moved: datetime | None = time_column(default=None)
@@ -56,6 +57,17 @@ class PendingRemovalRow(SQLModel, table=True):
     session: str = Field(index=True)
     app: str
     since: datetime = time_column()
+
+
+class EndedAppRow(SQLModel, table=True):
+    """The app that was last at an origin, for its owner, who may still have its address open."""
+
+    __tablename__ = "ended_app"
+
+    label: str = Field(primary_key=True)
+    session: str
+    app: str
+    ended: datetime = time_column(index=True)
 
 
 class ImageAppsRow(SQLModel, table=True):

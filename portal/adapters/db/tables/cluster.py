@@ -22,3 +22,12 @@ class ClusterRow(SQLModel, table=True):
     limits: str = ""
     use: str = ""
     measured: str = ""
+
+
+class ClusterNodesRow(SQLModel, table=True):
+    """Who holds what on which node, as JSON; one row, apart from what every page reads."""
+
+    __tablename__ = "cluster_nodes"
+
+    id: int = Field(default=1, primary_key=True)
+    nodes: str = "[]"

@@ -9,6 +9,7 @@ from sqlmodel import Field, SQLModel
 
 from portal.adapters.db.tables.columns import MountList, WordTuple, time_column
 from portal.core.launch.mounts import Mount
+from portal.core.session.session import Home
 
 
 class SessionRow(SQLModel, table=True):
@@ -20,10 +21,12 @@ class SessionRow(SQLModel, table=True):
         Index("session_newest_of_all", "created", "id"),
         Index("session_tab", "owner", "state", "created", "id"),
         Index("session_tab_of_all", "state", "created", "id"),
+        Index("session_unseen", "owner", "end_seen", "ended"),
     )
 
     id: str = Field(primary_key=True)
     name: str
+    named: bool = False
     owner: str
     environment: str
     version: str
@@ -40,6 +43,8 @@ class SessionRow(SQLModel, table=True):
     shared_memory_cap_mb: int | None = None
     env_names: tuple[str, ...] = Field(default=(), sa_type=WordTuple)
     mounts: tuple[Mount, ...] = Field(default=(), sa_type=MountList)
+    home: str = Home.SESSION
+    preset: str = ""
     state: str
     created: datetime = time_column()
     token_hash: str
@@ -62,17 +67,25 @@ class SessionRow(SQLModel, table=True):
     extending: datetime | None = time_column(default=None)
     stop_requested: datetime | None = time_column(default=None)
     stopped_by: str | None = None
+    stop_reason: str = ""
     ended: datetime | None = time_column(default=None)
     cause: str | None = None
     end_text: str | None = None
     end_log: str = ""
+    end_seen: datetime | None = time_column(default=None)
     exit_code: int | None = None
     cleaned: bool = Field(default=False, index=True)
     usage_at: datetime | None = time_column(default=None)
     cpu_seconds: float | None = None
     cpu_percent: float | None = None
     memory_used: int | None = Field(default=None, sa_type=BigInteger)
+    memory_peak: int | None = Field(default=None, sa_type=BigInteger)
+    home_files: int | None = None
+    home_bytes: int | None = Field(default=None, sa_type=BigInteger)
     oom_kills: int = 0
+    oom_at: datetime | None = time_column(default=None)
+    oom_program: str = ""
+    oom_seen: datetime | None = time_column(default=None)
     gpu_memory_used: int | None = Field(default=None, sa_type=BigInteger)
     gpu_percent: float | None = None
     gpu_kills: int = 0
@@ -100,3 +113,19 @@ class LaunchKeyRow(SQLModel, table=True):
     key: str = Field(primary_key=True)
     session: str
     fingerprint: str
+
+
+class SampleRow(SQLModel, table=True):
+    """A session's use during one span of time; fields as in core.job.samples.Sample."""
+
+    __tablename__ = "session_sample"
+
+    session: str = Field(primary_key=True)
+    at: datetime = time_column(primary_key=True)
+    seconds: int
+    until: datetime = time_column()
+    reports: int
+    cpu_seconds: float
+    memory: int = Field(sa_type=BigInteger)
+    gpu_percent: float | None = None
+    gpu_memory: int | None = Field(default=None, sa_type=BigInteger)

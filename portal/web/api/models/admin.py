@@ -10,7 +10,9 @@ from portal.core.admin.audit import AuditEvent
 from portal.core.admin.images import ImageRule, SeenBy
 from portal.core.apps.catalog import Image
 from portal.core.cluster.limit_report import Limited, LimitReport
+from portal.core.cluster.node_use import NodeUse
 from portal.core.site_rules import SiteRules
+from portal.core.units import format_size
 from portal.web.api.models.base import ResponseModel, optional_size
 
 
@@ -145,3 +147,53 @@ class JournalPageOut(ResponseModel):
     entries: list[JournalEntryOut]
     next_cursor: str | None
     """Cursor of the next page; null on the last page."""
+
+
+class HeldOut(ResponseModel):
+    """What one user's jobs hold on a node."""
+
+    user: str
+    cpus: int
+    memory: str
+    fgpu: float
+    jobs: int
+
+
+class NodeOut(ResponseModel):
+    """A node: what it has, and who holds how much of it."""
+
+    name: str
+    resource_groups: list[str]
+    usable: bool
+    cpus: int
+    memory: str
+    fgpu: float
+    held: list[HeldOut]
+
+    @classmethod
+    def of(cls, node: NodeUse) -> NodeOut:
+        """Build it."""
+        return cls(
+            name=node.name,
+            resource_groups=list(node.partitions),
+            usable=node.usable,
+            cpus=node.cpus,
+            memory=format_size(node.memory_mb),
+            fgpu=node.fgpu,
+            held=[
+                HeldOut(
+                    user=one.user,
+                    cpus=one.cpus,
+                    memory=format_size(one.memory_mb),
+                    fgpu=one.fgpu,
+                    jobs=one.jobs,
+                )
+                for one in node.held
+            ],
+        )
+
+
+class NodeListOut(ResponseModel):
+    """The cluster's nodes, by name."""
+
+    nodes: list[NodeOut]

@@ -14,12 +14,13 @@ class AppOut(ResponseModel):
 
     name: str
     title: str
+    """Its owner's title for it, or its own."""
     state: AppState | None
     """Null until it has been opened."""
     message: str
-    """Why it failed."""
+    """Why it failed, or that it does not answer yet."""
     log: str
-    """The last lines of its log, when it failed."""
+    """The last lines of its log, if there is a message."""
     url: str | None
     """Its address once it has been opened; the address alone grants no access."""
     public: bool
@@ -37,19 +38,30 @@ class AppOut(ResponseModel):
         origins: Origins | None = None,
     ) -> AppOut:
         """Build it; `server` is the entry of the app whose process serves this one."""
-        failed = server is not None and server.state is AppState.FAILED
+        title = (opened.title if opened else "") or app.title
+        trouble = trouble_of(title, server)
         since = opened.public_since if opened else None
         return cls(
             name=app.name,
-            title=app.title,
+            title=title,
             state=server.state if server else None,
-            message=app_trouble(app.title, server.message) if server and failed else "",
-            log=server.log if server and failed else "",
+            message=trouble,
+            log=server.log if server and trouble else "",
             url=app_address(app, opened, origins),
             public=since is not None,
             public_since=since,
             still_open=opened is not None and opened.still_open,
         )
+
+
+def trouble_of(title: str, server: OpenApp | None) -> str:
+    """Why an app failed, or that it does not answer yet; "" if nothing is wrong."""
+    if server is None:
+        return ""
+    if server.state is AppState.FAILED:
+        return app_trouble(title, server.message)
+    slow = server.state is AppState.STARTING and server.message
+    return f"{server.message}." if slow else ""
 
 
 def app_address(app: AppSpec, opened: OpenApp | None, origins: Origins | None) -> str | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.jobs import Estimate
-from portal.core.cluster.usage import PartitionUsage
+from portal.core.cluster.meters import PartitionUsage
 from portal.core.session.session import Session
 from portal.web.api.models.base import ResponseModel, Time, optional_size
-from portal.web.api.models.sessions import GpuOut
+from portal.web.api.models.session_resources import GpuOut
 
 NO_ESTIMATE = "Slurm gives no estimate right now."
 
@@ -54,17 +54,24 @@ class EstimateOut(ResponseModel):
     estimated_start: Time | None
     reason: str
     """Why there is no estimate."""
+    fits_now: int | None
+    """How many of the requested sessions fit what is free for the caller now."""
     free: FreeOut
     gpu: GpuGrantOut | None
 
     @classmethod
     def of(
-        cls, estimate: Estimate | None, usage: PartitionUsage | None, gpu: GpuGrantOut | None
+        cls,
+        estimate: Estimate | None,
+        usage: PartitionUsage | None,
+        gpu: GpuGrantOut | None,
+        fits: int | None,
     ) -> EstimateOut:
         """Build it; `estimate` is None if Slurm did not answer."""
         return cls(
             estimated_start=estimate.start if estimate else None,
             reason=estimate.reason if estimate else NO_ESTIMATE,
+            fits_now=fits,
             free=FreeOut.of(usage),
             gpu=gpu,
         )

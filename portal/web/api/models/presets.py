@@ -1,13 +1,13 @@
-"""Response models for presets."""
+"""Request and response models for presets."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import WithJsonSchema
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from portal.core.launch.presets import Preset
-from portal.web.api.models.base import ResponseModel, Time
+from portal.web.api.models.base import REQUEST, ResponseModel, Time
 
 
 class PresetOut(ResponseModel):
@@ -25,6 +25,14 @@ class PresetOut(ResponseModel):
         if "env" in launch:
             launch["env"] = list(launch["env"])
         return cls(name=preset.name, saved=preset.saved, launch=launch)
+
+
+class PresetRequest(BaseModel):
+    """The name for a new preset."""
+
+    model_config = REQUEST
+
+    name: Annotated[str, Field(max_length=60)]
 
 
 class PresetListOut(ResponseModel):

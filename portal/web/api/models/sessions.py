@@ -12,15 +12,21 @@ from portal.core.apps.catalog import AppSpec
 from portal.core.apps.origins import Origins
 from portal.core.cluster.gpu_offers import NO_GPUS, Gpus
 from portal.core.cluster.usage import SlurmStatus
-from portal.core.launch.mounts import Mount
+from portal.core.session.holders import NOTHING, Holdings
 from portal.core.session.idle import idle_deadline
 from portal.core.session.pending_reasons import Reason
 from portal.core.session.session import Cause, Session
 from portal.core.session.status import shown_limit, shown_reason, shown_state, unknown_since
 from portal.core.site_rules import SiteRules
-from portal.core.units import format_size
 from portal.web.api.models.apps import AppOut
 from portal.web.api.models.base import ResponseModel, Time
+from portal.web.api.models.session_resources import (
+    HomeOut,
+    MountOut,
+    SessionResourcesOut,
+    mounts_of,
+    resources_of,
+)
 
 NO_RULES = SiteRules()
 
@@ -35,49 +41,6 @@ class SessionState(StrEnum):
     FINISHED = "FINISHED"
     FAILED = "FAILED"
     UNKNOWN = "UNKNOWN"
-
-
-class GpuOut(ResponseModel):
-    """A share of a GPU."""
-
-    kind: str
-    """Its type in Slurm; empty if GPUs have no types."""
-    title: str
-    memory: str
-    sm_percent: int
-    """Share of a GPU's multiprocessors, in percent."""
-
-    @classmethod
-    def of(cls, session: Session, gpus: Gpus) -> GpuOut | None:
-        """Build it; None for a session without a GPU."""
-        if session.fgpu is None:
-            return None
-        return cls(
-            kind=session.gpu_kind,
-            title=gpus.title(session.gpu_kind),
-            memory=format_size(session.gpu_memory_mb or 0),
-            sm_percent=session.gpu_sm_percent or 0,
-        )
-
-
-class SessionResourcesOut(ResponseModel):
-    """The resources that a session was granted."""
-
-    cpus: int
-    memory: str
-    shared_memory: str
-    fgpu: float | None
-    """The granted amount, in fGPU."""
-    gpu: GpuOut | None
-
-
-class MountOut(ResponseModel):
-    """A folder that is mounted into a session."""
-
-    folder: str
-    read_only: bool
-    path: str
-    """Mount point in the session."""
 
 
 class ReasonOut(ResponseModel):
@@ -111,6 +74,8 @@ class EndOut(ResponseModel):
     cause: Cause
     text: str
     exit_code: int | None
+    seen: Time | None
+    """When its owner dismissed the notice of it."""
     log: str = ""
     """The last lines of its log, if it failed; omitted in lists."""
 
@@ -123,12 +88,13 @@ class EndOut(ResponseModel):
             cause=session.cause,
             text=session.end_text or "",
             exit_code=session.exit_code,
+            seen=session.end_seen,
             log=session.end_log,
         )
 
     def without_log(self) -> EndOut:
         """A copy without the log; the field is then omitted from the JSON."""
-        return EndOut(cause=self.cause, text=self.text, exit_code=self.exit_code)
+        return EndOut(cause=self.cause, text=self.text, exit_code=self.exit_code, seen=self.seen)
 
 
 class SessionUsageOut(ResponseModel):
@@ -138,8 +104,16 @@ class SessionUsageOut(ResponseModel):
     """Percent of one core."""
     memory: int | None
     """Bytes."""
+    memory_peak: int | None
+    """The largest value so far."""
     oom_kills: int
     """Processes killed for exceeding the memory."""
+    oom_at: Time | None
+    """When the last of them was killed."""
+    oom_program: str
+    """Its name; empty if unknown."""
+    oom_seen: Time | None
+    """When the owner dismissed the notice of it."""
     gpu_memory: int | None
     """Bytes."""
     gpu_percent: float | None
@@ -155,7 +129,11 @@ class SessionUsageOut(ResponseModel):
         return cls(
             cpu_percent=session.cpu_percent,
             memory=session.memory_used,
+            memory_peak=session.memory_peak,
             oom_kills=session.oom_kills,
+            oom_at=session.oom_at,
+            oom_program=session.oom_program,
+            oom_seen=session.oom_seen,
             gpu_memory=session.gpu_memory_used,
             gpu_percent=session.gpu_percent,
             gpu_kills=session.gpu_kills,
@@ -186,6 +164,10 @@ class SessionContext:
     """If None, apps have no addresses."""
     rules: SiteRules = NO_RULES
     gpus: Gpus = NO_GPUS
+    storage: str = "storage"
+    """Where storage folders are, as in the settings."""
+    holdings: Holdings = NOTHING
+    """What explains why the sessions wait."""
     closed: dict[str, AppOut] = field(default_factory=dict)
     """Apps that have not been opened, by name; they are the same for all sessions of a list."""
 
@@ -204,11 +186,16 @@ class SessionOut(ResponseModel):
 
     id: str
     name: str
+    named: bool
+    """Whether its owner chose the name."""
     owner: str
     environment: str
     version: str
     resources: SessionResourcesOut
     mounts: list[MountOut]
+    home: HomeOut
+    preset: str
+    """The preset that it was launched from; empty if none."""
     env: list[str]
     """Names of the environment variables; the values may be secret."""
     resource_group: str | None
@@ -223,6 +210,8 @@ class SessionOut(ResponseModel):
     node: str | None
     created: Time
     started: Time | None
+    ready: Time | None
+    """When its apps could first be reached."""
     deadline: Time | None
     """When its time limit is reached."""
     last_used: Time | None
@@ -250,23 +239,27 @@ class SessionOut(ResponseModel):
         return cls(
             id=session.id,
             name=session.name,
+            named=session.named,
             owner=session.owner,
             environment=session.environment,
             version=session.version,
-            resources=_resources(session, context.gpus),
-            mounts=[_mount(mount) for mount in session.mounts],
+            resources=resources_of(session, context.gpus),
+            mounts=mounts_of(session, context.storage),
+            home=HomeOut.of(session),
+            preset=session.preset,
             env=list(session.env_names),
             resource_group=session.partition,
             time_limit=shown_limit(session),
             state=SessionState(shown_state(session, status, now)),
             unknown_since=unknown_since(session, status, now),
-            reason=ReasonOut.of(session, shown_reason(session, status, now)),
+            reason=ReasonOut.of(session, shown_reason(session, status, now, context.holdings)),
             end=EndOut.of(session),
             usage=SessionUsageOut.of(session),
             job_id=session.job_id,
             node=session.node,
             created=session.created,
             started=session.started,
+            ready=session.ready,
             deadline=session.deadline,
             last_used=session.last_used,
             log_read=LogReadOut.of(session),
@@ -280,20 +273,6 @@ class SessionOut(ResponseModel):
     def for_list(self) -> SessionOut:
         """A copy without the log of its end: kilobytes that few list clients need."""
         return self if self.end is None else self.model_copy(update={"end": self.end.without_log()})
-
-
-def _resources(session: Session, gpus: Gpus) -> SessionResourcesOut:
-    return SessionResourcesOut(
-        cpus=session.cpus,
-        memory=format_size(session.memory_mb),
-        shared_memory=format_size(session.shm_mb),
-        fgpu=session.fgpu,
-        gpu=GpuOut.of(session, gpus),
-    )
-
-
-def _mount(mount: Mount) -> MountOut:
-    return MountOut(folder=mount.folder, read_only=mount.read_only, path=mount.path)
 
 
 class SessionListOut(ResponseModel):

@@ -9,7 +9,7 @@ from portal.core.auth.person import Person
 from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.fgpu import Slice, to_number
 from portal.core.cluster.gpu_offers import GpuOffer
-from portal.core.cluster.usage import Meter, PartitionUsage
+from portal.core.cluster.meters import Meter, PartitionUsage
 from portal.core.launch.mounts import Folder
 from portal.core.units import format_size
 from portal.web.api.models.base import ResponseModel, optional_size
@@ -27,6 +27,8 @@ class VersionOut(ResponseModel):
 
     version: str
     title: str
+    label: str
+    """How pages name the version beside the environment's title."""
     description: str
     default_app: str | None
     seen_by: str = ""
@@ -34,12 +36,15 @@ class VersionOut(ResponseModel):
     apps: list[AppTitleOut]
 
     @classmethod
-    def of(cls, image: Image, apps: Iterable[AppSpec], seen_by: str | None = None) -> VersionOut:
+    def of(
+        cls, image: Image, label: str, apps: Iterable[AppSpec], seen_by: str | None = None
+    ) -> VersionOut:
         """Build it; `seen_by` is omitted if None."""
         optional = {} if seen_by is None else {"seen_by": seen_by}
         return cls(
             version=image.version,
             title=image.title,
+            label=label,
             description=image.description,
             default_app=image.default_app,
             apps=[AppTitleOut(name=app.name, title=app.title) for app in apps],
@@ -51,6 +56,8 @@ class EnvironmentOut(ResponseModel):
     """An environment with its versions, newest first."""
 
     name: str
+    title: str
+    """How pages name it."""
     versions: list[VersionOut]
 
 
@@ -128,6 +135,8 @@ class ResourceGroupOut(ResponseModel):
     max_memory: str
     max_time_limit: int | None
     """Minutes."""
+    default_time_limit: int | None
+    """Minutes that a session gets if it names none; null if unlimited or not known yet."""
     max_running: int | None
     """Sessions that the caller may run at the same time."""
     max_shared_memory: str | None
@@ -147,6 +156,7 @@ class ResourceGroupOut(ResponseModel):
             max_cpus=partition.max_cpus,
             max_memory=format_size(partition.max_memory_mb),
             max_time_limit=partition.max_minutes,
+            default_time_limit=partition.default_minutes,
             max_running=partition.max_jobs,
             max_shared_memory=optional_size(shared_memory_cap_mb),
             bounded_by=BoundsOut.of(partition),
@@ -168,6 +178,10 @@ class CoreMeterOut(ResponseModel):
     """The most that the caller may hold; null while unknown."""
     available: int | None
     """How many more the caller could get right now."""
+    elsewhere: int
+    """What the caller holds in other groups and therefore cannot get here."""
+    others: int
+    """What others have of what the caller may hold."""
 
 
 class MemoryMeterOut(ResponseModel):
@@ -178,6 +192,10 @@ class MemoryMeterOut(ResponseModel):
     """The most that the caller may hold; null while unknown."""
     available: str | None
     """How much more the caller could get right now."""
+    elsewhere: str
+    """What the caller holds in other groups and therefore cannot get here."""
+    others: str
+    """What others have of what the caller may hold."""
 
     @classmethod
     def of(cls, meter: Meter[int]) -> MemoryMeterOut:
@@ -186,6 +204,8 @@ class MemoryMeterOut(ResponseModel):
             mine=format_size(meter.mine),
             allowed=optional_size(meter.allowed),
             available=optional_size(meter.available),
+            elsewhere=format_size(int(meter.elsewhere)),
+            others=format_size(int(meter.others)),
         )
 
 
@@ -197,6 +217,10 @@ class GpuMeterOut(ResponseModel):
     """The most that the caller may hold; null while unknown."""
     available: float | None
     """How much more the caller could get right now."""
+    elsewhere: float
+    """What the caller holds in other groups and therefore cannot get here."""
+    others: float
+    """What others have of what the caller may hold."""
 
 
 class UsageOut(ResponseModel):

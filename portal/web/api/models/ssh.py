@@ -6,6 +6,7 @@ from typing import Literal
 
 from portal.core.apps.access import AppState
 from portal.core.apps.ssh import SshEndpoint
+from portal.core.apps.ssh_keys import PublicKey
 from portal.web.api.models.base import ResponseModel
 
 
@@ -43,3 +44,24 @@ class SshKeyOut(ResponseModel):
     name: str
     """The name of its file."""
     private_key: str
+
+
+class PublicKeyOut(ResponseModel):
+    """A public SSH key that a user added."""
+
+    id: str
+    """SHA-256 of the key, hexadecimal."""
+    type: str
+    comment: str
+    fingerprint: str
+
+    @classmethod
+    def of(cls, key: PublicKey) -> PublicKeyOut:
+        """Build it."""
+        return cls(id=key.id, type=key.kind, comment=key.comment, fingerprint=key.fingerprint)
+
+
+class PublicKeyListOut(ResponseModel):
+    """The public SSH keys that the caller added."""
+
+    keys: list[PublicKeyOut]

@@ -7,6 +7,7 @@ from flask.typing import ResponseReturnValue
 
 from portal.core.auth.logins import BROWSER, SCOPES, TOKEN, Login
 from portal.errors import FieldError, InvalidRequest
+from portal.web.auth.browser import LOGGED_OUT
 from portal.web.context import person, services
 from portal.web.pages.blueprint import blueprint
 
@@ -24,6 +25,12 @@ def account() -> ResponseReturnValue:
     """The page."""
     values = _DEFAULT | {"days": str(min(30, services().settings.web.login_terms.token_days))}
     return _page(values, ("read",))
+
+
+@blueprint.get("/account/notifications")
+def notifications() -> ResponseReturnValue:
+    """The page with the switch for notifications of this browser."""
+    return render_template("notifications.html", person=person())
 
 
 def _page(
@@ -89,4 +96,5 @@ def revoke_tokens() -> ResponseReturnValue:
 def log_out_everywhere() -> ResponseReturnValue:
     """Log all browsers out, including this one, and revoke their access to apps."""
     services().logins.revoke_all(person().name, person().name, (BROWSER,))
+    flash(LOGGED_OUT)
     return redirect("/login", 303)

@@ -20,7 +20,7 @@ from portal.web.pages.launch.form import FGPU, flat_values
 
 _SHOWN = 16_000
 """Characters; the longest list of users that is accepted."""
-_NUMBERS = ("resources.cpus", "time_limit")
+_NUMBERS = ("resources.cpus",)
 
 
 @dataclass(frozen=True)

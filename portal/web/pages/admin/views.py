@@ -9,8 +9,17 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, flash, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
-from portal.core.admin.audit import WORDS, AuditEvent, AuditFilter, day_bounds, read_cursor
+from portal.core.admin.audit import (
+    MAX_EXPORT,
+    WORDS,
+    AuditEvent,
+    AuditFilter,
+    csv_lines,
+    day_bounds,
+    read_cursor,
+)
 from portal.core.admin.caps import CapsRequest
+from portal.core.admin.descriptions import say_rule
 from portal.core.admin.etag import etag
 from portal.core.admin.images import ImageRequest
 from portal.core.admin.templates import parse_template
@@ -181,14 +190,15 @@ def show_image(environment: str, version: str) -> ResponseReturnValue:
     """Set who can see an image."""
     values, seen = _entered(("seen_by", "accounts", "users")), request.form.get("seen", "")
     administration, catalog = services().administration, services().catalog()
-    administration.image_rule(person(), catalog, environment, version)
+    found, _ = administration.image_rule(person(), catalog, environment, version)
     try:
         asked = check(ImageRequest, forms.image_request(values))
-        administration.save_image_rule(person(), catalog, environment, version, asked, seen)
+        rule = administration.save_image_rule(person(), catalog, environment, version, asked, seen)
     except PortalError as error:
         form = forms.refused(values, seen, error)
         return _image_page(form, environment, version, error.status)
-    return _saved(f"Saved who sees {environment} {version}.", "/admin/images")
+    title = found.title if version in found.title else f"{found.title} {version}"
+    return _saved(f"Saved: {say_rule(title, rule)}.", "/admin/images")
 
 
 # Limits and caps
@@ -220,6 +230,13 @@ def save_caps() -> ResponseReturnValue:
     return _saved("Saved the rules.", "/admin/limits")
 
 
+@blueprint.get("/nodes")
+def nodes() -> ResponseReturnValue:
+    """What each node has, and who holds how much of it."""
+    found, status = services().administration.nodes(person()), services().cluster.slurm_status()
+    return _page("admin_nodes.html", "nodes", found=found, status=status)
+
+
 # The audit log
 
 
@@ -245,9 +262,21 @@ def journal() -> ResponseReturnValue:
         asked=asked,
         words=WORDS,
         problem=problem,
+        export=urlencode({name: value for name, value in asked.items() if value}),
+        most=MAX_EXPORT,
         older=urlencode(more) if following else "",
         first="cursor" not in request.args,
     )
+
+
+@blueprint.get("/journal.csv")
+def journal_file() -> ResponseReturnValue:
+    """The entries that match the filters as a CSV file, newest first; streamed, bounded."""
+    asked = {name: request.args.get(name, "").strip() for name in FILTERS}
+    entries = services().administration.export(person(), _filter(asked))
+    response = Response(csv_lines(entries), content_type="text/csv; charset=utf-8")
+    response.headers["Content-Disposition"] = 'attachment; filename="journal.csv"'
+    return response
 
 
 def _filter(asked: Mapping[str, str]) -> AuditFilter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from portal.core.apps.access import AppOptions, AppState
+from portal.core.apps.access import AppOptions, AppState, OpenApp
 from portal.core.apps.catalog import AppSpec
 from portal.core.auth.person import Person
 from portal.core.session.session import LIVE, Session, State
@@ -34,11 +34,15 @@ class AppCard:
     let_in: bool
     """Whether some browser currently has access."""
     choices: Choices
-    answer: str = ""
-    """The owner's last answer to the app's prompt."""
     values: Mapping[str, str] = field(default_factory=dict)
     """The values that were entered, if they were rejected."""
     errors: Mapping[str, str] = field(default_factory=dict)
+    opened: OpenApp | None = None
+    """None until it has been opened."""
+    sharing: tuple[str, ...] = ()
+    """The titles of other apps of the same process."""
+    change: bool = False
+    """Whether the page is about changing its fields."""
 
     @property
     def chip(self) -> Chip | None:
@@ -48,7 +52,27 @@ class AppCard:
     @property
     def asked(self) -> str:
         """The value of the field for the answer to the app's prompt."""
-        return self.values.get("asked", self.answer)
+        return self.values.get("asked", self.opened.asked if self.opened else "")
+
+    @property
+    def own_title(self) -> str:
+        """The value of the field for its title."""
+        return self.values.get("title", self.opened.title if self.opened else "")
+
+    @property
+    def needs_answer(self) -> bool:
+        """Whether it cannot be opened before its prompt is answered."""
+        return self.spec.must_answer and not (self.opened and self.opened.asked)
+
+    @property
+    def runs(self) -> bool:
+        """Whether there is a process to stop, or one will start."""
+        return self.data.state in (AppState.WANTED, AppState.STARTING, AppState.READY)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it did not start, or ended by itself."""
+        return self.data.state is AppState.FAILED
 
     @property
     def port(self) -> str:
@@ -80,24 +104,31 @@ def app_launcher(
     wrong: str = "",
     values: Mapping[str, str] | None = None,
     error: InvalidRequest | None = None,
+    change: str = "",
 ) -> AppLauncher:
-    """The launcher of the user's own session; `wrong` names the app whose form was rejected."""
+    """The launcher of the user's own session.
+
+    `wrong` names the app whose form was rejected, `change` the one whose fields are unfolded.
+    """
     access, origins = services().apps, services().settings.web.origins
     session = access.get_own(person, session_id)
     opened = {app.app: app for app in access.opened(session.id)}
     inside = access.in_use(session.id)
     problems = {problem.field: problem.message for problem in error.errors} if error else {}
+    offered = access.offered(session)
     cards = [
         AppCard(
             spec,
             AppOut.of(spec, opened.get(spec.name), opened.get(spec.server), origins),
             spec.name in inside,
             access.choices(spec),
-            opened[spec.name].asked if spec.name in opened else "",
             values or {} if spec.name == wrong else {},
             problems if spec.name == wrong else {},
+            opened.get(spec.name),
+            tuple(o.title for o in offered if o.server == spec.server and o is not spec),
+            spec.name == change,
         )
-        for spec in access.offered(session)
+        for spec in offered
     ]
     return AppLauncher(session, cards)
 
@@ -112,4 +143,5 @@ def to_options(form: Mapping[str, str]) -> AppOptions:
         public=True if "public" in form else None,
         port=int(port) if port else None,
         asked=form["asked"].strip() if "asked" in form else None,
+        title=form["title"].strip() if "title" in form else None,
     )

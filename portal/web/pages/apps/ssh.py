@@ -13,6 +13,7 @@ from portal.core.session.pending_reasons import explain_reason
 from portal.core.session.session import OVER, State
 from portal.errors import FieldError, InvalidRequest
 from portal.web.context import person, services
+from portal.web.pages.apps.ssh_keys import config_context
 from portal.web.pages.blueprint import blueprint
 from portal.web.pages.sessions.rows import CHIPS, Chip
 
@@ -64,7 +65,9 @@ def ssh(session_id: str) -> ResponseReturnValue:
 def ssh_now(session_id: str) -> ResponseReturnValue:
     """The part of the page that is polled while the endpoint opens."""
     endpoint = services().ssh.endpoint(person(), session_id)
-    return render_template("_ssh.html", endpoint=endpoint, step=step_of(endpoint))
+    return render_template(
+        "_ssh.html", endpoint=endpoint, step=step_of(endpoint), **config_context()
+    )
 
 
 @blueprint.post("/sessions/<session_id>/ssh")
@@ -130,5 +133,6 @@ def _page(
         taken=taken[:5],
         renewed="renewed" in request.args,
         key_folder=f"{services().settings.sessions.directory}/{KEY_FOLDER}",
+        **config_context(),
     )
     return make_response(page, status)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import secrets
+
 from flask import Response, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
+from portal.core.session.session import Session
 from portal.errors import InvalidRequest, NotFound
 from portal.web.context import person, services
 from portal.web.gate.links import enter_url
 from portal.web.http.paths import local_path
 from portal.web.pages.apps.cards import AppLauncher, app_launcher, to_options
 from portal.web.pages.blueprint import blueprint, by_htmx
+from portal.web.pages.sessions.warnings import Ended
 
 
 @blueprint.get("/sessions/<session_id>/apps")
 def apps(session_id: str) -> ResponseReturnValue:
     """The launcher: a page, or only its content for the dialog of the Sessions page."""
-    return _launcher(app_launcher(person(), session_id))
+    change = request.args.get("change", "")
+    return _launcher(app_launcher(person(), session_id, change=change))
 
 
 @blueprint.get("/sessions/<session_id>/apps/now")
@@ -58,6 +63,20 @@ def close_app(session_id: str, app: str) -> ResponseReturnValue:
     return _done(session_id)
 
 
+@blueprint.post("/sessions/<session_id>/apps/<app>/stop")
+def stop_app(session_id: str, app: str) -> ResponseReturnValue:
+    """Stop an app and everything that runs in it."""
+    services().app_control.stop(person(), session_id, app)
+    return _done(session_id)
+
+
+@blueprint.post("/sessions/<session_id>/apps/<app>/restart")
+def restart_app(session_id: str, app: str) -> ResponseReturnValue:
+    """Stop an app, and start it as before."""
+    services().app_control.restart(person(), session_id, app)
+    return _done(session_id)
+
+
 def _done(session_id: str) -> ResponseReturnValue:
     return apps(session_id) if by_htmx() else redirect(f"/sessions/{session_id}/apps", 303)
 
@@ -73,6 +92,16 @@ def open_label(label: str) -> ResponseReturnValue:
     try:
         link = services().apps.owner_link(person(), label)
     except NotFound:
+        ended = services().apps.ended_session(person(), label)
+        if ended is not None:
+            return _ended(ended)
         text = "Its session is over, or it is somebody else's."
         raise NotFound(f"There is no app at this address. {text}") from None
     return redirect(enter_url(link, local_path(request.args.get("next"))), 303)
+
+
+def _ended(session: Session) -> Response:
+    """What became of the session whose app was at this address; only its owner gets here."""
+    key = secrets.token_urlsafe(16)
+    page = render_template("ended.html", end=Ended(session), key=key, person=person())
+    return make_response(page, 410)

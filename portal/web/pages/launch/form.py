@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from werkzeug.datastructures import MultiDict
 
 from portal.core.apps.catalog import Catalog
-from portal.core.launch.environment import MAX_TOTAL
+from portal.core.launch.environment import MAX_TOTAL, parse_lines, to_lines
 from portal.core.launch.mounts import MAX_MOUNTS
-from portal.core.units import exact_size, parse_size
-from portal.errors import FieldError, PortalError
+from portal.core.units import exact_size, parse_size, short_minutes, with_unit
+from portal.errors import FieldError, InvalidRequest, PortalError
 from portal.web.http.body import NotJson, decode_json
 from portal.web.numbers import decimal, trim, whole
 
@@ -24,17 +24,27 @@ GPU = "gpu"
 """One field for type and amount of a GPU: "type/amount", or the amount if GPUs have no types."""
 ENV = "env"
 """A JSON object, written by the dialog for environment variables."""
+ENV_LINES = "env_lines"
+"""The same as lines of NAME=value, from browsers without JavaScript."""
 MOUNT, READ_ONLY = "mount", "read_only"
 TEMPLATE = "template"
 SIZES = ("resources.memory", "resources.shared_memory")
-NUMBERS = frozenset({"resources.cpus", "time_limit", "count"})
+NUMBERS = frozenset({"resources.cpus", "count"})
+TIME = "time_limit"
+TIME_PROPOSED = "time_proposed"
+"""The time that the form proposed; unchanged, it is not part of the request."""
+PROPOSED = "proposed"
+"""Whether the selected folders are still those that the form proposed."""
 FGPU, GPU_KIND = "resources.fgpu", "resources.gpu_kind"
-OURS = frozenset({"csrf_token", "key", "confirmed", "folder", "preset", "replace"})
+OURS = frozenset(
+    {"csrf_token", "who", "key", "confirmed", "folder", "preset", "replace"}
+    | {TIME_PROPOSED, PROPOSED}
+)
 """Fields of the form that are not part of the request."""
 
 MAX_SHOWN = 1000
 """The longest value, in characters, that a rejected form shows again."""
-_SHOWN = {ENV: 6 * MAX_TOTAL}
+_SHOWN = dict.fromkeys((ENV, ENV_LINES), 6 * MAX_TOTAL)
 _MAX_TICKED = 3 * MAX_MOUNTS
 
 STEPS: dict[str, tuple[str, ...]] = {
@@ -53,6 +63,25 @@ STEPS: dict[str, tuple[str, ...]] = {
     "review": ("preset",),
 }
 """The wizard's steps, and the fields whose errors each one shows."""
+LABELS = {
+    "environment": "Environment",
+    "version": "Version",
+    "name": "Session name",
+    ENV: "Environment variables",
+    "mounts": "Folders",
+    "folder": "New storage folder",
+    "resource_group": "Resource group",
+    TEMPLATE: "Resources",
+    "resources.cpus": "CPU cores",
+    "resources.memory": "Memory",
+    "resources.shared_memory": "Shared memory",
+    FGPU: "GPU",
+    GPU_KIND: "GPU",
+    "count": "Number of sessions",
+    "time_limit": "Time limit",
+    "preset": "Preset",
+}
+"""The fields' labels, for messages that are not beside their field."""
 FIELDS = frozenset(name for names in STEPS.values() for name in names)
 STEP_OF = {name: step for step, names in STEPS.items() for name in names}
 
@@ -66,9 +95,13 @@ class Entered:
     """The selected folders, and whether they are read-only."""
 
 
-def first_values(catalog: Catalog) -> dict[str, str]:
-    """Defaults of a new form: small, so that the session starts at once."""
-    image = catalog.proposed
+def first_values(catalog: Catalog, used: Iterable[tuple[str, str]] = ()) -> dict[str, str]:
+    """Defaults of a new form: small, so that the session starts at once.
+
+    `used`: the environments and versions that the user launched lately, the last one first.
+    """
+    known = (catalog.image(environment, version) for environment, version in used)
+    image = next((image for image in known if image), catalog.proposed)
     return {
         "environment": image.environment if image else "",
         "version": image.version if image else "",
@@ -80,6 +113,10 @@ def first_values(catalog: Catalog) -> dict[str, str]:
 def entered(form: MultiDict[str, str]) -> Entered:
     """The values of a submitted form, to be shown again."""
     values = {name: _shown(name, form.get(name, "")) for name in FIELDS}
+    values |= {name: with_unit(values[name]) for name in SIZES}
+    if ENV_LINES in form:
+        values[ENV_LINES] = _shown(ENV_LINES, form[ENV_LINES])
+        values[ENV] = ""
     if IMAGE in form:
         values["environment"], _, values["version"] = form[IMAGE].partition("/")
     if GPU in form:
@@ -108,11 +145,13 @@ def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
     for name, text in form.items():
         value = trim(text)
         place, _, last = name.rpartition(".")
-        if name in OURS or name in (MOUNT, READ_ONLY) or not value:
+        if not value or not _is_part_of_request(form, name, value):
             continue
         if name == IMAGE:
             environment, _, version = value.partition("/")
             body |= {"environment": environment, "version": version}
+        elif name == ENV_LINES:
+            body[ENV] = parse_lines(value)
         elif name == GPU:
             kind, _, amount = value.rpartition("/")
             resources |= {"fgpu": decimal(amount)} | ({"gpu_kind": kind} if kind else {})
@@ -131,6 +170,14 @@ def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
     return assembled | body
 
 
+def _is_part_of_request(form: MultiDict[str, str], name: str, value: str) -> bool:
+    if name in OURS or name in (MOUNT, READ_ONLY):
+        return False
+    if name == TIME:
+        return value != trim(form.get(TIME_PROPOSED, ""))
+    return name != ENV or ENV_LINES not in form
+
+
 def again(form: MultiDict[str, str]) -> list[tuple[str, str]]:
     """The fields of a valid form, to be sent once more; values as short as possible."""
     written = {ENV: lambda text: json.dumps(_object(text), ensure_ascii=False)}
@@ -147,6 +194,8 @@ def _value(name: str, text: str) -> object:
         return _object(text)
     if name == FGPU:
         return decimal(text)
+    if name in SIZES:
+        return with_unit(text)
     return whole(text) if name in NUMBERS else text
 
 
@@ -180,6 +229,8 @@ def _written(name: str, value: object) -> str:
         return json.dumps(value, ensure_ascii=False)
     if name in SIZES and isinstance(value, str):
         return exact_size(parse_size(value))
+    if name == TIME and isinstance(value, int):
+        return short_minutes(value)
     if isinstance(value, float):
         return repr(value).removesuffix(".0")
     return str(value)
@@ -187,8 +238,35 @@ def _written(name: str, value: object) -> str:
 
 def variables(values: Mapping[str, str]) -> list[str]:
     """The names of the environment variables that were entered."""
+    return list(_entered_variables(values))
+
+
+def variable_lines(values: Mapping[str, str]) -> str | None:
+    """The environment variables as lines; None if they cannot be written so."""
+    if ENV_LINES in values:
+        return values[ENV_LINES]
+    return to_lines(_entered_variables(values))
+
+
+def _entered_variables(values: Mapping[str, str]) -> dict[str, str]:
+    if ENV_LINES in values:
+        try:
+            return parse_lines(values[ENV_LINES])
+        except InvalidRequest:
+            return {}
     found = _object(values.get(ENV) or "{}")
-    return [str(name) for name in found] if isinstance(found, dict) else []
+    return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
+
+
+def all_errors(error: InvalidRequest) -> dict[str, object]:
+    """The errors as the page's script shows them beside fields and lines of variables."""
+    beside, problem = sort_errors(error, error.errors)
+    if GPU_KIND in beside:  # one menu for both
+        beside.setdefault(FGPU, beside.pop(GPU_KIND))
+    below = [(e.field.partition("."), e.message) for e in error.errors]
+    variables = {name: text for (top, _, name), text in below if top == ENV and name}
+    plain = {name: text[:1].upper() + text[1:] for name, text in beside.items()}
+    return {"errors": plain, "problem": problem, "variables": variables}
 
 
 def sort_errors(error: PortalError, found: tuple[FieldError, ...]) -> tuple[dict[str, str], str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import replace
+from urllib.parse import quote
 
 from flask import redirect, render_template, request
 from flask.typing import ResponseReturnValue
@@ -13,14 +15,25 @@ from portal.errors import Conflict, InvalidRequest, PortalError
 from portal.web.context import person, services
 from portal.web.numbers import trim
 from portal.web.pages.blueprint import blueprint, by_htmx
-from portal.web.pages.launch.views import asked_for, entered_form, launch_body, wizard
-from portal.web.pages.launch.wizard import LaunchForm, with_error
+from portal.web.pages.launch import form as fields
+from portal.web.pages.launch.views import entered_form, launch_body, wizard
+from portal.web.pages.launch.wizard import LaunchForm, path_of, runs_in_own_home, with_error
 
 
 @blueprint.app_context_processor
 def presets_context() -> dict[str, object]:
     """The presets menu's data; looked up only by templates with that menu."""
-    return {"my_presets": _mine, "new_key": lambda: uuid.uuid4().hex}
+    return {
+        "my_presets": _mine,
+        "new_key": lambda: uuid.uuid4().hex,
+        "new_session_path": path_of,
+        "asks_for_folder": lambda preset: _asks_for_folder(preset.body),
+    }
+
+
+def _asks_for_folder(body: Mapping[str, object]) -> bool:
+    """Whether nothing would be kept of a session launched from this."""
+    return not body.get("mounts") and not runs_in_own_home()
 
 
 def _mine() -> list[Preset]:
@@ -39,7 +52,7 @@ def keep() -> ResponseReturnValue:
     name = trim(request.form.get("preset", ""))
     form = entered_form()
     try:
-        wanted = asked_for()
+        wanted = services().launcher.parse(fields.to_body(request.form))
         services().presets.save(person(), name, wanted, "replace" in request.form)
         form = replace(form, notice=f"Saved as {name}.")
     except Conflict as error:
@@ -61,7 +74,22 @@ def _not_saved(form: LaunchForm) -> LaunchForm:
 @blueprint.post("/presets/<name>/launch")
 def launch_preset(name: str) -> ResponseReturnValue:
     """Launch a preset; if that is rejected, show the wizard with the errors."""
-    return launch_body(services().presets.get(person(), name).body, name)
+    body = services().presets.get(person(), name).to_launch
+    if _asks_for_folder(body) and "confirmed" not in request.form:
+        return _ask_for_folder(name)
+    return launch_body(body, name, preset=name)
+
+
+def _ask_for_folder(name: str) -> ResponseReturnValue:
+    """Ask whether to launch without a folder; scripts show a dialog instead."""
+    place = quote(name, safe="")
+    return render_template(
+        "launch_ask.html",
+        sent=fields.again(request.form),
+        action=f"/presets/{place}/launch",
+        choose=f"/sessions/new?preset={place}#folders",
+        person=person(),
+    )
 
 
 @blueprint.post("/presets/<name>/rename")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 from flask import Response, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
 from portal.core.launch.request import LaunchRequest
+from portal.core.outlook import fits_now, starts_at_once
+from portal.core.session.ended_lately import More
 from portal.core.session.session import Session
 from portal.errors import Conflict, InvalidRequest, KeyReused, PortalError, Unavailable
 from portal.web.context import person, services
@@ -15,7 +18,13 @@ from portal.web.http.idempotency import key_of_form
 from portal.web.numbers import trim
 from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.pages.launch import form as fields
-from portal.web.pages.launch.wizard import LaunchForm, folder_list, new_form, with_error
+from portal.web.pages.launch.wizard import (
+    LaunchForm,
+    folder_list,
+    new_form,
+    runs_in_own_home,
+    with_error,
+)
 
 _SENT = "This page has launched something else already. To launch this as well, press Launch again."
 PANEL = "X-Slipway-Panel"
@@ -26,12 +35,21 @@ PANEL = "X-Slipway-Panel"
 def new_session() -> ResponseReturnValue:
     """The wizard: empty, or filled from one of the user's sessions or presets."""
     if "from" in request.args:
-        form = filled(services().sessions.clone_body(person(), request.args["from"]))
+        form = filled(_copy(request.args["from"], request.args.get("more", "")))
     elif "preset" in request.args:
-        form = filled(services().presets.get(person(), request.args["preset"]).body)
+        form = filled(services().presets.get(person(), request.args["preset"]).to_launch)
     else:
         form = new_form(person())
     return wizard(form)
+
+
+def _copy(session_id: str, more: str) -> dict[str, object]:
+    """The body that launches a copy of a session, with `more` time or memory if asked for."""
+    body = services().sessions.clone_body(person(), session_id)
+    if more not in set(More):
+        return body
+    session = services().sessions.get(person(), session_id)
+    return services().enlarger.enlarge(body, session, More(more))
 
 
 def filled(body: dict[str, object]) -> LaunchForm:
@@ -61,7 +79,7 @@ def entered_form(folders: bool = False) -> LaunchForm:
 
 def asked_for() -> LaunchRequest:
     """The launch request in the form; raises InvalidRequest."""
-    return services().launcher.parse(fields.to_body(request.form))
+    return services().launcher.checked(person(), fields.to_body(request.form))
 
 
 def go_to(created: list[Session]) -> ResponseReturnValue:
@@ -77,7 +95,7 @@ def launch() -> ResponseReturnValue:
     """Launch the form's request; on errors, show the form as it was sent."""
     try:
         wanted = asked_for()
-        if not wanted.mounts and "confirmed" not in request.form:
+        if not wanted.mounts and not runs_in_own_home() and "confirmed" not in request.form:
             return ask_for_folders()
         created = services().launcher.launch(person(), wanted, key_of_form())
     except KeyReused:
@@ -95,15 +113,19 @@ def ask_for_folders() -> ResponseReturnValue:
 
 @blueprint.post("/sessions/new")
 def choose_again() -> ResponseReturnValue:
-    """Back to the folders step, with the submitted values."""
-    return wizard(replace(entered_form(folders=True), step="folders"))
+    """Back to a step, with the submitted values; the folders' unless the address names one."""
+    step = request.args.get("step", "folders")
+    step = step if step in fields.STEPS else "folders"
+    return wizard(replace(entered_form(folders=step == "folders"), step=step))
 
 
 @blueprint.get("/sessions/new/folders")
 def folders() -> ResponseReturnValue:
     """Only the list of folders, which waits for the login node so that the page need not."""
     mounts = fields.entered(request.args).mounts
-    return render_template("_folders.html", folders=folder_list(person(), mounts), errors={})
+    proposed = fields.PROPOSED in request.args and bool(mounts)
+    found = replace(folder_list(person(), mounts), proposed=proposed)
+    return render_template("_folders.html", folders=found, errors={})
 
 
 @blueprint.post("/folders")
@@ -150,21 +172,41 @@ def review() -> ResponseReturnValue:
             form=form,
             wanted=wanted,
             draft=draft,
+            until=services().clock() + timedelta(minutes=draft.time_limit or 0),
             kind=services().gpus.named(draft.gpu_kind) if draft.fgpu else None,
             group=next((g for g in form.groups if g.name == draft.partition), None),
             free=form.uses.get(draft.partition or ""),
+            now=fits_now(form.uses.get(draft.partition or ""), draft, wanted.count),
         )
     return html if by_htmx() else wizard(replace(form, step="review"), review=html)
 
 
+@blueprint.post("/sessions/new/check")
+def check() -> ResponseReturnValue:
+    """What is wrong with the fields so far, and sizes with their unit; for the page's script."""
+    given = fields.entered(request.form)
+    found: dict[str, object] = {"errors": {}, "problem": "", "variables": {}}
+    try:
+        asked_for()
+    except InvalidRequest as error:
+        found = fields.all_errors(error)
+    return found | {"values": {name: given.values[name] for name in fields.SIZES}}
+
+
 @blueprint.post("/sessions/new/estimate")
 def estimate() -> ResponseReturnValue:
-    """Slurm's estimate of the start; a failure never prevents a launch."""
+    """When the sessions would start; a failure never prevents a launch."""
+    found, now, count = None, None, 1
     try:
-        found = services().estimates.estimate(person(), asked_for())
+        wanted = asked_for()
+        count = wanted.count
+        draft = services().launcher.draft(person(), wanted).session
+        now = fits_now(services().cluster.usage_for(person().name, draft.partition), draft, count)
+        found = services().estimates.estimate(person(), wanted)
     except (InvalidRequest, Unavailable):
-        found = None
-    return render_template("_estimate.html", estimate=found)
+        pass
+    soon = starts_at_once(found, services().clock())
+    return render_template("_estimate.html", estimate=found, now=now, count=count, soon=soon)
 
 
 @blueprint.post("/sessions/<session_id>/relaunch")
@@ -173,12 +215,13 @@ def relaunch(session_id: str) -> ResponseReturnValue:
     return launch_body(services().sessions.clone_body(person(), session_id), session_id)
 
 
-def launch_body(body: dict[str, object], about: str) -> ResponseReturnValue:
+def launch_body(body: dict[str, object], about: str, preset: str = "") -> ResponseReturnValue:
     """Launch a session or preset again; `about` makes the page's key unique for each of them."""
     try:
         key = key_of_form()
         wanted = services().launcher.parse(body)
-        created = services().launcher.launch(person(), wanted, key and f"{key}-{about}")
+        key = key and f"{key}-{about}"
+        created = services().launcher.launch(person(), wanted, key, preset)
     except KeyReused:
         form = new_form(person(), fields.from_body(body))
         return wizard(with_error(form, Conflict(_SENT)), Conflict.status)

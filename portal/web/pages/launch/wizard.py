@@ -11,27 +11,36 @@ from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person
 from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.gpu_offers import GpuOffer
-from portal.core.cluster.usage import PartitionUsage
-from portal.core.launch.mounts import HOME, Folder
+from portal.core.cluster.meters import PartitionUsage
+from portal.core.launch.mounts import HOME, Folder, place_in_own_home, storage_of
 from portal.core.launch.request import MAX_COUNT
 from portal.core.launch.templates import Template
 from portal.core.policy import group_for, misfit
+from portal.core.session.query import ListQuery, Sort
 from portal.core.site_rules import SiteRules
-from portal.core.units import fgpu_number
+from portal.core.units import fgpu_number, short_minutes
 from portal.errors import InvalidRequest, PortalError, Unavailable
 from portal.web.api.models.templates import OfferedTemplateOut
+from portal.web.context import person as me
 from portal.web.context import services
+from portal.web.pages.launch.environments import EnvironmentCard, environment_cards
 from portal.web.pages.launch.form import (
     FGPU,
     GPU_KIND,
+    LABELS,
     STEP_OF,
     STEPS,
+    TEMPLATE,
     Entered,
     first_values,
     sort_errors,
+    variable_lines,
     variables,
 )
 from portal.web.pages.launch.gpu_menu import Menu, menu
+
+_RECENT = 50
+"""Sessions that are read to find the environments used lately."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,11 @@ class Choice:
     read_only: bool
     there: bool = True
 
+    @property
+    def path(self) -> str:
+        """Its path in the session."""
+        return path_of(self.folder.name)
+
 
 @dataclass(frozen=True)
 class FolderList:
@@ -51,6 +65,13 @@ class FolderList:
     choices: Sequence[Choice]
     loaded: bool
     problem: str = ""
+    proposed: bool = False
+    """Whether they are selected because the last session had them."""
+
+    @property
+    def own_home(self) -> bool:
+        """Whether the home directory is there anyway."""
+        return runs_in_own_home()
 
 
 @dataclass(frozen=True)
@@ -68,6 +89,8 @@ class LaunchForm:
     rules: SiteRules
     given: Entered
     folders: FolderList
+    used: Sequence[tuple[str, str]] = ()
+    """The environments and versions that the user launched lately, the last one first."""
     errors: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
     notice: str = ""
@@ -84,13 +107,10 @@ class LaunchForm:
         """The values of the fields."""
         return self.given.values
 
-    @property
-    def environments(self) -> dict[str, list[Image]]:
-        """The images by environment, in the order of the catalog."""
-        found: dict[str, list[Image]] = {}
-        for image in self.catalog.images:
-            found.setdefault(image.environment, []).append(image)
-        return found
+    @cached_property
+    def environments(self) -> list[EnvironmentCard]:
+        """One card for each environment: last used first, then the default, then by title."""
+        return environment_cards(self.catalog, self.used, self.image)
 
     @property
     def image(self) -> Image | None:
@@ -109,6 +129,20 @@ class LaunchForm:
         default = group_for(None, self.groups)
         names = [self.values.get("resource_group"), default and default.name]
         return next((g for name in names for g in self.groups if g.name == name), None)
+
+    @property
+    def time_proposed(self) -> str:
+        """The time limit that applies if none is entered; "" if there is none."""
+        chosen = self.values.get("template")
+        template = next((t for t in self.templates if t.name == chosen), None)
+        minutes = template.time_limit if template else None
+        minutes = minutes or (self.group.default_minutes if self.group else None)
+        return short_minutes(minutes) if minutes else ""
+
+    @property
+    def times_differ(self) -> bool:
+        """Whether the resource groups differ in their time limits."""
+        return len({(g.max_minutes, g.default_minutes) for g in self.groups}) > 1
 
     @cached_property
     def gpu_menu(self) -> Menu | None:
@@ -129,7 +163,7 @@ class LaunchForm:
         use = self.uses.get(group.name)
         free = use.fgpu.available if use and use.fgpu else None
         left = "" if free is None else f" · {fgpu_number(free)} free for you now"
-        return f"up to {fgpu_number(max(amounts))} fGPU{left}"
+        return f"up to {fgpu_number(max(amounts))} GPU shares (fGPU){left}"
 
     def gpu_why(self, group: UserPartition) -> str:
         """What bounds the share of a GPU in a group."""
@@ -150,9 +184,33 @@ class LaunchForm:
         return variables(self.values)
 
     @property
+    def variable_lines(self) -> str | None:
+        """The environment variables as lines, for browsers without JavaScript."""
+        return variable_lines(self.values)
+
+    @property
+    def label_of(self) -> Mapping[str, str]:
+        """The label of each field."""
+        return LABELS
+
+    @property
+    def fields_of(self) -> Mapping[str, Sequence[str]]:
+        """The fields of each step."""
+        return STEPS
+
+    @property
     def step_of(self) -> Mapping[str, str]:
         """The step of each field."""
         return STEP_OF
+
+    @property
+    def own_home(self) -> bool:
+        """Whether sessions run in the user's own home directory."""
+        return runs_in_own_home()
+
+    def path_of(self, folder: str) -> str:
+        """A folder's path in the session."""
+        return path_of(folder)
 
     @property
     def wrong_steps(self) -> frozenset[str]:
@@ -166,17 +224,44 @@ def new_form(person: Person, given: Entered | None = None, folders: bool = False
     cluster, kinds = services().cluster, services().gpus
     groups = cluster.partitions_for(person.name)
     found = {group.name: cluster.usage_for(person.name, group.name) for group in groups or []}
-    given = given or Entered(first_values(catalog))
-    return LaunchForm(
+    used = recently_used(person)
+    entered = given or Entered(first_values(catalog, used), _last_mounts(person))
+    if runs_in_own_home():
+        entered.mounts.pop(HOME, None)  # it is there anyway
+    listed = folder_list(person, entered.mounts) if folders else known_folders(entered.mounts)
+    form = LaunchForm(
         catalog=catalog,
         open_to_me=groups,
         uses={name: use for name, use in found.items() if use},
         gpus={group.name: offers for group in groups or [] if (offers := kinds.offers(group))},
         templates=services().administration.templates(),
         rules=services().administration.site_rules(),
-        given=given,
-        folders=folder_list(person, given.mounts) if folders else known_folders(given.mounts),
+        given=entered,
+        used=used,
+        folders=replace(listed, proposed=given is None and bool(entered.mounts)),
     )
+    return form if given else _with_template(form)
+
+
+def _with_template(form: LaunchForm) -> LaunchForm:
+    """A new form proposes the first template that fits, if the site has any."""
+    first = next((card.name for card in form.cards if card.fits), "")
+    values = {**form.given.values, TEMPLATE: first}
+    return replace(form, given=replace(form.given, values=values))
+
+
+def recently_used(person: Person) -> list[tuple[str, str]]:
+    """The environments and versions of a user's last launches, the last one first."""
+    recent = ListQuery(owner=person.name, sort=Sort.NEWEST, limit=_RECENT)
+    found = services().sessions.query(person, recent).sessions
+    return list(dict.fromkeys((session.environment, session.version) for session in found))
+
+
+def _last_mounts(person: Person) -> dict[str, bool]:
+    """The folders of the person's last session."""
+    query = ListQuery(owner=person.name, limit=1)
+    last = services().sessions.query(person, query).sessions
+    return {mount.folder: mount.read_only for session in last for mount in session.mounts}
 
 
 def with_error(form: LaunchForm, error: PortalError) -> LaunchForm:
@@ -188,19 +273,33 @@ def with_error(form: LaunchForm, error: PortalError) -> LaunchForm:
     return replace(wrong, step=first)
 
 
+def runs_in_own_home() -> bool:
+    """Whether new sessions run in their owner's own home directory."""
+    return services().settings.sessions.home == "persistent"
+
+
+def path_of(folder: str) -> str:
+    """A folder's path in a new session of this person's."""
+    if not runs_in_own_home():
+        return f"~/{folder}"
+    storage = services().settings.sessions.storage
+    return place_in_own_home(folder, storage_of(me().name, storage))
+
+
 def known_folders(mounts: Mapping[str, bool]) -> FolderList:
     """The folders known without a request to the login node: home and the selected ones."""
-    names = dict.fromkeys([HOME, *mounts])
+    names = dict.fromkeys([*mounts] if runs_in_own_home() else [HOME, *mounts])
     return FolderList([_choice(Folder(name, ""), mounts) for name in names], loaded=False)
 
 
 def folder_list(person: Person, mounts: Mapping[str, bool]) -> FolderList:
     """All folders of a user; if they cannot be listed, the known ones."""
     try:
-        found = services().storage.list(person)
+        listed = services().storage.list(person)
     except Unavailable:
         text = "Your storage folders cannot be listed right now."
         return replace(known_folders(mounts), problem=text)
+    found = [folder for folder in listed if folder.name != HOME or not runs_in_own_home()]
     names = {folder.name for folder in found}
     gone = [
         Choice(Folder(name, "", mountable=False), False, mounts[name], there=False)

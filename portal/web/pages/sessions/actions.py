@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from flask import redirect
+from typing import Literal
+
+from flask import redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
 from portal.core.session.end_reasons import FINDING_OUT, unexpected
+from portal.core.session.ended_lately import Notice
 from portal.core.session.session import OVER
-from portal.errors import PortalError
+from portal.core.validation import check
+from portal.errors import InvalidRequest, NotFound, PortalError
+from portal.web.api.lifecycle import DismissEndsRequest, ExtendRequest
 from portal.web.context import person, services
+from portal.web.http.paths import local_path
+from portal.web.numbers import trim, whole
 from portal.web.pages.blueprint import blueprint, by_htmx
 
 _TEXT = {"Content-Type": "text/plain; charset=utf-8"}
@@ -16,12 +23,22 @@ _TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 
 @blueprint.post("/sessions/<session_id>/extend")
 def extend(session_id: str) -> ResponseReturnValue:
-    """Extend a running session by the default time."""
+    """Extend a running session by the chosen time, else by the default; say when it ends."""
     try:
-        services().lifecycle.extend(person(), session_id)
+        session = services().lifecycle.extend(person(), session_id, _minutes())
     except PortalError as error:
         return _refused(error)
-    return _done()
+    if by_htmx():
+        return render_template("_extended.html", session=session)
+    back = local_path(request.form.get("back"))
+    return redirect(back or f"/sessions?extended={session.id}", 303)
+
+
+def _minutes() -> int | Literal["max"] | None:
+    """The field "minutes" of the form; raises InvalidRequest."""
+    text = trim(request.form.get("minutes", ""))
+    data = {"minutes": whole(text)} if text else {}
+    return check(ExtendRequest, data).minutes
 
 
 @blueprint.post("/sessions/<session_id>/keep")
@@ -44,8 +61,27 @@ def release(session_id: str) -> ResponseReturnValue:
     return _done()
 
 
+@blueprint.post("/sessions/<session_id>/dismiss/<any(end, memory):notice>")
+def dismiss(session_id: str, notice: str) -> ResponseReturnValue:
+    """Dismiss the notice of a session's end, or of a process killed for want of memory."""
+    services().sessions.dismiss(person(), session_id, Notice(notice))
+    return _done()
+
+
+@blueprint.post("/sessions/dismiss/<until>")
+def dismiss_ends(until: str) -> ResponseReturnValue:
+    """Dismiss the notices of all ends up to a time."""
+    try:
+        moment = check(DismissEndsRequest, {"until": until}).until
+    except InvalidRequest:
+        raise NotFound("There is nothing here.") from None
+    services().sessions.dismiss_ends(person(), moment)
+    return _done()
+
+
 def _done() -> ResponseReturnValue:
-    return ("", 204) if by_htmx() else redirect("/sessions", 303)
+    back = local_path(request.form.get("back")) or "/sessions"
+    return ("", 204) if by_htmx() else redirect(back, 303)
 
 
 def _refused(error: PortalError) -> ResponseReturnValue:

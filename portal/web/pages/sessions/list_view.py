@@ -9,15 +9,17 @@ from urllib.parse import urlencode
 from flask import request
 
 from portal.core.auth.person import Person
-from portal.core.cluster.usage import PartitionUsage, SlurmStatus
-from portal.core.session.query import ListQuery, Page, Sort, read_leniently
+from portal.core.cluster.meters import PartitionUsage
+from portal.core.cluster.node_use import Overview
+from portal.core.cluster.usage import SlurmStatus
+from portal.core.session.query import ListQuery, Page, Sort, Status, read_leniently
 from portal.web.context import person, services
 from portal.web.pages.sessions.rows import SessionView, session_views
 
 PAGE = 50
 """Sessions on one page."""
 
-TABS = {"running": "Running", "finished": "Finished", "other": "Others"}
+TABS = {"running": "Running", "finished": "Finished", "other": "Failed"}
 
 SORTS = {
     Sort.NEWEST: "Newest first",
@@ -35,6 +37,37 @@ SORTS = {
     Sort.MOST_MEMORY: "Most memory",
     Sort.LEAST_MEMORY: "Least memory",
 }
+
+STATUSES = {
+    "running": (Status.WAITING, Status.STARTING, Status.RUNNING, Status.ENDING),
+    "finished": (Status.ENDED_ON_REQUEST, Status.TIME_LIMIT, Status.UNUSED, Status.BY_ITSELF),
+    "other": (
+        Status.DID_NOT_START,
+        Status.OUT_OF_MEMORY,
+        Status.NODE_FAILURE,
+        Status.PREEMPTED,
+        Status.FAILED,
+    ),
+}
+"""The statuses to choose from in each tab."""
+
+STATUS_WORDS = {
+    Status.WAITING: "Pending",
+    Status.STARTING: "Starting",
+    Status.RUNNING: "Running",
+    Status.ENDING: "Ending",
+    Status.ENDED_ON_REQUEST: "Ended by somebody",
+    Status.TIME_LIMIT: "Time limit",
+    Status.UNUSED: "Not used",
+    Status.BY_ITSELF: "Ended by itself",
+    Status.DID_NOT_START: "Did not start",
+    Status.OUT_OF_MEMORY: "Out of memory",
+    Status.NODE_FAILURE: "Node failure",
+    Status.PREEMPTED: "Preempted",
+    Status.FAILED: "Other failures",
+}
+
+DAYS = {"1": "Last 24 hours", "7": "Last 7 days", "30": "Last 30 days"}
 
 # The sort order after the first click on a column header.
 _FIRST = {sort.key: sort for sort in (
@@ -54,6 +87,8 @@ class SessionListView:
     counts: dict[str, int]
     status: SlurmStatus
     use: PartitionUsage | None
+    cluster: Overview | None = None
+    """For administrators who look at other users' sessions, instead of their own use."""
 
     @property
     def tab(self) -> str:
@@ -94,6 +129,40 @@ class SessionListView:
         return {s: text for s, text in SORTS.items() if self.person.admin or s.key != "owner"}
 
     @property
+    def statuses(self) -> list[tuple[str, str, dict[str, str]]]:
+        """The statuses to filter by: each tab, its title, and its statuses with their titles."""
+        return [
+            (tab, TABS[tab], {status.value: STATUS_WORDS[status] for status in of})
+            for tab, of in STATUSES.items()
+        ]
+
+    @property
+    def periods(self) -> dict[str, str]:
+        """The periods to filter by, and the current one."""
+        days = str(self.query.days or "")
+        return DAYS if days in ("", *DAYS) else DAYS | {days: f"Last {days} days"}
+
+    @property
+    def elsewhere(self) -> list[tuple[str, str, int]]:
+        """The other tabs with sessions that match: address, title, number."""
+        return [
+            (self.link(state=tab, status=None), word, self.counts[tab])
+            for tab, word in TABS.items()
+            if tab != self.tab and self.counts[tab]
+        ]
+
+    def tab_link(self, tab: str) -> str:
+        """The address of a tab; a status belongs to one tab only."""
+        return self.link(state=tab, status=None)
+
+    @property
+    def filters_set(self) -> int:
+        """How many filters beside the search are set."""
+        query = self.query
+        others = (query.environment, query.resource_group, query.owner, query.status, query.days)
+        return sum(1 for one in others if one)
+
+    @property
     def page_words(self) -> tuple[str, str]:
         """The texts of the links to the previous and the next page."""
         by_time = {
@@ -105,8 +174,9 @@ class SessionListView:
     @property
     def environments(self) -> list[str]:
         """The environments to filter by, including the current one."""
-        images = services().catalog().images
-        return _with(self.query.environment, [image.environment for image in images])
+        catalog = services().catalog()
+        found = _with(self.query.environment, [image.environment for image in catalog.images])
+        return sorted(found, key=lambda name: catalog.environment_title(name).casefold())
 
     @property
     def groups(self) -> list[str]:
@@ -136,10 +206,14 @@ def asked_for() -> SessionListView:
     query = read_leniently(values, limit=PAGE)
     if query.state is None:
         query = query.model_copy(update={"state": "running"})
+    if query.status is not None and query.status not in STATUSES[query.state or "running"]:
+        tab = next(tab for tab, of in STATUSES.items() if query.status in of)
+        query = query.model_copy(update={"state": tab, "cursor": None})
     group = request.args.get("group") or None
     use = cluster.usage_for(who.name, group)
     if use is None:
         group, use = None, cluster.usage_for(who.name, None)
+    everybody = who.admin and query.owner != who.name
     return SessionListView(
         query=query,
         group=group,
@@ -148,4 +222,5 @@ def asked_for() -> SessionListView:
         counts=sessions.counts(who, query),
         status=cluster.slurm_status(),
         use=use,
+        cluster=services().administration.nodes(who) if everybody else None,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from portal.core.apps.access import AppState
 from portal.core.apps.catalog import AppSpec, Image
 from portal.core.auth.person import Person
 from portal.core.cluster.usage import SlurmStatus
@@ -59,6 +60,18 @@ class SessionView:
         return REASON_CHIPS.get(code) or CHIPS[self.data.state]
 
     @property
+    def end_text(self) -> str:
+        """How it ended; "you" instead of the reader's own name."""
+        text = self.session.end_text or ""
+        mine = f"Ended by {self.session.stopped_by}."
+        own_doing = self.own and self.session.stopped_by == self.session.owner
+        return (
+            f"Ended by you.{text.removeprefix(mine)}"
+            if own_doing and text.startswith(mine)
+            else text
+        )
+
+    @property
     def live(self) -> bool:
         """Whether it can still be ended."""
         return self.session.state in LIVE and self.session.state is not State.ENDING
@@ -86,7 +99,21 @@ class SessionView:
         """The apps that failed; those that share a server count once."""
         sharing = {app.name for app in self.offered if app.shares}
         apps = self.data.apps if self.live else []
-        return [app for app in apps if app.message and app.name not in sharing]
+        return [
+            app
+            for app in apps
+            if app.message and app.state is AppState.FAILED and app.name not in sharing
+        ]
+
+    @property
+    def titled_apps(self) -> list[AppOut]:
+        """The running apps to which the user has given a title."""
+        titles = {app.name: app.title for app in self.apps}
+        return [
+            app
+            for app in self.data.apps
+            if app.state is AppState.READY and titles.get(app.name, app.title) != app.title
+        ]
 
     @property
     def public_apps(self) -> list[AppOut]:

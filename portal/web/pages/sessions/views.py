@@ -9,7 +9,7 @@ from flask import make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 from markupsafe import Markup
 
-from portal.core.session.query import MAX_AT_ONCE
+from portal.core.session.query import MAX_AT_ONCE, end_reason
 from portal.errors import FieldError, InvalidRequest
 from portal.web.context import person, services
 from portal.web.http.paths import here, local_path
@@ -93,7 +93,11 @@ def end() -> ResponseReturnValue:
     ids = request.form.getlist("ids")
     if not 0 < len(ids) <= MAX_AT_ONCE:
         raise InvalidRequest([FieldError("ids", f"name 1 to {MAX_AT_ONCE} sessions")])
-    services().sessions.stop_all(person(), ids)
+    try:
+        reason = end_reason(request.form.get("reason", ""))
+    except ValueError as error:
+        raise InvalidRequest([FieldError("reason", str(error))]) from None
+    services().sessions.stop_all(person(), ids, reason)
     return (
         rows() if by_htmx() else redirect(local_path(request.form.get("back")) or "/sessions", 303)
     )

@@ -5,28 +5,66 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from flask import Flask, g
+from flask import Flask, g, request
 
+from portal.core.cluster.effective_limits import UserPartition, partitions_for
+from portal.core.cluster.extensions import Extensions
+from portal.core.session.ended_lately import (
+    More,
+    how_it_ended,
+    lacked,
+    shows_memory_kill,
+    was_kept,
+    why_it_ended,
+)
 from portal.core.session.idle import IdleNotice, idle_notice, warning_span
-from portal.core.session.session import Session
+from portal.core.session.kept import kept
+from portal.core.session.session import Session, State
 from portal.core.session.status import ENDS_SOON, ends_soon
 from portal.core.site_rules import SiteRules
+from portal.errors import NotFound
 from portal.web.context import person, services
 
 
 @dataclass(frozen=True)
 class EndingSession:
-    """A session that ends soon; it could be extended by `more` minutes, 0 for not at all."""
+    """A session that ends soon, and by how much it can be extended."""
 
     session: Session
-    more: int
+    more: Extensions
 
 
 def ending_sessions() -> list[EndingSession]:
     """The current user's sessions that end soon, soonest first."""
     found = services().sessions.ending(person(), services().clock() + ENDS_SOON)
-    more = services().lifecycle.next_extension
-    return [EndingSession(session, more(session)) for session in found]
+    return [EndingSession(session, extensions_of(session)) for session in found]
+
+
+def extensions_of(session: Session) -> Extensions:
+    """By how much a session can be extended."""
+    groups = _groups_of(session.owner) if session.state is State.RUNNING else []
+    return services().lifecycle.extensions(session, groups)
+
+
+def _groups_of(user: str) -> list[UserPartition]:
+    # What Slurm reported is read once for all rows of a page, which may have many owners.
+    if "groups_of" not in g:
+        g.reported = services().cluster.partitions(), services().cluster.limits()
+        g.groups_of = {}
+    found: dict[str, list[UserPartition]] = g.groups_of
+    if user not in found:
+        found[user] = partitions_for(user, *g.reported)
+    return found[user]
+
+
+def just_extended() -> Session | None:
+    """The session that this page's request follows the extension of, if it runs."""
+    found = request.args.get("extended", "")
+    try:
+        session = services().sessions.get(person(), found) if found else None
+    except NotFound:
+        return None
+    return session if session and session.state is State.RUNNING and session.deadline else None
 
 
 def is_ending(session: Session) -> bool:
@@ -51,6 +89,61 @@ def unused_of(session: Session) -> IdleNotice | None:
     return idle_notice(session, _rules(), services().clock())
 
 
+@dataclass(frozen=True)
+class Ended:
+    """An ended session, for its owner."""
+
+    session: Session
+
+    @property
+    def how(self) -> str:
+        """What happened, to follow its name."""
+        return how_it_ended(self.session)
+
+    @property
+    def why(self) -> str:
+        """The explanation, if the cause does not say it all."""
+        return why_it_ended(self.session)
+
+    @property
+    def kept(self) -> str:
+        """What stayed."""
+        return was_kept(self.session)
+
+    @property
+    def more(self) -> str:
+        """What the next one should have more of, if the limits permit it: "time" or "memory"."""
+        what = lacked(self.session)
+        return what if what and _propose(self.session, what) else ""
+
+
+@dataclass(frozen=True)
+class EndedList:
+    """The ends that the current user has neither requested nor dismissed."""
+
+    shown: list[Ended]
+    more: int
+    """How many more there are."""
+    until: str
+    """The time of the newest, with which all are dismissed."""
+
+
+def ended_lately() -> EndedList:
+    """The current user's ends of the last day, newest first."""
+    found = services().sessions.ended_lately(person())
+    newest = next((s.ended.isoformat() for s in found.sessions if s.ended), "")
+    return EndedList([Ended(session) for session in found.sessions], found.more, newest)
+
+
+def larger_memory(session: Session) -> int | None:
+    """The memory in MiB to propose after a process was killed for want of it; None for no more."""
+    return _propose(session, More.MEMORY)
+
+
+def _propose(session: Session, what: More) -> int | None:
+    return services().enlarger.propose(session, what, _groups_of(session.owner))
+
+
 def _rules() -> SiteRules:
     # Read once for all rows of a page.
     if "site_rules" not in g:
@@ -64,6 +157,12 @@ def install(app: Flask) -> None:
     app.jinja_env.globals.update(
         ending_sessions=ending_sessions,
         is_ending=is_ending,
+        ended_lately=ended_lately,
+        larger_memory=larger_memory,
+        shows_memory_kill=shows_memory_kill,
         unused_sessions=unused_sessions,
         unused_of=unused_of,
+        kept=kept,
+        extensions_of=extensions_of,
+        just_extended=just_extended,
     )

@@ -15,8 +15,8 @@ from sqlmodel import delete
 from portal.adapters.db.engine import open_database, upgrade
 from portal.adapters.db.sessions import SessionTables
 from portal.adapters.db.tables import SessionRow
-from portal.core.session.query import ListQuery, Page, Sort
-from portal.core.session.session import Session, State
+from portal.core.session.query import ListQuery, Page, Sort, Status
+from portal.core.session.session import Cause, Session, State
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -82,7 +82,8 @@ made = st.fixed_dictionaries(
 
 def shown_key(sort: Sort, row: Session) -> Any:
     """The sort key as a user sees it."""
-    far = datetime.max.replace(tzinfo=UTC)
+    end = datetime.min if sort is Sort.STARTED_LAST else datetime.max  # never started: last
+    far = end.replace(tzinfo=UTC)
     return {
         "created": row.created,
         "name": row.name.lower(),
@@ -115,7 +116,7 @@ def test_paging_shows_each_row_once_even_while_rows_are_added(
     pages: list[Page] = []
     cursor: str | None = None
     while cursor or not pages:
-        pages.append(store.query(ListQuery(sort=sort, limit=limit, cursor=cursor)))
+        pages.append(store.query(ListQuery(sort=sort, limit=limit, cursor=cursor), NOON))
         cursor = pages[-1].following
         if coming:
             fill(store, [coming.pop()])
@@ -134,15 +135,15 @@ def test_paging_back_shows_the_same_pages(
 ) -> None:
     clear(store)
     fill(store, [session(number, **values) for number, values in enumerate(rows)])
-    there = [store.query(ListQuery(sort=sort, limit=limit))]
+    there = [store.query(ListQuery(sort=sort, limit=limit), NOON)]
     assert there[0].previous is None
     while there[-1].following:
         query = ListQuery(sort=sort, limit=limit, cursor=there[-1].following)
-        there.append(store.query(query))
+        there.append(store.query(query, NOON))
     back = [there[-1]]
     while back[-1].previous:
         query = ListQuery(sort=sort, limit=limit, cursor=back[-1].previous)
-        back.append(store.query(query))
+        back.append(store.query(query, NOON))
     assert [page.sessions for page in reversed(back)] == [page.sessions for page in there]
 
 
@@ -157,7 +158,7 @@ FOUND = session(
 )
 def test_the_search_finds(store: SessionTables, words: str) -> None:
     fill(store, [FOUND])
-    assert store.query(ListQuery(q=words, owner="alice")).sessions == (FOUND,)
+    assert store.query(ListQuery(q=words, owner="alice"), NOON).sessions == (FOUND,)
 
 
 @pytest.mark.parametrize(
@@ -165,12 +166,12 @@ def test_the_search_finds(store: SessionTables, words: str) -> None:
 )
 def test_the_search_does_not_find(store: SessionTables, words: str) -> None:
     fill(store, [FOUND])
-    assert store.query(ListQuery(q=words, owner="alice")).sessions == ()
+    assert store.query(ListQuery(q=words, owner="alice"), NOON).sessions == ()
 
 
 def test_owners_are_found_among_everybodys_only(store: SessionTables) -> None:
     fill(store, [FOUND, session(2, owner="bob")])
-    assert store.query(ListQuery(q="ali")).sessions == (FOUND,)
+    assert store.query(ListQuery(q="ali"), NOON).sessions == (FOUND,)
 
 
 @pytest.mark.parametrize(
@@ -181,6 +182,11 @@ def test_owners_are_found_among_everybodys_only(store: SessionTables) -> None:
         ({"owner": "bob"}, {"session4"}),
         ({"state": "other"}, {"session5"}),
         ({"environment": "jul"}, set()),
+        ({"status": "out_of_memory"}, {"session5"}),
+        ({"status": "waiting"}, {"session1", "session2", "session3", "session4"}),
+        ({"status": "running"}, set()),
+        ({"days": 1}, {"session1", "session3", "session4", "session5"}),
+        ({"days": 7}, {"session1", "session2", "session3", "session4", "session5"}),
     ],
 )
 def test_filters(store: SessionTables, wanted: dict[str, Any], names: set[str]) -> None:
@@ -188,19 +194,21 @@ def test_filters(store: SessionTables, wanted: dict[str, Any], names: set[str]) 
         store,
         [
             session(1),
-            session(2, environment="julia"),
+            session(2, environment="julia", created=NOON - timedelta(days=3)),
             session(3, partition="gpu"),
             session(4, owner="bob"),
-            session(5, state=State.FAILED),
+            session(5, state=State.FAILED, cause=Cause.OUT_OF_MEMORY),
         ],
     )
-    assert {row.name for row in store.query(ListQuery(**wanted)).sessions} == names
+    assert {row.name for row in store.query(ListQuery(**wanted), NOON).sessions} == names
 
 
 def test_counts_and_owners(store: SessionTables) -> None:
     fill(store, [session(1), session(2, state=State.FAILED), session(3, owner="bob")])
-    assert store.counts("alice") == {State.PENDING: 1, State.FAILED: 1}
-    assert store.counts(None) == {State.PENDING: 2, State.FAILED: 1}
+    assert store.counts(ListQuery(owner="alice"), NOON) == {State.PENDING: 1, State.FAILED: 1}
+    assert store.counts(ListQuery(), NOON) == {State.PENDING: 2, State.FAILED: 1}
+    found = ListQuery(q="session2", state="running", status=Status.RUNNING)
+    assert store.counts(found, NOON) == {State.FAILED: 1}  # in all tabs, by the other filters
     assert store.owners() == ["alice", "bob"]
 
 
@@ -230,7 +238,7 @@ def test_open_pages_read_only_what_they_show(
     store: SessionTables, owner: str | None, state: str
 ) -> None:
     query = ListQuery.model_validate({"state": state, "owner": owner})
-    (page,) = plans(store, lambda: store.query(query))
+    (page,) = plans(store, lambda: store.query(query, NOON))
     assert page[0].startswith("SEARCH session USING INDEX")
     if owner and state == "running":  # of many states; this index has them and the order
         assert page == ["SEARCH session USING INDEX session_newest (owner=?)"]
@@ -239,6 +247,15 @@ def test_open_pages_read_only_what_they_show(
     else:  # for one state the index has the order, too
         assert len(page) == 1
         assert "session_tab" in page[0]
-    (counts,) = plans(store, lambda: store.counts(owner))
+    (counts,) = plans(store, lambda: store.counts(ListQuery(owner=owner), NOON))
     assert len(counts) == 1
     assert "COVERING INDEX" in counts[0]
+    assert len(counts) == 1
+    assert "COVERING INDEX" in counts[0]
+
+
+def test_unseen_ends_are_found_by_their_index(store: SessionTables) -> None:
+    (found,) = plans(store, lambda: store.ended_unseen("alice", NOON, 4))
+    assert any(
+        "INDEX session_unseen (owner=? AND end_seen=? AND ended>?)" in step for step in found
+    ), found

@@ -126,14 +126,14 @@ def test_pages_contain_each_session_once(store: SessionTables) -> None:
     cursor: str | None = None
     while True:
         query = ListQuery(state="running", owner="alice", limit=7, cursor=cursor)
-        page = store.query(query)
+        page = store.query(query, NOON)
         cursor = page.following
         seen += [s.name for s in page.sessions]
         if cursor is None:
             break
     assert sorted(seen) == sorted(f"session{number}" for number in range(25))
     assert seen[0] == "session24"
-    assert len(store.query(ListQuery()).sessions) == 26
+    assert len(store.query(ListQuery(), NOON).sessions) == 26
 
 
 def test_an_error_of_the_database_repeats_no_value(tmp_path: Path) -> None:
@@ -144,3 +144,41 @@ def test_an_error_of_the_database_repeats_no_value(tmp_path: Path) -> None:
     assert "no such table: session" in str(failed.value)
     assert "CANARY-4711" not in str(failed.value)
     assert "CANARY-4711" not in repr(failed.value)
+
+
+def test_unseen_ends_are_counted_and_the_newest_read(store: SessionTables) -> None:
+    over = {"state": State.FINISHED, "cause": "time_limit"}
+    for number in range(6):
+        ended = NOON + timedelta(minutes=number)
+        store.add([session(number, ended=ended, **over)], None, "", {})
+    store.add([session(10, ended=NOON, owner="bob", **over)], None, "", {})
+    store.add([session(11, ended=NOON, end_seen=NOON, **over)], None, "", {})
+    store.add([session(12, state=State.RUNNING)], None, "", {})
+    found = store.ended_unseen("alice", NOON + timedelta(minutes=2), 2)
+    assert [one.name for one in found.sessions] == ["session5", "session4"]
+    assert (found.count, found.more) == (4, 2)
+    assert store.see_ends("alice", NOON + timedelta(minutes=4), NOON) == 5
+    assert store.see_ends("alice", NOON + timedelta(minutes=4), NOON) == 0
+    assert [s.name for s in store.ended_unseen("alice", NOON, 9).sessions] == ["session5"]
+    assert store.ended_unseen("carol", NOON, 9).count == 0
+
+
+def test_concurrent_launches_get_different_names(store: SessionTables) -> None:
+    given: list[str] = []
+
+    def launch(number: int) -> None:
+        given.append(store.add([session(number, name="train")], None, "", {})[0][0].name)
+
+    threads = [threading.Thread(target=launch, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(given) == ["train", *(f"train{number}" for number in range(2, 9))]
+    assert {one.name for one in store.live()} == set(given)
+
+
+def test_names_of_ended_sessions_and_of_others_are_free(store: SessionTables) -> None:
+    store.add([session(1, name="train", state=State.FINISHED)], None, "", {})
+    store.add([session(2, name="train", owner="bob")], None, "", {})
+    assert store.add([session(3, name="train")], None, "", {})[0][0].name == "train"

@@ -47,7 +47,7 @@ def test_limits(version: str) -> None:
     (normal,) = (q for q in found.qos if q.name == "normal")
     assert (normal.user, normal.job) == (Tres(3, 3072), Tres(cpus=2))
     assert (normal.jobs, normal.minutes) == (9, 2880)
-    assert found.partitions == (PartitionAccess("main"),)
+    assert found.partitions == (PartitionAccess("main", default_minutes=60),)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -129,3 +129,19 @@ def test_unavailable_nodes(state: str, usable: bool) -> None:
 )
 def test_amounts(text: str, found: Tres) -> None:
     assert amount(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"),
+    [
+        ("DefaultTime=01:00:00", 60),
+        ("DefaultTime=1-12:00:00", 2160),
+        ("DefaultTime=NONE", None),
+        ("DefaultTime=UNLIMITED", None),
+        ("", None),
+    ],
+)
+def test_the_time_limit_of_jobs_that_name_none(text: str, minutes: int | None) -> None:
+    line = f"PartitionName=main AllowAccounts=ALL {text} MaxTime=08:00:00\n"
+    (entry,) = limits(replace(printed(VERSIONS[0]), entries=line)).partitions
+    assert entry.default_minutes == minutes

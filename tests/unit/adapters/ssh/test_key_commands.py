@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters.ssh.key_commands import key_argv, make_step
+from portal.adapters.ssh.key_commands import (
+    add_argv,
+    key_argv,
+    list_argv,
+    make_step,
+    remove_argv,
+)
 from portal.core.apps.ssh import find_private_key
 
 
@@ -157,3 +163,40 @@ def test_an_unwritable_home_is_reported(tmp_path: Path) -> None:
     process = start(tmp_path)
     assert process.communicate()[0] == ""
     assert process.returncode == 1
+
+
+OWN = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFMVzBnv6ZMm8BpxbFvIOFCYSD4x2bw0bLUYUmkyRxQa me"
+
+
+def shell(home: Path, argv: list[str]) -> str:
+    """Run a command as the user."""
+    environment = os.environ | {"HOME": str(home)}
+    done = subprocess.run(argv, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout
+
+
+def test_added_keys_are_accepted_beside_id_container_until_they_are_removed(
+    tmp_path: Path,
+) -> None:
+    shell(tmp_path, add_argv(".slipway", "a" * 64, OWN))
+    shell(tmp_path, add_argv(".slipway", "b" * 64, OWN.replace("me", "it's $HOME `id`")))
+    shell(tmp_path, add_argv(".slipway", "a" * 64, OWN))
+    first = ask(tmp_path)
+    assert shell(tmp_path, list_argv(".slipway")).splitlines() == [
+        OWN,
+        OWN.replace("me", "it's $HOME `id`"),
+    ]
+    shell(tmp_path, remove_argv(".slipway", "b" * 64))
+    assert accepted(tmp_path) == f"{public(first)}{OWN}\n"
+    second = ask(tmp_path, new=True)
+    assert accepted(tmp_path) == f"{public(second)}{OWN}\n"
+    shell(tmp_path, remove_argv(".slipway", "a" * 64))
+    assert accepted(tmp_path) == public(second)
+    assert shell(tmp_path, list_argv(".slipway")) == ""
+
+
+def test_a_launch_publishes_what_an_interrupted_change_left(tmp_path: Path) -> None:
+    shell(tmp_path, add_argv(".slipway", "a" * 64, OWN))
+    (tmp_path / ".slipway" / "key" / "own" / f"{'a' * 64}.pub").unlink()
+    make(tmp_path)
+    assert OWN not in accepted(tmp_path)

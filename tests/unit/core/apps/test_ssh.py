@@ -78,7 +78,9 @@ def test_ssh_understands_the_block_and_the_line(host_key: Path, tmp_path: Path) 
 
 
 def test_every_command_names_port_key_and_host() -> None:
-    for command in endpoint().commands.values():
+    commands = dict(endpoint().commands)
+    assert "$HOME\\.ssh\\id_container -o" in commands.pop("windows")
+    for command in commands.values():
         words = shlex.split(" ".join(shlex.split(command)))
         assert "10203" in words, command
         assert "~/.ssh/id_container" in words, command

@@ -153,9 +153,11 @@ def test_a_refusal_names_the_field_and_the_limits_origin() -> None:
     with pytest.raises(InvalidRequest) as caught:
         decide(parse_launch(wanted), CATALOG, groups, SiteRules(), NO_GPUS)
     assert {e.field: e.message for e in caught.value.errors} == {
-        "resources.cpus": "you may use 3 cores at once (QOS normal, MaxTRESPerUser)",
-        "resources.memory": "you may use 3 GB at once (QOS normal, MaxTRESPerUser)",
-        "time_limit": "sessions of yours may run 30 minutes at most (QOS normal, MaxWall)",
+        "resources.cpus": "5 is too many: you may use 3 cores at once (QOS normal, MaxTRESPerUser)",
+        "resources.memory": "4 GB is too much: "
+        "you may use 3 GB at once (QOS normal, MaxTRESPerUser)",
+        "time_limit": "31 min is too long: "
+        "sessions of yours may run 30 min at most (QOS normal, MaxWall)",
     }
 
 
@@ -170,3 +172,33 @@ def test_hidden_limits_exclude_nobody() -> None:
 def test_cyclic_accounts_terminate() -> None:
     around = replace(LIMITS, associations=(ALICE, PHYSICS, replace(SCIENCE, parent="physics")))
     assert cpus(around)[0] == 16
+
+
+@pytest.mark.parametrize(
+    ("partition", "usual", "qos", "minutes"),
+    [
+        (MAIN, 60, NORMAL, 60),
+        (MAIN, None, NORMAL, 480),  # DefaultTime=NONE stands for MaxTime
+        (MAIN, 600, NORMAL, 480),
+        (MAIN, 60, Qos("normal", minutes=30), 30),
+        (MAIN, None, Qos("normal", minutes=30), 30),
+        (GPU, None, NORMAL, None),
+        (GPU, 90, NORMAL, 90),
+    ],
+)
+def test_the_time_limit_of_a_session_that_names_none(
+    partition: Partition, usual: int | None, qos: Qos, minutes: int | None
+) -> None:
+    access = tuple(PartitionAccess(name, default_minutes=usual) for name in ("main", "gpu"))
+    known = replace(limits(qos=(qos,)), partitions=access)
+    (found,) = partitions_for("alice", [partition], known)
+    assert found.default_minutes == minutes
+    request = parse_launch({"environment": "python", "resources": {"cpus": 1, "memory": "1g"}})
+    assert decide(request, CATALOG, [found], SiteRules(), NO_GPUS).minutes == minutes
+    asked = request.model_copy(update={"time_limit": 20})
+    assert decide(asked, CATALOG, [found], SiteRules(), NO_GPUS).minutes == 20
+
+
+def test_before_the_limits_are_known_slurm_chooses() -> None:
+    (found,) = partitions_for("alice", [MAIN], None)
+    assert found.default_minutes is None

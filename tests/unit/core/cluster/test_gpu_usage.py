@@ -12,14 +12,8 @@ from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.inventory import Node, NodeGpus
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos, Tres
-from portal.core.cluster.usage import (
-    Allocation,
-    ClusterUsage,
-    Meter,
-    limit_reached,
-    measure_usage,
-    usage_meters,
-)
+from portal.core.cluster.meters import Meter, usage_meters
+from portal.core.cluster.usage import Allocation, ClusterUsage, limit_reached, measure_usage
 
 HALF = Fraction(1, 2)
 A100 = GpuKind("a100", "A100", 40_960, Fraction(1), Fraction(1, 4))

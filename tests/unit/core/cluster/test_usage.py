@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from portal.core.cluster.inventory import Node, Partition
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos, Tres
-from portal.core.cluster.usage import ClusterUsage, measure_usage, partition_usage, usage_meters
+from portal.core.cluster.meters import partition_usage, usage_meters
+from portal.core.cluster.usage import ClusterUsage, measure_usage
 
 NODES = [
     Node("n1", "main", 4, 8000, True),
@@ -121,3 +122,52 @@ def test_one_job_raises_and_its_end_lowers_by_the_same(
         assert 0 <= (meter.lower or 0) <= 100
         assert (meter.available or 0) >= 0
     assert (during[0].available or 0) <= (before[0].available or 0)
+
+
+def parts(use: ClusterUsage, user: str = "alice", group: str = "main") -> tuple[float, ...]:
+    """The parts of a user's bar of cores: here, elsewhere, free, taken by others."""
+    meter = usage_meters(user, group, LIMITS, use)[0]
+    assert meter.available is not None
+    return meter.mine, meter.elsewhere, meter.available, meter.others
+
+
+def test_the_parts_of_the_bar_say_who_has_what() -> None:
+    assert parts(measure_usage([], NODES)) == (0, 0, 3, 0)
+    elsewhere = [job(node="n2", cpus=2, partition="gpu")]
+    assert parts(measure_usage(elsewhere, NODES)) == (0, 2, 1, 0)
+    both = [job(cpus=1), job("bob", cpus=3), job("bob", "n2", cpus=1)]
+    assert parts(measure_usage(both, NODES)) == (1, 0, 1, 1)  # the account may have 6 together
+    # In a group of one node, which others fill by way of another group.
+    assert parts(measure_usage([job("bob", "n2", cpus=3)], NODES), group="gpu") == (0, 0, 1, 2)
+    assert parts(measure_usage([job("alice", "n2", cpus=3)], NODES), group="gpu") == (0, 3, 0, 0)
+
+
+@given(
+    st.lists(
+        st.builds(
+            job,
+            user=st.sampled_from(["alice", "bob", "eve"]),
+            node=st.sampled_from(["n1", "n2"]),
+            cpus=st.integers(1, 5),
+            partition=st.sampled_from(["main", "gpu"]),
+        ),
+        max_size=6,
+    ),
+    st.sampled_from(["main", "gpu"]),
+)
+def test_the_parts_add_up_to_what_is_allowed(jobs: list[JobReport], group: str) -> None:
+    for meter in usage_meters("alice", group, LIMITS, measure_usage(jobs, NODES))[:2]:
+        assert meter is not None and meter.allowed is not None and meter.available is not None
+        assert min(meter.elsewhere, meter.others, meter.available) >= 0
+        assert meter.whole == max(meter.allowed, meter.mine + meter.available)
+
+
+def test_what_bounds_a_share_is_said_in_sentences() -> None:
+    partitions = [Partition("main", True, True, 4, 8000, 60)]
+    found = partition_usage("alice", None, partitions, LIMITS, ClusterUsage())
+    assert found is not None
+    assert found.notes == (
+        "You may use 3 cores and 3 GB at once in all groups together.",
+        "Account lab may use 6 cores at once in all groups together.",
+        "The largest node in main has 4 cores and 7.81 GB.",
+    )

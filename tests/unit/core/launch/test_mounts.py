@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.core.job.batch_script import render_script
-from portal.core.launch.mounts import HOME, Mount, MountPoint, mount_points, storage_folder
+from portal.core.launch.mounts import (
+    HOME,
+    Mount,
+    MountPoint,
+    mount_points,
+    start_folder,
+    storage_folder,
+)
 from portal.core.launch.request import parse_launch
 from portal.errors import InvalidRequest
 from tests.unit.core.job.test_batch_script import GOLDEN, PLAIN, TEMPLATE
@@ -126,6 +133,8 @@ class Node:
 
     def __init__(self, root: Path) -> None:
         self.home = root / 'a "home"'
+        self.name = self.home
+        """The home's path in the cluster's accounts."""
         self.session = self.home / ".slipway" / "sessions" / PLAIN.session
         self.session.mkdir(parents=True)
         (self.session / "spec.json").write_text("{}\n")
@@ -138,11 +147,15 @@ class Node:
         self.image.touch()
 
     def run(
-        self, points: tuple[MountPoint, ...], container: str = "", namespace: str = ""
+        self,
+        points: tuple[MountPoint, ...],
+        container: str = "",
+        namespace: str = "",
+        own_storage: str = "",
     ) -> tuple[int, str]:
         """Exit code and log of the script; `container` is what apptainer does.
 
-        `namespace` is executed first, with the right to mount.
+        `namespace` is executed first, with the right to mount. `own_storage` as in JobDescription.
         """
         apptainer = self.bin / "apptainer"
         apptainer.write_text(
@@ -151,10 +164,15 @@ class Node:
         )
         apptainer.chmod(0o755)
         job = dataclasses.replace(
-            PLAIN, mounts=points, image=str(self.image), toolkit=str(self.image)
+            PLAIN,
+            mounts=points,
+            image=str(self.image),
+            toolkit=str(self.image),
+            own_storage=own_storage,
         )
         text = render_script(job, TEMPLATE)
         text = text.replace("export PATH=", f"export PATH={self.bin}:")
+        text = text.replace("home=~alice", f"home={shlex.quote(str(self.name))}")
         argv = ["bash", "-c", text]
         if namespace:
             within = f'export PATH; {namespace} && exec "$@"'
@@ -299,3 +317,18 @@ def test_foreign_mounts_in_the_session_are_kept(node: Node) -> None:
     assert node.run(points, mount, namespace=":")[0] == 0
     assert kept.read_text() == "treasure"
     assert node.session.exists()
+
+
+@pytest.mark.parametrize(
+    ("mounts", "start"),
+    [
+        ([], ""),
+        (["climate-2026"], "climate-2026"),
+        (["home"], "home"),
+        (["data", {"folder": "maps", "read_only": True}], "data"),
+        ([{"folder": "maps", "read_only": True}], ""),
+        (["data", "results"], ""),
+    ],
+)
+def test_apps_start_in_the_only_writable_folder(mounts: list[Any], start: str) -> None:
+    assert start_folder(parse_launch({**GOOD, "mounts": mounts}).mounts) == start

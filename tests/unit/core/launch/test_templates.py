@@ -91,12 +91,13 @@ def test_whether_it_fits() -> None:
         "Slurm lets your account use no resource group"
     )
     assert misfit(BIG, [MAIN, LONG], NO_CAP, NO_GPUS, "main") == (
-        "the largest node here has 4 cores; the largest node here has 4g; "
-        "sessions here may run 60 minutes at most"
+        "8 is too many: the largest node here has 4 cores; "
+        "8 GB is too much: the largest node here has 4g; "
+        "1 h 30 min is too long: sessions here may run 1 h at most"
     )
 
     capped = misfit(BIG, [LONG], SiteRules(max_shared_memory_mb=512), NO_GPUS)
-    assert capped == "an administrator allows 512 MB of shared memory at most"
+    assert capped == "1 GB is too much: an administrator allows 0.5 GB at most"
 
 
 def test_a_contradictory_template_fits_nobody() -> None:

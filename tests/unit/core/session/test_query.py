@@ -87,4 +87,9 @@ def test_a_url_contains_only_non_default_values() -> None:
 
 
 def test_each_state_is_counted_under_one_tab() -> None:
-    assert count_tabs(dict.fromkeys(State, 1)) == {"running": 5, "finished": 1, "other": 1}
+    assert count_tabs(dict.fromkeys(State, 1)) == {
+        "running": 5,
+        "finished": 1,
+        "other": 1,
+        "waiting": 2,
+    }

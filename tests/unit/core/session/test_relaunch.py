@@ -70,9 +70,17 @@ def test_the_form_returns_its_initial_values(body: dict[str, Any]) -> None:
 
 @given(bodies())
 def test_a_session_returns_its_request(body: dict[str, Any]) -> None:
-    request = parse_launch(body | {"count": 1, "name": body["name"] or "amberotter12"})
+    request = parse_launch(body | {"count": 1})
     session = created_by(request)
     assert parse_launch(session_to_request_body(session, request.env)) == request
+
+
+def test_a_generated_name_is_not_launched_again() -> None:
+    session = created_by(parse_launch({"environment": "python", "resources": {"memory": "1g"}}))
+    assert session.name
+    assert "name" not in session_to_request_body(session, {})
+    named = session.model_copy(update={"named": True})
+    assert session_to_request_body(named, {})["name"] == session.name
 
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -87,7 +95,8 @@ def created_by(request: LaunchRequest) -> Session:
         created=NOON,
         submitted=NOON,
         token_hash="",
-        name=request.name or "",
+        name=request.name or "amberotter12",
+        named=request.name is not None,
         environment=request.environment,
         version=request.version or "",
         cpus=request.resources.cpus,

@@ -7,6 +7,7 @@ import queue
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -177,3 +178,26 @@ def test_script_that_cannot_be_started(watched: Watched, monkeypatch: pytest.Mon
     report = watched.next()
     assert report["state"] == "failed"
     assert "cannot be started" in str(report["message"])
+
+
+def start_in(home: Path, workdir: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Where an app of a session with this start directory starts, and what it is told."""
+    monkeypatch.setenv("HOME", str(home))
+    reports: queue.Queue[dict[str, object]] = queue.Queue()
+    run = str(home / "run")
+    app = App(DEMO, run, "/opt/slipway", lambda app: reports.put(app.report()), None, workdir)
+    app.start(order('pwd; echo "$SLIPWAY_WORKDIR"; exit 1'))
+    return str(reports.get(timeout=10)["log"]).splitlines()
+
+
+def test_apps_start_in_the_sessions_start_directory(
+    directory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Path(directory)
+    (home / "climate-2026").mkdir()
+    outside = home.parent
+    assert start_in(home, "", monkeypatch) == [directory] * 2
+    assert start_in(home, "climate-2026", monkeypatch) == [f"{directory}/climate-2026"] * 2
+    assert start_in(home, str(outside), monkeypatch) == [str(outside)] * 2
+    # Deleted meanwhile: it starts all the same.
+    assert start_in(home, "gone", monkeypatch) == [directory] * 2

@@ -112,7 +112,7 @@ namespaces = pytest.mark.skipif(
 def test_tensorboard_shows_the_given_folder(
     start: Start, programs: Path, directory: str, asked: str, logs: str
 ) -> None:
-    options = ["--logdir", "--host", "--port", "--load_fast"]
+    options = ["--logdir", "--host", "--port", "--load_fast", "--window_title"]
     stand_in(programs, "tensorboard", "/data/logdir", [], options)
     report = start("tensorboard", asked)
     assert report["state"] == "ready"

@@ -278,7 +278,8 @@ def test_the_journal_records_actions_and_no_secret(world: World) -> None:
     assert {e.time for e in found} == {world.clock()}
     assert [e.target for e in found[:2]] == [s.id for s in sessions]
     assert found[0].detail == (
-        "train1: python 3.13, 1 core, 600 MB, shared memory 300 MB, group main, variables TOKEN"
+        "train1: python 3.13, 1 core, 600 MB, shared memory 300 MB, group main, 60 minutes, "
+        "variables TOKEN"
     )
     assert found[4].detail == "train1 of alice"
     assert found[5].detail == "train2"

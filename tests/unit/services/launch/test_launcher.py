@@ -92,7 +92,7 @@ def test_one_refusal_removes_all(
             world.services.launcher.launch(ALICE, launch_request(3, env={"KEY": SECRET}), key="k")
     assert live_jobs(world) == []
     assert world.slurm.folders == set()
-    assert world.store.query(ListQuery()) == Page()
+    assert world.store.query(ListQuery(), world.clock.now) == Page()
     assert len(world.services.launcher.launch(ALICE, launch_request(3), key="k")) == 3
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from portal.config import Settings
 from portal.core.admin.audit import AuditFilter
+from portal.core.cluster.extensions import Extensions
 from portal.core.cluster.jobs import JobReport
 from portal.core.session.session import Session, State
 from portal.core.session.status import ENDS_SOON, ends_soon, shown_limit
@@ -41,6 +42,20 @@ def running(world: World) -> Session:
     return get(world, session)
 
 
+def offered(world: World, session: Session) -> list[int]:
+    """The extensions that the pages offer, in minutes."""
+    return [offer.minutes for offer in world.services.lifecycle.extensions(session).offers]
+
+
+def test_as_long_as_possible(world: World) -> None:
+    session = running(world)
+    longest = world.services.lifecycle.extend(ALICE, session.id, "max")
+    assert shown_limit(longest) == 480
+    assert offered(world, longest) == []
+    with pytest.raises(InvalidRequest, match="it has them already"):
+        world.services.lifecycle.extend(ALICE, session.id, "max")
+
+
 def test_the_deadline_is_slurms(world: World) -> None:
     session = running(world)
     assert session.deadline is not None and session.started is not None
@@ -56,7 +71,7 @@ def test_the_deadline_is_slurms(world: World) -> None:
 
 def test_an_extension_is_done_by_the_operator_and_is_absolute(world: World) -> None:
     session = running(world)
-    assert world.services.lifecycle.next_extension(session) == 60
+    assert offered(world, session) == [60, 240, 420]
     longer = world.services.lifecycle.extend(ALICE, session.id)
     assert world.slurm.commands[-1] == "slipway-operator: scontrol update JobId=1 TimeLimit=120"
     assert shown_limit(longer) == 120
@@ -70,11 +85,12 @@ def test_an_extension_stays_within_the_launch_limits(world: World) -> None:
     with pytest.raises(InvalidRequest) as caught:
         world.services.lifecycle.extend(ALICE, session.id, 421)
     assert caught.value.errors[0].field == "minutes"
-    assert "480 minutes at most; it can get 420 more" in caught.value.errors[0].message
+    assert "8 h at most; it can get 7 h more" in caught.value.errors[0].message
     world.services.lifecycle.extend(ALICE, session.id, 400)
-    assert world.services.lifecycle.next_extension(get(world, session)) == 20
+    assert offered(world, get(world, session)) == [20]
     assert shown_limit(world.services.lifecycle.extend(ALICE, session.id)) == 480
-    assert world.services.lifecycle.next_extension(get(world, session)) == 0
+    none = world.services.lifecycle.extensions(get(world, session))
+    assert none == Extensions(why="It cannot be extended: sessions here may run 8 h at most.")
     asked = len(world.slurm.commands)
     with pytest.raises(InvalidRequest, match="it has them already"):
         world.services.lifecycle.extend(ALICE, session.id)
@@ -91,7 +107,7 @@ def test_only_own_running_sessions_can_be_extended(world: World) -> None:
     waiting = world.launch(ALICE, REQUEST)
     with pytest.raises(Conflict):
         world.services.lifecycle.extend(ALICE, waiting.id)
-    assert world.services.lifecycle.next_extension(waiting) == 0
+    assert world.services.lifecycle.extensions(waiting) == Extensions()
     assert not any("update" in line for line in world.slurm.commands)
 
 
@@ -113,7 +129,7 @@ def test_without_an_operator_nothing_is_offered(tmp_path: Path) -> None:
     directory = {"directory": str(tmp_path), "run": str(tmp_path)}
     world = make_world(Settings.model_validate({"state": directory}))
     session = running(world)
-    assert world.services.lifecycle.next_extension(session) == 0
+    assert world.services.lifecycle.extensions(session).why == "Time cannot be extended here."
     with pytest.raises(Conflict, match="Ask the administrators"):
         world.services.lifecycle.extend(ALICE, session.id)
 

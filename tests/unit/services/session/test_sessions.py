@@ -220,3 +220,17 @@ def test_an_administrators_stop_runs_as_the_owner_and_is_named(world: World) -> 
     stopped = world.sessions.stop(ADMIN, session.id)
     assert stopped.stopped_by == "admin"
     assert "alice: scancel --quiet 1" in world.slurm.commands
+
+
+def test_the_highest_memory_and_the_files_of_the_home_are_kept(world: World) -> None:
+    session = ready(world, world.launch(ALICE, REQUEST))
+    for memory, files in ((1000, None), (5000, 3), (2000, 2)):
+        known = world.store.get(session.id)
+        assert known is not None
+        size = None if files is None else 10 * files
+        report = Heartbeat(cpu_seconds=1.0, memory_bytes=memory, home_files=files, home_bytes=size)
+        world.services.runner_calls.record_usage(known, report)
+    known = world.store.get(session.id)
+    assert known is not None
+    assert (known.memory_used, known.memory_peak) == (2000, 5000)
+    assert (known.home_files, known.home_bytes) == (2, 20)

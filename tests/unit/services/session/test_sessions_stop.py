@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from portal.adapters.ssh.transport import Completed
+from portal.core.admin.audit import AuditFilter
 from portal.core.auth.person import Person
 from portal.core.launch.request import parse_launch
-from portal.core.session.query import ListQuery
+from portal.core.session.query import ListQuery, end_reason
 from portal.core.session.session import Session, State
 from portal.errors import NotFound
 from tests.fakes import World, make_world
@@ -34,7 +35,7 @@ def launch(world: World, *people: Person) -> list[Session]:
 
 def states(world: World) -> set[State]:
     """The states of all sessions."""
-    return {s.state for s in world.store.query(ListQuery()).sessions}
+    return {s.state for s in world.store.query(ListQuery(), world.clock.now).sessions}
 
 
 def cancels(world: World) -> list[tuple[str, set[str]]]:
@@ -107,3 +108,28 @@ def test_a_full_list_is_ended_at_once(world: World) -> None:
     world.store.add(many, None, "", {})
     assert len(world.sessions.stop_all(ALICE, [s.id for s in many])) == 500
     assert len(cancels(world)) == 1
+
+
+def test_the_owner_reads_the_reason_and_the_journal_has_it(world: World) -> None:
+    (made,) = launch(world, ALICE)
+    job = world.slurm.jobs[0]
+    world.slurm.start(job)
+    world.sessions.stop_all(ADMIN, [made.id], "maintenance at ten.")
+    world.slurm.finish(job, "CANCELLED")
+    assert world.worker.poll()
+    ended = world.sessions.get(ALICE, made.id)
+    assert ended.end_text == "Ended by admin (an administrator): maintenance at ten."
+    entries, _ = world.services.administration.events(
+        ADMIN, AuditFilter(action="session.end"), 9, None
+    )
+    assert entries[0].detail == f"{made.name} of alice: maintenance at ten."
+
+
+@pytest.mark.parametrize("reason", ["x" * 201, "two\nlines", "\x1b[31mred"])
+def test_a_reason_is_one_plain_line(reason: str) -> None:
+    with pytest.raises(ValueError, match="printable"):
+        end_reason(reason)
+
+
+def test_a_reason_is_trimmed() -> None:
+    assert end_reason("  maintenance ") == "maintenance"

@@ -12,7 +12,7 @@ from portal.adapters.db.tables import SessionRow
 from portal.core.cluster.usage import SlurmStatus
 from portal.core.job.runner_protocol import Heartbeat
 from portal.core.launch.mounts import Mount
-from portal.core.session.session import Cause, Session, State
+from portal.core.session.session import Cause, Home, Session, State
 from portal.core.site_rules import SiteRules
 from portal.web.api.models.sessions import EndOut, SessionContext, SessionOut
 from tests.paths import ROOT
@@ -65,7 +65,16 @@ SHOWN: dict[str, tuple[Any, set[str]]] = {
     "gpu_sm_percent": (50, {"resources.gpu.sm_percent"}),
     "shared_memory_mb": (128, {"resources.shared_memory"}),
     "env_names": (("KEY",), {"env"}),
-    "mounts": ((Mount(folder="data"),), {"mounts"}),
+    "mounts": ((Mount(folder="data"),), {"mounts", "home.keeps"}),
+    "named": (True, {"named"}),
+    "home": (Home.PERSISTENT, {"home.kind", "home.keeps"}),
+    "home_files": (3, {"home.deletes_files"}),
+    "home_bytes": (12_000_000, {"home.deletes_bytes"}),
+    "memory_peak": (4096, {"usage.memory_peak"}),
+    "oom_at": (LATER, {"usage.oom_at"}),
+    "oom_program": ("python3", {"usage.oom_program"}),
+    "oom_seen": (LATER, {"usage.oom_seen"}),
+    "end_seen": (LATER, {"end.seen"}),
     "state": (State.FAILED, {"state", "reason"}),
     "created": (LATER, {"created"}),
     "job_id": ("4711", {"job_id"}),
@@ -78,6 +87,8 @@ SHOWN: dict[str, tuple[Any, set[str]]] = {
     ),
     "node": ("n1", {"node"}),
     "started": (LATER, {"started"}),
+    "ready": (LATER, {"ready"}),
+    "preset": ("small", {"preset"}),
     "deadline": (LATER, {"deadline"}),
     "restarts": (1, {"restarts"}),
     "requeued": (LATER, {"requeued", "reason.text"}),
@@ -108,10 +119,10 @@ INTERNAL = {
     "batch",
     "address",
     "port",
-    "ready",
     "extending",
     "stop_requested",
     "stopped_by",
+    "stop_reason",  # part of the end's text
     "cleaned",
     "cpu_seconds",
     "apps",
@@ -159,7 +170,7 @@ def test_internal_columns_are_not_shown(column: str) -> None:
     assert _changed(column, other) == set()
 
 
-@pytest.mark.parametrize("meter", ["oom_kills", "gpu_kills", "gpu_memory_used"])
+@pytest.mark.parametrize("meter", ["gpu_kills", "gpu_memory_used"])
 def test_a_meter_is_named_in_four_files(meter: str) -> None:
     """The value, the table, the runner's report and the response; pages may name it as well."""
     folders = ("core", "services", "adapters", "web/api")

@@ -81,7 +81,7 @@ BAD = [
     ("resources", []),
     ("time_limit", 0),
     ("time_limit", 481),
-    ("time_limit", "1h"),
+    ("time_limit", "an hour"),
     ("count", 0),
     ("count", 21),
     ("env", []),

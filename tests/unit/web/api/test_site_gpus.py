@@ -144,12 +144,24 @@ def test_the_estimate_reports_rounding(api: MakeApi) -> None:
 
 def test_the_third_bar(world: World, api: MakeApi, launched: Launched) -> None:
     ask = api("alice")
-    assert ask("GET", "/usage").json["fgpu"] == {"mine": 0, "allowed": 1.5, "available": 1.5}
+    assert ask("GET", "/usage").json["fgpu"] == {
+        "mine": 0,
+        "elsewhere": 0,
+        "others": 0,
+        "allowed": 1.5,
+        "available": 1.5,
+    }
     mine = launched(**body(fgpu=0.5))
     holding(world, mine.job, "gres/shard=1")
     holding(world, launched("bob", **body(fgpu=1)).job, "gres/shard=2")
     poll_slurm(world, mine.session)
-    assert ask("GET", "/usage").json["fgpu"] == {"mine": 0.5, "allowed": 1.5, "available": 0.5}
+    assert ask("GET", "/usage").json["fgpu"] == {
+        "mine": 0.5,
+        "elsewhere": 0,
+        "others": 0.5,
+        "allowed": 1.5,
+        "available": 0.5,
+    }
     assert (
         "until other sessions have ended: you may use 1.5 fGPU at once"
         in (ask("POST", "/sessions/estimate", json=body(fgpu=1.5)).json["reason"])

@@ -137,7 +137,10 @@ def test_the_templates_show_whether_they_fit(world: World, program: Api) -> None
         "fits": True,
         "why": "",
     }
-    assert (huge["fits"], huge["why"]) == (False, "the largest node here has 4 cores")
+    assert (huge["fits"], huge["why"]) == (
+        False,
+        "64 is too many: the largest node here has 4 cores",
+    )
 
 
 def test_an_estimate(world: World, program: Api) -> None:
@@ -150,6 +153,7 @@ def test_an_estimate(world: World, program: Api) -> None:
     assert answer.json == {
         "estimated_start": "2026-11-20T15:00:00+00:00",
         "reason": "",
+        "fits_now": 1,
         "free": {"cpus": 3, "memory": "3g", "fgpu": None},
         "gpu": None,
     }
@@ -164,6 +168,7 @@ def test_a_missing_estimate(world: World, program: Api) -> None:
     assert program("POST", "/sessions/estimate", json=LAUNCH).json == {
         "estimated_start": None,
         "reason": "Slurm gives no estimate right now.",
+        "fits_now": None,
         "free": {"cpus": None, "memory": None, "fgpu": None},
         "gpu": None,
     }

@@ -148,6 +148,12 @@ def test_names_may_have_letters_of_any_script(
     by_name = api("alice")("GET", "/sessions", query_string={"sort": "name", "limit": 1})
     assert response_json(by_name)["sessions"][0]["name"] == kept
     assert kept in alice.get("/sessions").text
+    # While the first one has its name, the copy gets another: with a number in the same script.
+    copy = response_json(api("alice")("POST", f"/sessions/{session['id']}/relaunch"))["sessions"][0]
+    assert copy["name"] == f"{kept}2"
+    for one in (session, copy):
+        assert api("alice")("DELETE", f"/sessions/{one['id']}").status_code < 300
+    world.worker.poll()
     again = api("alice")("POST", f"/sessions/{session['id']}/relaunch")
     assert response_json(again)["sessions"][0]["name"] == kept
     log = alice.get(f"/sessions/{session['id']}/log/download")

@@ -53,11 +53,12 @@ def test_a_template_is_created_changed_and_deleted(world: World, admin: Browser)
     assert "No templates yet" in admin.get("/admin/templates").text
     assert admin.post("/admin/templates", SMALL).headers["Location"] == "/admin/templates"
     page = admin.get("/admin/templates").text
-    for word in ("Saved “Small”.", "To look around", "2 GB", "512 MB", "1 h 30 min", "main"):
+    for word in ("Saved “Small”.", "To look around", "2 GB", "0.5 GB", "1 h 30 min", "main"):
         assert word in page
     form = admin.get("/admin/templates/small/edit").text
-    for value in SMALL.values():
-        assert value in form
+    shown = SMALL | {"resources.shared_memory": "0.5 GB", "time_limit": "1 h 30 min"}
+    for field, value in shown.items():
+        assert f'value="{value}"' in form or f">{value}</" in form, field
     changed = SMALL | {"title": "Smaller", "seen": etag_of(form), "resource_group": ""}
     assert admin.post("/admin/templates/small", changed).status_code == 303
     (template,) = world.services.administration.templates()
@@ -197,3 +198,39 @@ def test_logging_in_and_out_is_recorded(app: Flask, admin: Browser) -> None:
     alice.post("/logout")
     page = admin.get("/admin/journal?who=alice").text
     assert re.findall(r'data-action="([^"]+)"', page) == ["logout", "login", "logout", "login"]
+
+
+def test_the_journal_is_exported_by_its_filters(admin: Browser, alice: Browser) -> None:
+    answer = admin.get("/admin/journal.csv?who=alice")
+    assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
+    assert "attachment" in answer.headers["Content-Disposition"]
+    lines = answer.text.splitlines()
+    assert lines[0] == "time,who,action,what,detail,target,from"
+    assert len(lines) == 2
+    assert ",alice,login,Logged in," in lines[1]
+    assert "journal.export" in admin.get("/admin/journal.csv").text  # which is recorded itself
+    assert admin.get("/admin/journal.csv?day=never").status_code == 422
+    assert alice.get("/admin/journal.csv").status_code == 404
+
+
+def test_nodes_and_who_uses_them(
+    world: World, admin: Browser, alice: Browser, launched: Launched
+) -> None:
+    launched("alice").ready()
+    assert world.worker.poll()
+    page = admin.get("/admin/nodes").text
+    assert 'data-node="n1"' in page
+    assert 'href="/sessions?owner=alice"' in page
+    listing = admin.get("/sessions").text
+    assert "nodes up" in listing
+    assert "Your share" not in listing
+    assert "Your share" in admin.get("/sessions?owner=admin").text
+    assert alice.get("/admin/nodes").status_code == 404
+
+
+def test_hiding_from_one_user_is_said_in_words(admin: Browser) -> None:
+    page = admin.get("/admin/images/python/3.13").text
+    assert "Everybody except" in page
+    fields = {"seen_by": "except", "accounts": "", "users": "alice", "seen": etag_of(page)}
+    admin.post("/admin/images/python/3.13", fields)
+    assert "is now seen by everybody except alice." in admin.get("/admin/images").text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -227,3 +228,61 @@ def test_an_image_without_ssh_is_reported(
     assert alice.get(page_of(runner)).status_code == 404
     answer = api("alice")("GET", f"/sessions/{runner.session.id}/ssh")
     assert "This session has no SSH." in answer.text
+
+
+def test_one_block_finds_every_session_of_its_owner_and_nobody_elses(
+    world: World, alice: Browser, bob: Browser, runner: Runner
+) -> None:
+    text = alice.get("/account/ssh").text
+    (lookup,) = set(re.findall(r"http://localhost:8080(/ssh/[\w.-]+)/%n", text))
+    name = f"slipway-{runner.session.name}"
+    stranger = Browser(alice.client.application)
+    closed = stranger.get(f"{lookup}/{name}/port")
+    assert (closed.status_code, "SSH is not open. Open it at" in closed.text) == (404, True)
+    assert stranger.get(f"{lookup}/{name}/host-key").text == ""
+    alice.post(page_of(runner))
+    answered(runner)
+    (opened,) = world.apps.opened(runner.session.id)
+    assert stranger.get(f"{lookup}/{name}/port").text == f"{opened.label}\n"
+    assert stranger.get(f"{lookup}/{name}/host-key").text == f"{name} {KEY}\n"
+    assert "no running session" in stranger.get(f"{lookup}/slipway-other/port").text
+    text = bob.get("/account/ssh").text
+    (bobs,) = set(re.findall(r"http://localhost:8080(/ssh/[\w.-]+)/%n", text))
+    assert "no running session" in stranger.get(f"{bobs}/{name}/port").text
+    assert stranger.get(f"{lookup}x/{name}/port").status_code == 404
+
+
+def test_keys_of_ones_own_by_page_and_api(
+    world: World,
+    alice: Browser,
+    api: MakeApi,
+    runner: Runner,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    added = alice.post("/account/ssh/keys", {"public_key": f"{KEY} me@laptop"})
+    assert (added.status_code, added.headers["Location"]) == (303, "/account/ssh?done=added")
+    assert "me@laptop" in alice.get("/account/ssh").text
+    wrong = alice.post("/account/ssh/keys", {"public_key": f"no-pty {KEY}"})
+    assert (wrong.status_code, "options are not allowed" in wrong.text) == (422, True)
+    ask = api("alice")
+    (known,) = ask("GET", "/me/ssh-keys").json["keys"]  # type: ignore[index]
+    assert (known["comment"], known["type"]) == ("me@laptop", "ssh-ed25519")
+    assert api("bob")("DELETE", f"/me/ssh-keys/{known['id']}").status_code == 404
+    refused = ask("POST", "/me/ssh-keys", json={"public_key": "x"})
+    assert refused.json["errors"][0]["field"] == "public_key"  # type: ignore[index]
+    alice.post(page_of(runner))
+    answered(runner)
+    assert world.routes.map
+    cut: list[str] = []
+    remove = world.routes.remove
+
+    def note(*keys: str) -> None:
+        cut.extend(keys)
+        remove(*keys)
+
+    monkeypatch.setattr(world.routes, "remove", note)
+    assert ask("DELETE", f"/me/ssh-keys/{known['id']}").status_code == 204
+    assert world.routes.map, "open again for other keys"
+    assert any(key.endswith(".ssh") for key in cut)
+    assert ask("GET", "/me/ssh-keys").json == {"keys": []}
+    assert ask("POST", "/me/ssh-keys", json={"public_key": KEY}).status_code == 201

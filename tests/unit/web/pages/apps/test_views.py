@@ -193,7 +193,7 @@ def test_closing_revokes_every_route_without_confirmation(
     runner("apps/board", {"state": "ready"})
     world.gate.enter(str(opened.port), opened.query.removeprefix("ticket="))
     assert len(world.routes.map) == 2
-    assert "Open in your browser" in visible_text(card(alice.get(place).text, "board"))
+    assert "Every browser, yours too" in visible_text(card(alice.get(place).text, "board"))
     closed = alice.post(f"{place}/board/close", headers=HTMX)
     assert closed.status_code == 200
     assert "Close" not in visible_text(card(closed.text, "board"))

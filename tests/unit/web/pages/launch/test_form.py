@@ -27,8 +27,21 @@ def test_they_reach_the_job(world: World, alice: Browser) -> None:
     assert answer.status_code == 204
     assert len(world.slurm.jobs) == 3
     assert json.loads(world.slurm.jobs[2].spec)["env"] == {"A": "b c"}
-    assert "64 MB shared" in alice.get("/sessions").text
+    assert "0.06 GB shared" in alice.get("/sessions").text
     assert "b c" not in alice.get("/sessions/rows").text
+
+
+def test_variables_without_javascript_are_lines(world: World, alice: Browser) -> None:
+    lines = {"env": '{"OLD": "x"}', "env_lines": 'A=1\r\nexport B="b c"\r\n'}
+    assert alice.post("/sessions", FORM | lines).status_code == 303
+    assert json.loads(world.slurm.jobs[0].spec)["env"] == {"A": "1", "B": "b c"}
+    refused = alice.post("/sessions", FORM | {"env_lines": "A=1\nMY DATA"})
+    assert refused.status_code == 422
+    assert "rite line 2 as NAME=value" in refused.text
+    assert ">A=1\nMY DATA</textarea>" in refused.text
+    assert len(world.slurm.jobs) == 1
+    again = alice.post("/sessions/new", FORM | {"env": '{"A": "b c"}'})
+    assert ">A=b c</textarea>" in again.text
 
 
 BAD = [

@@ -184,7 +184,7 @@ def test_the_wizard_offers_reviews_launches_and_lists(site: MakeWorld) -> None:
     world, alice = site()
     page = alice.get("/sessions/new").text
     assert "1 fGPU · 4 GB · 50 %" in page
-    assert "up to 2 fGPU" in page
+    assert "up to 2 GPU shares (fGPU)" in page
     review = alice.post("/sessions/new/review", FORM | {"gpu": "0.5"}, headers=HTMX).text
     assert "0.5 fGPU · 2 GB of GPU memory and 25 % of the multiprocessors" in text_of(review)
     assert "rounded" not in review
@@ -270,7 +270,7 @@ def test_several_kinds_are_distinguished(site: MakeWorld) -> None:
     fast = ONE | {"name": "fast", "title": "Fast GPU", "compute": "none"}
     world, alice = site([slow, fast])
     review = alice.post("/sessions/new/review", FORM | {"gpu": "fast/1"}, headers=HTMX).text
-    assert "GPU 1 fGPU of Fast GPU · 4 GB of GPU memory Time limit" in text_of(review)
+    assert "GPU 1 fGPU of Fast GPU · 4 GB of GPU memory change GPU Time" in text_of(review)
     alice.post("/sessions", FORM | {"gpu": "fast/1"}, headers=HTMX)
     alice.post("/sessions", FORM | {"gpu": "1"}, headers=HTMX)
     assert {session.gres for session in world.store.live()} == {"shard:fast:2", "shard:slow:2"}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 
+from portal.core.launch.names import is_generated
 from portal.core.launch.presets import MAX_PRESETS
 from tests.fakes import World
 from tests.unit.web.conftest import LAUNCH, Api, Browser
@@ -58,22 +60,46 @@ def test_errors_on_saving_are_shown(
 def test_a_preset_is_launched_from_the_menu_once(
     world: World, alice: Browser, api: MakeApi
 ) -> None:
-    assert "Presets" not in alice.get("/sessions").text
+    menu = 'id="presets-menu"'
+    assert menu not in alice.get("/sessions").text
     alice.post("/presets", FORM | {"preset": "my work"})
-    assert 'formaction="/presets/my%20work/launch"' in alice.get("/sessions").text
+    page = alice.get("/sessions").text
+    assert menu in page
+    assert 'formaction="/presets/my%20work/launch"' in page
     for _ in range(2):
         answer = alice.post("/presets/my work/launch", {"key": "k"})
     made = world.store.live()
-    assert len(made) == 1
+    assert [one.name for one in made] == ["myWork"]
     assert answer.headers["Location"] == f"/sessions?new={made[0].id}"
     assert (made[0].version, made[0].mounts[0].folder) == ("3.12", "home")
     assert world.store.env(made[0].id) == {"A": "secret"}
 
 
+def test_presets_name_their_sessions_and_relaunches_keep_only_chosen_names(
+    world: World, alice: Browser
+) -> None:
+    alice.post("/presets", FORM | {"preset": "my work"})
+    alice.post("/presets", FORM | {"preset": "old one", "name": "quietbadger55"})
+    alice.post("/presets", FORM | {"preset": "x"})
+    for key, preset in enumerate(("my work", "my work", "old one", "x")):
+        world.clock.advance(seconds=1)
+        alice.post(f"/presets/{preset}/launch", {"key": f"key{key}"})
+    first, second, old, short = sorted(world.store.live(), key=lambda one: one.created)
+    assert (first.name, second.name, old.name) == ("myWork", "myWork2", "oldOne")
+    assert is_generated(short.name)
+    for one in (second, short):
+        alice.post(f"/sessions/{one.id}/relaunch", {"key": one.id})
+    names = [one.name for one in world.store.live()]
+    assert "myWork3" in names
+    assert len(set(names)) == 6
+    assert 'value="myWork2"' in alice.get(f"/sessions/new?from={second.id}").text
+    assert short.name not in alice.get(f"/sessions/new?from={short.id}").text
+
+
 def test_a_preset_fills_the_wizard(alice: Browser) -> None:
     alice.post("/presets", FORM | {"preset": "my work", "time_limit": "45"})
     page = alice.get("/sessions/new?preset=my work").text
-    assert 'value="45"' in page
+    assert 'value="45 min"' in page
     assert "secret" in page  # the user's own, for editing
     assert alice.get("/sessions/new?preset=none").status_code == 404
 
@@ -91,8 +117,8 @@ def test_they_are_renamed_and_deleted(alice: Browser) -> None:
     assert alice.post("/presets/two/rename", {"to": "two"}).status_code == 303
     assert alice.post("/presets/two/delete").status_code == 303
     page = alice.get("/presets").text
-    assert "first one" in page
-    assert "two" not in page
+    assert re.findall(r'<h2 id="preset-\d+">([^<]*)</h2>', page) == ["first one"]
+    assert "/presets/two" not in page
     assert "secret" not in page
 
 
@@ -155,3 +181,26 @@ def test_invalid_launches_are_not_saved(api: MakeApi) -> None:
     assert answer.status_code == 422
     assert answer.json is not None
     assert answer.json["errors"][0]["field"] == "count"
+
+
+def test_a_preset_without_a_folder_asks_as_the_wizard_does(world: World, alice: Browser) -> None:
+    bare = {key: text for key, text in FORM.items() if key != "mount"}
+    alice.post("/presets", bare | {"preset": "my work"})
+    for page in ("/sessions", "/presets"):
+        shown = alice.get(page).text
+        assert 'data-no-folder="/sessions/new?preset=my%20work#folders"' in shown
+        assert 'id="no-folder"' in shown
+    asked = alice.post("/presets/my work/launch", {"key": "k"})
+    assert (asked.status_code, world.store.live()) == (200, [])
+    assert 'action="/presets/my%20work/launch"' in asked.text
+    assert 'href="/sessions/new?preset=my%20work#folders"' in asked.text
+    assert 'name="key" value="k"' in asked.text
+    for _ in range(2):
+        done = alice.post("/presets/my work/launch", {"key": "k", "confirmed": "yes"})
+        assert done.status_code == 303
+    assert len(world.store.live()) == 1
+
+
+def test_a_preset_with_a_folder_does_not_ask(alice: Browser) -> None:
+    alice.post("/presets", FORM | {"preset": "my work"})
+    assert "data-no-folder=" not in alice.get("/presets").text

@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from werkzeug.datastructures import MultiDict
@@ -14,6 +15,7 @@ from werkzeug.test import TestResponse
 from portal.core.auth.person import Person
 from portal.core.cluster.jobs import Estimate
 from portal.core.launch.mounts import Folder
+from portal.core.launch.names import is_generated
 from portal.core.launch.templates import Template
 from portal.errors import FieldError, InvalidRequest, Unavailable
 from tests.fakes import World
@@ -91,7 +93,7 @@ def value(text: str, name: str) -> str:
 
 def test_the_page_has_four_steps_and_launching_is_on_all_of_them(alice: Browser) -> None:
     page = alice.get("/sessions/new").text
-    steps = re.findall(r'<section class="step" id="(\w+)"', page)
+    steps = re.findall(r'<section class="step" id="step-(\w+)"', page)
     assert steps == ["environment", "folders", "resources", "review"]
     outside = page[page.rindex("</section>") :]
     assert "Confirm and launch" in outside
@@ -138,7 +140,7 @@ def test_the_first_wrong_step_is_open(
     answer = alice.post("/sessions", FORM | fields)
     assert answer.status_code == 422
     assert f'data-first="{step}"' in answer.text
-    wrong = re.findall(r'<li class="wrong"><a href="#(\w+)"', answer.text)
+    wrong = re.findall(r'<li class="wrong"><a href="#step-(\w+)"', answer.text)
     assert wrong[0] == step
     assert len(wrong) == len({"name": 1, "image": 1}.keys() & fields) + bool(
         {"count", "mount", "template"} & fields.keys()
@@ -221,7 +223,7 @@ def test_errors_come_before_the_confirmation(alice: Browser) -> None:
 def test_a_template_supplies_its_resources(world: World, alice: Browser) -> None:
     read_slurm(world)
     page = alice.get("/sessions/new").text
-    assert "Not available to you: you may use 3 cores at once" in page
+    assert "Not available to you: 64 is too many: you may use 3 cores at once" in page
     fields = FORM | {"template": "small", "resources.cpus": "99", "resources.memory": "junk"}
     assert alice.post("/sessions", fields).status_code == 303
     made = world.store.live()[0]
@@ -245,7 +247,7 @@ def test_the_review_shows_what_will_be_submitted(world: World, alice: Browser) -
     text = alice.post("/sessions/new/review", FORM | more | {"name": "many"}, headers=HTMX).text
     for words in ("Python 3.12", "many1 … many2", "~/home", "read-only", "600 MB", "300 MB"):
         assert words in text
-    for words in ("TOKEN", "8 h", "main", "<strong>3 cores</strong>"):
+    for words in ("TOKEN", "1 h", "until about", "Free for you in main right now: 3 cores"):
         assert words in text
     assert "secret-value" not in text
     assert world.store.live() == []
@@ -256,7 +258,7 @@ def test_the_review_links_to_errors(world: World, alice: Browser) -> None:
     read_slurm(world)
     wrong = FORM | {"resources.cpus": "99"}
     text = alice.post("/sessions/new/review", wrong, headers=HTMX).text
-    assert "You may use 3 cores at once" in text
+    assert "<strong>CPU cores:</strong> <span>99 is too many: you may use 3 cores at once" in text
     assert 'data-go="resources" data-field="resources-cpus"' in text
     page = alice.post("/sessions/new/review", wrong).text  # without a script
     assert 'data-first="review"' in page or 'data-first="resources"' in page
@@ -275,7 +277,10 @@ def test_the_estimate_is_labelled_and_never_blocks(
         monkeypatch.setattr("portal.services.launch.estimates.Estimates.estimate", estimate)
         return alice.post("/sessions/new/estimate", FORM, headers=HTMX).text
 
-    assert "It is an estimate" in say(Estimate(world.clock(), "n1", ""))
+    assert "right away" in say(Estimate(world.clock(), "n1", ""))
+    assert "Slurm expects it to start at" in say(
+        Estimate(world.clock() + timedelta(hours=1), "n1", "")
+    )
     assert "all is taken" in say(Estimate(None, "", "all is taken"))
     assert "There is no estimate" in say(None)
     assert "There is no estimate" in say(Unavailable("silent"))
@@ -295,7 +300,9 @@ def test_a_session_is_relaunched_once_per_page(
     made = [session for session in world.store.live() if session.id != first.id]
     assert len(made) == 1
     assert answer.headers["Location"] == f"/sessions?new={made[0].id}"
-    same = ("name", "environment", "version", "cpus", "memory_mb", "time_limit", "mounts")
+    assert is_generated(made[0].name)
+    assert made[0].name != first.name, "a generated name is not reused"
+    same = ("environment", "version", "cpus", "memory_mb", "time_limit", "mounts")
     assert [getattr(made[0], n) for n in same] == [getattr(first, n) for n in same]
     assert world.store.env(made[0].id) == {"A": "b c"}
     other = launched("alice").session
@@ -316,7 +323,7 @@ def test_the_wizard_is_filled_with_a_session(
     assert json.loads(value(page, "env")) == {"A": "<b>"}
     assert [value(page, n) for n in ("name", "time_limit", "resources.memory")] == [
         "mine",
-        "30",
+        "30 min",
         "600 MB",
     ]
 
@@ -333,7 +340,7 @@ def test_missing_items_are_named_and_the_rest_is_filled_in(
     ):
         assert "Python has no version 2.7" in answer.text
         assert "Choose one of: main" in answer.text
-        assert value(answer.text, "time_limit") == "30"
+        assert value(answer.text, "time_limit") == "30 min"
     assert len(world.store.live()) == 1
 
 
@@ -346,3 +353,55 @@ def test_only_the_owner_gets_the_values(
         assert browser.get(f"/sessions/new?from={session.id}").status_code == 404
         assert browser.post(f"/sessions/{session.id}/relaunch").status_code == 404
     assert len(world.store.live()) == 1
+
+
+def test_the_time_limit_is_filled_with_the_groups_own(world: World, alice: Browser) -> None:
+    read_slurm(world)
+    page = alice.get("/sessions/new").text
+    assert [value(page, name) for name in ("time_limit", "time_proposed")] == ["1 h", "1 h"]
+    assert 'up to <span data-bound="time">8 h</span>' in page
+    proposed = FORM | {"time_limit": "1 h", "time_proposed": "1 h", "confirmed": "yes"}
+    assert alice.post("/sessions", proposed).status_code == 303
+    (made,) = world.store.live()
+    assert made.time_limit == 60, "Slurm is told what was shown"
+
+
+@pytest.mark.parametrize(("text", "minutes"), [("90", 90), ("1:30", 90), ("8h", 480)])
+def test_the_time_limit_is_written_in_several_ways(
+    world: World, alice: Browser, text: str, minutes: int
+) -> None:
+    asked = FORM | {"time_limit": text, "time_proposed": "1 h", "confirmed": "yes"}
+    assert alice.post("/sessions", asked).status_code == 303
+    assert world.store.live()[0].time_limit == minutes
+
+
+@pytest.mark.usefixtures("templates")
+def test_a_template_has_its_own_time(world: World, alice: Browser) -> None:
+    read_slurm(world)
+    form = {key: text for key, text in FORM.items() if not key.startswith("resources.")}
+    chosen = form | {"template": "small", "time_limit": "1 h", "time_proposed": "1 h"}
+    assert alice.post("/sessions", chosen | {"confirmed": "yes"}).status_code == 303
+    assert world.store.live()[0].time_limit == 30
+
+
+def test_a_time_over_the_limit_names_both(world: World, alice: Browser) -> None:
+    read_slurm(world)
+    text = alice.post("/sessions", FORM | {"time_limit": "9 h", "confirmed": "yes"}).text
+    assert "Sessions here may run 8 h at most" in text
+
+
+def test_the_folders_of_the_last_session_are_proposed(
+    world: World, alice: Browser, bob: Browser, launched: Launched
+) -> None:
+    assert ticked(alice.get("/sessions/new").text, "mount") == []
+    launched("alice", mounts=[{"folder": "home", "read_only": True}])
+    page = alice.get("/sessions/new").text
+    assert (ticked(page, "mount"), ticked(page, "read_only")) == (["home"], ["home"])
+    assert "as in your last session" in page
+    listed = alice.get("/sessions/new/folders?mount=home&proposed=yes").text
+    assert "as in your last session" in listed
+    assert "as in your last session" not in alice.get("/sessions/new/folders?mount=home").text
+    assert ticked(bob.get("/sessions/new").text, "mount") == []
+    world.clock.advance(seconds=1)
+    launched("alice")
+    assert ticked(alice.get("/sessions/new").text, "mount") == []

@@ -110,18 +110,25 @@ def test_the_end_is_announced_and_can_be_postponed(
     page = alice.get("/sessions").text
     assert f'data-deadline="{deadline.isoformat()}"' in page
     assert "data-until" not in page  # far enough away to show no countdown
-    assert "Extend by" not in page
+    assert 'id="ending-' not in page
+    assert all(f'name="minutes" value="{value}"' in page for value in ("60", "240", "max"))
     world.clock.advance(minutes=46)
     poll_slurm(world)
     page = alice.get("/sessions").text
-    assert "Extend by 1 hour" in page
+    assert all(f'name="minutes" value="{value}"' in page for value in ("60", "240", "max"))
     path = f"/sessions/{runner.session.id}/extend"
     assert f'formaction="{path}"' in page
-    assert "Extend by" not in bob.get("/sessions").text
+    assert path not in bob.get("/sessions").text
     assert bob.post(path).status_code == 404
-    assert alice.post(path, headers=HTMX).status_code == 204
+    answer = alice.post(path, data={"minutes": "60"}, headers=HTMX)
+    assert (answer.status_code, "now ends at" in answer.text) == (200, True)
+    for wrong in ("0", "soon", "-5", "99999999"):
+        assert alice.post(path, data={"minutes": wrong}, headers=HTMX).status_code == 422
     assert runner.job.limit == "2:00:00"
-    assert "Extend by" not in alice.get("/sessions").text
+    page = alice.get(f"/sessions?extended={runner.session.id}").text
+    assert 'id="ending-' not in page
+    assert "now ends at" in page
+    assert "now ends at" not in bob.get(f"/sessions?extended={runner.session.id}").text
 
 
 def test_extending_over_the_api(world: World, api: MakeApi, launched: Launched) -> None:

@@ -83,3 +83,57 @@ def test_a_download_ends_where_the_log_ended_when_it_began(
     got += b"".join(pieces)
     assert answer.headers["Content-Length"] == str(size)
     assert got == world.slurm.log[:size]
+
+
+def app_log(count: int) -> bytes:
+    """A log in which an app has a line after many of another's."""
+    noise = b"2026-01-31T10:00:00Z [terminal] noise\n" * 999
+    line = b"2026-01-31T10:00:01Z [jupyterlab] line %07d\n"
+    return b"".join(noise + line % number for number in range(count))
+
+
+def test_the_lines_of_one_app_followed_and_back_to_the_first(
+    world: World, alice: Browser, launched: Launched
+) -> None:
+    session = launched("alice").session.id
+    world.slurm.log = app_log(300) + b"2026-01-31T10:00:02Z [jupyterlab] incompl"
+    place = f"/sessions/{session}/log/text?app=jupyterlab"
+    piece = alice.get(place)
+    start, following = (int(piece.headers[name]) for name in ("X-Offset", "X-Next-Offset"))
+    got = piece.text
+    assert got.endswith("line 0000299\n")
+    while start:
+        piece = alice.get(f"{place}&before={start}")
+        start = int(piece.headers["X-Offset"])
+        got = piece.text + got
+    assert got == "".join(f"2026-01-31T10:00:01Z line {n:07}\n" for n in range(300))
+    world.slurm.log += b"ete\n2026-01-31T10:00:02Z [terminal] noise\n"
+    more = alice.get(f"{place}&offset={following}")
+    assert more.text == "2026-01-31T10:00:02Z incomplete\n"
+    assert int(more.headers["X-Next-Offset"]) == len(world.slurm.log)
+    # Notebook is served by JupyterLab's process; the file and the API have the same lines.
+    assert alice.get(f"/sessions/{session}/log/text?app=notebook").text.endswith("incomplete\n")
+    whole = alice.get(f"/sessions/{session}/log/download?app=jupyterlab")
+    assert whole.text == got + more.text
+    assert "-jupyterlab.log" in whole.headers["Content-Disposition"]
+
+
+def test_the_lines_of_an_unknown_app(
+    world: World, alice: Browser, bob: Browser, launched: Launched
+) -> None:
+    session = launched("alice").session.id
+    for part in ("", "/text", "/download"):
+        assert alice.get(f"/sessions/{session}/log{part}?app=nothing").status_code == 422
+        assert bob.get(f"/sessions/{session}/log{part}?app=terminal").status_code == 404
+
+
+def test_a_tab_for_each_opened_app(alice: Browser, launched: Launched) -> None:
+    runner = launched("alice")
+    runner.ready()
+    session = runner.session.id
+    assert 'aria-label="Parts of the log"' not in alice.get(f"/sessions/{session}/log").text
+    alice.post(f"/sessions/{session}/apps/notebook/open")
+    page = alice.get(f"/sessions/{session}/log?app=jupyterlab").text
+    assert f'href="/sessions/{session}/log?app=jupyterlab" aria-current="page"' in page
+    assert "log?app=terminal" not in page
+    assert "log?app=notebook" not in page

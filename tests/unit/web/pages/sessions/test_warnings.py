@@ -123,9 +123,10 @@ def test_the_api_reports_and_keeps(world: World, api: MakeApi, launched: Launche
 def test_a_busy_kernel_is_reported_by_the_runner(world: World, launched: Launched) -> None:
     runner = running(launched)
     world.clock.advance(minutes=1)
-    assert runner("usage", USAGE | {"busy": []}).json == {}
+    told = runner("usage", USAGE | {"busy": []}).json
+    assert set(told or ()) == {"name", "kept", "seconds_left", "unused"}
     assert world.store.get(runner.session.id).last_used != world.clock.now  # type: ignore[union-attr]
-    assert runner("usage", USAGE | {"busy": ["jupyterlab"]}).json == {}
+    assert runner("usage", USAGE | {"busy": ["jupyterlab"]}).json == told
     assert world.store.get(runner.session.id).last_used == world.clock.now  # type: ignore[union-attr]
     assert runner("usage", USAGE | {"busy": ["../etc"]}).status_code == 422
 

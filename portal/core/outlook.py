@@ -1,0 +1,34 @@
+"""What is known of a launch before it: how many of its sessions start at once."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from portal.core.cluster.jobs import Estimate
+from portal.core.cluster.meters import PartitionUsage
+from portal.core.session.session import Session
+
+AT_ONCE = timedelta(seconds=60)
+"""A start that Slurm expects within this time counts as one right away."""
+
+
+def fits_now(use: PartitionUsage | None, session: Session, count: int) -> int | None:
+    """How many of `count` such sessions fit what their owner can get now; None if unknown."""
+    if use is None or use.cpus.available is None or use.memory.available is None:
+        return None
+    found = [
+        count,
+        use.cpus.available // session.cpus,
+        use.memory.available // session.memory_mb,
+    ]
+    if session.fgpu:
+        if use.fgpu is None or use.fgpu.available is None:
+            return None
+        # A small allowance: both are decimals of shares.
+        found.append(int(float(use.fgpu.available) / float(session.fgpu) + 1e-9))
+    return max(0, min(found))
+
+
+def starts_at_once(estimate: Estimate | None, now: datetime) -> bool:
+    """Whether Slurm expects a start right away."""
+    return bool(estimate and estimate.start and estimate.start - now <= AT_ONCE)

@@ -1,0 +1,180 @@
+"""The page of one session: what it was asked for and given, its apps, use, log and timeline."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+
+from flask import flash, make_response, redirect, render_template, request
+from flask.typing import ResponseReturnValue
+from markupsafe import Markup
+
+from portal.core.admin.timeline import Moment
+from portal.core.job.samples import Point
+from portal.core.launch.mounts import HOME, storage_of
+from portal.core.session.kept import Kept, kept
+from portal.core.session.session import OVER, Session, path_in_session
+from portal.errors import Conflict, InvalidRequest
+from portal.web.context import person, services
+from portal.web.numbers import trim
+from portal.web.pages.apps.cards import app_launcher
+from portal.web.pages.blueprint import blueprint
+from portal.web.pages.sessions.chart import Chart, TableRow, charts_of, table_of
+from portal.web.pages.sessions.rows import SessionView, session_views
+
+POINTS = 240
+"""Points of a chart."""
+PARTS = ("_session_head.html", "_session_use.html", "_session_facts.html")
+"""The parts that the page polls; each is one element of the page."""
+
+
+@dataclass(frozen=True)
+class FolderView:
+    """One mounted folder."""
+
+    path: str
+    """In the session."""
+    source: str
+    """On the cluster."""
+    read_only: bool
+
+
+@dataclass(frozen=True)
+class SessionPage:
+    """Everything that the page shows about a session."""
+
+    row: SessionView
+    points: list[Point]
+    moments: list[Moment]
+    more: int
+    """Minutes by which it could be extended now."""
+
+    @property
+    def session(self) -> Session:
+        """The session."""
+        return self.row.session
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self.session.state in OVER
+
+    @property
+    def kept(self) -> Kept:
+        """What stays at its end."""
+        return kept(self.session)
+
+    @property
+    def folders(self) -> list[FolderView]:
+        """Its mounted folders."""
+        storage = storage_of(self.session.owner, services().settings.sessions.storage).rstrip("/")
+        storage = storage if storage.startswith("/") else f"~/{storage}"
+        return [
+            FolderView(
+                path_in_session(self.session, mount, services().settings.sessions.storage),
+                "the home directory" if mount.folder == HOME else f"{storage}/{mount.folder}",
+                mount.read_only,
+            )
+            for mount in self.session.mounts
+        ]
+
+    @property
+    def peak_mb(self) -> float | None:
+        """The most memory that it used."""
+        peak = self.session.memory_peak
+        return None if peak is None else peak / 2**20
+
+    @property
+    def charts(self) -> list[Chart]:
+        """Its use over time."""
+        return charts_of(self.session, self.points)
+
+    @property
+    def table(self) -> list[TableRow]:
+        """The same as a table."""
+        return table_of(self.charts, self.points)
+
+    @property
+    def ssh(self) -> bool:
+        """Whether its owner can connect by SSH."""
+        return any(app.kind == "ssh" for app in self.row.apps)
+
+
+def _page_of(session_id: str) -> SessionPage:
+    who, history = person(), services().session_history
+    session = services().sessions.get(who, session_id)
+    return SessionPage(
+        row=session_views(who, [session])[0],
+        points=history.use(who, session_id, POINTS),
+        moments=history.timeline(who, session_id),
+        more=services().lifecycle.next_extension(session),
+    )
+
+
+def _parts(page: SessionPage) -> tuple[dict[str, Markup], str]:
+    """The parts that the page polls, and an ETag for all of them."""
+    status = services().cluster.slurm_status()
+    parts = {
+        name[1:-5]: Markup(  # noqa: S704 - just rendered by our own template
+            render_template(name, page=page, row=page.row, status=status, person=person())
+        )
+        for name in PARTS
+    }
+    return parts, hashlib.sha256("".join(parts.values()).encode()).hexdigest()[:20]
+
+
+@blueprint.get("/sessions/<session_id>")
+def session(session_id: str) -> ResponseReturnValue:
+    """The page."""
+    return _show(session_id)
+
+
+def _show(
+    session_id: str, name: str = "", problem: str = "", status: int = 200
+) -> ResponseReturnValue:
+    page = _page_of(session_id)
+    parts, mark = _parts(page)
+    own_apps = page.row.own and not page.over
+    html = render_template(
+        "session.html",
+        page=page,
+        row=page.row,
+        s=page.session,
+        parts=parts,
+        mark=mark,
+        launcher=app_launcher(person(), session_id) if own_apps else None,
+        key=secrets.token_urlsafe(16),
+        preset_name=name or page.session.name,
+        problem=problem,
+        person=person(),
+    )
+    return make_response(html, status)
+
+
+@blueprint.get("/sessions/<session_id>/now")
+def session_now(session_id: str) -> ResponseReturnValue:
+    """The parts that the page polls; 204 if the browser already has them."""
+    parts, mark = _parts(_page_of(session_id))
+    if request.headers.get("If-None-Match", "").strip('"') == mark:
+        return "", 204
+    response = make_response("".join(parts.values()))
+    response.headers["ETag"] = f'"{mark}"'
+    return response
+
+
+@blueprint.post("/sessions/<session_id>/preset")
+def save_as_preset(session_id: str) -> ResponseReturnValue:
+    """Save what this session was launched with under a name."""
+    name = trim(request.form.get("preset", ""))
+    body = services().sessions.clone_body(person(), session_id)
+    body.pop("name", None)
+    try:
+        wanted = services().launcher.parse(body)
+        services().presets.save(person(), name, wanted, replace=False)
+    except InvalidRequest as error:
+        return _show(session_id, name, error.errors[0].message, error.status)
+    except Conflict as error:
+        return _show(session_id, name, error.text, error.status)
+    flash(f"Saved as the preset {name}.")
+    return redirect(f"/sessions/{session_id}", 303)

@@ -1,0 +1,32 @@
+// The account menu opens without this; it adds Escape, the arrow keys, and closing by a click elsewhere.
+(() => {
+  const menu = document.getElementById("account-menu");
+  if (!menu) return;
+  const items = () => [...menu.querySelectorAll("nav a, nav button")];
+
+  function close(focus) {
+    if (!menu.open) return;
+    menu.open = false;
+    if (focus) menu.querySelector("summary").focus();
+  }
+
+  document.addEventListener("click", (event) => {
+    if (!menu.contains(event.target)) close(false);
+  });
+  menu.addEventListener("focusout", ({ relatedTarget }) => {
+    if (relatedTarget && !menu.contains(relatedTarget)) close(false);
+  });
+  menu.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && menu.open) {
+      event.stopPropagation();
+      close(true);
+    }
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    menu.open = true;
+    const all = items();
+    const place = all.indexOf(document.activeElement);
+    all[place < 0 && step < 0 ? all.length - 1 : (place + step + all.length) % all.length].focus();
+  });
+})();

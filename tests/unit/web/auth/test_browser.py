@@ -1,0 +1,59 @@
+"""Logins that expire while a form is filled in."""
+
+from __future__ import annotations
+
+import pytest
+from flask import Flask
+
+from tests.fakes import PASSWORDS
+from tests.unit.web.conftest import Browser
+from tests.unit.web.pages.launch.test_wizard import (
+    FORM,
+    value,
+)
+
+
+def test_an_expired_login_keeps_the_fields_of_our_own_page(app: Flask, alice: Browser) -> None:
+    token = alice.csrf()
+    login = alice.client.get_cookie("slipway", domain="localhost")
+    assert login is not None
+    Browser(app).log_in("alice").post("/account/log-out-everywhere")
+    sent = FORM | {"csrf_token": token, "who": "alice", "name": "kept1"}
+    page = alice.client.post("/sessions", data=sent, base_url=alice.base)
+    assert page.status_code == 401
+    kept = value(page.text, "kept")
+    assert "kept1" in kept
+    fields = {"username": "alice", "password": PASSWORDS["alice"], "kept": kept}
+    again = alice.post("/login", fields).text
+    assert value(again, "name") == "kept1"
+    other = alice.post("/login", {"username": "bob", "password": PASSWORDS["bob"], "kept": kept})
+    assert other.status_code == 303
+    assert "kept1" not in other.text
+
+
+@pytest.mark.parametrize("kept", ["junk", "{}", "[1]", '[["a"]]', "[" * 50])
+def test_invalid_kept_fields_are_ignored(app: Flask, kept: str) -> None:
+    fields = {"username": "alice", "password": PASSWORDS["alice"], "kept": kept}
+    assert Browser(app).post("/login", fields).status_code == 303
+
+
+def test_a_stranger_gets_no_fields_back(app: Flask) -> None:
+    answer = Browser(app).client.post("/sessions", data=FORM, base_url="http://localhost:8080")
+    assert answer.status_code == 303
+    assert answer.headers["Location"] == "/login"
+
+
+def test_a_login_from_an_open_page(app: Flask, alice: Browser) -> None:
+    stranger = Browser(app)
+    assert stranger.get("/login/state").get_json()["user"] == ""
+    wrong = stranger.post("/login/again", {"username": "alice", "password": "x"})
+    assert (wrong.status_code, wrong.get_json()["problem"]) == (
+        401,
+        "The name or the password is wrong.",
+    )
+    right = stranger.post("/login/again", {"username": "alice", "password": PASSWORDS["alice"]})
+    token = right.get_json()["csrf_token"]
+    sent = FORM | {"csrf_token": token, "confirmed": "yes"}
+    made = stranger.client.post("/sessions", data=sent, base_url=stranger.base)
+    assert made.status_code == 303
+    assert stranger.get("/login/state").get_json()["user"] == "alice"

@@ -1,0 +1,47 @@
+"""Checks of the form while it is filled in, and what it proposes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fakes import World
+from tests.unit.web.conftest import Browser
+from tests.unit.web.pages.launch.test_wizard import (
+    FORM,
+    HTMX,
+    HUGE,
+    SMALL,
+    read_slurm,
+    ticked,
+)
+
+
+def test_the_check_names_all_errors_and_writes_sizes_with_their_unit(
+    world: World, alice: Browser
+) -> None:
+    read_slurm(world)
+    wrong = {"name": "a b", "resources.cpus": "99", "resources.memory": "2.5", "count": "25"}
+    found = alice.post("/sessions/new/check", FORM | wrong, headers=HTMX).get_json()
+    assert set(found["errors"]) == {"name", "resources.cpus", "count"}
+    assert found["errors"]["resources.cpus"].startswith("99 is too many: you may use 3 cores")
+    assert found["values"]["resources.memory"] == "2.5 GB"
+    assert world.store.live() == []
+
+
+def test_the_check_names_each_refused_variable(alice: Browser) -> None:
+    env = '{"LD_PRELOAD": "/x.so", "1A": "b", "GOOD": "c"}'
+    found = alice.post("/sessions/new/check", FORM | {"env": env}, headers=HTMX).get_json()
+    assert set(found["variables"]) == {"LD_PRELOAD", "1A"}
+    assert "program loader" in found["variables"]["LD_PRELOAD"]
+
+
+def test_a_new_form_proposes_the_first_template_that_fits(
+    world: World, alice: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_slurm(world)
+    monkeypatch.setattr(
+        "portal.services.admin.administration.Administration.templates", lambda _self: [HUGE, SMALL]
+    )
+    assert ticked(alice.get("/sessions/new").text, "template") == ["small"]
+    sent = FORM | {"name": "a b"}
+    assert ticked(alice.post("/sessions", sent).text, "template") == [""]
