@@ -51,7 +51,7 @@ def _apply() -> None:
 
 
 def _watch() -> int:
-    lock = watch.lock(JOBS)
+    lock = watch.lock(JOBS, seconds=2)  # `slipway-gpu check` holds it for a moment
     if lock is None:
         print("slipway-gpu: another watchdog runs on this node", file=sys.stderr)
         return 1

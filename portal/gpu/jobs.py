@@ -83,19 +83,27 @@ class Jobs:
                 slices.clear(half)
         for job, folder in list(self._forgotten(now)):
             try:
-                over = self._ask(job, self._node).over
-            except slurm.NoSuchJob:
-                over = True
-            except slurm.SlurmError:
-                over = False  # no answer does not mean that the job has ended
-            if over:
-                slices.remove(self._folder, job)
-                self.watched.pop(job, None)
-                self._log(f"job {job} is over: removed its folder")
-            else:
-                os.utime(folder, (now, now))
-                if job in self.watched:
-                    self.watched[job].seen = now
+                self._sweep_job(job, folder, now)
+            except FileNotFoundError:
+                continue  # Epilog was faster
+            except OSError as error:
+                self._log(f"job {job}: {error}")
+
+    def _sweep_job(self, job: int, folder: Path, now: float) -> None:
+        try:
+            over = self._ask(job, self._node).over
+        except slurm.NoSuchJob:
+            over = True
+        except slurm.SlurmError:
+            over = False  # no answer does not mean that the job has ended
+        if over:
+            slices.remove(self._folder, job)
+            self.watched.pop(job, None)
+            self._log(f"job {job} is over: removed its folder")
+        else:
+            os.utime(folder, (now, now))
+            if job in self.watched:
+                self.watched[job].seen = now
 
     def _forgotten(self, now: float) -> Iterator[tuple[int, Path]]:
         for job in slices.all_jobs(self._folder):

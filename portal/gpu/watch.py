@@ -71,7 +71,7 @@ class Watch:
     def poll(self, now: float) -> None:
         """Measure, record, enforce and clean up.
 
-        After an error of the driver, the next poll uses a new connection.
+        No error ends the watchdog; after one of the driver, the next poll uses a new connection.
         """
         self._jobs.follow(now)
         try:
@@ -80,7 +80,7 @@ class Watch:
                 self._report_recovery()
             else:
                 self._close()  # unused now, so that the driver can be unloaded
-        except NvmlError as error:
+        except (NvmlError, OSError) as error:
             self._close()
             self._report_failure(str(error))
         self._jobs.sweep(now)
@@ -226,12 +226,19 @@ def _kill(pid: int) -> bool:
     return True
 
 
-def lock(jobs: Path = slices.JOBS) -> TextIO | None:
+def lock(jobs: Path = slices.JOBS, seconds: float = 0) -> TextIO | None:
     """Lock out other watchdogs of this node while the file is open; None if there is one.
 
-    The file is in a folder that users cannot enter, since anyone who can open it can lock it.
-    Raises OSError.
+    Tries for so many seconds. The file is in a folder that users cannot enter, since anyone who can
+    open it can lock it. Raises OSError.
     """
+    until = time.monotonic() + seconds
+    while (found := _try_lock(jobs)) is None and time.monotonic() < until:
+        time.sleep(0.05)
+    return found
+
+
+def _try_lock(jobs: Path) -> TextIO | None:
     folder = jobs.parent / "watch"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     file = folder / "lock"

@@ -108,7 +108,7 @@ def test_invalid_input_names_the_field_and_leaves_nothing(alice: Api, cluster: C
     assert not wrong
     assert alice("POST", "/sessions", data="{").status_code in (400, 415)
     assert alice("POST", "/sessions", json=[SMALL]).status_code == 422
-    assert set(cluster.queue()) == jobs
+    assert set(cluster.queue()) <= jobs  # Slurm forgets ended ones meanwhile
     assert alice.list() == rows
 
 
@@ -122,7 +122,7 @@ def test_a_launch_refused_by_slurm_leaves_nothing(alice: Api, cluster: Cluster) 
         answer = alice("POST", "/sessions", json=SMALL | {"time_limit": 60})
         assert answer.status_code == 422
         assert "Slurm refused it" in answer.json()["errors"][0]["message"]
-        assert set(cluster.queue()) == jobs
+        assert set(cluster.queue()) <= jobs  # Slurm forgets ended ones meanwhile
         assert alice.list() == rows
     finally:
         cluster.run("ctl", "sacctmgr", "-i", "modify", "user", "alice", "set", "MaxTRESMins=cpu=-1")

@@ -110,7 +110,7 @@ def test_a_request_beyond_the_qos_is_refused_by_name(alice: Api, cluster: Cluste
                 "(QOS normal, MaxTRESPerJob)",
             }
         ]
-    assert set(cluster.queue()) == jobs
+    assert set(cluster.queue()) <= jobs  # Slurm forgets ended ones meanwhile
     answer = alice("POST", "/sessions", json=SMALL | {"resources": {"cpus": 1, "memory": "3200m"}})
     assert answer.json()["errors"] == [
         {
@@ -118,7 +118,7 @@ def test_a_request_beyond_the_qos_is_refused_by_name(alice: Api, cluster: Cluste
             "message": "3200 MB is too much: you may use 3 GB at once (QOS normal, MaxTRESPerUser)",
         }
     ]
-    assert set(cluster.queue()) == jobs
+    assert set(cluster.queue()) <= jobs  # Slurm forgets ended ones meanwhile
 
 
 @pytest.mark.parametrize("word", ["DenyAccounts=research", "AllowAccounts=root"])

@@ -9,6 +9,7 @@ import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -256,6 +257,19 @@ def test_folders_of_ended_jobs_are_removed_once_slurm_confirms(
     assert (node.jobs / "12").exists() is stays
 
 
+def test_a_job_whose_epilog_is_faster_does_not_end_the_watchdog(node: Node) -> None:
+    def ended_meanwhile(job: int, name: str) -> NodeJob:
+        slices.remove(node.jobs, job)
+        return answer()(job, name)
+
+    node.ask = ended_meanwhile
+    node.job(12)
+    node.watch.poll(NOW)
+    node.watch.poll(NOW + GONE_AFTER + 1)
+    assert not (node.jobs / "12").exists()
+    assert node.logged == []
+
+
 def test_slurm_is_not_queried_about_a_running_job(node: Node) -> None:
     node.ask = _gone
     node.job(12)
@@ -280,6 +294,18 @@ def test_there_is_one_watchdog(tmp_path: Path) -> None:
     assert watch.is_running(jobs)
     first.close()
     assert not watch.is_running(jobs)
+
+
+def test_a_watchdog_waits_while_a_check_looks_for_it(tmp_path: Path) -> None:
+    """Before, a node's check could end a watchdog that was just starting."""
+    jobs = tmp_path / "gpu" / "jobs"
+    looking = watch.lock(jobs)
+    assert looking is not None
+    assert watch.lock(jobs) is None
+    Timer(0.2, looking.close).start()
+    held = watch.lock(jobs, seconds=20)
+    assert held is not None
+    held.close()
 
 
 def test_only_root_can_open_the_lock(tmp_path: Path) -> None:
