@@ -17,6 +17,8 @@ hypothesis.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     hypothesis.load_profile("ci")
 
+REPEATED = {Path(__file__).parent / "browser", Path(__file__).parent / "slurm"}
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--share`, for runs on clusters of several kinds."""
@@ -24,14 +26,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of this share, the longest files first."""
+    """Keep the tests of this share, the longest files first; some may be repeated.
+
+    Tests in the browser and with Slurm wait for other people's programs, on two cores; one that
+    fails runs once more, as Playwright recommends for CI, and tests/run.sh names it at its end.
+    Attacks are not repeated: an attack that succeeds once has succeeded.
+    """
+    for item in items:
+        if REPEATED.intersection(item.path.parents):
+            item.add_marker(pytest.mark.flaky(reruns=1))
     if share := config.getoption("--share"):
         items[:], others = sharing.choose(items, share)
         config.hook.pytest_deselected(items=others)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Have the results say which attempt it is."""
+    attempt = getattr(item, "execution_count", 1)
+    if attempt > 1:
+        item.user_properties.append(("attempt", attempt))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show why tests were repeated (tests/browser/conftest.py)."""
+    """Show why tests were repeated."""
     for report in terminalreporter.stats.get("rerun", []):
         terminalreporter.section(f"first attempt of {report.nodeid}")
         terminalreporter.write_line(report.longreprtext)

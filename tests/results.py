@@ -43,7 +43,7 @@ def failed(suite: Element) -> list[str]:
 
 
 def repeated(suite: Element) -> list[str]:
-    """The names of tests whose first attempt failed (tests/browser/conftest.py)."""
+    """The names of tests whose first attempt failed (tests/conftest.py)."""
     return [
         name_of(case)
         for case in suite.iter("testcase")

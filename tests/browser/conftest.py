@@ -55,29 +55,6 @@ def _trusted() -> list[str]:
     return [f"--ignore-certificate-errors-spki-list={digest}"]
 
 
-HERE = Path(__file__).parent
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Repeat a test that fails in the browser once, as Playwright recommends for CI.
-
-    Only tests here, not attacks; tests/run.sh names the repeated ones at its end.
-    """
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.flaky(reruns=1))
-
-
-@pytest.fixture(autouse=True)
-def _repeated(
-    request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
-) -> None:
-    """Have the results say which attempt it was."""
-    attempt = getattr(request.node, "execution_count", 1)
-    if attempt > 1:
-        record_property("attempt", attempt)
-
-
 _running: list[Browser] = []
 
 
