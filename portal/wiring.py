@@ -21,6 +21,7 @@ from portal.adapters.db.status import StatusTables
 from portal.adapters.encryption import Sealer
 from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.adapters.runner_client import GatewayRunners, resolve
+from portal.adapters.settings_file import LocalSettingsFile
 from portal.adapters.slurm.client import Slurm
 from portal.adapters.ssh.accounts import LoginNodeAccounts
 from portal.adapters.ssh.home_files import HomeFiles
@@ -69,6 +70,9 @@ def real_systems(settings: Settings) -> Systems:
         accounts=LoginNodeAccounts(settings.login, authority, transport),
         authenticate=PasswordCheck(settings.login, transport.uid),
         job_settings=_job_settings(settings),
+        batch_settings_file=LocalSettingsFile(file)
+        if (file := settings.batch.settings_file)
+        else None,
         clock=now,
     )
 

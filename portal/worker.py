@@ -67,6 +67,7 @@ class Worker:
                 PeriodicTask("poll", slurm.poll_seconds, reconciler.poll),
             ),
             TaskThread(PeriodicTask("limits", slurm.limits_seconds, cluster.read_limits)),
+            TaskThread(PeriodicTask("batch settings", 10.0, services.batch_settings.publish)),
             TaskThread(
                 PeriodicTask("restore", 1.0, services.proxy.restore),
                 PeriodicTask("revoke", 1.0, services.proxy.retry_revocations),

@@ -589,6 +589,7 @@ def make_world(
         resolve=lambda node: {"n1": "10.0.0.1", "n2": "10.0.0.2"}.get(node, "127.0.0.1"),
         accounts=accounts,
         authenticate=lambda user, password: PASSWORDS.get(user) == password,
+        batch_settings_file=None,
         job_settings=JobSettings(
             TEMPLATE,
             "/srv/toolkit.sqsh",

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 COMMON = frozenset(
     "account acctg-freq autocomplete bb bbf begin chdir cluster cluster-constraint clusters "
-    "comment constraint container container-id container-type context core-spec cores-per- "
-    "socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency distribution "
-    "exclude extra extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket "
-    "gpus-per-task gres gres-flags hint job-name licenses mail-type mail-user mcs-label mem "
-    "mem-bind mem-per-cpu mem-per-gpu mem-update mincpus network nodefile nodelist nodes ntasks "
-    "ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket ntasks-per-tres partition "
-    "power prefer priority profile qos reservation resources segment signal sockets-per-node "
-    "switches tasks-per-node thread-spec threads-per-core time time-min tmp tres-bind tres-per- "
-    "task uid wckey".split()
+    "comment constraint container container-id container-type context core-spec "
+    "cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency "
+    "distribution exclude extra extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node "
+    "gpus-per-socket gpus-per-task gres gres-flags hint job-name licenses mail-type mail-user "
+    "mcs-label mem mem-bind mem-per-cpu mem-per-gpu mem-update mincpus network nodefile "
+    "nodelist nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket "
+    "ntasks-per-tres partition power prefer priority profile qos reservation resources segment "
+    "signal sockets-per-node switches tasks-per-node thread-spec threads-per-core time time-min "
+    "tmp tres-bind tres-per-task uid wckey".split()
 )
 """Options of all three commands that have a value, as the next word or after "="."""
 
@@ -44,11 +44,11 @@ WITH_VALUE = {
 WITHOUT_VALUE = frozenset(
     "async bcast bell compress consolidate-segments contiguous debugger-test disable-status "
     "exact exclusive external external-launcher get-user-env help hold ignore-pbs immediate "
-    "interactive kill-command kill-on-bad-exit label multi-prog nice no-allocate no-bell no- "
-    "kill no-requeue no-shell oom-kill-step overcommit overlap oversubscribe parsable preserve- "
-    "env propagate pty quiet quit-on-interrupt reboot requeue resv-ports send-libs spread-job "
-    "spread-segments stepmgr test-only unbuffered usage use-min-nodes verbose version wait "
-    "wait-for-children whole x11".split()
+    "interactive kill-command kill-on-bad-exit label multi-prog nice no-allocate no-bell "
+    "no-kill no-requeue no-shell oom-kill-step overcommit overlap oversubscribe parsable "
+    "preserve-env propagate pty quiet quit-on-interrupt reboot requeue resv-ports send-libs "
+    "spread-job spread-segments stepmgr test-only unbuffered usage use-min-nodes verbose "
+    "version wait wait-for-children whole x11".split()
 )
 """Options without a value, or with an optional one that only "=" can introduce."""
 

@@ -6,7 +6,9 @@ from datetime import timedelta
 from functools import cached_property
 
 from portal.config import Settings
+from portal.core.admin.batch_settings import BatchSite
 from portal.services.admin.administration import Administration, caller_address
+from portal.services.admin.batch_settings import BatchSettings
 from portal.services.apps.apps import Apps
 from portal.services.apps.control import AppControl
 from portal.services.apps.gate import AppGate
@@ -86,6 +88,7 @@ class _Assembly:
             ssh=self.ssh,
             storage=Storage(self._systems.files, self.administration.record),
             administration=self.administration,
+            batch_settings=self.batch_settings,
             authenticate=self._systems.authenticate,
             logins=self.logins,
             login_attempts=self.login_attempts,
@@ -100,6 +103,24 @@ class _Assembly:
     def administration(self) -> Administration:
         days = self._settings.state.journal_days
         return Administration(self._stores.administration, self._stores.status, self._clock, days)
+
+    @cached_property
+    def batch_settings(self) -> BatchSettings:
+        sessions, batch = self._settings.sessions, self._settings.batch
+        return BatchSettings(
+            site=BatchSite(
+                command=batch.command,
+                toolkit=sessions.toolkit,
+                storage=sessions.storage,
+                binds=batch.binds,
+                own_images=batch.own_images,
+            ),
+            catalog=self._catalog,
+            store=self._stores.administration,
+            status=self._stores.status,
+            gpus=self._gpus,
+            file=self._systems.batch_settings_file,
+        )
 
     @cached_property
     def cluster(self) -> Cluster:

@@ -10,6 +10,7 @@ from portal.core.apps.catalog import Catalog
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.interfaces.systems import Authenticator, Clock
 from portal.services.admin.administration import Administration
+from portal.services.admin.batch_settings import BatchSettings
 from portal.services.apps.apps import Apps
 from portal.services.apps.control import AppControl
 from portal.services.apps.gate import AppGate
@@ -67,6 +68,7 @@ class Services:
     storage: Storage
 
     administration: Administration
+    batch_settings: BatchSettings
     authenticate: Authenticator
     logins: Logins
     login_attempts: LoginAttempts

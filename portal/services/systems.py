@@ -21,6 +21,7 @@ from portal.core.interfaces.systems import (
     Routes,
     Runners,
     Scheduler,
+    SettingsFile,
     UserFiles,
 )
 from portal.core.job.description import JobSettings
@@ -55,4 +56,6 @@ class Systems:
     accounts: Accounts
     authenticate: Authenticator
     job_settings: JobSettings
+    batch_settings_file: SettingsFile | None
+    """Where login nodes read the settings of `slipway sbatch`; None: nowhere."""
     clock: Clock

@@ -221,6 +221,14 @@ class Resolver(Protocol):
         ...
 
 
+class SettingsFile(Protocol):
+    """A settings file for another program."""
+
+    def replace(self, text: str) -> None:
+        """Replace its content atomically; raises Unavailable."""
+        ...
+
+
 class RecordEvent(Protocol):
     """Writes the audit log; never raises, since the recorded action has already happened."""
 
