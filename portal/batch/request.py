@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 
 from portal.batch.options import OptionError
 
@@ -135,16 +136,21 @@ def _file(value: str, settings: Settings) -> str:
     if any(ord(letter) < 32 for letter in path):
         raise OptionError("--image: the file's name has control characters")
     try:
-        with open(path, "rb") as stream:
-            if not os.path.isfile(path):
-                raise OptionError(f"--image: {path} is not a file")
-            begin = stream.read(64)
+        begin = read_file("--image", path, 64)
     except OSError as error:
         raise OptionError(f"--image: {path}: {error.strerror}") from None
     # A SIF's header: "#!/usr/bin/env run-singularity" in 32 bytes, then its magic.
     if begin[32:41] != b"SIF_MAGIC":
         raise OptionError(f"--image: {path} is not an Apptainer image (SIF)")
     return path
+
+
+def read_file(option: str, path: str, most: int) -> bytes:
+    """The first bytes of a regular file, without waiting; raises OSError, OptionError."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise OptionError(f"{option}: {path} is not a file")
+        return stream.read(most)
 
 
 def read_mount(value: str, storage: str, user: str, home: str) -> list[str]:
@@ -227,10 +233,7 @@ def read_env_files(options: list[tuple[str, str]]) -> dict[str, str]:
 
 def _env_file(path: str) -> dict[str, str]:
     try:
-        if not os.path.isfile(path):
-            raise OptionError(f"--env-file: {path} is not a file")
-        with open(path, encoding="utf-8") as stream:
-            text = stream.read(MAX_ENV_FILE + 1)
+        text = read_file("--env-file", path, MAX_ENV_FILE + 1).decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise OptionError(f"--env-file: {path}: {reason}") from None
