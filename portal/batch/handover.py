@@ -25,6 +25,11 @@ def encode(value: object) -> str:
     return base64.b64encode(json.dumps(value).encode("utf-8", "surrogateescape")).decode("ascii")
 
 
+def decode(text: str) -> str:
+    """The JSON of an encoded value; raises ValueError."""
+    return base64.b64decode(text, validate=True).decode("utf-8", "surrogateescape")
+
+
 def differs(name: str) -> bool:
     """Whether a variable has another value in containers than outside of them."""
     return name in ("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PS1", "PWD", "OLDPWD") or (
@@ -54,4 +59,4 @@ def plain(request: str) -> str:
 
 def request_text(environment: Mapping[str, str]) -> str:
     """The text of a step's request; "" if it has none. Raises ValueError."""
-    return base64.b64decode(environment.get(REQUEST, ""), validate=True).decode()
+    return decode(environment.get(REQUEST, ""))

@@ -51,6 +51,7 @@ class StepServer:
 
     def stop(self) -> None:
         """Accept no more calls."""
+        self._listener.shutdown(socket.SHUT_RDWR)  # closing alone would not end `accept`
         self._listener.close()
 
     def _serve(self) -> None:
@@ -165,23 +166,26 @@ def receive(connection: socket.socket, streams: list[int]) -> dict[str, object]:
             received = array.array("i")
             received.frombytes(data[: len(data) // size * size])
             streams.extend(received)
-    while 0 < len(first) < 4:
-        first += connection.recv(4 - len(first))
-    if len(first) < 4 or len(streams) != STREAMS:
-        raise ValueError("this call is not complete")
-    (length,) = struct.unpack("=I", first)
+    if len(streams) != STREAMS:
+        raise ValueError("this call has no streams")
+    (length,) = struct.unpack("=I", first + _exactly(connection, 4 - len(first)))
     if length > MAX_CALL:
         raise ValueError("this call is too long")
-    text = b""
-    while len(text) < length:
-        piece = connection.recv(min(length - len(text), 1 << 16))
-        if not piece:
-            raise ValueError("this call is not complete")
-        text += piece
+    text = _exactly(connection, length)
     found = json.loads(text.decode("utf-8", "surrogateescape"))
     if not isinstance(found, dict):
         raise ValueError("this call is not understood")
     return found
+
+
+def _exactly(connection: socket.socket, length: int) -> bytes:
+    pieces = bytearray()
+    while len(pieces) < length:
+        piece = connection.recv(min(length - len(pieces), 1 << 16))
+        if not piece:
+            raise ValueError("this call is not complete")
+        pieces += piece
+    return bytes(pieces)
 
 
 def _pass_signals(connection: socket.socket, child: subprocess.Popen[bytes]) -> None:
