@@ -31,10 +31,12 @@ def argv(
     launcher: Iterable[str] = (),
     files: Iterable[tuple[str, str]] = (),
     environment: Mapping[str, str],
+    shared: bool = False,
 ) -> list[str]:
     """Run a program in the image; `files`: more files and folders, with their places.
 
-    `launcher`: options of the launcher. Raises ContainerError.
+    `launcher`: options of the launcher. `shared`: the container is shared by all tasks of a step on
+    this node, since MPI's processes access each other's memory. Raises ContainerError.
     """
     node = environment.get("SLURMD_NODENAME", "this node")
     if not os.access(request.toolkit, os.R_OK):
@@ -45,6 +47,7 @@ def argv(
     if "://" not in request.image and not os.access(request.image, os.R_OK):
         raise ContainerError(f"the image {request.image} cannot be read on {node}")
     words = [*_apptainer(request.apptainer, environment), "--silent", "exec"]
+    words += ["--sharens"] if shared else []
     words += ["--bind", f"{request.toolkit}:{TOOLKIT}:image-src=/"]
     for path, mode in request.binds:
         if not os.path.isdir(path):
@@ -55,7 +58,9 @@ def argv(
     for folder in pmix_folders(environment):
         words += _mount(folder, folder)
     gpu = gpu_options(environment)
-    options = [*launcher, *(["--shm", str(request.shm_mb)] if request.shm_mb else [])]
+    options = list(launcher)
+    if request.shm_mb and not shared:  # a mount of its own would separate a task from the others
+        options += ["--shm", str(request.shm_mb)]
     if GPU_PLACE in " ".join(gpu):
         options.append("--gpu")
     return [*words, *gpu, request.image, LAUNCHER, *options, "--", *program]

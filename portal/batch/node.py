@@ -97,6 +97,7 @@ def step(words: list[str]) -> NoReturn:
             words[1:] if words[:1] == ["--"] else words,
             launcher=["--image", request.name],
             environment=os.environ,
+            shared=os.environ.get("SLURM_STEP_NUM_TASKS", "1") != "1",
         )
         os.execvp(command[0], command)
     except (ContainerError, ValueError, OSError) as error:
@@ -111,6 +112,7 @@ def _fail(text: str) -> NoReturn:
 def _end(code: int) -> NoReturn:
     """End as the script did: by the same signal, so that Slurm reports it."""
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL)
+        with contextlib.suppress(OSError):  # nobody can handle SIGKILL
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     sys.exit(code if code >= 0 else 128 - code)
