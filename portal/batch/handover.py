@@ -37,16 +37,21 @@ def differs(name: str) -> bool:
     )
 
 
+def outside(asked: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a command of Slurm's, from its caller's in the container and our own."""
+    found = {name: value for name, value in asked.items() if not differs(name)}
+    found.update((name, value) for name, value in own.items() if differs(name))
+    return found
+
+
 def step_environment(
     asked: Mapping[str, str], own: Mapping[str, str], request: str, folder: str
 ) -> dict[str, str]:
-    """The environment of Slurm's command, from that of the caller in the container and our own."""
-    found = {name: value for name, value in asked.items() if not differs(name)}
-    found.update((name, value) for name, value in own.items() if differs(name))
+    """The environment of srun, from that of the caller in the container and our own."""
     kept = {name: value for name, value in asked.items() if differs(name) and name != "PWD"}
     kept = {name: value for name, value in kept.items() if not name.startswith("APPTAINER")}
     return {
-        **found,
+        **outside(asked, own),
         REQUEST: plain(request),
         STEP: encode({"folder": folder, "variables": kept}),
     }

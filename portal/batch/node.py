@@ -31,6 +31,8 @@ def batch(words: list[str]) -> NoReturn:
     """Run the batch script in its image: `slipway node-batch SCRIPT [ARGUMENT…]`."""
     with open(HANDED, "rb") as stream:
         text, script = unwrap(stream.read())
+    for name in (handover.REQUEST, handover.STEP):  # of the program that submitted the job
+        os.environ.pop(name, None)
     try:
         request = parse(text)
         with private_folder() as folder:

@@ -127,9 +127,10 @@ def _long(name: str, words: Sequence[str], place: int, found: CommandLine) -> in
     known = full in WITH_VALUE[name] or full in WITHOUT_VALUE
     if not equals and (full in WITH_VALUE[name] or (not known and _is_value(words, place + 1))):
         place += 1
-        if place < len(words):
-            value = words[place]
-            found.options.append(value)
+        if place == len(words):
+            return place  # its value is missing, as Slurm will say
+        value = words[place]
+        found.options.append(value)
     _note(full, value, found)
     return place + 1
 

@@ -95,9 +95,10 @@ class StepServer:
         path = real.find(name, os.environ)
         if not path:
             raise CallError(f"{name} was not found on this node")
-        own = handover.step_environment(environment, os.environ, self._request, folder)
         arguments = list(map(str, words[1:]))
+        own = handover.outside(environment, os.environ)
         if name == "srun":
+            own = handover.step_environment(environment, os.environ, self._request, folder)
             arguments = in_image(arguments, self._request, self._folder)
         child = subprocess.Popen(
             [name, *arguments],

@@ -116,7 +116,7 @@ def _plain(text: str, number: str) -> str:
 
 def _comparable(job: dict[str, Any], number: str) -> dict[str, Any]:
     kept = {key: value for key, value in job.items() if key not in OWN}
-    text = re.sub(rf"\b{number}\b", "0", json.dumps(kept))
+    text = re.sub(rf"(?<!\d){number}(?!\d)", "0", json.dumps(kept))
     found: dict[str, Any] = json.loads(text)
     return found
 

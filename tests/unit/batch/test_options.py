@@ -86,6 +86,7 @@ def test_wrap_and_chdir_are_noted() -> None:
     assert (line.chdir, line.values["wrap"]) == ("/tmp", "echo  hi")
     assert line.wrap is not None
     assert line.options[line.wrap] == "echo  hi"
+    assert parse("sbatch", ["--hold", "--wrap"]).wrap is None
     line = parse("sbatch", ["--wrap=date"])
     assert (line.wrap, line.values["wrap"]) == (0, "date")
 
