@@ -66,7 +66,7 @@ def _submit(line: CommandLine, found: Script, options: list[tuple[str, str]]) ->
     if asked.dry_run:
         _show(words, line, found, asked.request)
     if line.wrap is not None:
-        real.execute("sbatch", words, asked.environment)
+        real.execute("sbatch", [*words, *line.command], asked.environment)
     from portal.batch.wrapped import batch_script  # noqa: PLC0415
 
     text = batch_script(found.content, asked.request)
