@@ -10,7 +10,8 @@ from sqlmodel import Session as Database
 from sqlmodel import col
 
 from portal.adapters.db.tables import SessionRow, UtcDateTime
-from portal.core.session.query import CAUSE_OF, STATES_OF, Cursor, ListQuery, Page, Sort
+from portal.core.listing import Cursor
+from portal.core.session.query import CAUSE_OF, STATES_OF, ListQuery, Page, Sort
 from portal.core.session.session import Session, State
 
 # Sessions that have not started come last, in either order.
@@ -51,7 +52,9 @@ def query_page(db: Database, query: ListQuery, now: datetime) -> Page:
     return _page(query.sort, found[: query.limit], place, len(found) > query.limit)
 
 
-def _page(sort: Sort, found: list[tuple[Session, Any]], place: Cursor | None, more: bool) -> Page:
+def _page(
+    sort: Sort, found: list[tuple[Session, Any]], place: Cursor[Sort] | None, more: bool
+) -> Page:
     back = place is not None and place.before
     if back:
         found.reverse()
