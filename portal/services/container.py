@@ -22,6 +22,8 @@ from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
 from portal.services.cluster import Cluster, ClusterReader
+from portal.services.jobs.follower import JobFollower
+from portal.services.jobs.jobs import Jobs
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
@@ -58,6 +60,8 @@ class Services:
     session_history: SessionHistory
     runner_calls: RunnerCalls
 
+    jobs: Jobs
+
     apps: Apps
     gate: AppGate
     proxy: ProxyRoutes
@@ -79,3 +83,4 @@ class Services:
     reconciler: Reconciler
     housekeeping: Housekeeping
     idle_culler: IdleCuller
+    job_follower: JobFollower
