@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Engine
@@ -45,6 +45,7 @@ from portal.services.owner_queue import RunForOwner, run_now
 from portal.services.session.sessions import Sessions
 from portal.services.systems import Systems
 from portal.wiring import open_stores
+from tests.listed_jobs import ListedJobs
 
 US = "\x1f"
 GUESS = "sbatch: Job 7 to start at 1795186800 using 1 processors on nodes n1 in partition main\n"
@@ -603,4 +604,5 @@ def make_world(
         clock=clock,
     )
     services = assemble(settings, systems, run_for_owner)
+    services = replace(services, jobs=ListedJobs(engine, clock))
     return World(clock, slurm, routes, runners, accounts, engine, systems, services)
