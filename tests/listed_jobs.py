@@ -1,24 +1,15 @@
-"""Jobs as the pages see them: rows in the real tables, without Slurm behind them."""
+"""Jobs for the tests of pages and API: rows in the real tables, as the worker writes them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import Engine
 
 from portal.adapters.db.jobs import JobTables
-from portal.core.auth.person import Person
 from portal.core.cluster.jobs import JobReport, JobState
-from portal.core.interfaces.systems import Clock
-from portal.core.jobs.actions import JobAction, JobOutcome
-from portal.core.jobs.job import Job, JobTab, JobTexts
-from portal.core.jobs.query import JobPage, JobQuery
-from portal.core.session.pending_reasons import Reason, explain_reason
-from portal.errors import Conflict, NotFound
-from portal.services.jobs.jobs import Jobs
+from portal.core.jobs.job import Job, JobTexts
 
 
 def job(number: int, now: datetime, user: str = "alice", **changes: Any) -> Job:
@@ -65,64 +56,3 @@ def store_jobs(engine: Engine, now: datetime, *jobs: Job) -> None:
     tables.save(jobs, now)
     tables.settle([one for one in jobs if one.report.state.over])
     tables.save_texts({one.id: one.texts for one in jobs})
-
-
-@dataclass
-class ListedJobs(Jobs):
-    """Reads the tables; writes down actions, and refuses those in `refused`."""
-
-    engine: Engine
-    clock: Clock
-    acts: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def _tables(self) -> JobTables:
-        return JobTables(self.engine)
-
-    def get(self, person: Person, shown_id: str) -> Job:
-        found = self._tables.get(shown_id)
-        if found is None or not (person.admin or found.report.user == person.name):
-            raise NotFound("There is no such job.")
-        return found
-
-    def query(self, person: Person, query: JobQuery) -> JobPage:
-        if not person.admin and query.owner not in (None, person.name):
-            return JobPage()
-        return self._tables.query(self._of(person, query), self.clock())
-
-    def counts(self, person: Person, query: JobQuery) -> dict[JobTab, int]:
-        return self._tables.counts(self._of(person, query), self.clock())
-
-    def owners(self, person: Person) -> list[str]:
-        return self._tables.owners() if person.admin else []
-
-    def reason(self, job: Job) -> Reason | None:
-        return explain_reason(job.report.reason) if job.tab is JobTab.PENDING else None
-
-    def end_text(self, job: Job) -> str:
-        return f"It ended: {job.report.state}." if job.report.state.over else ""
-
-    def ahead(self, job: Job) -> int | None:
-        return self._tables.ahead([job]).get(job.id)
-
-    def act(self, person: Person, action: JobAction, ids: Iterable[str]) -> list[JobOutcome]:
-        wanted = list(ids)
-        for one in wanted:
-            self.get(person, one)
-        self.acts.append((person.name, action, tuple(wanted)))
-        return [
-            JobOutcome(one, one not in self.refused, self.refused.get(one, "Done."))
-            for one in wanted
-        ]
-
-    def extend(self, person: Person, shown_id: str, minutes: int | Literal["max"] | None) -> Job:
-        found = self.get(person, shown_id)
-        limit = found.report.time_limit
-        if found.report.state is not JobState.RUNNING or limit is None:
-            raise Conflict("Only running jobs can be extended.")
-        more = 60 if minutes in (None, "max") else int(minutes)
-        return replace(found, report=replace(found.report, time_limit=limit + more))
-
-    def _of(self, person: Person, query: JobQuery) -> JobQuery:
-        return query.model_copy(update={"owner": query.owner if person.admin else person.name})

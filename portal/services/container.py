@@ -22,6 +22,7 @@ from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
 from portal.services.cluster import Cluster, ClusterReader
+from portal.services.jobs.follower import JobFollower
 from portal.services.jobs.jobs import Jobs
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
@@ -82,3 +83,4 @@ class Services:
     reconciler: Reconciler
     housekeeping: Housekeeping
     idle_culler: IdleCuller
+    job_follower: JobFollower

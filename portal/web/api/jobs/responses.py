@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 
-from portal.core.cluster.jobs import JobState
 from portal.core.jobs.job import Job, JobTab
 from portal.core.jobs.query import JobRow
 from portal.web.api.models.jobs import JobFacts, JobOut
@@ -13,22 +12,22 @@ from portal.web.context import services
 
 def job_response(job: Job) -> JobOut:
     """The response model of one job."""
-    return JobOut.of(job, _facts(job, None))
+    return row_responses([JobRow(job)])[0]
 
 
-def row_responses(rows: Iterable[JobRow]) -> list[JobOut]:
-    """The response models of the rows of a list."""
-    return [
-        JobOut.of(row.job, _facts(row.job, row.states if row.is_array else None)) for row in rows
-    ]
+def row_responses(rows: Sequence[JobRow]) -> list[JobOut]:
+    """The response models of the rows of a list; the places in the queue take few queries."""
+    waiting = [row.job for row in rows if row.job.tab is JobTab.PENDING]
+    ahead = services().jobs.ahead_of(waiting)
+    return [JobOut.of(row.job, _facts(row, ahead.get(row.job.id))) for row in rows]
 
 
-def _facts(job: Job, states: Mapping[JobState, int] | None) -> JobFacts:
+def _facts(row: JobRow, ahead: int | None) -> JobFacts:
     jobs = services().jobs
     return JobFacts(
-        reason=jobs.reason(job),
-        ahead=jobs.ahead(job) if job.tab is JobTab.PENDING else None,
-        end_text=jobs.end_text(job),
+        reason=jobs.reason(row.job),
+        ahead=ahead,
+        end_text=jobs.end_text(row.job),
         gpus=services().gpus,
-        states=states,
+        states=row.states if row.is_array else None,
     )
