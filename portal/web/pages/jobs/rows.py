@@ -102,7 +102,7 @@ class JobView:
     @property
     def actions(self) -> tuple[JobAction, ...]:
         """What can be done to it here."""
-        return offered(self.job, self.person.admin, self.row.states)
+        return offered(self.job, self.row.states)
 
     @property
     def over(self) -> bool:
