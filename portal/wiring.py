@@ -13,7 +13,7 @@ from portal.adapters.db.access import AccessTables
 from portal.adapters.db.administration import AdministrationTables
 from portal.adapters.db.attempts import AttemptTables
 from portal.adapters.db.engine import open_database
-from portal.adapters.db.jobs import JobTables
+from portal.adapters.db.jobs.store import JobTables
 from portal.adapters.db.logins import LoginTables
 from portal.adapters.db.presets import PresetTables
 from portal.adapters.db.samples import SampleTables
