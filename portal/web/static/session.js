@@ -41,7 +41,7 @@
       try {
         const response = await fetch(end.dataset.url, { redirect: "error" });
         const text = await response.text();
-        over = response.headers.get("X-Session-Over") === "yes";
+        over = response.headers.get("X-Over") === "yes";
         show(response.ok ? text : response.status === 503 ? text : "The log cannot be read.");
       } catch {
         // The portal is unavailable; what is shown stays.
