@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from flask import request
 from flask.typing import ResponseReturnValue
 
 from portal.errors import Conflict, Unavailable
 from portal.web.log_text import Piece
+
+
+@dataclass(frozen=True)
+class LogTab:
+    """A part of a log that has a page of its own."""
+
+    title: str
+    part: str
+    """The query that selects it; "" for the whole log."""
+
 
 LARGEST = 2**62
 """Offsets in bytes beyond this are past the end of every file."""

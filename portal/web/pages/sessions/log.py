@@ -7,11 +7,11 @@ from functools import partial
 from flask import render_template, request
 from flask.typing import ResponseReturnValue
 
-from portal.core.apps.catalog import AppSpec
+from portal.core.jobs.output import Reading
 from portal.core.session.session import OVER, Session
 from portal.web.context import person, services
 from portal.web.http.downloads import send_download
-from portal.web.log_response import piece_response, wanted_end, wanted_offset
+from portal.web.log_response import LogTab, piece_response, wanted_end, wanted_offset
 from portal.web.log_text import (
     PIECE,
     TAIL,
@@ -33,7 +33,15 @@ def log(session_id: str) -> ResponseReturnValue:
     session = services().sessions.get(person(), session_id)
     row = session_views(person(), [session])[0]
     app = _app(session)
-    return render_template("log.html", row=row, person=person(), app=app, tabs=_tabs(row))
+    return render_template(
+        "log.html",
+        row=row,
+        person=person(),
+        app=app,
+        part=f"app={app}" if app else "",
+        tabs=_tabs(row),
+        reading=Reading(session.log_read_by or "", session.log_read) if session.log_read else None,
+    )
 
 
 def _app(session: Session) -> str:
@@ -42,13 +50,17 @@ def _app(session: Session) -> str:
     return services().session_logs.app(person(), session.id, wanted) if wanted else ""
 
 
-def _tabs(row: SessionView) -> list[AppSpec]:
-    """The apps that may have written something: while the session runs, the opened ones."""
+def _tabs(row: SessionView) -> list[LogTab]:
+    """The whole log, and the apps that may have written something; [] if there are none.
+
+    While the session runs, these are the opened ones.
+    """
     servers = [app for app in row.offered if not app.shares]
-    if row.session.state in OVER:
-        return servers
-    opened = {app.app for app in services().apps.opened(row.session.id)}
-    return [app for app in servers if app.name in opened]
+    if row.session.state not in OVER:
+        opened = {app.app for app in services().apps.opened(row.session.id)}
+        servers = [app for app in servers if app.name in opened]
+    tabs = [LogTab(app.title, f"app={app.name}") for app in servers]
+    return [LogTab("Session", ""), *tabs] if tabs else []
 
 
 @blueprint.get("/sessions/<session_id>/log/text")
