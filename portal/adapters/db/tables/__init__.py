@@ -19,6 +19,7 @@ from portal.adapters.db.tables.auth import (
 )
 from portal.adapters.db.tables.cluster import ClusterNodesRow, ClusterRow
 from portal.adapters.db.tables.columns import MountList, UtcDateTime, WordTuple
+from portal.adapters.db.tables.job_pages import JobReadingRow, JobUsageRow
 from portal.adapters.db.tables.launch import PresetRow, TemplateRow
 from portal.adapters.db.tables.session import (
     LaunchKeyRow,
@@ -37,6 +38,8 @@ __all__ = [
     "GrantRow",
     "ImageAppsRow",
     "ImageRuleRow",
+    "JobReadingRow",
+    "JobUsageRow",
     "JournalRow",
     "KnownNetworkRow",
     "LaunchKeyRow",
