@@ -13,6 +13,7 @@ from portal.adapters.db.access import AccessTables
 from portal.adapters.db.administration import AdministrationTables
 from portal.adapters.db.attempts import AttemptTables
 from portal.adapters.db.engine import open_database
+from portal.adapters.db.job_pages import JobPageTables
 from portal.adapters.db.logins import LoginTables
 from portal.adapters.db.presets import PresetTables
 from portal.adapters.db.samples import SampleTables
@@ -23,6 +24,7 @@ from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.adapters.runner_client import GatewayRunners, resolve
 from portal.adapters.settings_file import LocalSettingsFile
 from portal.adapters.slurm.client import Slurm
+from portal.adapters.slurm.usage import SlurmMeter
 from portal.adapters.ssh.accounts import LoginNodeAccounts
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import PasswordCheck, SshTransport
@@ -62,6 +64,7 @@ def real_systems(settings: Settings) -> Systems:
             settings.slurm.command_seconds,
             settings.slurm.operator,
         ),
+        job_meter=SlurmMeter(transport, settings.login.reader),
         files=HomeFiles(transport, directory, settings.sessions.storage),
         certificates=authority,
         routes=HaproxyRoutes(settings.state.run),
@@ -88,6 +91,7 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
         presets=PresetTables(engine, sealer),
         logins=LoginTables(engine),
         attempts=AttemptTables(engine),
+        job_pages=JobPageTables(engine),
     )
 
 

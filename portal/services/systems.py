@@ -9,6 +9,7 @@ from portal.core.apps.catalog import Catalog
 from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.administration import AdministrationStore
 from portal.core.interfaces.auth import Accounts, AttemptStore, LoginStore
+from portal.core.interfaces.job_usage import JobMeter, JobPageStore
 from portal.core.interfaces.presets import PresetStore
 from portal.core.interfaces.samples import SampleStore
 from portal.core.interfaces.sessions import SessionStore
@@ -39,6 +40,7 @@ class Stores:
     presets: PresetStore
     logins: LoginStore
     attempts: AttemptStore
+    job_pages: JobPageStore
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Systems:
     stores: Stores
     catalog: Callable[[], Catalog]
     scheduler: Scheduler
+    job_meter: JobMeter
     files: UserFiles
     certificates: Certificates
     routes: Routes

@@ -31,6 +31,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "session.idle": "An unused session was ended",
         "session.release": "Released a held session",
         "log.read": "Read another user's log",
+        "job.read": "Read the output of another user's job",
         "app.open": "Opened an app",
         "app.close": "Locked everybody out of an app",
         "app.stop": "Stopped an app",
