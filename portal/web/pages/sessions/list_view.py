@@ -12,7 +12,8 @@ from portal.core.auth.person import Person
 from portal.core.cluster.meters import PartitionUsage
 from portal.core.cluster.node_use import Overview
 from portal.core.cluster.usage import SlurmStatus
-from portal.core.session.query import ListQuery, Page, Sort, Status, read_leniently
+from portal.core.listing import read_leniently
+from portal.core.session.query import ListQuery, Page, Sort, Status
 from portal.web.context import person, services
 from portal.web.pages.sessions.rows import SessionView, session_views
 
@@ -203,7 +204,7 @@ def asked_for() -> SessionListView:
     """The list for the current request."""
     who, sessions, cluster = person(), services().sessions, services().cluster
     values = {"state": "running", **request.args.to_dict()}
-    query = read_leniently(values, limit=PAGE)
+    query = read_leniently(ListQuery, values, limit=PAGE)
     if query.state is None:
         query = query.model_copy(update={"state": "running"})
     if query.status is not None and query.status not in STATUSES[query.state or "running"]:
