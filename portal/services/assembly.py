@@ -23,6 +23,7 @@ from portal.services.auth.logins import Logins
 from portal.services.cluster import Cluster, ClusterReader
 from portal.services.container import Services
 from portal.services.job_control import JobControl
+from portal.services.jobs.jobs import Jobs
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
@@ -79,6 +80,7 @@ class _Assembly:
                 self.sessions.get, self._stores.samples, self.administration
             ),
             runner_calls=self.runner_calls,
+            jobs=Jobs(),
             apps=self.apps,
             gate=self.gate,
             proxy=self.proxy,

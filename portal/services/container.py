@@ -22,6 +22,7 @@ from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
 from portal.services.cluster import Cluster, ClusterReader
+from portal.services.jobs.jobs import Jobs
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
@@ -57,6 +58,8 @@ class Services:
     session_logs: SessionLogs
     session_history: SessionHistory
     runner_calls: RunnerCalls
+
+    jobs: Jobs
 
     apps: Apps
     gate: AppGate
