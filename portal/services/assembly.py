@@ -24,6 +24,8 @@ from portal.services.cluster import Cluster, ClusterReader
 from portal.services.container import Services
 from portal.services.job_control import JobControl
 from portal.services.jobs.jobs import Jobs
+from portal.services.jobs.outputs import JobOutputs
+from portal.services.jobs.usage import JobUse
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
@@ -80,7 +82,21 @@ class _Assembly:
                 self.sessions.get, self._stores.samples, self.administration
             ),
             runner_calls=self.runner_calls,
-            jobs=Jobs(),
+            jobs=self.jobs,
+            job_outputs=JobOutputs(
+                self.jobs.get,
+                self._stores.job_pages,
+                self._systems.files,
+                self.administration.record,
+                self._clock,
+            ),
+            job_use=JobUse(
+                self.jobs.get,
+                self._stores.job_pages,
+                self._systems.job_meter,
+                self._clock,
+                kept=timedelta(days=self._settings.sessions.usage_days),
+            ),
             apps=self.apps,
             gate=self.gate,
             proxy=self.proxy,
@@ -139,6 +155,10 @@ class _Assembly:
     @cached_property
     def session_queue(self) -> SessionQueue:
         return SessionQueue(self._run_for_owner, self._stores.sessions)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        return Jobs()
 
     # Apps
 
