@@ -14,6 +14,7 @@ from portal.adapters.db.administration import AdministrationTables
 from portal.adapters.db.attempts import AttemptTables
 from portal.adapters.db.engine import open_database
 from portal.adapters.db.job_pages import JobPageTables
+from portal.adapters.db.jobs import JobTables
 from portal.adapters.db.logins import LoginTables
 from portal.adapters.db.presets import PresetTables
 from portal.adapters.db.samples import SampleTables
@@ -25,6 +26,7 @@ from portal.adapters.runner_client import GatewayRunners, resolve
 from portal.adapters.settings_file import LocalSettingsFile
 from portal.adapters.slurm.client import Slurm
 from portal.adapters.slurm.usage import SlurmMeter
+from portal.adapters.slurm.jobs import SlurmJobs
 from portal.adapters.ssh.accounts import LoginNodeAccounts
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import PasswordCheck, SshTransport
@@ -65,6 +67,7 @@ def real_systems(settings: Settings) -> Systems:
             settings.slurm.operator,
         ),
         job_meter=SlurmMeter(transport, settings.login.reader),
+        slurm_jobs=SlurmJobs(transport, settings.login.reader, settings.slurm.command_seconds),
         files=HomeFiles(transport, directory, settings.sessions.storage),
         certificates=authority,
         routes=HaproxyRoutes(settings.state.run),
@@ -84,6 +87,7 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
     """The database's stores; the sealer encrypts the values of environment variables."""
     return Stores(
         sessions=SessionTables(engine, sealer),
+        jobs=JobTables(engine),
         samples=SampleTables(engine),
         status=StatusTables(engine),
         access=AccessTables(engine),

@@ -22,7 +22,9 @@ from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
 from portal.services.cluster import Cluster, ClusterReader
 from portal.services.container import Services
+from portal.services.extending import Extender
 from portal.services.job_control import JobControl
+from portal.services.jobs.follower import JobFollower
 from portal.services.jobs.jobs import Jobs
 from portal.services.jobs.outputs import JobOutputs
 from portal.services.jobs.usage import JobUse
@@ -115,6 +117,7 @@ class _Assembly:
             reconciler=self.reconciler,
             housekeeping=self.housekeeping,
             idle_culler=self.idle_culler,
+            job_follower=self.job_follower,
         )
 
     @cached_property
@@ -297,6 +300,21 @@ class _Assembly:
             clock=self._clock,
         )
 
+    # Jobs
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        scheduler = self._systems.scheduler
+        return Jobs(
+            store=self._stores.jobs,
+            slurm=self._systems.slurm_jobs,
+            scheduler=scheduler,
+            administration=self.administration,
+            extender=Extender("job", self.cluster, scheduler, self._clock),
+            extend_minutes=self._settings.slurm.extend_minutes,
+            clock=self._clock,
+        )
+
     # Used by the worker
 
     @cached_property
@@ -320,7 +338,18 @@ class _Assembly:
             job_control=self.job_control,
             close_apps=self.apps.close_session,
             session_queue=self.session_queue,
+            note_queue=self.job_follower.note_queue,
             clock=self._clock,
+        )
+
+    @cached_property
+    def job_follower(self) -> JobFollower:
+        return JobFollower(
+            store=self._stores.jobs,
+            scheduler=self._systems.slurm_jobs,
+            clock=self._clock,
+            history=timedelta(days=self._settings.batch.history_days),
+            kept=timedelta(days=self._settings.batch.jobs_days),
         )
 
     @cached_property

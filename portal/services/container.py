@@ -22,6 +22,7 @@ from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
 from portal.services.cluster import Cluster, ClusterReader
+from portal.services.jobs.follower import JobFollower
 from portal.services.jobs.jobs import Jobs
 from portal.services.jobs.outputs import JobOutputs
 from portal.services.jobs.usage import JobUse
@@ -86,3 +87,4 @@ class Services:
     reconciler: Reconciler
     housekeeping: Housekeeping
     idle_culler: IdleCuller
+    job_follower: JobFollower

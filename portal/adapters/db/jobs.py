@@ -4,7 +4,7 @@ an extension's lock."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Engine, RowMapping, bindparam, delete, insert, or_, select, update
@@ -98,10 +98,11 @@ class JobTables(JobStore):
 
     def settle(self, ended: Iterable[Job]) -> None:
         with Database(self._engine) as db:
-            for piece in pieces([job for job in ended if job.report.state.over], PIECE):
+            over = [job for job in ended if job.report.state.over and job.report.submitted]
+            for piece in pieces(over, PIECE):
                 found = {int(job.id): job for job in piece}
                 values = {number: _from_accounting(job) for number, job in found.items()}
-                _save(db, values)
+                _save(db, values, _keeps_accounting)
                 untold = select(JOBS.c.number).where(
                     JOBS.c.number.in_(list(found)), JOBS.c.texted.is_(False)
                 )
@@ -215,8 +216,7 @@ def _from_queue(job: Job, now: datetime) -> Values:
 
 
 def _from_accounting(job: Job) -> Values:
-    ended = job.report.end or job.report.submitted
-    assert ended is not None  # noqa: S101  # accounting has the time of submission
+    ended = job.report.end or job.report.submitted or datetime.now(UTC)
     told = {"ask_at": None, "gone": None, "cancelled_by": job.report.cancelled_by}
     return queue_values(job, ended) | told
 
@@ -234,10 +234,21 @@ def _keeps_queue(before: RowMapping, values: Values) -> bool:
     return same and before["left"] is None
 
 
+def _keeps_accounting(before: RowMapping, values: Values) -> bool:
+    """Whether a row needs nothing of what accounting says: the job is in the queue again, or the
+    end of this or a later run is known."""
+    if before["tab"] != JobTab.ENDED.value:
+        return before["left"] is None or before["submitted"] > values["submitted"]
+    settled = before["ask_at"] is None
+    return before["submitted"] > values["submitted"] or (
+        settled and all(before[name] == values[name] for name in ("state", "ended", "submitted"))
+    )
+
+
 def _save(
     db: Database,
     wanted: Mapping[int, Values],
-    keeps: Callable[[RowMapping, Values], bool] = lambda _before, _values: False,
+    keeps: Callable[[RowMapping, Values], bool],
 ) -> None:
     """Write what differs from the stored rows, and choose the heads of the arrays in it."""
     columns = [JOBS.c[name] for name in _KNOWN]

@@ -16,6 +16,7 @@ from portal.core.launch.request import LaunchRequest
 from portal.web.api import (
     PREFIX,
     estimate,
+    jobs,
     lifecycle,
     open_to_all,
     people,
@@ -38,6 +39,7 @@ BLUEPRINTS = (
     sessions.blueprint,
     presets.blueprint,
     lifecycle.blueprint,
+    jobs.blueprint,
     estimate.blueprint,
     storage.blueprint,
     site.blueprint,

@@ -9,6 +9,7 @@ from portal.web.pages.apps import ssh, ssh_keys
 from portal.web.pages.apps import views as apps
 from portal.web.pages.blueprint import blueprint
 from portal.web.pages.help import views as help_views
+from portal.web.pages.jobs import views as jobs
 from portal.web.pages.launch import presets
 from portal.web.pages.launch import views as launch
 from portal.web.pages.sessions import actions, detail, log
@@ -22,6 +23,7 @@ __all__ = [
     "blueprint",
     "detail",
     "help_views",
+    "jobs",
     "launch",
     "log",
     "people",

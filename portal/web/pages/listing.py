@@ -59,12 +59,12 @@ class ListView(ABC, Generic[AnyQuery]):
 
     query: AnyQuery
     person: Person
-    counts: Mapping[str, int]
+    counts: Mapping[Any, int]
     """Number of rows on each tab."""
 
     path: ClassVar[str]
     noun: ClassVar[Noun]
-    tabs: ClassVar[Mapping[str, str]]
+    tabs: ClassVar[Mapping[Any, str]]
     """The tabs with their titles."""
     start: ClassVar[Any]
     """The tab that is shown first."""

@@ -105,7 +105,7 @@
   const leaving = () => (rows.querySelector(".pages") ? "" : rows.querySelector("table")?.dataset.gone ?? "");
 
   function number() {
-    const tasks = rows.querySelectorAll("tr.task").length;
+    const tasks = rows.querySelectorAll("tr.task[data-name]").length;
     if (tasks) return tasks === 1 ? "1 task shown" : `${tasks} tasks shown`;
     const all = rows.querySelectorAll("tr[data-name]").length;
     return all === 1 ? `1 ${one} shown` : `${all || "No"} ${many} shown`;
