@@ -13,8 +13,8 @@ from portal.adapters.db.access import AccessTables
 from portal.adapters.db.administration import AdministrationTables
 from portal.adapters.db.attempts import AttemptTables
 from portal.adapters.db.engine import open_database
-from portal.adapters.db.job_pages import JobPageTables
-from portal.adapters.db.jobs import JobTables
+from portal.adapters.db.jobs.pages import JobPageTables
+from portal.adapters.db.jobs.store import JobTables
 from portal.adapters.db.logins import LoginTables
 from portal.adapters.db.presets import PresetTables
 from portal.adapters.db.samples import SampleTables
@@ -25,8 +25,8 @@ from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.adapters.runner_client import GatewayRunners, resolve
 from portal.adapters.settings_file import LocalSettingsFile
 from portal.adapters.slurm.client import Slurm
-from portal.adapters.slurm.usage import SlurmMeter
 from portal.adapters.slurm.jobs import SlurmJobs
+from portal.adapters.slurm.usage import SlurmMeter
 from portal.adapters.ssh.accounts import LoginNodeAccounts
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import PasswordCheck, SshTransport

@@ -6,9 +6,7 @@ from datetime import timedelta
 from functools import cached_property
 
 from portal.config import Settings
-from portal.core.admin.batch_settings import BatchSite
-from portal.services.admin.administration import Administration, caller_address
-from portal.services.admin.batch_settings import BatchSettings
+from portal.services.admin.administration import caller_address
 from portal.services.apps.apps import Apps
 from portal.services.apps.control import AppControl
 from portal.services.apps.gate import AppGate
@@ -20,14 +18,10 @@ from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
-from portal.services.cluster import Cluster, ClusterReader
+from portal.services.cluster import ClusterReader
 from portal.services.container import Services
-from portal.services.extending import Extender
+from portal.services.job_assembly import JobAssembly
 from portal.services.job_control import JobControl
-from portal.services.jobs.follower import JobFollower
-from portal.services.jobs.jobs import Jobs
-from portal.services.jobs.outputs import JobOutputs
-from portal.services.jobs.usage import JobUse
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
@@ -51,17 +45,8 @@ def assemble(settings: Settings, systems: Systems, run_for_owner: RunForOwner) -
     return _Assembly(settings, systems, run_for_owner).services()
 
 
-class _Assembly:
+class _Assembly(JobAssembly):
     """Builds each service once, with its dependencies."""
-
-    def __init__(self, settings: Settings, systems: Systems, run_for_owner: RunForOwner) -> None:
-        self._settings = settings
-        self._systems = systems
-        self._stores = systems.stores
-        self._clock = systems.clock
-        self._catalog = systems.catalog
-        self._gpus = settings.gpu.gpus
-        self._run_for_owner = run_for_owner
 
     def services(self) -> Services:
         """All services."""
@@ -85,20 +70,8 @@ class _Assembly:
             ),
             runner_calls=self.runner_calls,
             jobs=self.jobs,
-            job_outputs=JobOutputs(
-                self.jobs.get,
-                self._stores.job_pages,
-                self._systems.files,
-                self.administration.record,
-                self._clock,
-            ),
-            job_use=JobUse(
-                self.jobs.get,
-                self._stores.job_pages,
-                self._systems.job_meter,
-                self._clock,
-                kept=timedelta(days=self._settings.sessions.usage_days),
-            ),
+            job_outputs=self.job_outputs,
+            job_use=self.job_use,
             apps=self.apps,
             gate=self.gate,
             proxy=self.proxy,
@@ -119,33 +92,6 @@ class _Assembly:
             idle_culler=self.idle_culler,
             job_follower=self.job_follower,
         )
-
-    @cached_property
-    def administration(self) -> Administration:
-        days = self._settings.state.journal_days
-        return Administration(self._stores.administration, self._stores.status, self._clock, days)
-
-    @cached_property
-    def batch_settings(self) -> BatchSettings:
-        sessions, batch = self._settings.sessions, self._settings.batch
-        return BatchSettings(
-            site=BatchSite(
-                command=batch.command,
-                toolkit=sessions.toolkit,
-                storage=sessions.storage,
-                binds=batch.binds,
-                own_images=batch.own_images,
-            ),
-            catalog=self._catalog,
-            store=self._stores.administration,
-            status=self._stores.status,
-            gpus=self._gpus,
-            file=self._systems.batch_settings_file,
-        )
-
-    @cached_property
-    def cluster(self) -> Cluster:
-        return Cluster(self._stores.status)
 
     @cached_property
     def cluster_reader(self) -> ClusterReader:
@@ -300,21 +246,6 @@ class _Assembly:
             clock=self._clock,
         )
 
-    # Jobs
-
-    @cached_property
-    def jobs(self) -> Jobs:
-        scheduler = self._systems.scheduler
-        return Jobs(
-            store=self._stores.jobs,
-            slurm=self._systems.slurm_jobs,
-            scheduler=scheduler,
-            administration=self.administration,
-            extender=Extender("job", self.cluster, scheduler, self._clock),
-            extend_minutes=self._settings.slurm.extend_minutes,
-            clock=self._clock,
-        )
-
     # Used by the worker
 
     @cached_property
@@ -340,16 +271,6 @@ class _Assembly:
             session_queue=self.session_queue,
             note_queue=self.job_follower.note_queue,
             clock=self._clock,
-        )
-
-    @cached_property
-    def job_follower(self) -> JobFollower:
-        return JobFollower(
-            store=self._stores.jobs,
-            scheduler=self._systems.slurm_jobs,
-            clock=self._clock,
-            history=timedelta(days=self._settings.batch.history_days),
-            kept=timedelta(days=self._settings.batch.jobs_days),
         )
 
     @cached_property

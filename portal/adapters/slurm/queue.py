@@ -114,7 +114,8 @@ def _report(words: list[str]) -> JobReport:
         reason=reason or None,
         nodes=expand_nodes(nodes),
         submitted=read_time(submitted),
-        start=read_time(start),
+        # For a job that was cancelled before it started, squeue shows the time of that.
+        start=None if report_state.over and not nodes else read_time(start),
         end=read_time(end) if report_state.over else None,
         deadline=read_time(end) if runs else None,
         time_limit=parse_minutes(limit),

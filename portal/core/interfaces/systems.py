@@ -12,8 +12,8 @@ from portal.core.cluster.inventory import Node, Partition
 from portal.core.cluster.jobs import Estimate, JobReport
 from portal.core.cluster.limits import Limits
 from portal.core.job.runner_protocol import StartRequest
-from portal.core.jobs.output import FilePiece
 from portal.core.jobs.job import Job
+from portal.core.jobs.output import FilePiece
 from portal.core.launch.mounts import Folder
 from portal.core.session.idle import Traffic
 from portal.core.session.session import Session

@@ -10,8 +10,8 @@ from portal.core.interfaces.job_usage import JobPageStore
 from portal.core.interfaces.systems import Clock, RecordEvent, UserFiles
 from portal.core.jobs.job import Job
 from portal.core.jobs.output import (
-    FileState,
     FilePiece,
+    FileState,
     Reading,
     Stream,
     path_of,

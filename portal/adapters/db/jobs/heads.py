@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import bindparam, func, select, update
 from sqlmodel import Session as Database
 
-from portal.adapters.db.job_rows import JOBS, pieces
+from portal.adapters.db.jobs.rows import JOBS, pieces
 from portal.core.jobs.job import JobTab
 
 _PIECE = 500

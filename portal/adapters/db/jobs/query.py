@@ -22,8 +22,8 @@ from sqlalchemy import (
 )
 from sqlmodel import Session as Database
 
-from portal.adapters.db.job_rows import JOBS, TEXTS, job_of, pieces, texts_of
-from portal.adapters.db.paging import Listing, read_piece
+from portal.adapters.db.jobs.rows import JOBS, TEXTS, job_of, pieces, texts_of
+from portal.adapters.db.lists.paging import Listing, read_piece
 from portal.core.cluster.jobs import JobState
 from portal.core.cluster.queue import QUEUE_REASONS
 from portal.core.jobs.job import Job, JobTab

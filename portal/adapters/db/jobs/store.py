@@ -11,9 +11,9 @@ from sqlalchemy import Engine, RowMapping, bindparam, delete, insert, or_, selec
 from sqlmodel import Session as Database
 from sqlmodel import col
 
-from portal.adapters.db import job_query
-from portal.adapters.db.job_heads import choose_heads
-from portal.adapters.db.job_rows import (
+from portal.adapters.db.jobs import query as job_query
+from portal.adapters.db.jobs.heads import choose_heads
+from portal.adapters.db.jobs.rows import (
     JOBS,
     QUEUE_COLUMNS,
     TEXTS,
@@ -256,12 +256,14 @@ def _save(
         row.number: row._mapping
         for row in db.execute(select(*columns).where(JOBS.c.number.in_(list(wanted))))
     }
+    for number, before in known.items():
+        _keep_membership(before, wanted[number])
     new = [{"number": n, **values} for n, values in wanted.items() if n not in known]
     changed = {n: v for n, v in wanted.items() if n in known and not keeps(known[n], v)}
     if new:
         db.execute(insert(JOBS), new)
     others = {n for n, values in changed.items() if known[n]["owner"] != values["owner"]}
-    again = {n for n, v in changed.items() if _is_other_run(known[n], v)} | others
+    again = {n for n, v in changed.items() if _is_other_run(known[n], v)}
     if changed:
         first = next(iter(changed.values()))
         assigned: Values = {name: bindparam(f"_{name}") for name in first}
@@ -279,8 +281,23 @@ def _save(
     choose_heads(db, arrays - {None})
 
 
+_MEMBERSHIP = ("array_id", "tasks", "het_id", "het_offset")
+
+
+def _keep_membership(before: RowMapping, values: Values) -> None:
+    """Slurm does not show of which array tasks were that were cancelled before they started, nor
+    accounting of which heterogeneous job a part was: what was known is kept."""
+    if (
+        values["array_id"] is None
+        and values["het_id"] is None
+        and not _is_other_run(before, values)
+    ):
+        values |= {name: before[name] for name in _MEMBERSHIP}
+
+
 def _is_other_run(before: RowMapping, values: Values) -> bool:
-    return bool(before["submitted"] != values["submitted"])
+    same = before["submitted"] == values["submitted"] and before["owner"] == values["owner"]
+    return not same
 
 
 def _by_number(db: Database, assigned: Mapping[str, Any], rows: list[Values]) -> None:
