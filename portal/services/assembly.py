@@ -105,10 +105,6 @@ class _Assembly(JobAssembly):
     def session_queue(self) -> SessionQueue:
         return SessionQueue(self._run_for_owner, self._stores.sessions)
 
-    @cached_property
-    def jobs(self) -> Jobs:
-        return Jobs()
-
     # Apps
 
     @cached_property
