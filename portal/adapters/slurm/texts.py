@@ -60,6 +60,12 @@ def texts_parse(text: str, separator: str, job_ids: Collection[str]) -> dict[str
 
 def output_texts(name: str, directory: str, stdout: str = "", stderr: str = "") -> JobTexts:
     """The texts that squeue and accounting have; without a file of its own, stderr is stdout."""
-    out = "" if stdout == _NULL else insert_name(stdout, name)
-    err = out if stderr in ("", _NULL) else insert_name(stderr, name)
-    return JobTexts(name=name, directory=directory, stdout=out, stderr=err)
+    out, err = (_absolute(insert_name(path, name), directory) for path in (stdout, stderr))
+    return JobTexts(name=name, directory=directory, stdout=out, stderr=err or out)
+
+
+def _absolute(path: str, directory: str) -> str:
+    if path in ("", _NULL):
+        return ""
+    # Slurm 26.05 shows paths as they were written.
+    return path if path.startswith("/") else f"{directory.rstrip('/')}/{path}"

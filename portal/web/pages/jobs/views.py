@@ -40,9 +40,11 @@ class Outcomes:
         """What became of all of them, in a sentence."""
         done = len(self.all) - len(self.failed)
         past = WORDS[self.action].past
-        if not self.failed:
-            return f"{plural(done, 'job')} {'was' if done == 1 else 'were'} {past}."
-        return f"{done} of {plural(len(self.all), 'job')} {'was' if done == 1 else 'were'} {past}."
+        if not done:
+            return f"No job was {past}."
+        number = plural(len(self.all), "job")
+        counted = f"{done} of {number}" if self.failed else number
+        return f"{counted} {'was' if done == 1 else 'were'} {past}."
 
 
 def _parts(listing: JobListView) -> ListParts:
