@@ -79,11 +79,12 @@ def _piece(job: Job) -> Piece:
 def job_output_download(shown_id: str) -> ResponseReturnValue:
     """The whole output as it is now, as a file; streamed."""
     job, wanted = services().jobs.get(person(), shown_id), _stream()
-    outputs = services().job_outputs
-    size = outputs.size(person(), job.shown_id, wanted) or 0
+    # The pieces are read when the request is over, and its context with it.
+    outputs, who = services().job_outputs, person()
+    size = outputs.size(who, job.shown_id, wanted) or 0
 
     def read(offset: int, limit: int) -> bytes:
-        return outputs.read(person(), job.shown_id, wanted, offset, limit).data
+        return outputs.read(who, job.shown_id, wanted, offset, limit).data
 
     number = re.sub("[^0-9_+-]+", "-", job.shown_id).strip("-")
     name = f"job-{number}.{SUFFIXES[wanted]}"
