@@ -13,6 +13,7 @@ from portal.adapters.db.access import AccessTables
 from portal.adapters.db.administration import AdministrationTables
 from portal.adapters.db.attempts import AttemptTables
 from portal.adapters.db.engine import open_database
+from portal.adapters.db.jobs.pages import JobPageTables
 from portal.adapters.db.jobs.store import JobTables
 from portal.adapters.db.logins import LoginTables
 from portal.adapters.db.presets import PresetTables
@@ -25,6 +26,7 @@ from portal.adapters.runner_client import GatewayRunners, resolve
 from portal.adapters.settings_file import LocalSettingsFile
 from portal.adapters.slurm.client import Slurm
 from portal.adapters.slurm.jobs import SlurmJobs
+from portal.adapters.slurm.usage import SlurmMeter
 from portal.adapters.ssh.accounts import LoginNodeAccounts
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import PasswordCheck, SshTransport
@@ -64,6 +66,7 @@ def real_systems(settings: Settings) -> Systems:
             settings.slurm.command_seconds,
             settings.slurm.operator,
         ),
+        job_meter=SlurmMeter(transport, settings.login.reader),
         slurm_jobs=SlurmJobs(transport, settings.login.reader, settings.slurm.command_seconds),
         files=HomeFiles(transport, directory, settings.sessions.storage),
         certificates=authority,
@@ -92,6 +95,7 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
         presets=PresetTables(engine, sealer),
         logins=LoginTables(engine),
         attempts=AttemptTables(engine),
+        job_pages=JobPageTables(engine),
     )
 
 

@@ -21,6 +21,7 @@ from portal.adapters.db.tables import SessionRow
 from portal.adapters.encryption import Sealer, make_key
 from portal.adapters.slurm.client import Slurm
 from portal.adapters.slurm.jobs import SlurmJobs
+from portal.adapters.slurm.usage import SlurmMeter
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import Completed
 from portal.config import Settings
@@ -128,6 +129,10 @@ class FakeSlurm:
     """sbatch's complete refusal, where one line is not enough."""
     commands: list[str] = field(default_factory=list)
     log: bytes = b""
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Users' files by path; a path that ends in "/" is a folder."""
+    steps: dict[int, list[str]] = field(default_factory=dict)
+    """What sstat prints about a job's running steps, or else sacct about its record and steps."""
     storage: dict[str, set[str]] = field(default_factory=dict)
     """Names of each user's storage folders."""
     guess: Completed = field(default_factory=lambda: Completed(0, b"", GUESS))
@@ -180,7 +185,8 @@ class FakeSlurm:
             return Completed(1, b"", "error: Unable to contact slurm controller\n")
         act: dict[str, Callable[[list[str]], Completed]] = {
             "squeue": self._squeue,
-            "sacct": self._sacct,
+            "sacct": self._use if "TotalCPU" in line else self._sacct,
+            "sstat": self._use,
             "sinfo": self._sinfo,
             "sacctmgr": self._sacctmgr,
             "scontrol": self._scontrol,
@@ -190,6 +196,8 @@ class FakeSlurm:
         return act[words[0]](words)
 
     def _script(self, user: str, words: list[str], text: str) -> Completed:
+        if "--dereference" in words[2]:
+            return self._file(words[2], words[4], int(words[5]))
         if "SQUEUE_FORMAT2" in words[2]:
             return self._texts(words, text)
         if 'scontrol "$action"' in words[2]:
@@ -203,6 +211,24 @@ class FakeSlurm:
         found = re.search(r"start=(\d+);", line)
         length = int(line.rpartition(" ")[2])
         return self.log[int(found[1]) :][:length] if found else self.log[-length:]
+
+    def _file(self, script: str, path: str, limit: int) -> Completed:
+        """What the commands for any file print."""
+        if f"{path}/" in self.files:
+            return Completed(4, b"", "")
+        if path not in self.files:
+            return Completed(3, b"", f"stat: cannot statx '{path}': No such file or directory\n")
+        data, begin = self.files[path], re.search(r"start=(\d+);", script)
+        start = int(begin[1]) if begin else max(len(data) - limit, 0)
+        start = start if start <= len(data) else 0
+        head = b"%d %d\n" % (len(data), start)
+        return Completed(0, head + data[start:][:limit], "")
+
+    def _use(self, words: list[str]) -> Completed:
+        number = next(word for word in words if word.startswith("--jobs=")).partition("=")[2]
+        lines = self.steps.get(int(number), [])
+        error = "" if lines else f"sstat: error: couldn't get steps for job {number}\n"
+        return Completed(0 if lines else 1, "\n".join([*lines, ""]).encode(), error)
 
     def _sbatch(self, user: str, line: str, text: str) -> Completed:
         match = re.search(r"mkdir (\S+/sessions/[0-9a-f]{32})", line)
@@ -659,6 +685,7 @@ def make_world(
         stores=open_stores(engine, Sealer(settings.state.keys)),
         catalog=lambda: CATALOG,
         scheduler=Slurm(slurm, "slipway", ".slipway", 20, settings.slurm.operator),
+        job_meter=SlurmMeter(slurm, "slipway"),
         slurm_jobs=SlurmJobs(slurm, "slipway", 20),
         files=HomeFiles(slurm, ".slipway", "storage"),
         certificates=FakeCertificates(),

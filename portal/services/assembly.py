@@ -70,6 +70,8 @@ class _Assembly(JobAssembly):
             ),
             runner_calls=self.runner_calls,
             jobs=self.jobs,
+            job_outputs=self.job_outputs,
+            job_use=self.job_use,
             apps=self.apps,
             gate=self.gate,
             proxy=self.proxy,

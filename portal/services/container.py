@@ -24,6 +24,8 @@ from portal.services.auth.logins import Logins
 from portal.services.cluster import Cluster, ClusterReader
 from portal.services.jobs.follower import JobFollower
 from portal.services.jobs.jobs import Jobs
+from portal.services.jobs.outputs import JobOutputs
+from portal.services.jobs.usage import JobUse
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
@@ -61,6 +63,8 @@ class Services:
     runner_calls: RunnerCalls
 
     jobs: Jobs
+    job_outputs: JobOutputs
+    job_use: JobUse
 
     apps: Apps
     gate: AppGate

@@ -13,6 +13,8 @@ from portal.services.cluster import Cluster
 from portal.services.extending import Extender
 from portal.services.jobs.follower import JobFollower
 from portal.services.jobs.jobs import Jobs
+from portal.services.jobs.outputs import JobOutputs
+from portal.services.jobs.usage import JobUse
 from portal.services.owner_queue import RunForOwner
 from portal.services.systems import Systems
 
@@ -67,6 +69,26 @@ class JobAssembly:
             extender=Extender("job", self.cluster, scheduler, self._clock),
             extend_minutes=self._settings.slurm.extend_minutes,
             clock=self._clock,
+        )
+
+    @cached_property
+    def job_outputs(self) -> JobOutputs:
+        return JobOutputs(
+            self.jobs.get,
+            self._stores.job_pages,
+            self._systems.files,
+            self.administration.record,
+            self._clock,
+        )
+
+    @cached_property
+    def job_use(self) -> JobUse:
+        return JobUse(
+            self.jobs.get,
+            self._stores.job_pages,
+            self._systems.job_meter,
+            self._clock,
+            kept=timedelta(days=self._settings.batch.jobs_days),
         )
 
     @cached_property

@@ -9,6 +9,7 @@ from portal.core.apps.catalog import Catalog
 from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.administration import AdministrationStore
 from portal.core.interfaces.auth import Accounts, AttemptStore, LoginStore
+from portal.core.interfaces.job_usage import JobMeter, JobPageStore
 from portal.core.interfaces.jobs import JobScheduler, JobStore
 from portal.core.interfaces.presets import PresetStore
 from portal.core.interfaces.samples import SampleStore
@@ -41,6 +42,7 @@ class Stores:
     presets: PresetStore
     logins: LoginStore
     attempts: AttemptStore
+    job_pages: JobPageStore
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Systems:
     stores: Stores
     catalog: Callable[[], Catalog]
     scheduler: Scheduler
+    job_meter: JobMeter
     slurm_jobs: JobScheduler
     files: UserFiles
     certificates: Certificates

@@ -36,6 +36,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "job.requeue": "Requeued a job",
         "job.extend": "Extended a job",
         "log.read": "Read another user's log",
+        "job.read": "Read the output of another user's job",
         "app.open": "Opened an app",
         "app.close": "Locked everybody out of an app",
         "app.stop": "Stopped an app",

@@ -13,6 +13,7 @@ from portal.core.cluster.jobs import Estimate, JobReport
 from portal.core.cluster.limits import Limits
 from portal.core.job.runner_protocol import StartRequest
 from portal.core.jobs.job import Job
+from portal.core.jobs.output import FilePiece
 from portal.core.launch.mounts import Folder
 from portal.core.session.idle import Traffic
 from portal.core.session.session import Session
@@ -108,6 +109,13 @@ class UserFiles(Protocol):
         """Up to `limit` bytes of the session's log from `offset` on; b"" if there is none.
 
         Raises Conflict if it is not a regular file.
+        """
+        ...
+
+    def read_file(self, user: str, path: str, offset: int | None, limit: int) -> FilePiece:
+        """Up to `limit` bytes of any file of the user's choice from `offset` on; None: its end.
+
+        Links are followed. From an offset past the end, it is read from its beginning.
         """
         ...
 

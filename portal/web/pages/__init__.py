@@ -9,6 +9,8 @@ from portal.web.pages.apps import ssh, ssh_keys
 from portal.web.pages.apps import views as apps
 from portal.web.pages.blueprint import blueprint
 from portal.web.pages.help import views as help_views
+from portal.web.pages.jobs import detail as job_detail
+from portal.web.pages.jobs import output as job_output
 from portal.web.pages.jobs import views as jobs
 from portal.web.pages.launch import presets
 from portal.web.pages.launch import views as launch
@@ -23,6 +25,8 @@ __all__ = [
     "blueprint",
     "detail",
     "help_views",
+    "job_detail",
+    "job_output",
     "jobs",
     "launch",
     "log",

@@ -19,6 +19,7 @@ from portal.adapters.db.tables.auth import (
 )
 from portal.adapters.db.tables.cluster import ClusterNodesRow, ClusterRow
 from portal.adapters.db.tables.columns import MountList, UtcDateTime, WordTuple
+from portal.adapters.db.tables.job_pages import JobReadingRow, JobUsageRow
 from portal.adapters.db.tables.jobs import JobHistoryRow, JobRow, JobTextRow
 from portal.adapters.db.tables.launch import PresetRow, TemplateRow
 from portal.adapters.db.tables.session import (
@@ -39,8 +40,10 @@ __all__ = [
     "ImageAppsRow",
     "ImageRuleRow",
     "JobHistoryRow",
+    "JobReadingRow",
     "JobRow",
     "JobTextRow",
+    "JobUsageRow",
     "JournalRow",
     "KnownNetworkRow",
     "LaunchKeyRow",

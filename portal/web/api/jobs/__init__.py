@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portal.web.api.jobs import views
+from portal.web.api.jobs import output, views
 from portal.web.api.jobs.blueprint import blueprint
 
-__all__ = ["blueprint", "views"]
+__all__ = ["blueprint", "output", "views"]

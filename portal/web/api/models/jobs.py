@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from pydantic import Field
 
@@ -11,6 +12,7 @@ from portal.core.cluster.gpu_offers import NO_GPUS, Gpus
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.actions import JobOutcome
 from portal.core.jobs.job import Job, JobTab
+from portal.core.jobs.usage import JobUsage
 from portal.core.session.pending_reasons import Reason
 from portal.core.units import format_size
 from portal.web.api.models.base import ResponseModel, Time
@@ -229,3 +231,61 @@ class JobOutcomesOut(ResponseModel):
     """What became of an action on each of the jobs."""
 
     outcomes: list[JobOutcomeOut]
+
+
+class JobOutputOut(ResponseModel):
+    """Part of what a job has written."""
+
+    output: str
+    offset: int
+    """Where this part begins, in bytes: less than requested if the file has become shorter."""
+    next_offset: int
+    """Offset of the next part, in bytes."""
+
+
+class JobUsageOut(ResponseModel):
+    """What a job uses, or used, as Slurm last told; it is asked at most every ten seconds."""
+
+    measured: Time | None
+    """Null if Slurm was never asked, or knows nothing of this run."""
+    final: bool
+    """Whether the job was over, so that these are the figures of the whole run."""
+    cpus: int
+    cpu_seconds: float | None
+    cpus_busy: float | None
+    """Cores busy on average since the measurement before."""
+    cpu_efficiency: float | None
+    """Share of its cores' time that it used since its start, 0 to 1."""
+    memory: int | None
+    """Bytes in use by all of its tasks."""
+    memory_peak: int | None
+    """Bytes that the largest of its tasks had at most."""
+    memory_peak_node: str
+    """The node of that task."""
+    memory_peak_all: int | None
+    """Bytes that all of its tasks had together at most: an upper bound if there are several."""
+    gpu_percent: float | None
+    gpu_memory: int | None
+    """Bytes."""
+    problem: str
+    """Why Slurm told nothing."""
+
+    @classmethod
+    def of(cls, usage: JobUsage | None) -> JobUsageOut:
+        """Build it."""
+        known = usage or JobUsage(at=datetime.min, start=None)
+        return cls(
+            measured=known.at if known.measured else None,
+            final=known.final,
+            cpus=known.cores,
+            cpu_seconds=known.cpu_seconds,
+            cpus_busy=known.cores_now,
+            cpu_efficiency=known.cpu_share,
+            memory=known.memory,
+            memory_peak=known.peak,
+            memory_peak_node=known.peak_node,
+            memory_peak_all=known.all_peak,
+            gpu_percent=known.gpu_percent,
+            gpu_memory=known.gpu_memory,
+            problem=known.problem,
+        )
