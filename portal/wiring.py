@@ -14,8 +14,10 @@ from portal.adapters.db.administration import AdministrationTables
 from portal.adapters.db.attempts import AttemptTables
 from portal.adapters.db.engine import open_database
 from portal.adapters.db.logins import LoginTables
-from portal.adapters.db.presets import PresetTables
 from portal.adapters.db.samples import SampleTables
+from portal.adapters.db.saved.job_templates import JobTemplateTables
+from portal.adapters.db.saved.presets import PresetTables
+from portal.adapters.db.saved.submissions import SubmissionTables
 from portal.adapters.db.sessions import SessionTables
 from portal.adapters.db.status import StatusTables
 from portal.adapters.encryption import Sealer
@@ -23,6 +25,7 @@ from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.adapters.runner_client import GatewayRunners, resolve
 from portal.adapters.settings_file import LocalSettingsFile
 from portal.adapters.slurm.client import Slurm
+from portal.adapters.slurm.submitter import LoginNodeSubmitter
 from portal.adapters.ssh.accounts import LoginNodeAccounts
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import PasswordCheck, SshTransport
@@ -62,6 +65,9 @@ def real_systems(settings: Settings) -> Systems:
             settings.slurm.command_seconds,
             settings.slurm.operator,
         ),
+        submitter=LoginNodeSubmitter(
+            transport, settings.batch.command, settings.slurm.command_seconds
+        ),
         files=HomeFiles(transport, directory, settings.sessions.storage),
         certificates=authority,
         routes=HaproxyRoutes(settings.state.run),
@@ -86,6 +92,8 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
         access=AccessTables(engine),
         administration=AdministrationTables(engine),
         presets=PresetTables(engine, sealer),
+        job_templates=JobTemplateTables(engine),
+        submissions=SubmissionTables(engine),
         logins=LoginTables(engine),
         attempts=AttemptTables(engine),
     )

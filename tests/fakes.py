@@ -19,6 +19,7 @@ from portal.adapters.db.engine import open_database
 from portal.adapters.db.tables import SessionRow
 from portal.adapters.encryption import Sealer, make_key
 from portal.adapters.slurm.client import Slurm
+from portal.adapters.slurm.submitter import LoginNodeSubmitter
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import Completed
 from portal.config import Settings
@@ -582,6 +583,7 @@ def make_world(
         stores=open_stores(engine, Sealer(settings.state.keys)),
         catalog=lambda: CATALOG,
         scheduler=Slurm(slurm, "slipway", ".slipway", 20, settings.slurm.operator),
+        submitter=LoginNodeSubmitter(slurm, "/usr/local/bin/slipway", 20),
         files=HomeFiles(slurm, ".slipway", "storage"),
         certificates=FakeCertificates(),
         routes=routes,

@@ -23,6 +23,8 @@ from portal.services.auth.logins import Logins
 from portal.services.cluster import Cluster, ClusterReader
 from portal.services.container import Services
 from portal.services.job_control import JobControl
+from portal.services.jobs.composer import Composer
+from portal.services.jobs.templates import JobTemplates
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
@@ -71,6 +73,10 @@ class _Assembly:
                 self._systems.scheduler, self.cluster, self._clock, self.launcher.draft
             ),
             presets=Presets(self._stores.presets, self._clock),
+            composer=self.composer,
+            job_templates=JobTemplates(
+                self._stores.job_templates, self.cluster, self._clock, self.administration.record
+            ),
             enlarger=self.enlarger,
             sessions=self.sessions,
             lifecycle=self.lifecycle,
@@ -224,6 +230,19 @@ class _Assembly:
     @cached_property
     def enlarger(self) -> Enlarger:
         return Enlarger(self.cluster)
+
+    @cached_property
+    def composer(self) -> Composer:
+        return Composer(
+            submitter=self._systems.submitter,
+            store=self._stores.submissions,
+            job_of=self.jobs.get,
+            cluster=self.cluster,
+            administration=self.administration,
+            catalog=self._catalog,
+            own_images=self._settings.batch.own_images,
+            clock=self._clock,
+        )
 
     # Sessions
 

@@ -22,6 +22,8 @@ from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
 from portal.services.cluster import Cluster, ClusterReader
+from portal.services.jobs.composer import Composer
+from portal.services.jobs.templates import JobTemplates
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
@@ -50,6 +52,8 @@ class Services:
     launcher: Launcher
     estimates: Estimates
     presets: Presets
+    composer: Composer
+    job_templates: JobTemplates
     enlarger: Enlarger
 
     sessions: Sessions

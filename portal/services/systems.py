@@ -13,6 +13,7 @@ from portal.core.interfaces.presets import PresetStore
 from portal.core.interfaces.samples import SampleStore
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.status import StatusStore
+from portal.core.interfaces.submission import JobTemplateStore, SubmissionStore, Submitter
 from portal.core.interfaces.systems import (
     Authenticator,
     Certificates,
@@ -37,6 +38,8 @@ class Stores:
     access: AccessStore
     administration: AdministrationStore
     presets: PresetStore
+    job_templates: JobTemplateStore
+    submissions: SubmissionStore
     logins: LoginStore
     attempts: AttemptStore
 
@@ -48,6 +51,7 @@ class Systems:
     stores: Stores
     catalog: Callable[[], Catalog]
     scheduler: Scheduler
+    submitter: Submitter
     files: UserFiles
     certificates: Certificates
     routes: Routes

@@ -19,6 +19,7 @@ from portal.adapters.db.tables.auth import (
 )
 from portal.adapters.db.tables.cluster import ClusterNodesRow, ClusterRow
 from portal.adapters.db.tables.columns import MountList, UtcDateTime, WordTuple
+from portal.adapters.db.tables.compose import JobTemplateRow, SubmissionRow
 from portal.adapters.db.tables.launch import PresetRow, TemplateRow
 from portal.adapters.db.tables.session import (
     LaunchKeyRow,
@@ -37,6 +38,7 @@ __all__ = [
     "GrantRow",
     "ImageAppsRow",
     "ImageRuleRow",
+    "JobTemplateRow",
     "JournalRow",
     "KnownNetworkRow",
     "LaunchKeyRow",
@@ -50,6 +52,7 @@ __all__ = [
     "SessionEnvRow",
     "SessionRow",
     "SiteRuleRow",
+    "SubmissionRow",
     "TemplateRow",
     "TicketRow",
     "UtcDateTime",
