@@ -24,6 +24,7 @@ from portal.services.cluster import Cluster, ClusterReader
 from portal.services.container import Services
 from portal.services.job_control import JobControl
 from portal.services.jobs.composer import Composer
+from portal.services.jobs.jobs import Jobs
 from portal.services.jobs.templates import JobTemplates
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
@@ -85,6 +86,7 @@ class _Assembly:
                 self.sessions.get, self._stores.samples, self.administration
             ),
             runner_calls=self.runner_calls,
+            jobs=self.jobs,
             apps=self.apps,
             gate=self.gate,
             proxy=self.proxy,
@@ -230,6 +232,10 @@ class _Assembly:
     @cached_property
     def enlarger(self) -> Enlarger:
         return Enlarger(self.cluster)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        return Jobs()
 
     @cached_property
     def composer(self) -> Composer:

@@ -23,6 +23,7 @@ from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
 from portal.services.cluster import Cluster, ClusterReader
 from portal.services.jobs.composer import Composer
+from portal.services.jobs.jobs import Jobs
 from portal.services.jobs.templates import JobTemplates
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
@@ -61,6 +62,8 @@ class Services:
     session_logs: SessionLogs
     session_history: SessionHistory
     runner_calls: RunnerCalls
+
+    jobs: Jobs
 
     apps: Apps
     gate: AppGate

@@ -5,18 +5,20 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, literal, or_, select, tuple_
+from sqlalchemy import ColumnElement, func, literal, or_, select
 from sqlmodel import Session as Database
 from sqlmodel import col
 
+from portal.adapters.db.paging import Listing, read_piece
 from portal.adapters.db.tables import SessionRow, UtcDateTime
-from portal.core.session.query import CAUSE_OF, STATES_OF, Cursor, ListQuery, Page, Sort
+from portal.core.session.query import CAUSE_OF, STATES_OF, ListQuery, Page, Sort
 from portal.core.session.session import Session, State
 
 # Sessions that have not started come last, in either order.
 _NOT_YET = literal(datetime(9999, 12, 31, tzinfo=UTC), UtcDateTime())
 _NEVER = literal(datetime(1970, 1, 1, tzinfo=UTC), UtcDateTime())
 
+_ID: ColumnElement[Any] = col(SessionRow.id)  # type: ignore[assignment]
 _KEYS: dict[str, ColumnElement[Any]] = {
     "created": col(SessionRow.created),  # type: ignore[dict-item]
     "name": func.lower(SessionRow.name),
@@ -36,35 +38,10 @@ def _key(sort: Sort) -> ColumnElement[Any]:
 
 def query_page(db: Database, query: ListQuery, now: datetime) -> Page:
     """Read one page."""
-    place = query.place
-    back = place is not None and place.before
-    key = _key(query.sort)
-    falling = query.sort.falling is not back
-    wanted = select(SessionRow, key).where(*_conditions(query, now))
-    if place is not None:
-        here = tuple_(literal(place.key, key.type), literal(place.id))
-        at = tuple_(key, col(SessionRow.id))
-        wanted = wanted.where(at < here if falling else at > here)
-    order = [c.desc() if falling else c.asc() for c in (key, col(SessionRow.id))]
-    rows = db.execute(wanted.order_by(*order).limit(query.limit + 1)).all()
-    found = [(Session.model_validate(row), value) for row, value in rows]
-    return _page(query.sort, found[: query.limit], place, len(found) > query.limit)
-
-
-def _page(sort: Sort, found: list[tuple[Session, Any]], place: Cursor | None, more: bool) -> Page:
-    back = place is not None and place.before
-    if back:
-        found.reverse()
-    if not found:
-        return Page()
-    (first, first_key), (last, last_key) = found[0], found[-1]
-    after = str(Cursor(sort, before=False, key=last_key, id=last.id))
-    before = str(Cursor(sort, before=True, key=first_key, id=first.id))
-    return Page(
-        sessions=tuple(session for session, _ in found),
-        following=after if back or more else None,
-        previous=before if (more if back else place is not None) else None,
-    )
+    listing = Listing(query.sort, _key(query.sort), _ID, query.place, query.limit)
+    piece = read_piece(db, select(SessionRow).where(*_conditions(query, now)), listing)
+    found = tuple(Session.model_validate(row) for row in piece.rows)
+    return Page(found, piece.following, piece.previous)
 
 
 def count_states(db: Database, query: ListQuery, now: datetime) -> dict[State, int]:

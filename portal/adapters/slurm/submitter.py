@@ -1,7 +1,7 @@
 """`slipway sbatch` on the login node, run as the user.
 
 The user's words reach the shell on the login node as positional parameters only, which it never
-parses. sbatch's answer follows a fixed line, so that nothing that was printed before is taken for it.
+parses. sbatch's answer follows a fixed line, so that nothing printed before is taken for it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ fi
 seconds=$3 program=$4 how=$5
 shift 5
 printf '\\n%s\\n' {BEGIN.decode()}
-exec timeout --kill-after=2 "$seconds" "$program" sbatch "$how" ${{directory:+"--chdir=$directory"}} "$@"
+exec timeout --kill-after=2 "$seconds" "$program" sbatch "$how" \\
+    ${{directory:+"--chdir=$directory"}} "$@"
 """
 _READ = f"""\
 {_PATH}

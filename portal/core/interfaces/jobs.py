@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from portal.core.jobs.job import Job, JobTab, JobTexts
@@ -13,28 +13,49 @@ from portal.core.jobs.query import JobPage, JobQuery
 class JobStore(Protocol):
     """All jobs that Slurm has told of; the worker writes them. Every method is one transaction."""
 
-    def save(self, changed: Iterable[Job]) -> None:
-        """Store what the queue or accounting says of these jobs; texts that are known are kept."""
+    def save(self, changed: Iterable[Job], now: datetime) -> None:
+        """Store what the queue says of these jobs; what accounting told of an end is kept."""
         ...
 
     def save_texts(self, texts: Mapping[str, JobTexts]) -> None:
-        """Store the texts of jobs, by number."""
+        """Store the texts of jobs, by number; jobs of sessions are recognised by their names."""
+        ...
+
+    def without_texts(self, limit: int) -> list[str]:
+        """Numbers of jobs in the queue whose texts are not known, newest first."""
         ...
 
     def leave(self, ids: Collection[str], now: datetime) -> None:
         """Mark jobs that the queue no longer has; accounting says how they ended."""
         ...
 
-    def unsettled(self, limit: int) -> list[Job]:
-        """Jobs whose end accounting has not told yet, those that left longest ago first."""
+    def unsettled(self, now: datetime, limit: int) -> list[Job]:
+        """Jobs whose end accounting is to be asked about, the longest due first."""
+        ...
+
+    def settle(self, ended: Iterable[Job]) -> None:
+        """Store what accounting says of jobs that are over; texts that are known are kept."""
+        ...
+
+    def postpone(self, ids: Collection[str], now: datetime) -> None:
+        """Accounting does not know the end of these jobs: it is asked again later, ever more
+        seldom. Those that the queue lacks are gone from now on."""
         ...
 
     def live_ids(self) -> set[str]:
-        """The numbers of all jobs that have not ended, for a worker that starts."""
+        """The numbers of all jobs that the queue had last, for a worker that starts."""
+        ...
+
+    def known_until(self) -> datetime | None:
+        """The time until which all jobs are known; None at first."""
+        ...
+
+    def set_known_until(self, moment: datetime) -> None:
+        """Store that time."""
         ...
 
     def delete_ended(self, before: datetime) -> int:
-        """Delete jobs that ended before a time; returns how many."""
+        """Delete jobs that ended, or were gone, before a time; returns how many."""
         ...
 
     def query(self, query: JobQuery, now: datetime) -> JobPage:
@@ -42,7 +63,7 @@ class JobStore(Protocol):
         ...
 
     def counts(self, query: JobQuery, now: datetime) -> dict[JobTab, int]:
-        """Number of jobs on each tab that match all filters but the tab and the state."""
+        """Number of rows on each tab that match all filters but the tab and the state."""
         ...
 
     def get(self, shown_id: str) -> Job | None:
@@ -53,10 +74,18 @@ class JobStore(Protocol):
         """Jobs by the numbers of their records, or of their arrays (then all of its tasks)."""
         ...
 
-    def ahead(self, job: Job) -> int | None:
-        """Number of jobs ahead of a pending one; None if its place in the queue does not matter."""
+    def ahead(self, jobs: Collection[Job]) -> dict[str, int]:
+        """Number of jobs ahead of each pending one whose place in the queue matters, by number."""
         ...
 
     def owners(self) -> list[str]:
         """Everybody who has jobs here."""
+        ...
+
+    def claim(self, job_id: str, now: datetime, lease: timedelta) -> bool:
+        """Take a job's lock for an extension; False if it is taken, and not longer than this."""
+        ...
+
+    def release_claim(self, job_id: str, begun: datetime) -> None:
+        """Give back the lock that was taken at this time."""
         ...

@@ -11,6 +11,9 @@ from types import MappingProxyType
 from portal.core.jobs.submission import JobRequest
 from portal.core.units import format_size
 
+HOME = '"$HOME"'
+"""The home directory where a shell does not expand "~"."""
+
 OPTION_OF: Mapping[str, str] = MappingProxyType(
     {
         "name": "job-name",
@@ -89,7 +92,7 @@ def shell_text(command: SubmitCommand) -> str:
     """The command as a person types it in any directory; a script is given as a here-document."""
     words = ["slipway", "sbatch", *map(shlex.quote, command.arguments)]
     if command.directory:
-        words.insert(2, f"--chdir={_quoted_path(command.directory, '"$HOME"')}")
+        words.insert(2, f"--chdir={_quoted_path(command.directory, HOME)}")
     start = f"cd {_quoted_path(command.folder, '~')} && "
     if command.script is None:
         return start + " ".join([*words, shlex.quote(f"./{command.file}")])

@@ -58,8 +58,6 @@ class Job:
     """The session that it runs, which has a page of its own."""
     gone: datetime | None = None
     """Since when neither the queue nor accounting knows it."""
-    max_memory: int | None = None
-    """Bytes that the largest of its tasks used, once accounting has it."""
 
     @property
     def id(self) -> str:

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.job import Job, JobTab
+from portal.core.listing import (
+    Cursor,
+    CursorText,
+    Order,
+    PlainText,
+    url_parameters,
+    words_of,
+)
+from portal.core.validation import Matching
 
 MAX_AT_ONCE = 500
 """Jobs in one response, or in one action."""
 
 
-class JobSort(StrEnum):
-    """What the list is sorted by; a leading dash reverses the order."""
+class JobSort(Order):
+    """What the list is sorted by."""
 
     NEWEST = "-submitted"
     OLDEST = "submitted"
@@ -40,21 +48,41 @@ class JobQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     state: JobTab | None = None
-    owner: str | None = None
-    q: str | None = Field(None, description="Words that all have to occur somewhere")
-    partition: str | None = None
-    account: str | None = None
+    owner: PlainText | None = None
+    q: PlainText | None = Field(None, description="Words that all have to occur somewhere")
+    partition: PlainText | None = None
+    account: PlainText | None = None
     slurm_state: JobState | None = None
     sessions: Literal["yes", "no", "only"] = "yes"
     """Whether jobs of sessions are listed."""
-    array: str | None = None
+    array: Annotated[str, Matching("[0-9]{1,10}", "write the number of an array")] | None = None
     """Only the tasks of this array, each of them."""
     days: (
         Annotated[int, Field(ge=1, le=3650, description="Submitted in the last N days")] | None
     ) = None
     sort: JobSort = JobSort.NEWEST
     limit: Annotated[int, Field(ge=1, le=MAX_AT_ONCE)] = 50
-    cursor: str | None = None
+    cursor: CursorText | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """The search words."""
+        return words_of(self.q)
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether there are filters other than the tab."""
+        others = (self.owner, self.partition, self.account, self.slurm_state, self.array, self.days)
+        return self.sessions != "yes" or any((self.words, *others))
+
+    @property
+    def place(self) -> Cursor[JobSort] | None:
+        """Where the page begins; None at the start of the list."""
+        return Cursor.read(self.cursor, JobSort) if self.cursor else None
+
+    def parameters(self, **changes: str | None) -> dict[str, str]:
+        """The URL parameters of this query with changes, without defaults."""
+        return url_parameters(self, changes)
 
 
 @dataclass(frozen=True)

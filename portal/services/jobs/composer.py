@@ -31,16 +31,21 @@ from portal.core.jobs.submission import (
     script_problem,
     to_body,
 )
-from portal.errors import FieldError, InvalidRequest, KeyReused, NotFound, OutcomeUnknown, Unavailable
+from portal.errors import (
+    FieldError,
+    InvalidRequest,
+    KeyReused,
+    NotFound,
+    OutcomeUnknown,
+    Unavailable,
+)
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
 
 log = logging.getLogger(__name__)
 
 LOOK = "Look at your jobs before you submit it again."
-_UNDER_WAY = (
-    "This job is being submitted, or has been and the answer was lost. " + LOOK
-)
+_UNDER_WAY = "This job is being submitted, or has been and the answer was lost. " + LOOK
 _NOT_TEXT = "this file is not text in UTF-8: submit it as a file instead"
 
 

@@ -58,8 +58,6 @@ class Jobs:
         """
         raise NotImplementedError
 
-    def extend(
-        self, person: Person, shown_id: str, minutes: int | Literal["max"] | None
-    ) -> Job:
+    def extend(self, person: Person, shown_id: str, minutes: int | Literal["max"] | None) -> Job:
         """Extend a running job; None adds the site's default. Raises Conflict, InvalidRequest."""
         raise NotImplementedError

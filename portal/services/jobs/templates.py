@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from portal.core.admin.images import accounts_of
 from portal.core.auth.person import Person
@@ -45,7 +45,7 @@ class JobTemplates:
             raise NotFound(_NONE)
         return found
 
-    def accounts(self, person: Person) -> list[str]:
+    def accounts(self, person: Person) -> Sequence[str]:
         """The user's own Slurm accounts, with which they can share; the default one first."""
         limits = self._cluster.limits()
         if limits is None:

@@ -20,6 +20,7 @@ from portal.adapters.db.tables.auth import (
 from portal.adapters.db.tables.cluster import ClusterNodesRow, ClusterRow
 from portal.adapters.db.tables.columns import MountList, UtcDateTime, WordTuple
 from portal.adapters.db.tables.compose import JobTemplateRow, SubmissionRow
+from portal.adapters.db.tables.jobs import JobHistoryRow, JobRow, JobTextRow
 from portal.adapters.db.tables.launch import PresetRow, TemplateRow
 from portal.adapters.db.tables.session import (
     LaunchKeyRow,
@@ -38,7 +39,10 @@ __all__ = [
     "GrantRow",
     "ImageAppsRow",
     "ImageRuleRow",
+    "JobHistoryRow",
+    "JobRow",
     "JobTemplateRow",
+    "JobTextRow",
     "JournalRow",
     "KnownNetworkRow",
     "LaunchKeyRow",

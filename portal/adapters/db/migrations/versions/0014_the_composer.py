@@ -4,8 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0014"
-# 0013 is the Jobs page's; it is to be named here once both are together.
-down_revision = "0012"
+down_revision = "0013"
 
 _TIME = sa.DateTime(timezone=True)
 

@@ -1,13 +1,16 @@
-// The list of sessions: applies the filters, announces changes.
+// A list of sessions or jobs: applies the filters, announces changes.
 // The URL alone determines what is shown: polls, filters and the back button use it.
 (() => {
   const rows = document.getElementById("rows");
   const announce = document.getElementById("announce");
   const filters = document.getElementById("filters");
   const TYPING = 300; // milliseconds that a search waits for the next key
+  const MOST_NEWS = 5; // changes that are announced one by one
   const FRESH = 6000; // milliseconds for which new rows are highlighted
 
-  slipwayPoll(rows, () => `/sessions/rows${location.search}`);
+  const { url, tab: firstTab, sort: newest, one, many } = rows.dataset;
+
+  slipwayPoll(rows, () => `${url}${location.search}`);
   // The filters may have changed while the response was in flight: wait for the next one.
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (event.detail.elt !== rows) return;
@@ -23,7 +26,7 @@
   function asked() {
     const query = new URLSearchParams();
     for (const [name, value] of new FormData(filters)) {
-      const byDefault = name === "sort" && value === "-created";
+      const byDefault = name === "sort" && value === newest;
       if (value.trim() && !byDefault) query.set(name, value.trim());
     }
     return `?${query}`;
@@ -72,37 +75,46 @@
   function follow() {
     const query = new URLSearchParams(location.search);
     for (const field of filters.elements) {
-      if (field.name) field.value = query.get(field.name) ?? { state: "running", sort: "-created" }[field.name] ?? "";
+      if (field.name) field.value = query.get(field.name) ?? { state: firstTab, sort: newest }[field.name] ?? "";
     }
     show();
   }
 
   const WORDS = {
     PENDING: "is pending",
+    CONFIGURING: "is starting",
     STARTING: "is starting",
     RUNNING: "is running",
+    SUSPENDED: "is paused",
+    COMPLETING: "is ending",
     ENDING: "is ending",
     UNKNOWN: "is in an unknown state",
   };
 
+  // Arrays have no state of their own, and change too often to be announced.
   function states() {
     const found = new Map();
-    for (const row of rows.querySelectorAll("[data-session]")) {
-      found.set(row.dataset.session, { name: row.dataset.name, state: row.dataset.state });
+    for (const row of rows.querySelectorAll("tr[data-state]")) {
+      found.set(row.id, { name: row.dataset.name, state: row.dataset.state });
     }
     return found;
   }
 
-  // Whether a session that is no longer shown has ended; on other tabs, and if the list has several
-  // pages, it may just have moved.
-  function lives() {
-    const tab = new URLSearchParams(location.search).get("state") ?? "running";
-    return tab === "running" && !rows.querySelector(".pages");
+  // What it means that a row is no longer shown; nothing if the list has several pages, where it may
+  // just have moved, and on tabs that rows do not leave.
+  const leaving = () => (rows.querySelector(".pages") ? "" : rows.querySelector("table")?.dataset.gone ?? "");
+
+  function number() {
+    const tasks = rows.querySelectorAll("tr.task").length;
+    if (tasks) return tasks === 1 ? "1 task shown" : `${tasks} tasks shown`;
+    const all = rows.querySelectorAll("tr[data-name]").length;
+    return all === 1 ? `1 ${one} shown` : `${all || "No"} ${many} shown`;
   }
 
-  // Announces changes, but not sessions that merely match another filter.
+  // Announces changes, but not rows that merely match another filter.
   let before = states();
   let shown = location.search;
+  let gone = leaving();
   function announceChanges() {
     const now = states();
     const news = [];
@@ -111,13 +123,16 @@
         if (before.get(id)?.state !== state) news.push(`${name} ${WORDS[state] ?? "has ended"}`);
       }
       for (const [id, { name }] of before) {
-        if (!now.has(id) && lives()) news.push(`${name} has ended`);
+        if (!now.has(id) && gone) news.push(`${name} ${gone}`);
       }
     } else {
-      news.push(now.size === 1 ? "1 session shown" : `${now.size || "No"} sessions shown`);
+      news.push(number());
     }
     before = now;
     shown = location.search;
+    gone = leaving();
+    const more = news.length - MOST_NEWS;
+    if (more > 0) news.splice(MOST_NEWS, more, `And ${more} more changes`);
     if (news.length) announce.textContent = `${news.join(". ")}.`;
   }
 
@@ -130,10 +145,10 @@
 
   // Sessions that were just launched are highlighted for a moment. They are removed from the URL at
   // once, so that a reload does not highlight them again.
-  let fresh = rows.dataset.fresh.split(" ").filter(Boolean);
+  let fresh = (rows.dataset.fresh ?? "").split(" ").filter(Boolean).map((id) => `s-${id}`);
   // The keyboard goes on at the new row: its app's button once there is one, else its first button.
   function focusRow(id) {
-    const row = document.getElementById(`s-${id}`);
+    const row = document.getElementById(id);
     const buttons = row ? [...row.querySelectorAll(".controls .btn")] : [];
     const main = buttons.findLast((button) => button.matches(".split .btn")) ?? buttons[0];
     main?.focus({ preventScroll: true });
@@ -141,10 +156,10 @@
   }
   window.slipwayRows = { focus: focusRow };
   function highlight() {
-    for (const id of fresh) document.getElementById(`s-${id}`)?.classList.add("fresh");
+    for (const id of fresh) document.getElementById(id)?.classList.add("fresh");
   }
   function unhighlight() {
-    for (const id of fresh) document.getElementById(`s-${id}`)?.classList.remove("fresh");
+    for (const id of fresh) document.getElementById(id)?.classList.remove("fresh");
     fresh = [];
   }
   const query = new URLSearchParams(location.search);
