@@ -129,6 +129,10 @@ class FakeSlurm:
     """AccountingStorageTRES."""
     gres: dict[str, str] = field(default_factory=dict)
     """The GRES that sinfo shows for each node."""
+    scripts: dict[str, bytes] = field(default_factory=dict)
+    """Files that people may submit, by path."""
+    submitted: list[tuple[str, list[str], str]] = field(default_factory=list)
+    """User, arguments of `slipway sbatch` and script of each job that was submitted with it."""
     entry: str = "AllowAccounts=ALL AllowQos=ALL QoS=N/A DefaultTime=01:00:00"
 
     def run(
@@ -147,6 +151,11 @@ class FakeSlurm:
             words = words[3:]  # --kill-after=… and the seconds
         line = " ".join(words)
         self.commands.append(f"{user}: {line}")
+        if "slipway-sbatch-begins" in line:
+            return self._slipway(user, words, stdin.decode())
+        if "stat -L" in line:
+            found = self.scripts.get(words[-1])
+            return Completed(3, b"", "") if found is None else Completed(0, found, "")
         if "--test-only" in line:
             return Completed(1, b"", CONTACT) if self.down else self.guess
         if "storage" in line:
@@ -201,6 +210,23 @@ class FakeSlurm:
         if self.lose_answer:
             raise OutcomeUnknown("the connection was cut")
         return Completed(0, f"{job.id}\n".encode(), "")
+
+    def _slipway(self, user: str, words: list[str], script: str) -> Completed:
+        """The command `slipway sbatch` in the folder words[4], for the directory words[5]."""
+        begin = b"\nslipway-sbatch-begins\n"
+        if self.down:
+            return Completed(1, begin, CONTACT)
+        if self.refuse:
+            said = f"sbatch: error: Batch job submission failed: {self.refuse}\n"
+            return Completed(1, begin, said)
+        if words[8] == "--test-only":
+            return Completed(0, begin, self.guess.stderr)
+        job = FakeJob(len(self.jobs) + 1, user, "sbatch", script, "")
+        self.jobs.append(job)
+        self.submitted.append((user, words[9:], script))
+        if self.lose_answer:
+            raise OutcomeUnknown("the connection was cut")
+        return Completed(0, begin + f"{job.id}\n".encode(), "")
 
     def _folders(self, mine: set[str], user: str, words: list[str]) -> Completed:
         script = words[-1]

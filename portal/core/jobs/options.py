@@ -25,8 +25,9 @@ _REFUSED_LETTERS = {"W": "wait", "Q": "quiet", "V": "version", "h": "help"}
 
 WITHOUT_VALUE = frozenset(
     "bell consolidate-segments contiguous debugger-test exclusive external get-user-env hold "
-    "ignore-pbs immediate kill-command nice no-bell no-kill no-requeue overcommit oversubscribe "
-    "propagate reboot requeue resv-ports spread-job spread-segments stepmgr use-min-nodes verbose x11".split()
+    "ignore-pbs immediate kill-command nice no-bell no-kill no-requeue oom-kill-step overcommit "
+    "oversubscribe propagate reboot requeue resv-ports spread-job spread-segments stepmgr "
+    "use-min-nodes verbose x11".split()
 )
 """Options whose value is optional, so that it never is the next word, or that have none."""
 LETTERS_WITH_VALUE = frozenset("ABCDFGJLMNSabcdeimnopqtwx")
