@@ -151,11 +151,8 @@ class FakeSlurm:
             words = words[3:]  # --kill-after=… and the seconds
         line = " ".join(words)
         self.commands.append(f"{user}: {line}")
-        if "slipway-sbatch-begins" in line:
+        if "slipway-sbatch-begins" in line or "stat -L" in line:
             return self._slipway(user, words, stdin.decode())
-        if "stat -L" in line:
-            found = self.scripts.get(words[-1])
-            return Completed(3, b"", "") if found is None else Completed(0, found, "")
         if "--test-only" in line:
             return Completed(1, b"", CONTACT) if self.down else self.guess
         if "storage" in line:
@@ -165,10 +162,8 @@ class FakeSlurm:
         if words[0] == "rm":
             self.folders.discard(words[-1])
             return Completed(0, b"", "")
-        if "spec.new" in line:
-            return self._prepare(line, stdin.decode())
         if words[0] == "/bin/sh":
-            return self._in_home(user, line)
+            return self._in_home(user, line, stdin.decode())
         if self.down or (self.accounting_down and words[0] in ("sacct", "sacctmgr")):
             return Completed(1, b"", "error: Unable to contact slurm controller\n")
         act: dict[str, Callable[[list[str]], Completed]] = {
@@ -212,7 +207,10 @@ class FakeSlurm:
         return Completed(0, f"{job.id}\n".encode(), "")
 
     def _slipway(self, user: str, words: list[str], script: str) -> Completed:
-        """The command `slipway sbatch` in the folder words[4], for the directory words[5]."""
+        """The command `slipway sbatch`, how words[8] says; or reading a script to submit."""
+        if "stat -L" in words[2]:
+            found = self.scripts.get(words[-1])
+            return Completed(3, b"", "") if found is None else Completed(0, found, "")
         begin = b"\nslipway-sbatch-begins\n"
         if self.down:
             return Completed(1, begin, CONTACT)
@@ -243,7 +241,9 @@ class FakeSlurm:
             names = ["", f"/home/{user}", f"/home/{user}/storage", *sorted(mine)]
         return Completed(0, "".join(f"{name}\0" for name in names).encode(), "")
 
-    def _in_home(self, user: str, line: str) -> Completed:
+    def _in_home(self, user: str, line: str, stdin: str) -> Completed:
+        if "spec.new" in line:
+            return self._prepare(line, stdin)
         if self.homes_away:
             return Completed(1, b"", "no such home\n")
         if re.search(r"for key in \S+/own/|/own/\w+\.pub", line):

@@ -26,6 +26,8 @@ from portal.web.api import (
     storage,
     tokens,
 )
+from portal.web.api.compose import submission
+from portal.web.api.compose import templates as job_templates
 from portal.web.api.models.base import NoContent
 from portal.web.api.operation import OPERATIONS, Operation, operation
 from portal.web.context import services
@@ -38,6 +40,8 @@ BLUEPRINTS = (
     sessions.blueprint,
     presets.blueprint,
     lifecycle.blueprint,
+    submission.blueprint,
+    job_templates.blueprint,
     estimate.blueprint,
     storage.blueprint,
     site.blueprint,

@@ -112,7 +112,7 @@ def test_slurm_that_does_not_answer_refuses_nothing(shell: Shell, words: str) ->
 
 
 def test_a_missing_command_is_a_matter_for_administrators(shell: Shell) -> None:
-    with pytest.raises(Unavailable, match="cannot be submitted from here: .*administrators"):
+    with pytest.raises(Unavailable, match=r"cannot be submitted from here: .*administrators"):
         LoginNodeSubmitter(shell, "/nonexistent/slipway", 5).submit("a", SubmitCommand((), "x"))
 
 
@@ -164,7 +164,7 @@ def test_a_script_is_read_whole_whatever_its_name(shell: Shell) -> None:
     [
         (lambda path: None, ScriptUnreadable, "there is no such file"),
         (lambda path: path.mkdir(), ScriptUnreadable, "this is not a file"),
-        (lambda path: os.mkfifo(path), ScriptUnreadable, "this is not a file"),
+        (os.mkfifo, ScriptUnreadable, "this is not a file"),
         (lambda path: path.symlink_to("/dev/zero"), ScriptUnreadable, "this is not a file"),
         (lambda path: path.write_bytes(b"#" * (MAX_SCRIPT + 1)), ScriptTooLong, "than 512 KB"),
     ],

@@ -32,7 +32,7 @@ KNOWN = json.loads((ROOT / "tests" / "recorded" / "sbatch_options.json").read_te
         ("--comment 'two words; $(touch x)'", ("--comment=two words; $(touch x)",)),
         ("--comment=''", ("--comment=",)),
         ("--new-option value", ("--new-option=value",)),
-        ("--export-file=/etc/passwd --uid=0 --bbf=b", ("--export-file=/etc/passwd", "--uid=0", "--bbf=b")),
+        ("--export-file=/x --uid=0 --bbf=b", ("--export-file=/x", "--uid=0", "--bbf=b")),
         ("", ()),
     ],
 )  # fmt: skip
@@ -88,7 +88,7 @@ def test_every_option_of_sbatch_is_taken_or_refused_by_name(name: str) -> None:
 
 
 def test_the_tables_agree_with_those_of_the_command() -> None:
-    assert LETTERS_WITH_VALUE == of_the_command.SHORT_WITH_VALUE["sbatch"]
+    assert of_the_command.SHORT_WITH_VALUE["sbatch"] == LETTERS_WITH_VALUE
     assert WITHOUT_VALUE <= of_the_command.WITHOUT_VALUE
 
 
