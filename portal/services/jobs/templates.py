@@ -15,7 +15,8 @@ from portal.errors import FieldError, InvalidRequest, NotFound
 from portal.services.cluster import Cluster
 
 KIND = "job template"
-NAME, SHARED = "name", "shared"
+NAME, SHARED = "template", "shared"
+"""Fields of errors: the name of the template is not that of the job."""
 _NONE = "There is no such job template, or it is not shared with you."
 
 

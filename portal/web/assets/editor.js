@@ -39,18 +39,18 @@ const colours = HighlightStyle.define([
 
 const languageOf = (text) => (/^#!.*python/.test(text) ? pythonLanguage : SHELL);
 
-// An editor in `parent` for the value of a textarea, which stays what the form submits.
-export function edit(textarea, parent, { label, description, invalid, changed }) {
+// An editor in `parent`; `changed` gets its text whenever that changes.
+export function edit(parent, { text, label, description, invalid, changed }) {
   const language = new Compartment();
-  let current = languageOf(textarea.value);
+  let current = languageOf(text);
   // In a shadow root, since there CodeMirror adopts its style sheets; elsewhere it writes <style>
   // elements, which the page's policy forbids.
-  const root = parent.shadowRoot ?? parent.attachShadow({ mode: "open" });
+  const root = parent.attachShadow({ mode: "open" });
   const view = new EditorView({
     root,
     parent: root,
     state: EditorState.create({
-      doc: textarea.value,
+      doc: text,
       extensions: [
         lineNumbers(), highlightActiveLineGutter(), highlightActiveLine(), drawSelection(), history(), bracketMatching(),
         indentUnit.of("    "), EditorState.tabSize.of(8), language.of(current),
@@ -58,25 +58,20 @@ export function edit(textarea, parent, { label, description, invalid, changed })
         keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
         theme, syntaxHighlighting(colours),
         EditorView.contentAttributes.of({
-          "aria-label": label, "aria-description": description, "aria-invalid": String(Boolean(invalid)), spellcheck: "false",
+          "aria-label": label, "aria-description": description, "aria-invalid": String(invalid), spellcheck: "false",
           autocapitalize: "off", autocorrect: "off", translate: "no",
         }),
         EditorView.updateListener.of((update) => {
           if (!update.docChanged) return;
-          textarea.value = update.state.doc.toString();
           const wanted = languageOf(update.state.doc.line(1).text);
           if (wanted !== current) {
             current = wanted;
             queueMicrotask(() => view.dispatch({ effects: language.reconfigure(wanted) }));
           }
-          changed?.();
+          changed(update.state.doc.toString());
         }),
       ],
     }),
   });
-  return {
-    focus: () => view.focus(),
-    set: (text) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } }),
-    destroy: () => view.destroy(),
-  };
+  return { focus: () => view.focus(), destroy: () => view.destroy() };
 }

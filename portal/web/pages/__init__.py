@@ -9,6 +9,8 @@ from portal.web.pages.apps import ssh, ssh_keys
 from portal.web.pages.apps import views as apps
 from portal.web.pages.blueprint import blueprint
 from portal.web.pages.help import views as help_views
+from portal.web.pages.jobs.compose import templates as job_templates
+from portal.web.pages.jobs.compose import views as compose
 from portal.web.pages.launch import presets
 from portal.web.pages.launch import views as launch
 from portal.web.pages.sessions import actions, detail, log
@@ -20,8 +22,10 @@ __all__ = [
     "admin",
     "apps",
     "blueprint",
+    "compose",
     "detail",
     "help_views",
+    "job_templates",
     "launch",
     "log",
     "people",

@@ -92,7 +92,7 @@ def test_names_are_checked_and_replaced_only_on_request(templates: JobTemplates)
     assert templates.save(ALICE, "a", REQUEST)[1] is False
     with pytest.raises(Conflict, match="You have a job template named a already"):
         templates.save(ALICE, "a", REQUEST, replace=False)
-    with pytest.raises(InvalidRequest, match="name: use up to 60"):
+    with pytest.raises(InvalidRequest, match="template: use up to 60"):
         templates.save(ALICE, "a/b", REQUEST)
     templates.save(ALICE, "b", REQUEST)
     with pytest.raises(Conflict, match="named a already"):
@@ -104,5 +104,5 @@ def test_names_are_checked_and_replaced_only_on_request(templates: JobTemplates)
 def test_there_is_a_most(templates: JobTemplates) -> None:
     for number in range(MAX_TEMPLATES):
         templates.save(ALICE, f"t{number}", REQUEST)
-    with pytest.raises(InvalidRequest, match="name: you have 100 job templates already"):
+    with pytest.raises(InvalidRequest, match="template: you have 100 job templates already"):
         templates.save(ALICE, "one more", REQUEST)
