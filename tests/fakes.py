@@ -21,6 +21,7 @@ from portal.adapters.db.tables import SessionRow
 from portal.adapters.encryption import Sealer, make_key
 from portal.adapters.slurm.client import Slurm
 from portal.adapters.slurm.jobs import SlurmJobs
+from portal.adapters.slurm.submitter import LoginNodeSubmitter
 from portal.adapters.slurm.usage import SlurmMeter
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import Completed
@@ -150,6 +151,10 @@ class FakeSlurm:
     """AccountingStorageTRES."""
     gres: dict[str, str] = field(default_factory=dict)
     """The GRES that sinfo shows for each node."""
+    scripts: dict[str, bytes] = field(default_factory=dict)
+    """Files that people may submit, by path."""
+    submitted: list[tuple[str, list[str], str]] = field(default_factory=list)
+    """User, arguments of `slipway sbatch` and script of each job that was submitted with it."""
     entry: str = "AllowAccounts=ALL AllowQos=ALL QoS=N/A DefaultTime=01:00:00"
 
     def run(
@@ -168,6 +173,8 @@ class FakeSlurm:
             words = words[3:]  # --kill-after=… and the seconds
         line = " ".join(words)
         self.commands.append(f"{user}: {line}")
+        if "slipway-sbatch-begins" in line or "stat -L" in line:
+            return self._slipway(user, words, stdin.decode())
         if "--test-only" in line:
             return Completed(1, b"", CONTACT) if self.down else self.guess
         if "storage" in line:
@@ -177,8 +184,6 @@ class FakeSlurm:
         if words[0] == "rm":
             self.folders.discard(words[-1])
             return Completed(0, b"", "")
-        if "spec.new" in line:
-            return self._prepare(line, stdin.decode())
         if words[0] == "/bin/sh":
             return self._script(user, words, stdin.decode())
         if self.down or (self.accounting_down and words[0] in ("sacct", "sacctmgr")):
@@ -202,7 +207,7 @@ class FakeSlurm:
             return self._texts(words, text)
         if 'scontrol "$action"' in words[2]:
             return self._each(user, words[4], words[5:])
-        return self._in_home(user, " ".join(words))
+        return self._in_home(user, " ".join(words), text)
 
     def _piece(self, line: str) -> bytes:
         """What dd prints of the log, or its size in bytes."""
@@ -251,6 +256,26 @@ class FakeSlurm:
             raise OutcomeUnknown("the connection was cut")
         return Completed(0, f"{job.id}\n".encode(), "")
 
+    def _slipway(self, user: str, words: list[str], script: str) -> Completed:
+        """The command `slipway sbatch`, how words[8] says; or reading a script to submit."""
+        if "stat -L" in words[2]:
+            found = self.scripts.get(words[-1])
+            return Completed(3, b"", "") if found is None else Completed(0, found, "")
+        begin = b"\nslipway-sbatch-begins\n"
+        if self.down:
+            return Completed(1, begin, CONTACT)
+        if self.refuse:
+            said = f"sbatch: error: Batch job submission failed: {self.refuse}\n"
+            return Completed(1, begin, said)
+        if words[8] == "--test-only":
+            return Completed(0, begin, self.guess.stderr)
+        job = FakeJob(len(self.jobs) + 1, user, "sbatch", script, "")
+        self.jobs.append(job)
+        self.submitted.append((user, words[9:], script))
+        if self.lose_answer:
+            raise OutcomeUnknown("the connection was cut")
+        return Completed(0, begin + f"{job.id}\n".encode(), "")
+
     def _folders(self, mine: set[str], user: str, words: list[str]) -> Completed:
         script = words[-1]
         if "mkdir" in script and self.storage_blocked:
@@ -266,7 +291,9 @@ class FakeSlurm:
             names = ["", f"/home/{user}", f"/home/{user}/storage", *sorted(mine)]
         return Completed(0, "".join(f"{name}\0" for name in names).encode(), "")
 
-    def _in_home(self, user: str, line: str) -> Completed:
+    def _in_home(self, user: str, line: str, stdin: str) -> Completed:
+        if "spec.new" in line:
+            return self._prepare(line, stdin)
         if self.homes_away:
             return Completed(1, b"", "no such home\n")
         if re.search(r"for key in \S+/own/|/own/\w+\.pub", line):
@@ -687,6 +714,7 @@ def make_world(
         scheduler=Slurm(slurm, "slipway", ".slipway", 20, settings.slurm.operator),
         job_meter=SlurmMeter(slurm, "slipway"),
         slurm_jobs=SlurmJobs(slurm, "slipway", 20),
+        submitter=LoginNodeSubmitter(slurm, "/usr/local/bin/slipway", 20),
         files=HomeFiles(slurm, ".slipway", "storage"),
         certificates=FakeCertificates(),
         routes=routes,

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from portal.adapters.db.jobs import JobTables
+from portal.adapters.db.jobs.store import JobTables
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.job import Job, JobTexts
 

@@ -22,7 +22,7 @@ class BatchSettings(BaseModel):
         "that they share; empty: none (slipway render batch).",
     )
     command: str = Field(
-        "/usr/local/bin/slipway", description="Path of the command on the compute nodes."
+        "/usr/local/bin/slipway", description="Path of the command on login and compute nodes."
     )
     binds: tuple[Folder, ...] = Field(
         (), description="Folders of the nodes that jobs see at the same path in any image."

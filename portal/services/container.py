@@ -22,9 +22,11 @@ from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
 from portal.services.cluster import Cluster, ClusterReader
+from portal.services.jobs.composer import Composer
 from portal.services.jobs.follower import JobFollower
 from portal.services.jobs.jobs import Jobs
 from portal.services.jobs.outputs import JobOutputs
+from portal.services.jobs.templates import JobTemplates
 from portal.services.jobs.usage import JobUse
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
@@ -54,6 +56,8 @@ class Services:
     launcher: Launcher
     estimates: Estimates
     presets: Presets
+    composer: Composer
+    job_templates: JobTemplates
     enlarger: Enlarger
 
     sessions: Sessions

@@ -15,6 +15,7 @@ from portal.core.interfaces.presets import PresetStore
 from portal.core.interfaces.samples import SampleStore
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.status import StatusStore
+from portal.core.interfaces.submission import JobTemplateStore, SubmissionStore, Submitter
 from portal.core.interfaces.systems import (
     Authenticator,
     Certificates,
@@ -40,6 +41,8 @@ class Stores:
     access: AccessStore
     administration: AdministrationStore
     presets: PresetStore
+    job_templates: JobTemplateStore
+    submissions: SubmissionStore
     logins: LoginStore
     attempts: AttemptStore
     job_pages: JobPageStore
@@ -54,6 +57,7 @@ class Systems:
     scheduler: Scheduler
     job_meter: JobMeter
     slurm_jobs: JobScheduler
+    submitter: Submitter
     files: UserFiles
     certificates: Certificates
     routes: Routes
