@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from portal.config import Settings
@@ -28,7 +30,7 @@ def operated(settings: Settings) -> World:
     return world
 
 
-def running(world: World, number: int, **more: object) -> FakeJob:
+def running(world: World, number: int, **more: Any) -> FakeJob:
     """A running job."""
     job = add(world, number, **more)
     world.slurm.start(job)
