@@ -12,7 +12,7 @@ from tests.fakes import US, World
 OUT, ERR = "/home/alice/run/job.out", "/home/alice/run/job.err"
 TEXTS = JobTexts("fit", "/home/alice/run", "/home/alice/run/fit.sh --fast", OUT, ERR)
 MEMORY = 3 * 2**30
-OF_JOB = ("array_id", "tasks", "session", "signal", "gone")
+OF_JOB = ("array_id", "tasks", "signal")
 
 
 def store(world: World, job: Job) -> Job:

@@ -17,9 +17,9 @@ _KINDS = {
     "expand": "gives it its resources",
 }
 _STATES = {"unfulfilled": "", "failed": "which can no longer happen", "fulfilled": "which it has"}
-_JOB = r"(?P<id>[0-9]{1,10}(?:_(?:[0-9]{1,9}|\*)|\+[0-9]{1,9})?)"
 _PART = re.compile(
-    rf"(?:(?P<kind>[a-z]{{1,20}}):)?{_JOB}(?:\+(?P<minutes>[0-9]{{1,9}}))?(?:\((?P<state>\w{{1,20}})\))?"
+    r"(?:(?P<kind>[a-z]{1,20}):)?(?P<id>[0-9]{1,10}(?:_(?:[0-9]{1,9}|\*))?)"
+    r"(?:\+(?P<more>[0-9]{1,9}))?(?:\((?P<state>\w{1,20})\))?"
 )
 MOST = 100
 """Dependencies that are read of one job."""
@@ -49,7 +49,14 @@ def dependencies(text: str) -> tuple[list[Dependency], bool]:
             found.append(Dependency(part))
         else:
             kind = match["kind"] or kind
-            minutes = f" {plural(int(match['minutes']), 'minute')} ago" if match["minutes"] else ""
-            note = _STATES.get(match["state"] or "", "")
-            found.append(Dependency(_KINDS[kind] + minutes, match["id"].removesuffix("_*"), note))
+            found.append(_dependency(kind, match))
     return found, "?" in text
+
+
+def _dependency(kind: str, match: re.Match[str]) -> Dependency:
+    text, number, more = _KINDS[kind], match["id"].removesuffix("_*"), match["more"]
+    if more and kind == "after":  # minutes; elsewhere a component of a heterogeneous job
+        text = f"{text} {plural(int(more), 'minute')} ago"
+    elif more:
+        number = f"{number}+{more}"
+    return Dependency(text, number, _STATES.get(match["state"] or "", ""))

@@ -40,8 +40,9 @@ class UseView:
     @property
     def sentences(self) -> list[str]:
         """The same in words, and what could be asked for the next time."""
-        found = (cpu_words(self.usage), memory_words(self.usage), advice(self.usage))
-        return [text for text in found if text]
+        usage = self.usage
+        mean = cpu_words(usage) if usage.final or usage.cores_now is not None else ""
+        return [text for text in (mean, memory_words(usage), advice(usage)) if text]
 
     def _cpu(self) -> Meter | None:
         usage = self.usage
