@@ -141,7 +141,8 @@ def _record(fields: list[str]) -> Job:
     match = _SHOWN.fullmatch(shown)
     if match is None or not is_job_id(words[0]) or not words[1]:
         raise UnexpectedOutput(f"sacct: job {shown!r}")
-    holds: dict[str, Any] = asdict(amount(allocated or requested))
+    amounts = asdict(amount(allocated or requested))
+    holds: Any = {name: number or 0 for name, number in amounts.items()}
     report = replace(
         _ran(words[:8]),
         time_limit=int(limit) if limit.isdecimal() else None,
@@ -149,7 +150,7 @@ def _record(fields: list[str]) -> Job:
         partition=partition,
         account=account,
         qos=qos,
-        **{name: number or 0 for name, number in holds.items()},
+        **holds,
     )
     tasks = match["tasks"] or match["task"] or ""
     return Job(
