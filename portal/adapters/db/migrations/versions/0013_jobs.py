@@ -11,7 +11,7 @@ down_revision = "0012"
 _TIME = sa.DateTime(timezone=True)
 _COLUMNS = {
     "text": "owner state tab nodes partition account qos tasks name name_key",
-    "text?": "reason cancelled_by session",
+    "text?": "reason cancelled_by session stopped_by",
     "time": "submitted started ended",
     "time?": "deadline left gone ask_at extending",
     "number?": "time_limit exit_code signal",
