@@ -87,6 +87,7 @@ class FakeJob:
     code: int = 0
     limit: str = "1:00:00"
     restarts: int = 0
+    submitted: int = 1
     tres: str = "cpu=1,mem=1G,node=1,billing=1"
     account: str = "research"
     qos: str = "normal"
@@ -338,7 +339,7 @@ class FakeSlurm:
             US.join(
                 map(
                     str,
-                    [job.id, job.user, job.state, job.reason, job.node, 1, job.start,
+                    [job.id, job.user, job.state, job.reason, job.node, job.submitted, job.start,
                      job.end or job.deadline, f"{job.code}:0", "main", 4_000_000_000 - job.id,
                      job.account, job.qos,
                      job.tres, job.limit, job.restarts, job.array or job.id,
@@ -386,9 +387,9 @@ class FakeSlurm:
             delimiter.join(
                 map(
                     str,
-                    [job.id, job.user, job.state, job.node, 1, job.start, job.end, f"{job.code}:0",
-                     job.shown, "main", job.account, job.qos, job.tres, job.tres, 60, 5, job.name,
-                     job.texts[0], job.texts[2], "", "\n"],
+                    [job.id, job.user, job.state, job.node, job.submitted, job.start, job.end,
+                     f"{job.code}:0", job.shown, "main", job.account, job.qos, job.tres,
+                     job.tres, 60, 5, job.name, job.texts[0], job.texts[2], "", "\n"],
                 )
             )
             for job in self._selected(words)

@@ -43,6 +43,10 @@ class JobStore(Protocol):
         seldom. Those that the queue lacks are gone from now on."""
         ...
 
+    def note_cancelled(self, ids: Collection[str], by: str) -> None:
+        """Store who cancelled jobs, by the numbers of their records, to explain their ends."""
+        ...
+
     def live_ids(self) -> set[str]:
         """The numbers of all jobs that the queue had last, for a worker that starts."""
         ...

@@ -122,6 +122,9 @@ class Jobs:
         possible = [one for one in asked if one.id not in refused]
         problems = self._do(action, possible)
         done = [one for one in possible if not problems[one.id]]
+        if action is JobAction.CANCEL:
+            live = [job.id for one in done for job in one.jobs if not job.report.state.over]
+            self._store.note_cancelled(live, person.name)
         lines = [(one.title, _description(person, one)) for one in done]
         self._administration.record_all(person.name, f"job.{action}", lines)
         texts = {**{one.id: DONE[action] for one in done}, **refused}

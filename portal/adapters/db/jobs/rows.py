@@ -92,6 +92,8 @@ def job_of(values: RowMapping, texts: JobTexts) -> Job:
         end=_time(values["ended"]) if over else None,
         **{name: values[name] for name in _SAME},
     )
+    if report.state is JobState.CANCELLED and values["stopped_by"]:
+        report = replace(report, cancelled_by=values["stopped_by"])
     job = Job(
         report=report,
         array_id=str(values["array_id"] or ""),

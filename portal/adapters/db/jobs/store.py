@@ -9,7 +9,6 @@ from typing import Any
 
 from sqlalchemy import Engine, RowMapping, bindparam, delete, insert, or_, select, update
 from sqlmodel import Session as Database
-from sqlmodel import col
 
 from portal.adapters.db.jobs import query as job_query
 from portal.adapters.db.jobs.heads import choose_heads, delete_requeued
@@ -20,10 +19,9 @@ from portal.adapters.db.jobs.rows import (
     Values,
     pieces,
     queue_values,
-    shown_name,
-    text_values,
 )
-from portal.adapters.db.tables import JobHistoryRow, SessionRow
+from portal.adapters.db.jobs.texts import by_number, save_texts
+from portal.adapters.db.tables import JobHistoryRow
 from portal.core.interfaces.jobs import JobStore
 from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.query import JobPage, JobQuery
@@ -71,12 +69,18 @@ class JobTables(JobStore):
         with Database(self._readers) as db:
             return {str(number) for number in db.scalars(wanted)}
 
+    def note_cancelled(self, ids: Collection[str], by: str) -> None:
+        with Database(self._engine) as db:
+            for piece in pieces(sorted(map(int, ids)), PIECE):
+                db.execute(update(JOBS).where(JOBS.c.number.in_(piece)).values(stopped_by=by))
+            db.commit()
+
     # What the owners wrote
 
     def save_texts(self, texts: Mapping[str, JobTexts]) -> None:
         with Database(self._engine) as db:
             for piece in pieces(sorted(texts, key=int), PIECE):
-                _save_texts(db, {int(number): texts[number] for number in piece})
+                save_texts(db, {int(number): texts[number] for number in piece})
             db.commit()
 
     def without_texts(self, limit: int) -> list[str]:
@@ -108,7 +112,7 @@ class JobTables(JobStore):
                     JOBS.c.number.in_(list(found)), JOBS.c.texted.is_(False)
                 )
                 wanted = [n for n in db.scalars(untold) if found[n].texts != JobTexts()]
-                _save_texts(db, {number: found[number].texts for number in wanted})
+                save_texts(db, {number: found[number].texts for number in wanted})
             db.commit()
 
     def postpone(self, ids: Collection[str], now: datetime) -> None:
@@ -128,7 +132,7 @@ class JobTables(JobStore):
                     for n, gone, ended, tab in rows
                 ]
                 if later:
-                    _by_number(db, {"ask_at": bindparam("_at")}, later)
+                    by_number(db, {"ask_at": bindparam("_at")}, later)
             db.commit()
 
     def known_until(self) -> datetime | None:
@@ -269,10 +273,10 @@ def _save(
         first = next(iter(changed.values()))
         assigned: Values = {name: bindparam(f"_{name}") for name in first}
         rows = [{"_number": n, **{f"_{k}": x for k, x in v.items()}} for n, v in changed.items()]
-        _by_number(db, assigned, rows)
+        by_number(db, assigned, rows)
     if again:  # requeued, or a number that Slurm used again
         which = JOBS.c.number.in_(again)
-        db.execute(update(JOBS).where(which).values(texted=False))
+        db.execute(update(JOBS).where(which).values(texted=False, stopped_by=None))
     if others:
         which = JOBS.c.number.in_(others)
         db.execute(update(JOBS).where(which).values(name="", name_key="", session=None))
@@ -299,48 +303,3 @@ def _keep_membership(before: RowMapping, values: Values) -> None:
 def _is_other_run(before: RowMapping, values: Values) -> bool:
     same = before["submitted"] == values["submitted"] and before["owner"] == values["owner"]
     return not same
-
-
-def _by_number(db: Database, assigned: Mapping[str, Any], rows: list[Values]) -> None:
-    statement = update(JOBS).where(JOBS.c.number == bindparam("_number")).values(**assigned)
-    db.connection().execute(statement, rows)
-
-
-def _save_texts(db: Database, texts: Mapping[int, JobTexts]) -> None:
-    if not texts:
-        return
-    numbers = list(texts)
-    owners = dict(
-        db.execute(select(JOBS.c.number, JOBS.c.owner).where(JOBS.c.number.in_(numbers))).all()
-    )
-    known = {number: one for number, one in texts.items() if number in owners}
-    if not known:
-        return
-    sessions = _sessions_named(db, {one.name for one in known.values()})
-    rows = []
-    for number, one in known.items():
-        name = shown_name(one.name)
-        owner, job_id = sessions.get(one.name, ("", None))
-        is_its = owner == owners[number] and job_id in (None, str(number))
-        rows.append(
-            {
-                "_number": number,
-                "_name": name,
-                "_key": name.lower()[:200],
-                "_session": one.name if is_its else None,
-                "_texted": True,
-            }
-        )
-    assigned = {"name": "_name", "name_key": "_key", "session": "_session", "texted": "_texted"}
-    _by_number(db, {column: bindparam(key) for column, key in assigned.items()}, rows)
-    db.execute(delete(TEXTS).where(TEXTS.c.number.in_(list(known))))
-    kept = [{"number": n, **text_values(one)} for n, one in known.items()]
-    db.execute(insert(TEXTS), kept)
-
-
-def _sessions_named(db: Database, names: Collection[str]) -> dict[str, tuple[str, str | None]]:
-    """The sessions with these ids: owner and job. A session's job has its id as name."""
-    wanted = [name for name in names if len(name) == 32 and name.isalnum() and name.isascii()]
-    columns = col(SessionRow.id), col(SessionRow.owner), col(SessionRow.job_id)
-    found = select(*columns).where(col(SessionRow.id).in_(wanted))
-    return {session: (owner, job_id) for session, owner, job_id in db.execute(found)}

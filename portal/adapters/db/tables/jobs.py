@@ -80,6 +80,8 @@ class JobRow(SQLModel, table=True):
     gone: datetime | None = time_column(default=None)
     ask_at: datetime | None = time_column(default=None)
     """When accounting is asked about its end next; None: there is nothing to ask."""
+    stopped_by: str | None = None
+    """Who cancelled it by the portal; accounting may name the portal's own account."""
     extending: datetime | None = time_column(default=None)
 
 
@@ -94,6 +96,7 @@ class JobTextRow(SQLModel, table=True):
     directory: str = ""
     command: str = ""
     stdout: str = ""
+    """A path with Slurm's patterns; the next, too."""
     stderr: str = ""
     dependency: str = ""
 

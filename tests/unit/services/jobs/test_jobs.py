@@ -124,6 +124,27 @@ def test_many_jobs_are_cancelled_by_one_command_for_each_owner(world: World) -> 
     ]
 
 
+def test_the_end_names_who_cancelled_it_here(world: World) -> None:
+    job = running(world, 7)
+    look(world)
+    assert world.services.jobs.act(ADMIN, JobAction.CANCEL, ["7"])[0].done
+    job.state = "CANCELLED by 1003"  # the account that the portal used
+    look(world)
+    world.clock.advance(seconds=5)
+    world.worker.settle()
+    words = "admin (an administrator) cancelled it while it ran."
+    assert world.services.jobs.end_text(get(world, "7")) == words
+    world.slurm.requeue(job)
+    job.submitted = 60
+    look(world)
+    world.slurm.finish(job, "CANCELLED by 1003")
+    look(world)
+    world.clock.advance(seconds=5)
+    world.worker.settle()
+    words = "carol (an administrator) cancelled it before it started."
+    assert world.services.jobs.end_text(get(world, "7")) == words
+
+
 def test_an_array_one_task_or_all_parts_of_a_heterogeneous_job(world: World) -> None:
     add(world, 20, array=20, tasks="2-9")
     running(world, 21, array=20, tasks="0")
