@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import dropwhile
 
 from sqlalchemy import Engine
 from sqlmodel import Session as Database
@@ -157,7 +158,7 @@ class FakeSlurm:
         """Execute one command line."""
         words = list(argv)
         if words[0] == "env":
-            words = [word for word in words[1:] if not re.match(r"[A-Z_]+=", word)]
+            words = list(dropwhile(re.compile(r"[A-Z_]+=").match, words[1:]))
         if words[0] == "timeout":
             words = words[3:]  # --kill-after=… and the seconds
         line = " ".join(words)
@@ -285,7 +286,7 @@ class FakeSlurm:
                 map(
                     str,
                     [job.id, job.user, job.state, job.reason, job.node, 1, job.start,
-                     job.end or job.deadline, job.code, "main", 4_000_000_000 - job.id,
+                     job.end or job.deadline, f"{job.code}:0", "main", 4_000_000_000 - job.id,
                      job.account, job.qos,
                      job.tres, job.limit, job.restarts, job.array or job.id,
                      job.tasks or "N/A", job.het or "N/A", job.offset if job.het else "N/A", ""],

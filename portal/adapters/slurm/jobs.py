@@ -22,13 +22,15 @@ log = logging.getLogger(__name__)
 Found = TypeVar("Found")
 
 # The answers of one command for each job: Slurm reports no errors by job for several at once.
-_EACH = (
-    'action=$1; shift; for job in "$@"; do '
-    'errors=$(LC_ALL=C.UTF-8 scontrol "$action" "$job" 2>&1); '
-    'printf \'%s %s %s\\n\' "$job" "$?" "$(printf %s "$errors" | tr \'\\n\' \' \')"; done'
-)
+_EACH = r"""
+action=$1; shift
+for job in "$@"; do
+    errors=$(LC_ALL=C.UTF-8 scontrol "$action" "$job" 2>&1)
+    printf '%s %s %s\n' "$job" "$?" "$(printf %s "$errors" | tr '\n' '|')"
+done
+"""
 _ANSWER = re.compile(r"(?P<job>[0-9_]{1,20}) (?P<code>[0-9]{1,3}) (?P<errors>.*)")
-_PREFIXES = re.compile(r"(slurm_\w+ error: |scontrol: error: )+")
+_PREFIXES = re.compile(r"(slurm_\w+ error: ?|scontrol: error: )+")
 TARGET = re.compile(r"[0-9]{1,10}(_[0-9]{1,9})?", re.ASCII)
 """A job, an array or one task of an array, as scontrol and scancel take it."""
 MAX_ERROR = 200
@@ -112,10 +114,18 @@ def _answers(printed: str, targets: Collection[str]) -> dict[str, str]:
     for line in printed.split("\n"):
         match = _ANSWER.fullmatch(line)
         if match is not None and match["job"] in targets:
-            words = _PREFIXES.sub("", match["errors"]).strip()[:MAX_ERROR]
-            plain = "".join(c if c.isprintable() else " " for c in words)
-            found[match["job"]] = "" if match["code"] == "0" else plain or "exit code 1"
+            done = match["code"] == "0" or _SOME_DONE in match["errors"]
+            found[match["job"]] = "" if done else _words(match["errors"])
     return found
+
+
+_SOME_DONE = ": No error"
+"""In the answer for an array of which other tasks are over."""
+
+
+def _words(errors: str) -> str:
+    words = _PREFIXES.sub("", errors.partition("|")[0]).strip()[:MAX_ERROR]
+    return "".join(c if c.isprintable() else " " for c in words) or "it does not say why"
 
 
 def halving(

@@ -12,7 +12,7 @@ from sqlmodel import Session as Database
 from sqlmodel import col
 
 from portal.adapters.db.jobs import query as job_query
-from portal.adapters.db.jobs.heads import choose_heads
+from portal.adapters.db.jobs.heads import choose_heads, delete_requeued
 from portal.adapters.db.jobs.rows import (
     JOBS,
     QUEUE_COLUMNS,
@@ -56,6 +56,7 @@ class JobTables(JobStore):
     def leave(self, ids: Collection[str], now: datetime) -> None:
         with Database(self._engine) as db:
             for piece in pieces(sorted(map(int, ids)), PIECE):
+                delete_requeued(db, piece)
                 these = JOBS.c.number.in_(piece), JOBS.c.left.is_(None)
                 live = JOBS.c.tab != JobTab.ENDED.value
                 asked = {"left": now, "ask_at": now + ACCOUNTING_LAG}

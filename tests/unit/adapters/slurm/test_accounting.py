@@ -10,8 +10,9 @@ import pytest
 from portal.adapters.slurm.accounting import records_argv, records_parse
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.job import Job
+from tests.paths import RECORDED
 from tests.record import HOSTILE, SEPARATOR
-from tests.unit.adapters.slurm.test_commands import RECORDED, VERSIONS, recorded
+from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded
 
 
 def found(version: str, *, output: bool = True) -> tuple[dict[str, str], dict[str, Job]]:

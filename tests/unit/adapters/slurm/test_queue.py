@@ -10,7 +10,8 @@ from portal.adapters.slurm.commands import SEPARATOR, UnexpectedOutput
 from portal.adapters.slurm.queue import QueueReader, squeue_argv, squeue_parse
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.job import Job
-from tests.unit.adapters.slurm.test_commands import RECORDED, VERSIONS, recorded
+from tests.paths import RECORDED
+from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded
 
 
 def jobs_of(version: str) -> tuple[dict[str, str], dict[str, Job]]:
