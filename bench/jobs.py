@@ -141,10 +141,8 @@ QUERIES = {
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=50_000)
-    parser.add_argument("--ended", type=int, default=500_000)
-    parser.add_argument("--changed", type=int, default=500)
-    parser.add_argument("--rounds", type=int, default=5)
+    for name, usual in {"jobs": 50_000, "ended": 500_000, "changed": 500, "rounds": 5}.items():
+        parser.add_argument(f"--{name}", type=int, default=usual)
     asked = parser.parse_args()
     found = measure(asked.jobs, asked.ended, asked.changed, asked.rounds)
     for name, milliseconds in found.items():

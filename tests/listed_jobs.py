@@ -5,11 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Engine
-
-from portal.adapters.db.jobs import JobTables
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.job import Job, JobTexts
+from tests.fakes import World
 
 
 def job(number: int, now: datetime, user: str = "alice", **changes: Any) -> Job:
@@ -50,9 +48,9 @@ def array(number: int, now: datetime, running: int, waiting: str = "", **changes
     return made + ([job(number, now, tasks=waiting, **rest)] if waiting else [])
 
 
-def store_jobs(engine: Engine, now: datetime, *jobs: Job) -> None:
+def store_jobs(world: World, *jobs: Job) -> None:
     """Store jobs with their texts, as the worker does."""
-    tables = JobTables(engine)
-    tables.save(jobs, now)
+    tables = world.systems.stores.jobs
+    tables.save(jobs, world.clock())
     tables.settle([one for one in jobs if one.report.state.over])
     tables.save_texts({one.id: one.texts for one in jobs})

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from portal.adapters.slurm.commands import (
     SEPARATOR,
@@ -72,7 +74,12 @@ def _line(line: str) -> JobReport:
     fields = line.split(SEPARATOR)
     if len(fields) != len(_FIELDS):
         raise UnexpectedOutput(f"sacct: {len(fields)} fields in {line!r}")
-    job_id, user, state, nodes, submitted, start, end, code = map(str.strip, fields)
+    return _ran(list(map(str.strip, fields)))
+
+
+def _ran(words: list[str]) -> JobReport:
+    """When and where it ran and how it ended, from the fields that both questions have."""
+    job_id, user, state, nodes, submitted, start, end, code = words
     return JobReport(
         job_id=job_id,
         user=user,
@@ -130,31 +137,20 @@ _SHOWN = re.compile(
 
 def _record(fields: list[str]) -> Job:
     words = [field.strip() for field in fields]
-    job_id, user, state, nodes, submitted, start, end, code = words[:8]
     shown, partition, account, qos, allocated, requested, limit, priority = words[8:16]
     match = _SHOWN.fullmatch(shown)
-    if match is None or not is_job_id(job_id) or not user:
+    if match is None or not is_job_id(words[0]) or not words[1]:
         raise UnexpectedOutput(f"sacct: job {shown!r}")
-    holds = amount(allocated or requested)
-    report = JobReport(
-        job_id=job_id,
-        user=user,
-        state=read_state(state),
-        nodes=expand_nodes(nodes),
-        submitted=read_time(submitted),
-        start=read_time(start),
-        end=read_time(end),
-        exit_code=int(code.partition(":")[0] or 0),
-        cancelled_by=state.partition(" by ")[2] or None,
+    amounts = asdict(amount(allocated or requested))
+    holds: Any = {name: number or 0 for name, number in amounts.items()}
+    report = replace(
+        _ran(words[:8]),
         time_limit=int(limit) if limit.isdecimal() else None,
-        partition=partition,
         priority=int(priority) if priority.isdecimal() else 0,
+        partition=partition,
         account=account,
         qos=qos,
-        cpus=holds.cpus or 0,
-        memory_mb=holds.memory_mb or 0,
-        shards=holds.shards or 0,
-        gpus=holds.gpus or 0,
+        **holds,
     )
     tasks = match["tasks"] or match["task"] or ""
     return Job(
@@ -163,6 +159,6 @@ def _record(fields: list[str]) -> Job:
         tasks=tasks,
         het_id=match["first"] if match["offset"] else "",
         het_offset=int(match["offset"] or 0),
-        signal=exit_signal(code),
+        signal=exit_signal(words[7]),
         texts=output_texts(*fields[16:]),
     )

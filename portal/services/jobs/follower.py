@@ -59,6 +59,7 @@ class JobFollower:
         """The end of the gap that accounting has to fill; None: there is none."""
         self._remembered: datetime | None = None
         self._slice = SLICE
+        self._texts_at_once = TEXTS_AT_ONCE
         self._lock = threading.Lock()
 
     # The queue
@@ -97,8 +98,16 @@ class JobFollower:
 
     def read_texts(self) -> None:
         """Read what the owners of new jobs wrote; raises Unavailable."""
-        if wanted := self._store.without_texts(TEXTS_AT_ONCE):
-            self._store.save_texts(self._scheduler.texts(wanted))
+        wanted = self._store.without_texts(self._texts_at_once)
+        if not wanted:
+            return
+        try:
+            found = self._scheduler.texts(wanted)
+        except Unavailable:  # the answer may have been too large: names are as long as users like
+            self._texts_at_once = max(self._texts_at_once // 4, 1)
+            raise
+        self._texts_at_once = min(self._texts_at_once * 2, TEXTS_AT_ONCE)
+        self._store.save_texts(found)
 
     # Accounting
 

@@ -94,6 +94,7 @@ class JobTextRow(SQLModel, table=True):
     directory: str = ""
     command: str = ""
     stdout: str = ""
+    """A path with Slurm's patterns; the next, too."""
     stderr: str = ""
     dependency: str = ""
 

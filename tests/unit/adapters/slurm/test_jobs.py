@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -13,26 +12,7 @@ from portal.core.cluster.jobs import JobState
 from portal.core.jobs.actions import JobAction
 from portal.errors import Unavailable
 from tests.fakes import FakeClock, FakeJob, FakeSlurm
-
-
-class Scripted:
-    """A transport with one answer for each command, in turn; it records the commands."""
-
-    def __init__(self, *answers: Completed) -> None:
-        self.answers = list(answers)
-        self.asked: list[tuple[str, str]] = []
-
-    def run(
-        self,
-        user: str,
-        argv: Sequence[str],
-        stdin: bytes = b"",
-        seconds: float = 20.0,
-        most: int = 0,
-    ) -> Completed:
-        """The next answer."""
-        self.asked.append((user, " ".join(argv)))
-        return self.answers.pop(0)
+from tests.unit.adapters.slurm.test_client import Replay
 
 
 def login_node() -> tuple[FakeSlurm, SlurmJobs]:
@@ -53,7 +33,7 @@ def test_one_job_as_it_is_now() -> None:
     node.forgotten.add(1)
     assert slurm.find("1") is None
     assert slurm.find("1;id") is None
-    refused = Scripted(Completed(1, b"", "slurm_load_jobs error: Invalid job id specified\n"))
+    refused = Replay(Completed(1, b"", "slurm_load_jobs error: Invalid job id specified\n"))
     assert SlurmJobs(refused, "slipway", 20).find("9") is None
 
 
@@ -76,11 +56,11 @@ def test_whole_records() -> None:
 
 def test_an_older_accounting_has_no_paths_of_output() -> None:
     refusal = Completed(1, b"", 'sacct: fatal: Invalid field requested: "StdOut"\n')
-    transport = Scripted(refusal, Completed(0, b"", ""), Completed(0, b"", ""))
+    transport = Replay(refusal, Completed(0, b"", ""), Completed(0, b"", ""))
     slurm = SlurmJobs(transport, "slipway", 20)
     assert slurm.ended(["1"]) == {}
     assert slurm.ended(["1"]) == {}
-    fields = ["StdOut" in words for _, words in transport.asked]
+    fields = ["StdOut" in " ".join(words) for words in transport.asked]
     assert fields == [True, False, False]
 
 
@@ -96,16 +76,15 @@ def test_an_older_accounting_has_no_paths_of_output() -> None:
     ],
 )
 def test_the_answer_for_each_job(printed: str, outcome: str) -> None:
-    transport = Scripted(Completed(0, f"noise\n5 0 \n{printed}".encode(), ""))
+    transport = Replay(Completed(0, f"noise\n5 0 \n{printed}".encode(), ""))
     slurm = SlurmJobs(transport, "slipway", 20)
     assert slurm.act("alice", JobAction.HOLD, ["4", "4; rm -rf /", "--uid"]) == {"4": outcome}
-    user, words = transport.asked[0]
-    assert user == "alice"
-    assert words.endswith("sh hold 4")
+    assert transport.users == ["alice"]
+    assert transport.asked[0][-3:] == ["sh", "hold", "4"]
 
 
 def test_no_answer_is_no_success() -> None:
-    slurm = SlurmJobs(Scripted(Completed(124, b"", "")), "slipway", 20)
+    slurm = SlurmJobs(Replay(Completed(124, b"", "")), "slipway", 20)
     with pytest.raises(Unavailable, match="took too long"):
         slurm.act("alice", JobAction.HOLD, ["4"])
     assert slurm.act("alice", JobAction.HOLD, []) == {}

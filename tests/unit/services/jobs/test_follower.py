@@ -8,7 +8,7 @@ import pytest
 
 from portal.config import Settings
 from portal.core.cluster.jobs import JobState
-from portal.core.jobs.job import Job, JobTab
+from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.query import JobQuery
 from portal.errors import Unavailable
 from portal.services.jobs.follower import GAP, SLICE
@@ -194,6 +194,32 @@ def test_history_that_cannot_be_read_is_asked_for_again(world: World) -> None:
     world.slurm.accounting_down = False
     world.worker.catch_up()
     assert world.systems.stores.jobs.known_until() == world.clock.now
+
+
+def test_texts_that_are_too_large_together_are_read_in_pieces(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portal.services.jobs.follower.TEXTS_AT_ONCE", 8)
+    world = make_world(world.services.settings)
+    for number in range(1, 9):
+        add(world, number)
+    world.worker.poll()
+    world.worker.follow()
+    asked: list[int] = []
+    texts = world.systems.slurm_jobs.texts
+
+    def bounded(ids: list[str]) -> dict[str, JobTexts]:
+        asked.append(len(ids))
+        if len(ids) > 2:
+            raise Unavailable("printed too much")
+        return texts(ids)
+
+    monkeypatch.setattr(world.systems.slurm_jobs, "texts", bounded)
+    with pytest.raises(Unavailable):
+        world.worker.read_texts()
+    world.worker.read_texts()
+    assert asked == [8, 2]
+    assert (get(world, "8").texts.name, get(world, "1").texts.name) == ("job 8", "")
 
 
 def test_old_jobs_are_forgotten(world: World, settings: Settings) -> None:

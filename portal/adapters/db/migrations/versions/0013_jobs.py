@@ -1,5 +1,7 @@
 """Slurm's jobs, for the Jobs page."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -7,6 +9,25 @@ revision = "0013"
 down_revision = "0012"
 
 _TIME = sa.DateTime(timezone=True)
+_COLUMNS = {
+    "text": "owner state tab nodes partition account qos tasks name name_key",
+    "text?": "reason cancelled_by session",
+    "time": "submitted started ended",
+    "time?": "deadline left gone ask_at extending",
+    "number?": "time_limit exit_code signal",
+    "number": "restarts cpus shards gpus het_offset",
+    "big": "priority place memory_mb",
+    "big?": "array_id het_id",
+    "flag": "tab_head all_head texted",
+}
+"""Names of columns by type; a question mark for those that may be null."""
+_TYPES: dict[str, sa.types.TypeEngine[Any]] = {
+    "text": sa.String(),
+    "number": sa.Integer(),
+    "big": sa.BigInteger(),
+    "flag": sa.Boolean(),
+    "time": _TIME,
+}
 _INDICES = {
     "job_newest": "owner all_head submitted number",
     "job_newest_of_all": "all_head submitted number",
@@ -32,43 +53,11 @@ def upgrade() -> None:
     op.create_table(
         "job",
         sa.Column("number", sa.BigInteger(), primary_key=True, autoincrement=False),
-        sa.Column("owner", sa.String(), nullable=False),
-        sa.Column("state", sa.String(), nullable=False),
-        sa.Column("tab", sa.String(), nullable=False),
-        sa.Column("reason", sa.String(), nullable=True),
-        sa.Column("nodes", sa.String(), nullable=False),
-        sa.Column("submitted", _TIME, nullable=False),
-        sa.Column("started", _TIME, nullable=False),
-        sa.Column("ended", _TIME, nullable=False),
-        sa.Column("deadline", _TIME, nullable=True),
-        sa.Column("time_limit", sa.Integer(), nullable=True),
-        sa.Column("restarts", sa.Integer(), nullable=False),
-        sa.Column("exit_code", sa.Integer(), nullable=True),
-        sa.Column("signal", sa.Integer(), nullable=True),
-        sa.Column("partition", sa.String(), nullable=False),
-        sa.Column("priority", sa.BigInteger(), nullable=False),
-        sa.Column("place", sa.BigInteger(), nullable=False),
-        sa.Column("account", sa.String(), nullable=False),
-        sa.Column("qos", sa.String(), nullable=False),
-        sa.Column("cpus", sa.Integer(), nullable=False),
-        sa.Column("memory_mb", sa.BigInteger(), nullable=False),
-        sa.Column("shards", sa.Integer(), nullable=False),
-        sa.Column("gpus", sa.Integer(), nullable=False),
-        sa.Column("cancelled_by", sa.String(), nullable=True),
-        sa.Column("array_id", sa.BigInteger(), nullable=True),
-        sa.Column("tasks", sa.String(), nullable=False),
-        sa.Column("het_id", sa.BigInteger(), nullable=True),
-        sa.Column("het_offset", sa.Integer(), nullable=False),
-        sa.Column("tab_head", sa.Boolean(), nullable=False),
-        sa.Column("all_head", sa.Boolean(), nullable=False),
-        sa.Column("name", sa.String(), nullable=False),
-        sa.Column("name_key", sa.String(), nullable=False),
-        sa.Column("session", sa.String(), nullable=True),
-        sa.Column("texted", sa.Boolean(), nullable=False),
-        sa.Column("left", _TIME, nullable=True),
-        sa.Column("gone", _TIME, nullable=True),
-        sa.Column("ask_at", _TIME, nullable=True),
-        sa.Column("extending", _TIME, nullable=True),
+        *(
+            sa.Column(name, _TYPES[kind.rstrip("?")], nullable=kind.endswith("?"))
+            for kind, names in _COLUMNS.items()
+            for name in names.split()
+        ),
     )
     for name, columns in _INDICES.items():
         op.create_index(name, "job", columns.split())

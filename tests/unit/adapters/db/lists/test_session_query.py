@@ -17,26 +17,14 @@ from portal.adapters.db.sessions import SessionTables
 from portal.adapters.db.tables import SessionRow
 from portal.core.session.query import ListQuery, Page, Sort, Status
 from portal.core.session.session import Cause, Session, State
+from tests.unit.adapters.db import test_sessions
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
 def session(number: int, **changes: object) -> Session:
-    """A session whose fields depend on its number."""
-    values = {
-        "id": f"{number:032x}",
-        "name": f"session{number}",
-        "owner": "alice",
-        "environment": "python",
-        "version": "3.13",
-        "cpus": 1,
-        "memory_mb": 600,
-        "state": State.PENDING,
-        "created": NOON,
-        "submitted": NOON,
-        "token_hash": "x",
-    }
-    return Session.model_validate({**values, **changes})
+    """A session whose fields depend on its number, but for the time of its launch."""
+    return test_sessions.session(number, **{"created": NOON, **changes})
 
 
 @pytest.fixture(scope="module")
