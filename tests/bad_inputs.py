@@ -224,16 +224,16 @@ ROWS = [
         for where, words, body in (
             ("ids", "1 to 500 jobs", {"ids": []}),
             ("ids", "1 to 500 jobs", {"ids": ["1"] * 501}),
-            ("ids", "far more", {"ids": ["1"] * 400_000}),
+            ("ids", "far more", {"ids": [0] * 400_000}),
             ("ids", "this is needed", {}),
             ("ids", "must be a list", {"ids": "1"}),
             ("ids.1", "as Slurm shows it", {"ids": ["1", "1; scancel -u bob"]}),
-            ("ids.1", "must be text", {"ids": [1]}),
+            ("ids.0", "must be text", {"ids": [1]}),
             ("uid", "no such field", {"ids": ["1"], "uid": 0}),
         )
     ),
     *(
-        Row("H2", "POST", "/jobs/hold", 422, "ids.1", "as Slurm shows it", json={"ids": [number]})
+        Row("H2", "POST", "/jobs/hold", 422, "ids.0", "as Slurm shows it", json={"ids": [number]})
         for number in ("", " 1", "1\n", "-1", "\uff11", "1_", "1_[", "1+", "1_[0-9]; rm", "9" * 11)
     ),
     *(
@@ -257,8 +257,6 @@ ROWS = [
     Row("H4", "DELETE", "/jobs/1", 422, "x", "no such field", json={"x": 0}),
     Row("H4", "DELETE", "/jobs/4294967295", 404, "", "There is no such job."),
     Row("H4", "POST", "/jobs/4294967295/extend", 404, "", "no such job", json={"minutes": 5}),
-    Row("H4", "POST", "/jobs/1/extend", 422, "minutes", "at least 1", json={"minutes": 0}),
-    Row("H4", "POST", "/jobs/1/extend", 422, "minutes", "", json={"minutes": "soon"}),
 ]  # fmt: skip
 
 

@@ -46,6 +46,7 @@ ONCE = {
 SECONDS = {
     "attack/test_hostile_shell": 325,
     "attack/test_tokens": 220,
+    "browser/test_jobs": 150,
     "browser/test_list": 200,
     "browser/test_wizard": 190,
     "browser/test_time_left": 185,

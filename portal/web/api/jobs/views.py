@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from flask.typing import ResponseReturnValue
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, Field
 
 from portal.core.jobs.actions import JobAction
 from portal.core.jobs.query import MAX_AT_ONCE, JobQuery
-from portal.core.validation import Matching, wrong
+from portal.core.validation import Matching
 from portal.errors import Conflict
 from portal.web.api.jobs.blueprint import blueprint
 from portal.web.api.jobs.responses import job_response, row_responses
 from portal.web.api.lifecycle import ExtendRequest
-from portal.web.api.models.base import REQUEST
+from portal.web.api.models.base import REQUEST, some_of
 from portal.web.api.models.jobs import JobOut, JobOutcomeOut, JobOutcomesOut, JobPageOut
 from portal.web.api.operation import operation
 from portal.web.context import person, services
@@ -27,13 +27,6 @@ JobId = Annotated[
 ]
 
 
-def _check_count(ids: Any) -> Any:
-    # Runs before the ids themselves are checked.
-    if isinstance(ids, list) and not 0 < len(ids) <= MAX_AT_ONCE:
-        raise wrong(f"name 1 to {MAX_AT_ONCE} jobs")
-    return ids
-
-
 class JobActRequest(BaseModel):
     """The jobs to act on."""
 
@@ -42,7 +35,7 @@ class JobActRequest(BaseModel):
     ids: Annotated[
         list[JobId],
         Field(min_length=1, max_length=MAX_AT_ONCE),
-        BeforeValidator(_check_count),
+        some_of(MAX_AT_ONCE, "jobs"),
     ]
     """Numbers as Slurm's commands show them; the number of an array stands for all its tasks."""
 
