@@ -220,6 +220,8 @@ class FakeSlurm:
 
     def _file(self, script: str, path: str, limit: int) -> Completed:
         """What the commands for any file print."""
+        if self.homes_away:
+            return Completed(1, b"", "no such home\n")
         if f"{path}/" in self.files:
             return Completed(4, b"", "")
         if path not in self.files:

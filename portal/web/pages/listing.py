@@ -189,20 +189,14 @@ class ListView(ABC, Generic[AnyQuery]):
         found: AnyQuery = model.model_copy(update=changes)
         return found
 
-    def parts(self, names: Sequence[str], **more: object) -> ListParts:
+    def parts(self, names: Sequence[str], **more: object) -> Parts:
         """The parts of the page that it polls; each is one element of the page."""
-        values = {"listing": self, "person": self.person, **more}
-        return ListParts(
-            {
-                name[1:-5]: Markup(render_template(name, **values))  # noqa: S704 - our own template
-                for name in names
-            }
-        )
+        return render_parts(names, listing=self, person=self.person, **more)
 
 
 @dataclass(frozen=True)
-class ListParts:
-    """The rendered parts of a list by name."""
+class Parts:
+    """The rendered parts of a page by name."""
 
     html: Mapping[str, Markup]
 
@@ -219,6 +213,16 @@ class ListParts:
         response = make_response("".join(self.html.values()) + more)
         response.headers["ETag"] = f'"{mark}"'
         return response
+
+
+def render_parts(names: Sequence[str], **values: object) -> Parts:
+    """The parts of a page that it polls, from templates such as "_rows.html"."""
+    return Parts(
+        {
+            name[1:-5]: Markup(render_template(name, **values))  # noqa: S704 - our own template
+            for name in names
+        }
+    )
 
 
 def with_chosen(chosen: str | None, known: Sequence[str]) -> list[str]:

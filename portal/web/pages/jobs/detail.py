@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import quote
 
-from flask import flash, make_response, redirect, render_template, request
+from flask import flash, redirect, render_template
 from flask.typing import ResponseReturnValue
-from markupsafe import Markup
 
 from portal.core.cluster.extensions import Extensions
 from portal.core.jobs.dependencies import Dependency, dependencies
@@ -21,6 +19,7 @@ from portal.web.context import person, services
 from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.pages.jobs.rows import JobView, job_views
 from portal.web.pages.jobs.use_view import UseView
+from portal.web.pages.listing import Parts, render_parts
 from portal.web.pages.sessions.actions import wanted_minutes
 
 PARTS = ("_job_head.html", "_job_facts.html")
@@ -118,29 +117,23 @@ def page_of(shown_id: str) -> JobPage:
     return JobPage(job_views(person(), [JobRow(job)])[0])
 
 
-def _parts(page: JobPage) -> tuple[dict[str, Markup], str]:
-    """The parts that the page polls, and an ETag for all of them."""
+def _parts(page: JobPage) -> Parts:
+    """The parts that the page polls."""
     status = services().cluster.slurm_status()
-    parts = {
-        name[1:-5]: Markup(  # noqa: S704 - just rendered by our own template
-            render_template(name, page=page, row=page.row, status=status, person=person())
-        )
-        for name in PARTS
-    }
-    return parts, hashlib.sha256("".join(parts.values()).encode()).hexdigest()[:20]
+    return render_parts(PARTS, page=page, row=page.row, status=status, person=person())
 
 
 @blueprint.get("/jobs/<shown_id>")
 def job(shown_id: str) -> ResponseReturnValue:
     """The page."""
     page = page_of(shown_id)
-    parts, mark = _parts(page)
+    parts = _parts(page)
     return render_template(
         "job.html",
         page=page,
         row=page.row,
-        parts=parts,
-        mark=mark,
+        parts=parts.html,
+        mark=parts.mark,
         back=page.url,
         person=person(),
     )
@@ -149,12 +142,7 @@ def job(shown_id: str) -> ResponseReturnValue:
 @blueprint.get("/jobs/<shown_id>/now")
 def job_now(shown_id: str) -> ResponseReturnValue:
     """The parts that the page polls; 204 if the browser already has them."""
-    parts, mark = _parts(page_of(shown_id))
-    if request.headers.get("If-None-Match", "").strip('"') == mark:
-        return "", 204
-    response = make_response("".join(parts.values()))
-    response.headers["ETag"] = f'"{mark}"'
-    return response
+    return _parts(page_of(shown_id)).answer()
 
 
 @blueprint.get("/jobs/<shown_id>/usage")

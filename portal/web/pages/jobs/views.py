@@ -16,7 +16,7 @@ from portal.web.http.paths import here, local_path
 from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.pages.jobs.list_view import JobListView, asked_for
 from portal.web.pages.jobs.words import WORDS, called
-from portal.web.pages.listing import ListParts
+from portal.web.pages.listing import Parts
 
 PARTS = ("_tabs.html", "_job_state.html", "_job_rows.html")
 """The parts that the page polls; each is one element of the page."""
@@ -47,7 +47,7 @@ class Outcomes:
         return f"{counted} {'was' if done == 1 else 'were'} {past}."
 
 
-def _parts(listing: JobListView) -> ListParts:
+def _parts(listing: JobListView) -> Parts:
     return listing.parts(PARTS, rows=listing.rows, status=listing.status)
 
 

@@ -12,14 +12,14 @@ from portal.errors import FieldError, InvalidRequest
 from portal.web.context import person, services
 from portal.web.http.paths import here, local_path
 from portal.web.pages.blueprint import blueprint, by_htmx
-from portal.web.pages.listing import ListParts
+from portal.web.pages.listing import Parts
 from portal.web.pages.sessions.list_view import SessionListView, asked_for
 
 PARTS = ("_bars.html", "_tabs.html", "_rows.html")
 """The parts that the page polls; each is one element of the page."""
 
 
-def _parts(listing: SessionListView) -> ListParts:
+def _parts(listing: SessionListView) -> Parts:
     return listing.parts(PARTS, rows=listing.rows, use=listing.use, status=listing.status)
 
 
