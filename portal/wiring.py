@@ -13,6 +13,7 @@ from portal.adapters.db.access import AccessTables
 from portal.adapters.db.administration import AdministrationTables
 from portal.adapters.db.attempts import AttemptTables
 from portal.adapters.db.engine import open_database
+from portal.adapters.db.jobs.store import JobTables
 from portal.adapters.db.logins import LoginTables
 from portal.adapters.db.samples import SampleTables
 from portal.adapters.db.saved.job_templates import JobTemplateTables
@@ -25,6 +26,7 @@ from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.adapters.runner_client import GatewayRunners, resolve
 from portal.adapters.settings_file import LocalSettingsFile
 from portal.adapters.slurm.client import Slurm
+from portal.adapters.slurm.jobs import SlurmJobs
 from portal.adapters.slurm.submitter import LoginNodeSubmitter
 from portal.adapters.ssh.accounts import LoginNodeAccounts
 from portal.adapters.ssh.home_files import HomeFiles
@@ -68,6 +70,7 @@ def real_systems(settings: Settings) -> Systems:
         submitter=LoginNodeSubmitter(
             transport, settings.batch.command, settings.slurm.command_seconds
         ),
+        slurm_jobs=SlurmJobs(transport, settings.login.reader, settings.slurm.command_seconds),
         files=HomeFiles(transport, directory, settings.sessions.storage),
         certificates=authority,
         routes=HaproxyRoutes(settings.state.run),
@@ -87,6 +90,7 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
     """The database's stores; the sealer encrypts the values of environment variables."""
     return Stores(
         sessions=SessionTables(engine, sealer),
+        jobs=JobTables(engine),
         samples=SampleTables(engine),
         status=StatusTables(engine),
         access=AccessTables(engine),

@@ -59,6 +59,7 @@ class Worker:
         slurm = services.settings.slurm
         cluster, reconciler = services.cluster_reader, services.reconciler
         housekeeping, logins = services.housekeeping, services.logins
+        jobs = services.job_follower
         self._stop = threading.Event()
         self._owner_queue = owner_queue
         self._threads = [
@@ -66,6 +67,15 @@ class Worker:
                 PeriodicTask("partitions", slurm.partitions_seconds, cluster.read_partitions),
                 PeriodicTask("poll", slurm.poll_seconds, reconciler.poll),
             ),
+            TaskThread(
+                PeriodicTask("jobs", 1.0, jobs.follow),
+                PeriodicTask("job texts", 3.0, jobs.read_texts),
+            ),
+            TaskThread(
+                PeriodicTask("job ends", 5.0, jobs.settle),
+                PeriodicTask("old jobs", 3600.0, jobs.forget),
+            ),
+            TaskThread(PeriodicTask("job history", 10.0, jobs.catch_up)),
             TaskThread(PeriodicTask("limits", slurm.limits_seconds, cluster.read_limits)),
             TaskThread(PeriodicTask("batch settings", 10.0, services.batch_settings.publish)),
             TaskThread(

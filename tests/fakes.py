@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import dropwhile
 
 from sqlalchemy import Engine
 from sqlmodel import Session as Database
@@ -19,6 +20,7 @@ from portal.adapters.db.engine import open_database
 from portal.adapters.db.tables import SessionRow
 from portal.adapters.encryption import Sealer, make_key
 from portal.adapters.slurm.client import Slurm
+from portal.adapters.slurm.jobs import SlurmJobs
 from portal.adapters.slurm.submitter import LoginNodeSubmitter
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import Completed
@@ -87,6 +89,21 @@ class FakeJob:
     tres: str = "cpu=1,mem=1G,node=1,billing=1"
     account: str = "research"
     qos: str = "normal"
+    array: int = 0
+    tasks: str = ""
+    """The number of its array, and its tasks; or those of its heterogeneous job."""
+    het: int = 0
+    offset: int = 0
+    texts: tuple[str, ...] = ("/home/x", "(null)", "/home/x/slurm-%j.out", "(null)", "(null)")
+    """Working directory, command, output, errors and dependency, as squeue prints them."""
+
+    @property
+    def shown(self) -> str:
+        """The number as accounting shows it."""
+        if self.het:
+            return f"{self.het}+{self.offset}"
+        task = self.tasks if self.tasks.isdecimal() else f"[{self.tasks}]"
+        return f"{self.array}_{task}" if self.tasks else str(self.id)
 
     @property
     def deadline(self) -> int:
@@ -146,7 +163,7 @@ class FakeSlurm:
         """Execute one command line."""
         words = list(argv)
         if words[0] == "env":
-            words = [word for word in words[1:] if not re.match(r"[A-Z_]+=", word)]
+            words = list(dropwhile(re.compile(r"[A-Z_]+=").match, words[1:]))
         if words[0] == "timeout":
             words = words[3:]  # --kill-after=… and the seconds
         line = " ".join(words)
@@ -163,7 +180,7 @@ class FakeSlurm:
             self.folders.discard(words[-1])
             return Completed(0, b"", "")
         if words[0] == "/bin/sh":
-            return self._in_home(user, line, stdin.decode())
+            return self._script(user, words, stdin.decode())
         if self.down or (self.accounting_down and words[0] in ("sacct", "sacctmgr")):
             return Completed(1, b"", "error: Unable to contact slurm controller\n")
         act: dict[str, Callable[[list[str]], Completed]] = {
@@ -176,6 +193,13 @@ class FakeSlurm:
             "id": lambda _words: Completed(0, b"carol\n", ""),
         }
         return act[words[0]](words)
+
+    def _script(self, user: str, words: list[str], text: str) -> Completed:
+        if "SQUEUE_FORMAT2" in words[2]:
+            return self._texts(words, text)
+        if 'scontrol "$action"' in words[2]:
+            return self._each(user, words[4], words[5:])
+        return self._in_home(user, " ".join(words), text)
 
     def _piece(self, line: str) -> bytes:
         """What dd prints of the log, or its size in bytes."""
@@ -289,9 +313,10 @@ class FakeSlurm:
                 map(
                     str,
                     [job.id, job.user, job.state, job.reason, job.node, 1, job.start,
-                     job.end or job.deadline, job.code, "main", 4_000_000_000 - job.id,
+                     job.end or job.deadline, f"{job.code}:0", "main", 4_000_000_000 - job.id,
                      job.account, job.qos,
-                     job.tres, job.limit, job.restarts, ""],
+                     job.tres, job.limit, job.restarts, job.array or job.id,
+                     job.tasks or "N/A", job.het or "N/A", job.offset if job.het else "N/A", ""],
                 )
             )
             for job in self._selected(words)
@@ -299,7 +324,54 @@ class FakeSlurm:
         ]  # fmt: skip
         return Completed(0, "\n".join([*lines, ""]).encode(), "")
 
+    def _texts(self, words: list[str], format_line: str) -> Completed:
+        if self.down:
+            return Completed(1, b"", "error: Unable to contact slurm controller\n")
+        separator = re.search(r"<[0-9a-f]{32}>", format_line)
+        assert separator is not None
+        records = [
+            separator[0].join([str(job.id), job.name, *job.texts, "\n"])
+            for job in self._selected(words)
+            if job.id not in self.forgotten
+        ]
+        return Completed(0, "".join(records).encode(), "")
+
+    def _each(self, user: str, action: str, targets: list[str]) -> Completed:
+        """What the shell's loop over jobs prints."""
+        lines = []
+        for target in targets:
+            number = int(target.partition("_")[0])
+            mine = [j for j in self.jobs if number in (j.id, j.array) and j.user == user]
+            for job in mine:
+                self._apply(action, job)
+            error = "" if mine else "Invalid job id specified for job " + target
+            lines.append(f"{target} {0 if mine else 1} {error}\n")
+        return Completed(0, "".join(lines).encode(), "")
+
+    def _apply(self, action: str, job: FakeJob) -> None:
+        if action == "requeue" and job.state == "RUNNING":
+            self.requeue(job)
+        elif job.state == "PENDING":
+            job.reason = "JobHeldUser" if action == "hold" else "None"
+
+    def _records(self, words: list[str], delimiter: str) -> Completed:
+        """Whole records of accounting."""
+        records = [
+            delimiter.join(
+                map(
+                    str,
+                    [job.id, job.user, job.state, job.node, 1, job.start, job.end, f"{job.code}:0",
+                     job.shown, "main", job.account, job.qos, job.tres, job.tres, 60, 5, job.name,
+                     job.texts[0], job.texts[2], "", "\n"],
+                )
+            )
+            for job in self._selected(words)
+        ]  # fmt: skip
+        return Completed(0, "".join(records).encode(), "")
+
     def _sacct(self, words: list[str]) -> Completed:
+        if "--parsable" in words:
+            return self._records(words, words[4].removeprefix("--delimiter="))
         lines = [
             US.join(
                 map(
@@ -507,6 +579,11 @@ class WorkerTasks:
 
     def __init__(self, services: Services) -> None:
         self.poll = services.reconciler.poll
+        self.follow = services.job_follower.follow
+        self.read_texts = services.job_follower.read_texts
+        self.settle = services.job_follower.settle
+        self.catch_up = services.job_follower.catch_up
+        self.forget = services.job_follower.forget
         self.read_partitions = services.cluster_reader.read_partitions
         self.read_limits = services.cluster_reader.read_limits
         self.retry_app_starts = services.housekeeping.retry_app_starts
@@ -610,6 +687,7 @@ def make_world(
         catalog=lambda: CATALOG,
         scheduler=Slurm(slurm, "slipway", ".slipway", 20, settings.slurm.operator),
         submitter=LoginNodeSubmitter(slurm, "/usr/local/bin/slipway", 20),
+        slurm_jobs=SlurmJobs(slurm, "slipway", 20),
         files=HomeFiles(slurm, ".slipway", "storage"),
         certificates=FakeCertificates(),
         routes=routes,

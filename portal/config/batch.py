@@ -27,6 +27,10 @@ class BatchSettings(BaseModel):
     binds: tuple[Folder, ...] = Field(
         (), description="Folders of the nodes that jobs see at the same path in any image."
     )
+    history_days: int = Field(
+        7, ge=0, description="Days before the first start whose jobs are read from accounting."
+    )
+    jobs_days: int = Field(90, ge=1, description="Days that jobs are listed after their end.")
     own_images: tuple[Literal["file", "docker", "oras", "library"], ...] = Field(
         ("file", "docker"),
         description="Where users' own images may come from: files, or addresses of these schemes.",

@@ -6,9 +6,7 @@ from datetime import timedelta
 from functools import cached_property
 
 from portal.config import Settings
-from portal.core.admin.batch_settings import BatchSite
-from portal.services.admin.administration import Administration, caller_address
-from portal.services.admin.batch_settings import BatchSettings
+from portal.services.admin.administration import caller_address
 from portal.services.apps.apps import Apps
 from portal.services.apps.control import AppControl
 from portal.services.apps.gate import AppGate
@@ -20,12 +18,10 @@ from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
-from portal.services.cluster import Cluster, ClusterReader
+from portal.services.cluster import ClusterReader
 from portal.services.container import Services
+from portal.services.job_assembly import JobAssembly
 from portal.services.job_control import JobControl
-from portal.services.jobs.composer import Composer
-from portal.services.jobs.jobs import Jobs
-from portal.services.jobs.templates import JobTemplates
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
@@ -49,17 +45,8 @@ def assemble(settings: Settings, systems: Systems, run_for_owner: RunForOwner) -
     return _Assembly(settings, systems, run_for_owner).services()
 
 
-class _Assembly:
+class _Assembly(JobAssembly):
     """Builds each service once, with its dependencies."""
-
-    def __init__(self, settings: Settings, systems: Systems, run_for_owner: RunForOwner) -> None:
-        self._settings = settings
-        self._systems = systems
-        self._stores = systems.stores
-        self._clock = systems.clock
-        self._catalog = systems.catalog
-        self._gpus = settings.gpu.gpus
-        self._run_for_owner = run_for_owner
 
     def services(self) -> Services:
         """All services."""
@@ -75,9 +62,7 @@ class _Assembly:
             ),
             presets=Presets(self._stores.presets, self._clock),
             composer=self.composer,
-            job_templates=JobTemplates(
-                self._stores.job_templates, self.cluster, self._clock, self.administration.record
-            ),
+            job_templates=self.job_templates,
             enlarger=self.enlarger,
             sessions=self.sessions,
             lifecycle=self.lifecycle,
@@ -105,34 +90,8 @@ class _Assembly:
             reconciler=self.reconciler,
             housekeeping=self.housekeeping,
             idle_culler=self.idle_culler,
+            job_follower=self.job_follower,
         )
-
-    @cached_property
-    def administration(self) -> Administration:
-        days = self._settings.state.journal_days
-        return Administration(self._stores.administration, self._stores.status, self._clock, days)
-
-    @cached_property
-    def batch_settings(self) -> BatchSettings:
-        sessions, batch = self._settings.sessions, self._settings.batch
-        return BatchSettings(
-            site=BatchSite(
-                command=batch.command,
-                toolkit=sessions.toolkit,
-                storage=sessions.storage,
-                binds=batch.binds,
-                own_images=batch.own_images,
-            ),
-            catalog=self._catalog,
-            store=self._stores.administration,
-            status=self._stores.status,
-            gpus=self._gpus,
-            file=self._systems.batch_settings_file,
-        )
-
-    @cached_property
-    def cluster(self) -> Cluster:
-        return Cluster(self._stores.status)
 
     @cached_property
     def cluster_reader(self) -> ClusterReader:
@@ -233,23 +192,6 @@ class _Assembly:
     def enlarger(self) -> Enlarger:
         return Enlarger(self.cluster)
 
-    @cached_property
-    def jobs(self) -> Jobs:
-        return Jobs()
-
-    @cached_property
-    def composer(self) -> Composer:
-        return Composer(
-            submitter=self._systems.submitter,
-            store=self._stores.submissions,
-            job_of=self.jobs.get,
-            cluster=self.cluster,
-            administration=self.administration,
-            catalog=self._catalog,
-            own_images=self._settings.batch.own_images,
-            clock=self._clock,
-        )
-
     # Sessions
 
     @cached_property
@@ -323,6 +265,7 @@ class _Assembly:
             job_control=self.job_control,
             close_apps=self.apps.close_session,
             session_queue=self.session_queue,
+            note_queue=self.job_follower.note_queue,
             clock=self._clock,
         )
 

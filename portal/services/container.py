@@ -23,6 +23,7 @@ from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
 from portal.services.cluster import Cluster, ClusterReader
 from portal.services.jobs.composer import Composer
+from portal.services.jobs.follower import JobFollower
 from portal.services.jobs.jobs import Jobs
 from portal.services.jobs.templates import JobTemplates
 from portal.services.launch.enlarge import Enlarger
@@ -86,3 +87,4 @@ class Services:
     reconciler: Reconciler
     housekeeping: Housekeeping
     idle_culler: IdleCuller
+    job_follower: JobFollower

@@ -9,6 +9,7 @@ from portal.core.apps.catalog import Catalog
 from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.administration import AdministrationStore
 from portal.core.interfaces.auth import Accounts, AttemptStore, LoginStore
+from portal.core.interfaces.jobs import JobScheduler, JobStore
 from portal.core.interfaces.presets import PresetStore
 from portal.core.interfaces.samples import SampleStore
 from portal.core.interfaces.sessions import SessionStore
@@ -33,6 +34,7 @@ class Stores:
     """The database's stores, by subject."""
 
     sessions: SessionStore
+    jobs: JobStore
     samples: SampleStore
     status: StatusStore
     access: AccessStore
@@ -52,6 +54,7 @@ class Systems:
     catalog: Callable[[], Catalog]
     scheduler: Scheduler
     submitter: Submitter
+    slurm_jobs: JobScheduler
     files: UserFiles
     certificates: Certificates
     routes: Routes

@@ -1,11 +1,12 @@
-"""Interface to the store of Slurm's jobs."""
+"""Interfaces to Slurm's jobs, and to the store of what is known of them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from portal.core.jobs.actions import JobAction
 from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.query import JobPage, JobQuery
 
@@ -88,4 +89,31 @@ class JobStore(Protocol):
 
     def release_claim(self, job_id: str, begun: datetime) -> None:
         """Give back the lock that was taken at this time."""
+        ...
+
+
+class JobScheduler(Protocol):
+    """Slurm, for jobs of anybody. Every method raises Unavailable when Slurm does not answer."""
+
+    def find(self, job_id: str) -> Job | None:
+        """A job in Slurm's memory, as it is now."""
+        ...
+
+    def texts(self, job_ids: Collection[str]) -> dict[str, JobTexts]:
+        """What the owners of these jobs wrote, by number; without those that left the queue."""
+        ...
+
+    def ended(self, job_ids: Collection[str]) -> dict[str, Job]:
+        """Accounting's records of these jobs, by number; without unknown ones."""
+        ...
+
+    def history(self, since: datetime, until: datetime) -> list[Job]:
+        """Accounting's records of all jobs of all users in a span of time."""
+        ...
+
+    def act(self, user: str, action: JobAction, targets: Sequence[str]) -> dict[str, str]:
+        """Hold, release or requeue a user's jobs, arrays or tasks, as that user.
+
+        For each that Slurm was asked about: "", or why it refused.
+        """
         ...

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, func, literal, or_, select
 from sqlmodel import Session as Database
 from sqlmodel import col
 
-from portal.adapters.db.paging import Listing, read_piece
+from portal.adapters.db.lists.paging import Listing, read_piece
 from portal.adapters.db.tables import SessionRow, UtcDateTime
 from portal.core.session.query import CAUSE_OF, STATES_OF, ListQuery, Page, Sort
 from portal.core.session.session import Session, State

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from sqlmodel import SQLModel
 from portal.adapters.db.tables import JobRow, JobTextRow
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.job import Job, JobTab, JobTexts
+from portal.core.jobs.output_paths import expand_path
 
 NOT_YET = datetime(9999, 12, 31, tzinfo=UTC)
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -90,7 +92,7 @@ def job_of(values: RowMapping, texts: JobTexts) -> Job:
         end=_time(values["ended"]) if over else None,
         **{name: values[name] for name in _SAME},
     )
-    return Job(
+    job = Job(
         report=report,
         array_id=str(values["array_id"] or ""),
         tasks=values["tasks"],
@@ -101,6 +103,9 @@ def job_of(values: RowMapping, texts: JobTexts) -> Job:
         session=values["session"],
         gone=values["gone"],
     )
+    # Patterns are replaced here: the record of an array's tasks becomes that of its last task.
+    stdout, stderr = expand_path(texts.stdout, job), expand_path(texts.stderr, job)
+    return replace(job, texts=replace(texts, stdout=stdout, stderr=stderr))
 
 
 _SAME = (

@@ -12,6 +12,7 @@ from sqlalchemy import (
     ColumnElement,
     RowMapping,
     Select,
+    String,
     and_,
     exists,
     func,
@@ -19,11 +20,12 @@ from sqlalchemy import (
     or_,
     select,
     tuple_,
+    type_coerce,
 )
 from sqlmodel import Session as Database
 
-from portal.adapters.db.job_rows import JOBS, TEXTS, job_of, pieces, texts_of
-from portal.adapters.db.paging import Listing, read_piece
+from portal.adapters.db.jobs.rows import JOBS, TEXTS, job_of, pieces, texts_of
+from portal.adapters.db.lists.paging import Listing, read_piece
 from portal.core.cluster.jobs import JobState
 from portal.core.cluster.queue import QUEUE_REASONS
 from portal.core.jobs.job import Job, JobTab
@@ -111,14 +113,14 @@ def _of_tasks(query: JobQuery, rows: Any) -> list[Any]:
     if query.slurm_state is not None:
         found.append(rows.c.state == query.slurm_state.value)
     if query.partition is not None:  # a job that waits may have several
-        listed = func.concat(",", rows.c.partition, ",")
+        listed = literal(",") + rows.c.partition + literal(",")
         found.append(listed.contains(f",{query.partition},", autoescape=True))
     return [*found, *(_has(rows, word, query.owner is None) for word in query.words)]
 
 
 def _has(rows: Any, word: str, owners: bool) -> Any:
     """Whether a word occurs in a job; % and _ are not wildcards."""
-    texts = [rows.c.name, rows.c.partition, rows.c.account, rows.c.nodes]
+    texts = [rows.c.name, rows.c.partition, rows.c.account, type_coerce(rows.c.nodes, String)]
     if owners:  # among one user's jobs every row would match
         texts.append(rows.c.owner)
     found = [text.icontains(word, autoescape=True) for text in texts]

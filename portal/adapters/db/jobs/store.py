@@ -4,16 +4,16 @@ an extension's lock."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Engine, RowMapping, bindparam, delete, insert, or_, select, update
 from sqlmodel import Session as Database
 from sqlmodel import col
 
-from portal.adapters.db import job_query
-from portal.adapters.db.job_heads import choose_heads
-from portal.adapters.db.job_rows import (
+from portal.adapters.db.jobs import query as job_query
+from portal.adapters.db.jobs.heads import choose_heads, delete_requeued
+from portal.adapters.db.jobs.rows import (
     JOBS,
     QUEUE_COLUMNS,
     TEXTS,
@@ -56,6 +56,7 @@ class JobTables(JobStore):
     def leave(self, ids: Collection[str], now: datetime) -> None:
         with Database(self._engine) as db:
             for piece in pieces(sorted(map(int, ids)), PIECE):
+                delete_requeued(db, piece)
                 these = JOBS.c.number.in_(piece), JOBS.c.left.is_(None)
                 live = JOBS.c.tab != JobTab.ENDED.value
                 asked = {"left": now, "ask_at": now + ACCOUNTING_LAG}
@@ -98,10 +99,11 @@ class JobTables(JobStore):
 
     def settle(self, ended: Iterable[Job]) -> None:
         with Database(self._engine) as db:
-            for piece in pieces([job for job in ended if job.report.state.over], PIECE):
+            over = [job for job in ended if job.report.state.over and job.report.submitted]
+            for piece in pieces(over, PIECE):
                 found = {int(job.id): job for job in piece}
                 values = {number: _from_accounting(job) for number, job in found.items()}
-                _save(db, values)
+                _save(db, values, _keeps_accounting)
                 untold = select(JOBS.c.number).where(
                     JOBS.c.number.in_(list(found)), JOBS.c.texted.is_(False)
                 )
@@ -215,8 +217,7 @@ def _from_queue(job: Job, now: datetime) -> Values:
 
 
 def _from_accounting(job: Job) -> Values:
-    ended = job.report.end or job.report.submitted
-    assert ended is not None  # noqa: S101  # accounting has the time of submission
+    ended = job.report.end or job.report.submitted or datetime.now(UTC)
     told = {"ask_at": None, "gone": None, "cancelled_by": job.report.cancelled_by}
     return queue_values(job, ended) | told
 
@@ -234,10 +235,21 @@ def _keeps_queue(before: RowMapping, values: Values) -> bool:
     return same and before["left"] is None
 
 
+def _keeps_accounting(before: RowMapping, values: Values) -> bool:
+    """Whether a row needs nothing of what accounting says: the job is in the queue again, or the
+    end of this or a later run is known."""
+    if before["tab"] != JobTab.ENDED.value:
+        return before["left"] is None or before["submitted"] > values["submitted"]
+    settled = before["ask_at"] is None
+    return before["submitted"] > values["submitted"] or (
+        settled and all(before[name] == values[name] for name in ("state", "ended", "submitted"))
+    )
+
+
 def _save(
     db: Database,
     wanted: Mapping[int, Values],
-    keeps: Callable[[RowMapping, Values], bool] = lambda _before, _values: False,
+    keeps: Callable[[RowMapping, Values], bool],
 ) -> None:
     """Write what differs from the stored rows, and choose the heads of the arrays in it."""
     columns = [JOBS.c[name] for name in _KNOWN]
@@ -245,12 +257,14 @@ def _save(
         row.number: row._mapping
         for row in db.execute(select(*columns).where(JOBS.c.number.in_(list(wanted))))
     }
+    for number, before in known.items():
+        _keep_membership(before, wanted[number])
     new = [{"number": n, **values} for n, values in wanted.items() if n not in known]
     changed = {n: v for n, v in wanted.items() if n in known and not keeps(known[n], v)}
     if new:
         db.execute(insert(JOBS), new)
     others = {n for n, values in changed.items() if known[n]["owner"] != values["owner"]}
-    again = {n for n, v in changed.items() if _is_other_run(known[n], v)} | others
+    again = {n for n, v in changed.items() if _is_other_run(known[n], v)}
     if changed:
         first = next(iter(changed.values()))
         assigned: Values = {name: bindparam(f"_{name}") for name in first}
@@ -268,8 +282,23 @@ def _save(
     choose_heads(db, arrays - {None})
 
 
+_MEMBERSHIP = ("array_id", "tasks", "het_id", "het_offset")
+
+
+def _keep_membership(before: RowMapping, values: Values) -> None:
+    """Slurm does not show of which array tasks were that were cancelled before they started, nor
+    accounting of which heterogeneous job a part was: what was known is kept."""
+    if (
+        values["array_id"] is None
+        and values["het_id"] is None
+        and not _is_other_run(before, values)
+    ):
+        values |= {name: before[name] for name in _MEMBERSHIP}
+
+
 def _is_other_run(before: RowMapping, values: Values) -> bool:
-    return bool(before["submitted"] != values["submitted"])
+    same = before["submitted"] == values["submitted"] and before["owner"] == values["owner"]
+    return not same
 
 
 def _by_number(db: Database, assigned: Mapping[str, Any], rows: list[Values]) -> None:

@@ -7,14 +7,15 @@ say of each row whether the list of its tab, and the list of all tabs, shows it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import bindparam, delete, func, select, update
 from sqlmodel import Session as Database
 
-from portal.adapters.db.job_rows import JOBS, pieces
+from portal.adapters.db.jobs.rows import JOBS, TEXTS, pieces
 from portal.core.jobs.job import JobTab
+from portal.core.jobs.tasks import has_task
 
 _PIECE = 500
 
@@ -58,3 +59,31 @@ def _present(db: Database, arrays: list[int]) -> tuple[set[int], set[int]]:
     heads = JOBS.c.tab_head.is_(True) | JOBS.c.all_head.is_(True)
     rows = db.execute(select(*columns).where(JOBS.c.array_id.in_(arrays), heads)).all()
     return {n for n, tab, _ in rows if tab}, {n for n, _, whole in rows if whole}
+
+
+def delete_requeued(db: Database, numbers: Sequence[int]) -> None:
+    """Delete tasks that left the queue because Slurm has put them back into their array.
+
+    A task that is requeued becomes one of the array's tasks that have not started, which are one
+    record; its own record is no more.
+    """
+    columns = JOBS.c.number, JOBS.c.array_id, JOBS.c.tasks
+    alone = JOBS.c.number.in_(numbers), JOBS.c.array_id != JOBS.c.number
+    tasks = db.execute(select(*columns).where(*alone)).all()
+    arrays = {array for _, array, _ in tasks}
+    waits = JOBS.c.tab == JobTab.PENDING.value
+    waiting = {
+        number: together
+        for number, _, together in db.execute(
+            select(*columns).where(JOBS.c.number.in_(arrays), waits)
+        )
+    }
+    again = [
+        number
+        for number, array, task in tasks
+        if array in waiting and task.isdecimal() and has_task(waiting[array], int(task))
+    ]
+    if again:
+        db.execute(delete(TEXTS).where(TEXTS.c.number.in_(again)))
+        db.execute(delete(JOBS).where(JOBS.c.number.in_(again)))
+        choose_heads(db, arrays)
