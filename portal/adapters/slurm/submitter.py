@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from portal.adapters.slurm.asking import DOWN
 from portal.adapters.ssh.transport import Completed, Transport
 from portal.core.interfaces.submission import Submitter
-from portal.core.jobs.command import SubmitCommand
-from portal.core.jobs.refusals import ScriptTooLong, ScriptUnreadable, SubmissionRefused
-from portal.core.jobs.submission import MAX_SCRIPT
+from portal.core.jobs.compose.command import SubmitCommand
+from portal.core.jobs.compose.refusals import ScriptTooLong, ScriptUnreadable, SubmissionRefused
+from portal.core.jobs.compose.submission import MAX_SCRIPT
 from portal.errors import OutcomeUnknown, Unavailable
 
 BEGIN = b"slipway-sbatch-begins"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from portal.adapters.slurm.submitter import LoginNodeSubmitter
-from portal.core.jobs.command import SubmitCommand
-from portal.core.jobs.refusals import ScriptTooLong, ScriptUnreadable, SubmissionRefused
-from portal.core.jobs.submission import MAX_SCRIPT
+from portal.core.jobs.compose.command import SubmitCommand
+from portal.core.jobs.compose.refusals import ScriptTooLong, ScriptUnreadable, SubmissionRefused
+from portal.core.jobs.compose.submission import MAX_SCRIPT
 from portal.errors import OutcomeUnknown, Unavailable
 from tests.unit.adapters.ssh.test_folder_commands import Shell
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationInfo, WithJsonSchema, field_validator
 
-from portal.core.jobs.options import MAX_WORDS, check_directives, check_options
+from portal.core.jobs.compose.options import MAX_WORDS, check_directives, check_options
 from portal.core.launch.mounts import Mounts
 from portal.core.launch.request import Fgpu, GpuKindName, each_once, needs_amount
 from portal.core.units import JobMemory, SharedMemory, TimeLimit
