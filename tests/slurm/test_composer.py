@@ -78,7 +78,6 @@ def test_a_check_submits_nothing_and_tells_a_start(cluster: Cluster, alice: Api)
     [
         ({"resources": {"cpus": 4000}}, "resources.cpus"),
         ({"resources": {"memory": "60t"}}, "resources.memory"),
-        ({"time_limit": "365d"}, "time_limit"),
         ({"image": "python", "mounts": ["missing-folder"]}, "mounts"),
         ({"directory": "/nonexistent"}, "directory"),
         ({"options": ["--nonsense"]}, "options"),
