@@ -17,7 +17,8 @@ WIDTHS = (320, 390, 768, 1280)
 # Chromium itself writes style attributes when text replaces all of an editable element; the policy
 # ignores them, and CodeMirror replaces these elements.
 POLICY = """document.addEventListener("securitypolicyviolation", (event) => {
-    if (event.effectiveDirective !== "style-src-attr") console.log(`policy: ${event.effectiveDirective}`);
+    const rule = event.effectiveDirective;
+    if (rule !== "style-src-attr") console.log(`policy: ${rule}`);
 })"""
 SCRIPT = '#!/bin/bash\nfor i in 1 2; do echo "$i"; done # note\n'
 
