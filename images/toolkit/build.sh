@@ -134,7 +134,7 @@ copy_runner() {
     printf '%s\n' "#!$prefix/bin/python -IS" 'import sys' "sys.path.append(\"$prefix\")" \
         'from runner.__main__ import main' 'sys.exit(main())' > "$tree/bin/runner"
     printf '%s\n' "#!$prefix/bin/python -IS" 'import sys' "sys.path.append(\"$prefix\")" \
-        'from runner.command import main' 'main()' > "$tree/bin/command"
+        'from runner.batch.command import main' 'main()' > "$tree/bin/command"
     chmod 755 "$tree/bin/runner" "$tree/bin/command"
     copy_slurm_clients
 }
@@ -144,7 +144,7 @@ copy_slurm_clients() {
     local name
     mkdir "$tree/slurm"
     printf '%s\n' "#!$prefix/bin/python -IS" 'import sys' "sys.path.append(\"$prefix\")" \
-        'from runner.slurm_client import main' 'sys.exit(main())' > "$tree/bin/slurm-client"
+        'from runner.batch.slurm_client import main' 'sys.exit(main())' > "$tree/bin/slurm-client"
     chmod 755 "$tree/bin/slurm-client"
     for name in sacct sacctmgr salloc sattach sbatch sbcast scancel scontrol sdiag sinfo sprio squeue \
         sreport srun sshare sstat strigger; do

@@ -9,13 +9,15 @@ source_dir=$(cd "$(dirname "$0")/../.." && pwd)
 out=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/files/portal/core/cluster" "$work/files/portal/batch"
+mkdir -p "$work/files/portal/core/cluster"
 # Empty: the portal's own ones would import Flask.
 : > "$work/files/portal/__init__.py"
 : > "$work/files/portal/core/__init__.py"
 : > "$work/files/portal/core/cluster/__init__.py"
 cp "$source_dir/portal/core/cluster/fgpu.py" "$work/files/portal/core/cluster/"
-cp "$source_dir"/portal/batch/*.py "$work/files/portal/batch/"
+cp -r "$source_dir/portal/batch" "$work/files/portal/"
+find "$work/files" -name __pycache__ -prune -exec rm -rf {} +
+rm "$work/files/portal/batch/build.sh"
 printf 'from portal.batch.main import main\nmain()\n' > "$work/files/__main__.py"
 find "$work/files" -exec touch -d '2000-01-01 00:00Z' {} +
 python3 -m zipapp "$work/files" --output "$work/zip" --compress

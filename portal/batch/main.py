@@ -42,9 +42,9 @@ def main() -> None:
 
         (srun.srun if name == "srun" else srun.salloc)(words)
     if name in ("node-batch", "node-step"):
-        from portal.batch import node  # noqa: PLC0415
+        from portal.batch.node import run  # noqa: PLC0415
 
-        (node.batch if name == "node-batch" else node.step)(words)
+        (run.batch if name == "node-batch" else run.step)(words)
     wanted = name in ("--help", "-h", "help")
     print(USAGE, end="", file=sys.stdout if wanted else sys.stderr)
     sys.exit(0 if wanted else 2)

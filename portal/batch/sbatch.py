@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import sys
 
-from portal.batch import directives, real, script
+from portal.batch import real
 from portal.batch.options import CommandLine, OptionError, parse
+from portal.batch.submit import directives, script
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
     from portal.batch.request import Request
-    from portal.batch.script import Script
+    from portal.batch.submit.script import Script
 
 BAD_OPTION = 255
 """sbatch's exit code for a wrong option."""
@@ -53,7 +54,7 @@ def _error_code() -> int:
 
 def _submit(line: CommandLine, found: Script, options: list[tuple[str, str]]) -> None:
     """Submit for an image and exit; returns if sbatch has to refuse the script."""
-    from portal.batch import prepared  # noqa: PLC0415 - not needed without an image
+    from portal.batch.submit import prepared  # noqa: PLC0415 - not needed without an image
 
     if found.content is None or not (line.wrap is not None or _complete(found.content)):
         if found.stdin >= 0:
@@ -67,7 +68,7 @@ def _submit(line: CommandLine, found: Script, options: list[tuple[str, str]]) ->
         _show(words, line, found, asked.request)
     if line.wrap is not None:
         real.execute("sbatch", [*words, *line.command], asked.environment)
-    from portal.batch.wrapped import batch_script  # noqa: PLC0415
+    from portal.batch.submit.wrapped import batch_script  # noqa: PLC0415
 
     text = batch_script(found.content, asked.request)
     if not line.command:
@@ -77,13 +78,13 @@ def _submit(line: CommandLine, found: Script, options: list[tuple[str, str]]) ->
 
 
 def _complete(content: bytes) -> bool:
-    from portal.batch.wrapped import is_complete  # noqa: PLC0415
+    from portal.batch.submit.wrapped import is_complete  # noqa: PLC0415
 
     return is_complete(content)
 
 
 def _wrapped(line: CommandLine, request: Request) -> str:
-    from portal.batch.wrapped import wrap_text  # noqa: PLC0415
+    from portal.batch.submit.wrapped import wrap_text  # noqa: PLC0415
 
     command = line.values["wrap"]
     text = wrap_text(command.encode("utf-8", "surrogateescape"), request)
@@ -109,7 +110,7 @@ def _show(words: list[str], line: CommandLine, found: Script, request: Request) 
     """Print what would be submitted."""
     from shlex import quote  # noqa: PLC0415
 
-    from portal.batch.wrapped import batch_script  # noqa: PLC0415
+    from portal.batch.submit.wrapped import batch_script  # noqa: PLC0415
 
     command = ["sbatch", *words, *line.command]
     print("#", " ".join(map(quote, command)), flush=True)

@@ -21,8 +21,8 @@ def srun(words: list[str]) -> NoReturn:
         line = parse("srun", words)
         if not line.own and handover.REQUEST not in os.environ:
             real.execute("srun", words, os.environ)
-        from portal.batch.prepared import prepare  # noqa: PLC0415 - not needed without an image
-        from portal.batch.steps import in_image  # noqa: PLC0415
+        from portal.batch.node.steps import in_image  # noqa: PLC0415
+        from portal.batch.submit.prepared import prepare  # noqa: PLC0415 - not needed without an image
 
         environment = dict(os.environ)
         if line.own:
@@ -44,7 +44,7 @@ def salloc(words: list[str]) -> NoReturn:
         line = parse("salloc", words)
         if not line.own:
             real.execute("salloc", words, os.environ)
-        from portal.batch.prepared import prepare  # noqa: PLC0415
+        from portal.batch.submit.prepared import prepare  # noqa: PLC0415
 
         asked = prepare(line.own, line)
     except OptionError as error:

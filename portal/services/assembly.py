@@ -22,8 +22,6 @@ from portal.services.cluster import ClusterReader
 from portal.services.container import Services
 from portal.services.job_assembly import JobAssembly
 from portal.services.job_control import JobControl
-from portal.services.jobs.composer import Composer
-from portal.services.jobs.templates import JobTemplates
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
@@ -64,9 +62,7 @@ class _Assembly(JobAssembly):
             ),
             presets=Presets(self._stores.presets, self._clock),
             composer=self.composer,
-            job_templates=JobTemplates(
-                self._stores.job_templates, self.cluster, self._clock, self.administration.record
-            ),
+            job_templates=self.job_templates,
             enlarger=self.enlarger,
             sessions=self.sessions,
             lifecycle=self.lifecycle,
@@ -197,19 +193,6 @@ class _Assembly(JobAssembly):
     @cached_property
     def enlarger(self) -> Enlarger:
         return Enlarger(self.cluster)
-
-    @cached_property
-    def composer(self) -> Composer:
-        return Composer(
-            submitter=self._systems.submitter,
-            store=self._stores.submissions,
-            job_of=self.jobs.get,
-            cluster=self.cluster,
-            administration=self.administration,
-            catalog=self._catalog,
-            own_images=self._settings.batch.own_images,
-            clock=self._clock,
-        )
 
     # Sessions
 

@@ -11,9 +11,11 @@ from portal.services.admin.administration import Administration
 from portal.services.admin.batch_settings import BatchSettings
 from portal.services.cluster import Cluster
 from portal.services.extending import Extender
+from portal.services.jobs.composer import Composer
 from portal.services.jobs.follower import JobFollower
 from portal.services.jobs.jobs import Jobs
 from portal.services.jobs.outputs import JobOutputs
+from portal.services.jobs.templates import JobTemplates
 from portal.services.jobs.usage import JobUse
 from portal.services.owner_queue import RunForOwner
 from portal.services.systems import Systems
@@ -100,3 +102,21 @@ class JobAssembly:
             history=timedelta(days=self._settings.batch.history_days),
             kept=timedelta(days=self._settings.batch.jobs_days),
         )
+
+    @cached_property
+    def composer(self) -> Composer:
+        return Composer(
+            submitter=self._systems.submitter,
+            store=self._stores.submissions,
+            job_of=self.jobs.get,
+            cluster=self.cluster,
+            administration=self.administration,
+            catalog=self._catalog,
+            own_images=self._settings.batch.own_images,
+            clock=self._clock,
+        )
+
+    @cached_property
+    def job_templates(self) -> JobTemplates:
+        record = self.administration.record
+        return JobTemplates(self._stores.job_templates, self.cluster, self._clock, record)

@@ -238,8 +238,3 @@ def _refusal(done: Completed) -> Exception:
     errors = done.stderr.lower()
     field = next((name for word, name in _FIELDS if word.lower() in errors), "")
     return InvalidRequest([FieldError(field, f"Slurm refused it: {text}")])
-
-
-def is_down(words: str) -> bool:
-    """Whether a command's messages tell of a failure of Slurm's, not of what was asked for."""
-    return any(word in words for word in DOWN)

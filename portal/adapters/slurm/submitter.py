@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from portal.adapters.slurm.client import is_down
+from portal.adapters.slurm.asking import DOWN
 from portal.adapters.ssh.transport import Completed, Transport
 from portal.core.interfaces.submission import Submitter
-from portal.core.jobs.command import SubmitCommand
-from portal.core.jobs.refusals import ScriptTooLong, ScriptUnreadable, SubmissionRefused
-from portal.core.jobs.submission import MAX_SCRIPT
+from portal.core.jobs.compose.command import SubmitCommand
+from portal.core.jobs.compose.refusals import ScriptTooLong, ScriptUnreadable, SubmissionRefused
+from portal.core.jobs.compose.submission import MAX_SCRIPT
 from portal.errors import OutcomeUnknown, Unavailable
 
 BEGIN = b"slipway-sbatch-begins"
@@ -128,7 +128,7 @@ def _check(done: Completed, answer: str | None) -> None:
         raise Unavailable(
             f"Jobs cannot be submitted from here: {done.error_text()}. Tell the administrators."
         )
-    if is_down(done.stderr):
+    if any(word in done.stderr for word in DOWN):
         raise Unavailable(
             "Slurm does not answer, so nothing can be submitted right now. Try again in a few "
             "minutes."

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Protocol
 
-from portal.core.jobs.command import SubmitCommand
-from portal.core.jobs.drafts import JobTemplate, Submission, TemplateKey
+from portal.core.jobs.compose.command import SubmitCommand
+from portal.core.jobs.compose.drafts import JobTemplate, Submission, TemplateKey
 from portal.core.launch.presets import SaveResult
 
 
@@ -26,7 +26,7 @@ class Submitter(Protocol):
         ...
 
     def read_script(self, user: str, path: str) -> bytes:
-        """A file that may be a script, up to core/jobs/submission.py's MAX_SCRIPT.
+        """A file that may be a script, up to core/jobs/compose/submission.py's MAX_SCRIPT.
 
         Raises ScriptUnreadable with the reason.
         """

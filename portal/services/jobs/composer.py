@@ -12,18 +12,17 @@ from portal.core.apps.catalog import Catalog
 from portal.core.auth.person import Person, hash_secret
 from portal.core.interfaces.submission import SubmissionStore, Submitter
 from portal.core.interfaces.systems import Clock
-from portal.core.jobs.again import same_job
-from portal.core.jobs.command import shell_text, submit_command
-from portal.core.jobs.drafts import SCRIPTS_KEPT, SUBMISSIONS_DAYS, Submission
-from portal.core.jobs.images import image_problem
-from portal.core.jobs.job import Job
-from portal.core.jobs.refusals import (
+from portal.core.jobs.compose.again import same_job
+from portal.core.jobs.compose.command import shell_text, submit_command
+from portal.core.jobs.compose.drafts import SCRIPTS_KEPT, SUBMISSIONS_DAYS, Submission
+from portal.core.jobs.compose.images import image_problem
+from portal.core.jobs.compose.refusals import (
     ScriptTooLong,
     ScriptUnreadable,
     SubmissionRefused,
     refusal,
 )
-from portal.core.jobs.submission import (
+from portal.core.jobs.compose.submission import (
     JobRequest,
     normal_script,
     parse_job,
@@ -31,6 +30,7 @@ from portal.core.jobs.submission import (
     script_problem,
     to_body,
 )
+from portal.core.jobs.job import Job
 from portal.errors import (
     FieldError,
     InvalidRequest,

@@ -13,7 +13,7 @@ from sqlmodel import col, select
 from portal.adapters.db.saved.named_rows import NamedRows
 from portal.adapters.db.tables import JobTemplateRow
 from portal.core.interfaces.submission import JobTemplateStore
-from portal.core.jobs.drafts import JobTemplate, Shared, TemplateKey
+from portal.core.jobs.compose.drafts import JobTemplate, Shared, TemplateKey
 from portal.core.launch.presets import SaveResult
 
 SCRIPT = "script"

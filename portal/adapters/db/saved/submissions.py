@@ -13,7 +13,7 @@ from sqlmodel import col, delete, select, update
 
 from portal.adapters.db.tables import SubmissionRow
 from portal.core.interfaces.submission import SubmissionStore
-from portal.core.jobs.drafts import Submission
+from portal.core.jobs.compose.drafts import Submission
 from portal.errors import Conflict
 
 

@@ -8,7 +8,7 @@ from sqlalchemy import Index
 from sqlmodel import Field, SQLModel
 
 from portal.adapters.db.tables.columns import time_column
-from portal.core.jobs.drafts import Shared
+from portal.core.jobs.compose.drafts import Shared
 
 
 class JobTemplateRow(SQLModel, table=True):
@@ -27,7 +27,7 @@ class JobTemplateRow(SQLModel, table=True):
 
 
 class SubmissionRow(SQLModel, table=True):
-    """A request to submit a job; fields as in core.jobs.drafts.Submission."""
+    """A request to submit a job; fields as in core.jobs.compose.drafts.Submission."""
 
     __tablename__ = "job_submission"
     __table_args__ = (

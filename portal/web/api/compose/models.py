@@ -8,8 +8,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, Field, WithJsonSchema
 
-from portal.core.jobs.drafts import JobTemplate, Shared
-from portal.core.jobs.submission import JobRequest
+from portal.core.jobs.compose.drafts import JobTemplate, Shared
+from portal.core.jobs.compose.submission import JobRequest
 from portal.core.validation import validated
 from portal.web.api.models.base import REQUEST, ResponseModel, Time
 

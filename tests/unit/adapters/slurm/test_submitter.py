@@ -3,44 +3,19 @@
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from portal.adapters.slurm.submitter import LoginNodeSubmitter
-from portal.adapters.ssh.transport import Completed
-from portal.core.jobs.command import SubmitCommand
-from portal.core.jobs.refusals import ScriptTooLong, ScriptUnreadable, SubmissionRefused
-from portal.core.jobs.submission import MAX_SCRIPT
+from portal.core.jobs.compose.command import SubmitCommand
+from portal.core.jobs.compose.refusals import ScriptTooLong, ScriptUnreadable, SubmissionRefused
+from portal.core.jobs.compose.submission import MAX_SCRIPT
 from portal.errors import OutcomeUnknown, Unavailable
+from tests.unit.adapters.ssh.test_folder_commands import Shell
 
 HARD = """a 'b' "c" $HOME `id` $(id) \\ ; & | < > * ? ~ # ! é"""
 SCRIPT = "#!/bin/sh\necho 123456\n"
-
-
-class Shell:
-    """A login node that is this machine, with a home directory of its own."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.greeting = b""
-
-    def run(
-        self,
-        user: str,
-        argv: Sequence[str],
-        stdin: bytes = b"",
-        seconds: float = 20.0,
-        most: int = 0,
-    ) -> Completed:
-        """Run a command line."""
-        environment = {"HOME": str(self.home), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
-        done = subprocess.run(
-            list(argv), input=stdin, capture_output=True, env=environment, cwd="/", check=False
-        )
-        return Completed(done.returncode, self.greeting + done.stdout, done.stderr.decode())
 
 
 @pytest.fixture
@@ -80,7 +55,7 @@ def test_a_file_is_named_in_its_own_folder(shell: Shell) -> None:
 
 
 def test_a_greeting_is_not_taken_for_the_number(shell: Shell) -> None:
-    shell.greeting = b"12345\n"
+    shell.chat = b"12345\n"
     assert submitter(shell, "echo '77;cluster'").submit("alice", SubmitCommand((), "x")) == "77"
 
 

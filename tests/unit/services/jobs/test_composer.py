@@ -13,9 +13,9 @@ from sqlmodel import select
 from portal.adapters.db.tables import JournalRow, SubmissionRow
 from portal.core.auth.person import Person
 from portal.core.cluster.jobs import JobReport, JobState
-from portal.core.jobs.again import same_job
+from portal.core.jobs.compose.again import same_job
+from portal.core.jobs.compose.submission import JobRequest
 from portal.core.jobs.job import Job, JobTexts
-from portal.core.jobs.submission import JobRequest
 from portal.errors import InvalidRequest, KeyReused, OutcomeUnknown, Unavailable
 from tests.fakes import World, make_world
 from tests.unit.web.conftest import make_settings

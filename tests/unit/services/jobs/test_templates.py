@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from portal.core.auth.person import Person
-from portal.core.jobs.drafts import MAX_TEMPLATES, Shared
-from portal.core.jobs.submission import parse_job
+from portal.core.jobs.compose.drafts import MAX_TEMPLATES, Shared
+from portal.core.jobs.compose.submission import parse_job
 from portal.errors import Conflict, InvalidRequest, NotFound
 from portal.services.jobs.templates import JobTemplates
 from tests.fakes import World, make_world

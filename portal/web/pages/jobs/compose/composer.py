@@ -8,7 +8,7 @@ from typing import Any
 
 from portal.core.apps.catalog import Image
 from portal.core.auth.person import Person
-from portal.core.jobs.drafts import JobTemplate, Shared
+from portal.core.jobs.compose.drafts import JobTemplate, Shared
 from portal.core.launch.presets import FIELD
 from portal.errors import FieldError, InvalidRequest, PortalError
 from portal.web.context import services

@@ -9,8 +9,8 @@ from typing import Any
 
 from werkzeug.datastructures import MultiDict
 
-from portal.core.jobs.options import MAX_OPTIONS, divide
-from portal.core.jobs.submission import MAX_SCRIPT, normal_script
+from portal.core.jobs.compose.options import MAX_OPTIONS, divide
+from portal.core.jobs.compose.submission import MAX_SCRIPT, normal_script
 from portal.core.launch.mounts import MAX_MOUNTS
 from portal.core.units import with_unit
 from portal.errors import FieldError, InvalidRequest

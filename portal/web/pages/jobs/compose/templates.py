@@ -7,7 +7,7 @@ from dataclasses import replace
 from flask import redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
-from portal.core.jobs.drafts import Shared
+from portal.core.jobs.compose.drafts import Shared
 from portal.errors import Conflict, FieldError, InvalidRequest, PortalError
 from portal.web.context import person, services
 from portal.web.numbers import trim

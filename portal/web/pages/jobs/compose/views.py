@@ -7,7 +7,7 @@ from dataclasses import replace
 from flask import Response, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
-from portal.core.jobs.submission import JobRequest
+from portal.core.jobs.compose.submission import JobRequest
 from portal.errors import (
     Conflict,
     InvalidRequest,

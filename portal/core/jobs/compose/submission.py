@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationInfo, WithJsonSchema, field_validator
 
-from portal.core.jobs.options import MAX_WORDS, check_directives, check_options
+from portal.core.jobs.compose.options import MAX_WORDS, check_directives, check_options
 from portal.core.launch.mounts import Mounts
-from portal.core.launch.request import Fgpu, GpuKindName
+from portal.core.launch.request import Fgpu, GpuKindName, each_once, needs_amount
 from portal.core.units import JobMemory, SharedMemory, TimeLimit
-from portal.core.validation import BODY, STRICT, Word, at_field, at_most, check, checked, wrong
+from portal.core.validation import BODY, STRICT, Word, at_most, check, checked, wrong
 from portal.errors import FieldError, InvalidRequest
 
 MAX_SCRIPT = 512 * 1024
@@ -102,12 +102,7 @@ class JobResources(BaseModel):
     fgpu: Fgpu | None = None
     gpu_kind: GpuKindName | None = None
 
-    @field_validator("gpu_kind")
-    @classmethod
-    def _how_much(cls, kind: str | None, info: ValidationInfo) -> str | None:
-        if kind and "fgpu" in info.data and info.data["fgpu"] is None:
-            raise wrong("also set how much of it (fgpu)")
-        return kind
+    _how_much = field_validator("gpu_kind")(needs_amount)
 
 
 class JobRequest(BaseModel):
@@ -147,14 +142,7 @@ class JobRequest(BaseModel):
         except ValueError as error:
             raise wrong(str(error)) from None
 
-    @field_validator("mounts")
-    @classmethod
-    def _each_once(cls, mounts: Mounts) -> Mounts:
-        names = [mount.folder for mount in mounts]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise at_field("mounts", f"the folder {twice} is named twice")
-        return mounts
+    _each_once = field_validator("mounts")(each_once)
 
 
 def to_body(request: JobRequest) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from portal.batch import handover
+from portal.batch.node.steps import StepServer, in_image
 from portal.batch.options import OptionError
 from portal.batch.request import Request
-from portal.batch.steps import StepServer, in_image
-from portal.runner import slurm_client
+from portal.runner.batch import slurm_client
 
 CLIENT = slurm_client.__file__
 

@@ -1,7 +1,7 @@
 """Slurm's commands for programs in the container: they run outside of it, on the node.
 
 An image knows nothing of Slurm. Its programs find small clients named srun, squeue and so on
-(portal/runner/slurm_client.py), which hand their arguments, environment and standard streams over a
+(portal/runner/batch/slurm_client.py), which hand arguments, environment and streams over a
 socket; here the real command is run with them. What srun starts runs in the same image.
 """
 

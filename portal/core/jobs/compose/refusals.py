@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from portal.core.jobs.command import OPTION_OF, given
-from portal.core.jobs.submission import JobRequest
+from portal.core.jobs.compose.command import OPTION_OF, given
+from portal.core.jobs.compose.submission import JobRequest
 from portal.errors import FieldError, InvalidRequest
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from portal.core.jobs.drafts import Submission
+from portal.core.jobs.compose.drafts import Submission
+from portal.core.jobs.compose.submission import parse_job
 from portal.core.jobs.job import Job
-from portal.core.jobs.submission import parse_job
 from portal.core.units import format_size
 from portal.errors import InvalidRequest
 

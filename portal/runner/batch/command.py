@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 
-from .mounts.namespace import Namespace, NotGranted
+from ..mounts.namespace import Namespace, NotGranted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ def _prepare(options: Options, environment: dict[str, str]) -> None:
             text = f"this node does not let /dev/shm have {options.shm} MB: {error}"
             raise NotGranted(text) from None
     if options.gpu:
-        from .gpu.share import environment as gpu_environment  # noqa: PLC0415
-        from .gpu.share import prepare  # noqa: PLC0415
+        from ..gpu.share import environment as gpu_environment  # noqa: PLC0415
+        from ..gpu.share import prepare  # noqa: PLC0415
 
         environment.update(gpu_environment(prepare(namespace, TOOLKIT), {}, environment))
 

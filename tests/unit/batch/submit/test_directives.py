@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from portal.batch import directives
 from portal.batch.options import OptionError
+from portal.batch.submit import directives
 
 
 def test_they_are_read_where_sbatch_reads_its_own() -> None:

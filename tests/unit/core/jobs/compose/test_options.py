@@ -8,7 +8,7 @@ import re
 import pytest
 
 from portal.batch import options as of_the_command
-from portal.core.jobs.options import (
+from portal.core.jobs.compose.options import (
     LETTERS_WITH_VALUE,
     REFUSED,
     WITHOUT_VALUE,

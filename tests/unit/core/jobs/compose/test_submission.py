@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portal.core.jobs.submission import MAX_SCRIPT, parse_job, to_body
+from portal.core.jobs.compose.submission import MAX_SCRIPT, parse_job, to_body
 from portal.errors import InvalidRequest
 
 SCRIPT = "#!/bin/sh\nhostname\n"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 TOOLKIT = "/opt/slipway"
 LAUNCHER = f"{TOOLKIT}/bin/command"
-"""Starts the program in the container (portal/runner/command.py)."""
+"""Starts the program in the container (portal/runner/batch/command.py)."""
 GPU_JOBS = "/run/slipway/gpu/jobs"
 GPU_PLACE = "/opt/slipway-gpu"
 MPS_PLACE = "/opt/slipway-gpu-mps"

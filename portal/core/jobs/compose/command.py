@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from portal.core.jobs.submission import JobRequest
+from portal.core.jobs.compose.submission import JobRequest
 from portal.core.units import format_size
 
 HOME = '"$HOME"'

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.jobs.command import SubmitCommand, shell_text, submit_command
-from portal.core.jobs.submission import parse_job
-from tests.unit.core.jobs.test_submission import EVERYTHING, SCRIPT
+from portal.core.jobs.compose.command import SubmitCommand, shell_text, submit_command
+from portal.core.jobs.compose.submission import parse_job
+from tests.unit.core.jobs.compose.test_submission import EVERYTHING, SCRIPT
 
 HARD = """a 'b' "c" $HOME `id` $(id) \\ ; & | < > * ? ~ # ! é"""
 PROGRAM = """#!/bin/sh

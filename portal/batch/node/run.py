@@ -9,11 +9,11 @@ import sys
 
 from portal.batch import handover
 from portal.batch.child import FORWARDED, forward
-from portal.batch.container import ContainerError, argv
+from portal.batch.node.container import ContainerError, argv
+from portal.batch.node.steps import StepServer
 from portal.batch.private import private_folder
 from portal.batch.request import Request, parse
-from portal.batch.steps import StepServer
-from portal.batch.wrapped import unwrap
+from portal.batch.submit.wrapped import unwrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The script that is submitted in place of the person's own, which it contains unchanged.
 
 sbatch finds the same directives in it, so all options keep Slurm's precedence. On the node it
-starts this program (node.py), which runs the person's script in the image.
+starts this program (node/run.py), which runs the person's script in the image.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 
-from portal.batch.directives import header_size
+from portal.batch.submit.directives import header_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from portal.core.jobs.refusals import SubmissionRefused, refusal
-from portal.core.jobs.submission import parse_job
-from tests.unit.core.jobs.test_submission import EVERYTHING, SCRIPT
+from portal.core.jobs.compose.refusals import SubmissionRefused, refusal
+from portal.core.jobs.compose.submission import parse_job
+from tests.unit.core.jobs.compose.test_submission import EVERYTHING, SCRIPT
 
 FAILED = "sbatch: error: Batch job submission failed: "
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.batch import wrapped
 from portal.batch.request import Request, parse
+from portal.batch.submit import wrapped
 
 
 def a_request(command: str = "/usr/local/bin/slipway") -> Request:
