@@ -68,7 +68,6 @@ SECONDS = {
     "attack/test_solid_limits": 105,
     "attack/test_anonymous": 100,
     "browser/test_ends": 90,
-    "browser/test_jobs": 90,
     "slurm/test_outages": 90,
     "slurm/test_persistent_home": 90,
     "attack/test_keys": 85,
