@@ -17,7 +17,7 @@ mkdir -p "$work/files/portal/core/cluster"
 cp "$source_dir/portal/core/cluster/fgpu.py" "$work/files/portal/core/cluster/"
 cp -r "$source_dir/portal/batch" "$work/files/portal/"
 find "$work/files" -name __pycache__ -prune -exec rm -rf {} +
-rm "$work/files/portal/batch/build.sh"
+rm -r "$work/files/portal/batch/build.sh" "$work/files/portal/batch/doc"
 printf 'from portal.batch.main import main\nmain()\n' > "$work/files/__main__.py"
 find "$work/files" -exec touch -d '2000-01-01 00:00Z' {} +
 python3 -m zipapp "$work/files" --output "$work/zip" --compress
