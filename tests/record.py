@@ -13,7 +13,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from portal.adapters.slurm import commands, estimate, sacctmgr
+from portal.adapters.slurm import accounting, commands, estimate, queue, sacctmgr, texts
 from tests.cluster import Cluster
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -59,18 +59,51 @@ class Recorder:
         (self.folder / f"{name}.{suffix}").write_text(text, encoding="utf-8")
 
 
+SEPARATOR = "<0123456789abcdef0123456789abcdef>"
+HOSTILE = "a\n9|root|COMPLETED\x1fb"
+"""A name with a line break and separators."""
+OTHERS = {
+    "array": "--array=0-5%2 --job-name=arr --output=out-%A_%a-%x.txt",
+    "het": "--hold --job-name=het\n#SBATCH hetjob\n#SBATCH --mem=50",
+    "errors": "--hold --job-name=errors --error=/tmp/errors-%4j.txt --chdir=/tmp",
+}
+
+
+def record_jobs(recorder: Recorder) -> None:
+    """Record jobs of other kinds, with the texts that their owner wrote."""
+    cluster = recorder.cluster
+    ids = {role: recorder.submit("bob", options, "sleep 300") for role, options in OTHERS.items()}
+    words = ["--parsable", "--hold", "--mem=50", f"--job-name={HOSTILE}", "--wrap=true"]
+    ids["hostile"] = cluster.run("login", "sbatch", *words, user="bob").strip()
+    waits = f"--dependency=afterok:{ids['hostile']},afterany:{ids['errors']}"
+    ids["waits"] = recorder.submit("bob", waits, "true")
+    time.sleep(5)
+    recorder.keep("jobs-squeue", "slipway", queue.squeue_argv(user="bob"))
+    asked = texts.texts_argv(ids.values())
+    recorder.keep("jobs-texts", "slipway", asked, texts.texts_format(SEPARATOR))
+    cluster.run("login", "scancel", "--user=bob", user="bob")
+    time.sleep(5)
+    for name, output in (("jobs-records", True), ("jobs-records-short", False)):
+        argv = accounting.records_argv(SEPARATOR, job_ids=ids.values(), output=output)
+        recorder.keep(name, "slipway", argv)
+    recorder.keep("jobs-hold", "bob", ["scontrol", "hold", ids["errors"]])
+    text = json.dumps(ids, indent=1)
+    (recorder.folder / "jobs-others.json").write_text(text, encoding="utf-8")
+
+
 def record(cluster: Cluster) -> None:
     """Create the jobs and record."""
     recorder = Recorder(cluster)
+    record_jobs(recorder)
     ids = {role: recorder.submit(*job) for role, job in JOBS.items()}
     time.sleep(4)
     cluster.run("login", "scancel", ids["cancelled"], user="alice")
     time.sleep(4)
     ids |= {role: recorder.submit(*job) for role, job in LATER.items()}
     time.sleep(4)
-    recorder.keep("squeue", "slipway", commands.squeue_argv())
-    recorder.keep("squeue-named", "slipway", commands.squeue_argv(NAME, "alice"))
-    recorder.keep("sacct", "slipway", commands.sacct_argv(ids.values()))
+    recorder.keep("squeue", "slipway", queue.squeue_argv())
+    recorder.keep("squeue-named", "slipway", queue.squeue_argv(NAME, "alice"))
+    recorder.keep("sacct", "slipway", accounting.sacct_argv(ids.values()))
     recorder.keep("sinfo", "slipway", commands.sinfo_argv())
     recorder.keep("nodes", "slipway", commands.nodes_argv())
     record_limits(recorder)
@@ -140,7 +173,7 @@ def record_silence(recorder: Recorder) -> None:
     recorder.cluster.daemon("stop", "ctl", "slurmctld")
     try:
         recorder.keep("sbatch-down", "alice", commands.sbatch_argv(), "#!/bin/sh\ntrue\n")
-        recorder.keep("squeue-down", "slipway", commands.squeue_argv())
+        recorder.keep("squeue-down", "slipway", queue.squeue_argv())
         recorder.keep("scancel-down", "alice", commands.scancel_argv("1"))
     except subprocess.TimeoutExpired as error:
         raise SystemExit(f"a command hung without slurmctld: {error}") from error

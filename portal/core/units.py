@@ -203,6 +203,14 @@ SharedMemory = Annotated[
     WithJsonSchema(_SIZE_JSON | {"description": "size of /dev/shm, a part of memory"}),
 ]
 
+JobMemory = Annotated[
+    int,
+    BeforeValidator(_read_size),
+    _size_from(1),
+    PlainSerializer(format_size, return_type=str),
+    WithJsonSchema(_SIZE_JSON | {"description": "memory on each node (sbatch --mem)"}),
+]
+
 
 def _read_duration(value: object) -> int:
     try:

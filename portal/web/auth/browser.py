@@ -33,7 +33,17 @@ blueprint = Blueprint("auth", __name__)
 manager = LoginManager()
 
 UNATTENDED = frozenset(
-    {"pages.rows", "pages.session_now", "pages.log_text", "pages.outcome", "pages.apps_now"}
+    {
+        "pages.rows",
+        "pages.session_now",
+        "pages.log_text",
+        "pages.outcome",
+        "pages.apps_now",
+        "pages.job_rows",
+        "pages.job_now",
+        "pages.job_usage",
+        "pages.job_output_text",
+    }
 )
 """Endpoints that an unattended tab polls, which must not keep a login alive."""
 

@@ -1,0 +1,60 @@
+"""Whole records of accounting: real output, and attempts to forge them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from portal.adapters.slurm.accounting import records_argv, records_parse
+from portal.core.cluster.jobs import JobState
+from portal.core.jobs.job import Job
+from tests.paths import RECORDED
+from tests.record import HOSTILE, SEPARATOR
+from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded
+
+
+def found(version: str, *, output: bool = True) -> tuple[dict[str, str], dict[str, Job]]:
+    """The numbers of the recorded jobs by kind, and their records."""
+    roles = json.loads((RECORDED / version / "jobs-others.json").read_text(encoding="utf-8"))
+    text = recorded(version, "jobs-records" if output else "jobs-records-short")
+    return roles, {job.id: job for job in records_parse(text, SEPARATOR, output=output)}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("output", [True, False])
+def test_records(version: str, output: bool) -> None:
+    roles, jobs = found(version, output=output)
+    array = jobs[roles["array"]]
+    assert array.shown_id == f"{array.id}_[2-5%2]"
+    assert (array.report.state, array.report.start) == (JobState.CANCELLED, None)
+    ran = [job for job in jobs.values() if job.array_id == array.id and job.id != array.id]
+    assert sorted(job.tasks for job in ran) == ["0", "1"]
+    assert all(job.report.start and job.report.nodes for job in ran)
+    report = jobs[roles["errors"]].report
+    assert (report.user, report.cancelled_by, report.time_limit) == ("bob", "1002", 60)
+    assert (report.cpus, report.memory_mb, report.qos) == (1, 100, "normal")
+    assert jobs[roles["hostile"]].texts.name == HOSTILE
+    assert jobs[roles["hostile"]].texts.directory == "/home/bob"
+    expected = "/tmp/errors-%4j.txt" if output else ""
+    assert jobs[roles["errors"]].texts.stderr == expected
+
+
+def test_what_cannot_be_read_is_left_out() -> None:
+    good = ["7", "bob", "FAILED", "n1", "1", "2", "3", "3:9", "7", "main", "a", "q", "", "", "5",
+            "1", "x", "/"]  # fmt: skip
+    bad = [[*good[:2], "DANCING", *good[3:]], ["x", *good[1:]], [good[0], "", *good[2:]]]
+    text = "".join("<s>".join([*words, "\n"]) for words in (*bad, good))
+    (job,) = records_parse(text, "<s>", output=False)
+    assert (job.id, job.report.exit_code, job.signal) == ("7", 3, 9)
+
+
+def test_a_span_of_time_is_asked_in_utc_for_all_users() -> None:
+    span = datetime(2026, 11, 22, tzinfo=UTC), datetime(2026, 11, 23, 6, tzinfo=UTC)
+    argv = records_argv("<s>", span=span)
+    assert argv[-3:] == [
+        "--allusers", "--starttime=2026-11-22T00:00:00", "--endtime=2026-11-23T06:00:00"
+    ]  # fmt: skip
+    assert "StdOut" in " ".join(argv)
+    assert "StdOut" not in " ".join(records_argv("<s>", span=span, output=False))
