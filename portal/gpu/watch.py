@@ -71,7 +71,7 @@ class Watch:
     def poll(self, now: float) -> None:
         """Measure, record, enforce and clean up.
 
-        No error ends the watchdog; after one of the driver, the next poll uses a new connection.
+        After an error of the driver or of a file, the next poll uses a new connection.
         """
         self._jobs.follow(now)
         try:
