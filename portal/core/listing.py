@@ -22,7 +22,7 @@ from portal.core.validation import wrong
 _MAX_WORDS = 8
 _MAX_TEXT = 200
 _TIMES = frozenset({"created", "submitted", "started", "ended"})
-_NUMBERS = {"cpus": 2**31, "memory": 2**31, "priority": 2**63}
+_NUMBERS = {"cpus": 2**31, "memory": 2**31, "time_limit": 2**31, "priority": 2**63}
 """Sort keys that are numbers; greater ones do not fit into the database's column."""
 
 
@@ -41,9 +41,8 @@ class Order(StrEnum):
 
     @property
     def turned(self) -> Self:
-        """The same in reverse order; itself if the list has no such order."""
-        turned = self.key if self.falling else f"-{self.key}"
-        return type(self)(turned) if turned in set(type(self)) else self
+        """The same in reverse order, which every list has."""
+        return type(self)(self.key if self.falling else f"-{self.key}")
 
 
 AnyOrder = TypeVar("AnyOrder", bound=Order)

@@ -25,7 +25,11 @@ MAX_AT_ONCE = 500
 
 
 class JobSort(Order):
-    """What the list is sorted by."""
+    """What the list is sorted by.
+
+    By status: the state, and for pending jobs their reason as well. By start: of pending jobs, its
+    estimate. By time limit: no limit is the longest.
+    """
 
     NEWEST = "-submitted"
     OLDEST = "submitted"
@@ -33,13 +37,22 @@ class JobSort(Order):
     NAME_BACK = "-name"
     OWNER = "owner"
     OWNER_BACK = "-owner"
+    STATUS = "status"
+    STATUS_BACK = "-status"
+    PARTITION = "partition"
+    PARTITION_BACK = "-partition"
     STARTED_LAST = "-started"
     STARTED_FIRST = "started"
     ENDED_LAST = "-ended"
     ENDED_FIRST = "ended"
-    PRIORITY = "-priority"
+    LONGEST_LIMIT = "-time_limit"
+    SHORTEST_LIMIT = "time_limit"
+    HIGHEST_PRIORITY = "-priority"
+    LOWEST_PRIORITY = "priority"
     MOST_CPUS = "-cpus"
+    FEWEST_CPUS = "cpus"
     MOST_MEMORY = "-memory"
+    LEAST_MEMORY = "memory"
 
 
 class JobQuery(BaseModel):
