@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.batch_jobs import cancel, sbatch, wait_for_job
+from tests.batch_jobs import sbatch, wait_for_job
 from tests.browser.axe import clean_in_both_themes, fits
+from tests.browser.batch_jobs import WHO, api, page
 from tests.browser.conftest import LogIn, Picture
 from tests.client import Api
 from tests.cluster import Cluster
-from tests.slurm.conftest import MakeApi
 
-WHO = "alice"
+__all__ = ["api", "page"]
+
 LINES = "seq -f 'line %07.0f of the fit' 0 2999; echo to-errors >&2; sleep 300"
-
-
-@pytest.fixture
-def api(cluster: Cluster, make_api: MakeApi) -> Iterator[Api]:
-    """The researcher's API client; her jobs end with the test."""
-    yield make_api(WHO)
-    cancel(cluster, WHO)
-
-
-@pytest.fixture
-def page(log_in: LogIn) -> Page:
-    """The researcher's browser."""
-    return log_in(WHO)
 
 
 def test_an_output_is_followed_searched_and_downloaded(
