@@ -15,7 +15,14 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Generic, Self, TypeGuard, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ValidationError, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+)
 
 from portal.core.validation import wrong
 
@@ -129,17 +136,24 @@ CursorText = Annotated[str, AfterValidator(_of_this_list)]
 """A cursor in the order of the field "sort", which has to be an earlier field."""
 
 
-def words_of(text: str | None) -> list[str]:
-    """The search words in a text."""
-    return (text or "").split()[:_MAX_WORDS]
+class SearchQuery(BaseModel):
+    """Base of the queries of lists: the words to search for, and the URL's parameters."""
 
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-def url_parameters(query: BaseModel, changes: Mapping[str, str | None]) -> dict[str, str]:
-    """The URL parameters of a list's query with changes, without defaults."""
-    values = query.model_dump(exclude={"limit"}, exclude_defaults=True) | dict(changes)
-    if "cursor" not in changes:
-        values.pop("cursor", None)  # a changed list begins at its start
-    return {key: str(value) for key, value in values.items() if value}
+    q: PlainText | None = Field(None, description="Words that all have to occur somewhere")
+
+    @property
+    def words(self) -> list[str]:
+        """The search words."""
+        return (self.q or "").split()[:_MAX_WORDS]
+
+    def parameters(self, **changes: str | None) -> dict[str, str]:
+        """The URL parameters of this query with changes, without defaults."""
+        values = self.model_dump(exclude={"limit"}, exclude_defaults=True) | changes
+        if "cursor" not in changes:
+            values.pop("cursor", None)  # a changed list begins at its start
+        return {key: str(value) for key, value in values.items() if value}
 
 
 def read_leniently(model: type[Query], values: Mapping[str, str], **fixed: Any) -> Query:

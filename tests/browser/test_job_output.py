@@ -12,6 +12,7 @@ from tests.batch_jobs import sbatch, wait_for_job
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.batch_jobs import WHO, api, page
 from tests.browser.conftest import LogIn, Picture
+from tests.browser.logs import find_a_hundred
 from tests.client import Api
 from tests.cluster import Cluster
 
@@ -32,12 +33,7 @@ def test_an_output_is_followed_searched_and_downloaded(
     grow = f'echo 2026-01-31T10:00:00Z größe-is-new >> "my run {number}.out"'
     cluster.shell("login", f"cd && {grow}", user=WHO)
     expect(log).to_contain_text("2026-01-31T10:00:00Z größe-is-new")  # as it was written
-    box = page.get_by_role("searchbox")
-    box.fill("LINE 00015")
-    expect(page.get_by_text("100 found")).to_be_visible()
-    box.press("Enter")
-    expect(page.locator("#find-count")).to_have_text("1 of 100")
-    expect(page.get_by_label("Follow")).not_to_be_checked()
+    find_a_hundred(page)
     picture(page, "job-output")
     clean_in_both_themes(page)
     fits(page, 1280, 390, 320)

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from portal.core.jobs.query import JobQuery, JobSort
-from portal.core.listing import Cursor, Order, read_leniently, url_parameters, words_of
+from portal.core.listing import Cursor, Order, read_leniently
 from portal.core.session.query import Sort
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, 5, tzinfo=UTC)
@@ -57,8 +57,8 @@ def test_invalid_parameters_of_a_page_are_ignored() -> None:
 
 def test_a_changed_list_begins_at_its_start() -> None:
     query = JobQuery(q="train", sort=JobSort.NAME, cursor=str(place(JobSort.NAME)))
-    assert url_parameters(query, {"sort": "-name"}) == {"q": "train", "sort": "-name"}
-    assert url_parameters(query, {"cursor": "abc"}) == {
+    assert query.parameters(sort="-name") == {"q": "train", "sort": "-name"}
+    assert query.parameters(cursor="abc") == {
         "q": "train",
         "sort": "name",
         "cursor": "abc",
@@ -66,5 +66,5 @@ def test_a_changed_list_begins_at_its_start() -> None:
 
 
 def test_a_search_has_at_most_eight_words() -> None:
-    assert words_of("a b c d e f g h i j") == list("abcdefgh")
-    assert words_of(None) == []
+    assert JobQuery(q="a b c d e f g h i j").words == list("abcdefgh")
+    assert JobQuery().words == []
