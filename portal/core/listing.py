@@ -136,17 +136,21 @@ CursorText = Annotated[str, AfterValidator(_of_this_list)]
 """A cursor in the order of the field "sort", which has to be an earlier field."""
 
 
+SearchText = Annotated[
+    PlainText | None, Field(description="Words that all have to occur somewhere")
+]
+
+
 class SearchQuery(BaseModel):
-    """Base of the queries of lists: the words to search for, and the URL's parameters."""
+    """Base of the queries of lists, which have fields "q", "sort", "limit" and "cursor"."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-    q: PlainText | None = Field(None, description="Words that all have to occur somewhere")
 
     @property
     def words(self) -> list[str]:
         """The search words."""
-        return (self.q or "").split()[:_MAX_WORDS]
+        text: str | None = getattr(self, "q", None)
+        return (text or "").split()[:_MAX_WORDS]
 
     def parameters(self, **changes: str | None) -> dict[str, str]:
         """The URL parameters of this query with changes, without defaults."""

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.job import Job, JobTab
-from portal.core.listing import Cursor, CursorText, Order, PlainText, SearchQuery
+from portal.core.listing import Cursor, CursorText, Order, PlainText, SearchQuery, SearchText
 from portal.core.validation import Matching
 
 MAX_AT_ONCE = 500
@@ -53,6 +53,7 @@ class JobQuery(SearchQuery):
 
     state: JobTab | None = None
     owner: PlainText | None = None
+    q: SearchText = None
     partition: PlainText | None = None
     account: PlainText | None = None
     slurm_state: JobState | None = None

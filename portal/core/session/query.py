@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from portal.core.listing import Cursor, CursorText, Order, PlainText, SearchQuery
+from portal.core.listing import Cursor, CursorText, Order, PlainText, SearchQuery, SearchText
 from portal.core.session.session import LIVE, Cause, Session, State
 
 TABS = {
@@ -95,6 +95,7 @@ class ListQuery(SearchQuery):
 
     state: Literal["running", "finished", "other"] | None = None
     owner: PlainText | None = None
+    q: SearchText = None
     environment: PlainText | None = None
     resource_group: PlainText | None = None
     status: Status | None = None
