@@ -10,6 +10,7 @@ from portal.adapters.slurm.jobs import SlurmJobs
 from portal.adapters.ssh.transport import Completed
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.actions import JobAction
+from portal.core.jobs.job import JobTexts
 from portal.errors import Unavailable
 from tests.fakes import FakeClock, FakeJob, FakeSlurm
 from tests.unit.adapters.slurm.test_client import Replay
@@ -54,14 +55,27 @@ def test_whole_records() -> None:
     assert [job.id for job in slurm.history(*span)] == ["1", "2"]
 
 
+FACTS = "\x1f".join(
+    ["1", "bob", "FAILED", "n1", "1", "2", "3", "3:9", "1", "main", "a", "q", "", "", "5", "1"]
+)
+
+
 def test_an_older_accounting_has_no_paths_of_output() -> None:
+    facts = Completed(0, FACTS.encode(), "")
     refusal = Completed(1, b"", 'sacct: fatal: Invalid field requested: "StdOut"\n')
-    transport = Replay(refusal, Completed(0, b"", ""), Completed(0, b"", ""))
+    transport = Replay(facts, refusal, Completed(0, b"", ""), facts, Completed(0, b"", ""))
     slurm = SlurmJobs(transport, "slipway", 20)
-    assert slurm.ended(["1"]) == {}
-    assert slurm.ended(["1"]) == {}
+    for _ in range(2):
+        assert slurm.ended(["1"])["1"].report.exit_code == 3
     fields = ["StdOut" in " ".join(words) for words in transport.asked]
-    assert fields == [True, False, False]
+    assert fields == [False, True, False, False, False]
+
+
+def test_an_answer_that_may_be_forged_names_no_job(caplog: pytest.LogCaptureFixture) -> None:
+    answers = Completed(0, FACTS.encode(), ""), Completed(0, b"1 x 1 y", "")
+    job = SlurmJobs(Replay(*answers), "slipway", 20).ended(["1"])["1"]
+    assert (job.report.user, job.texts) == ("bob", JobTexts())
+    assert "does not have the fields of 1 jobs" in caplog.text
 
 
 @pytest.mark.parametrize(
