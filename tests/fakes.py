@@ -457,7 +457,7 @@ class FakeSlurm:
                 job.reason = "None" if str(job.id) == words[-1] else job.reason
             return Completed(0, b"", "")
         if words[1] == "update":
-            job = next(job for job in self.jobs if f"JobId={job.id}" in words)
+            job = next(job for job in self.jobs if f"JobId={job.shown}" in words)
             minutes = int(words[-1].removeprefix("TimeLimit="))
             job.limit = f"{minutes // 60}:{minutes % 60:02}:00"
             return Completed(0, b"", "")
