@@ -156,7 +156,9 @@ def texts_parse(
     records = [fields[start : start + size] for start in range(0, len(fields) - 1, size)]
     if [record[0].strip() for record in records] != list(numbers):
         return None
-    return {number: output_texts(*record[1:]) for number, record in zip(numbers, records, strict=True)}
+    return {
+        number: output_texts(*record[1:]) for number, record in zip(numbers, records, strict=True)
+    }
 
 
 _SHOWN = re.compile(
