@@ -31,6 +31,15 @@ def test_all_that_was_asked_for_and_given_is_shown(world: World, alice: Browser)
     assert re.findall(r'data-act="(\w+)"', text) == ["requeue", "cancel"]
 
 
+def test_paths_cannot_change_how_the_page_is_read(world: World, alice: Browser) -> None:
+    odd = JobTexts("fit", "/d\u202e\n", "/c\u2066 <b>", "/o\x1b[2J", "/e\u200f", "\u202eafter:1")
+    submit(world, texts=odd)
+    for path in ("/jobs/7", "/jobs/7/output", "/jobs/7/output?stream=stderr"):
+        text = alice.get(path).text
+        assert not [sign for sign in "\u202e\u2066\x1b\u200f" if sign in text], path
+    assert "<code>/d\ufffd\ufffd</code>" in alice.get("/jobs/7").text
+
+
 def test_a_pending_job_says_why_and_for_which_jobs_it_waits(world: World, alice: Browser) -> None:
     texts = JobTexts("fit", dependency="afterok:5_*(unfulfilled),afterany:6(unfulfilled)")
     submit(world, reason="Dependency", texts=texts)
