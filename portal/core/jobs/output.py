@@ -103,7 +103,8 @@ def why_unread(job: Job, path: str, piece: FilePiece) -> str:
         case FileState.SPECIAL:
             return f"{shown} is a device or a pipe, not a file; it is not read."
         case FileState.UNREADABLE:
-            return f"{shown} cannot be read by {job.report.user} on the login node: {visible(piece.why)}."
+            why = visible(piece.why)
+            return f"{shown} cannot be read by {job.report.user} on the login node: {why}."
     if job.tab is not JobTab.ENDED and not job.gone:
         return ""
     if "\ufffd" in path:
