@@ -31,7 +31,7 @@ for job in "$@"; do
 done
 """
 _ANSWER = re.compile(r"(?P<job>[0-9_]{1,20}) (?P<code>[0-9]{1,3}) (?P<errors>.*)")
-_PREFIXES = re.compile(r"(slurm_\w+ error: ?|scontrol: error: )+")
+_PREFIXES = re.compile(r"(slurm_\w{1,40} error: ?|scontrol: error: )+")
 TARGET = re.compile(r"[0-9]{1,10}(_[0-9]{1,9})?", re.ASCII)
 """A job, an array or one task of an array, as scontrol and scancel take it."""
 MAX_ERROR = 200
@@ -128,7 +128,8 @@ _SOME_DONE = ": No error"
 
 
 def _words(errors: str) -> str:
-    words = _PREFIXES.sub("", errors.partition("|")[0]).strip()[:MAX_ERROR]
+    # Cut first: a user's shell may print much, over which the pattern would take minutes.
+    words = _PREFIXES.sub("", errors.partition("|")[0][: 2 * MAX_ERROR]).strip()[:MAX_ERROR]
     return "".join(c if c.isprintable() else " " for c in words) or "it does not say why"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -95,6 +96,15 @@ def test_the_answer_for_each_job(printed: str, outcome: str) -> None:
     assert slurm.act("alice", JobAction.HOLD, ["4", "4; rm -rf /", "--uid"]) == {"4": outcome}
     assert transport.users == ["alice"]
     assert transport.asked[0][-3:] == ["sh", "hold", "4"]
+
+
+def test_what_a_shell_prints_is_cut_before_it_is_searched() -> None:
+    """Over 256 KB of "slurm_" the search for Slurm's prefixes took more than a minute."""
+    printed = Completed(0, b"4 1 " + b"slurm_" * 43_000 + b"\n", "")
+    begun = time.monotonic()
+    answer = SlurmJobs(Replay(printed), "slipway", 20).act("bob", JobAction.HOLD, ["4"])
+    assert time.monotonic() - begun < 1
+    assert answer == {"4": ("slurm_" * 40)[:200]}
 
 
 def test_no_answer_is_no_success() -> None:
