@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+import requests
 
 from tests.attack.conftest import LoggedIn
 from tests.batch_jobs import cancel, sbatch, wait_for_job
@@ -43,14 +46,15 @@ def test_a_long_line_of_options_is_refused_at_once(
     """One word of 500 KB took eight seconds of the portal's processor."""
     his = logged_in("bob")
     form = {"source": "editor", "script": OPTIONS, "key": "k"}
-    send = {
+    sends: dict[str, Callable[[], requests.Response]] = {
         "api": lambda: bob("POST", "/jobs", json={"script": OPTIONS, "test_only": True}),
         "script": lambda: his.post("/jobs/new/check", form),
         "options": lambda: his.post(
             "/jobs/new/command", {**form, "script": "#!/bin/sh\n", "options": "a" * 400_000}
         ),
         "template": lambda: bob("PUT", "/job-templates/long", json={"script": OPTIONS}),
-    }[where]
+    }
+    send = sends[where]
     answer = send()
     assert answer.status_code in (413, 422), answer.status_code
     assert "characters in" in answer.text

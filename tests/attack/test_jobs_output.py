@@ -100,7 +100,7 @@ def test_a_file_that_is_swapped_while_it_is_read(
 ) -> None:
     """Between the check and the opening there may be a link, a FIFO or a device in its place."""
     swap = (
-        "cd ~/outputs; end=$(($(date +%s) + 8)); mkfifo f; echo mine > m; ln -s /dev/zero z; "
+        "cd ~/outputs; end=$(($(date +%s) + 4)); mkfifo f; echo mine > m; ln -s /dev/zero z; "
         "ln -s /home/alice/secret.txt s; while [ $(date +%s) -lt $end ]; do "
         "for x in m f m z m s; do ln -f $x n; mv -f n swapped; done; done"
     )
