@@ -132,6 +132,23 @@ def test_slurm_is_asked_for_its_use_once_for_all_who_look(
     assert "3 of 4 cores busy now" in alice.get("/jobs/7").text
 
 
+def test_an_sstat_of_ones_own_cannot_break_the_page(
+    world: World, alice: Browser, admin: Browser
+) -> None:
+    """Amounts of thirty digits could not be formatted: the page failed, for administrators too."""
+    run(world)
+    most, long = "999999999999999999P", "999999-999999:59:59.999999"
+    for size in (most, "1023P"):
+        total = f"cpu={long},mem={size},gres/gpuutil=999999,gres/gpumem={size}"
+        line = f"7.0|999999999999999|{long}|{size}|{size}|n1|{total}"
+        world.slurm.steps[7] = [line, *(line.replace("7.0", f"7.{n}") for n in range(1, 600))]
+        for browser in (alice, admin):
+            answer = browser.get("/jobs/7/usage", headers={"HX-Request": "true"})
+            assert answer.status_code == 200
+            assert browser.get("/jobs/7").status_code == 200
+        world.clock.advance(seconds=10)
+
+
 def test_without_a_script_a_link_asks_again(world: World, alice: Browser) -> None:
     run(world)
     world.slurm.steps[7] = [live_step(7, 60)]
