@@ -14,6 +14,7 @@ from portal.adapters.db.tables import JobRow, JobTextRow
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.output_paths import expand_path
+from portal.errors import visible
 
 NOT_YET = datetime(9999, 12, 31, tzinfo=UTC)
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -83,8 +84,7 @@ def text_values(texts: JobTexts) -> Values:
 
 def shown_name(name: str) -> str:
     """A job's name as it is stored: what a page cannot show is replaced."""
-    cut = name[:MAX_NAME]
-    return cut if cut.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in cut)
+    return visible(name[:MAX_NAME])
 
 
 def _time(value: datetime) -> datetime | None:
