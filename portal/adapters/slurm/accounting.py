@@ -101,6 +101,8 @@ _RECORD = (
 )  # fmt: skip
 _OUTPUT = ("StdOut", "StdErr")
 """Fields that exist since Slurm 24.05."""
+_OVER = "BF,CA,CD,DL,F,NF,OOM,PR,TO"
+"""The states of jobs that are over, by their codes."""
 
 
 def records_argv(
@@ -110,13 +112,17 @@ def records_argv(
     span: tuple[datetime, datetime] | None = None,
     output: bool = True,
 ) -> list[str]:
-    """Whole records of these jobs, or of all jobs that existed in a span of time."""
+    """Whole records of these jobs, or of all jobs that ended in a span of time."""
     fields = [*_RECORD, *(_OUTPUT if output else ())]
     argv = _base(delimiter, fields)
     argv[argv.index("--parsable2")] = "--parsable"  # a delimiter also ends each record
     if span is None:
         return [*argv, *_jobs(job_ids)]
-    return [*argv, "--allusers", f"--starttime={_moment(span[0])}", f"--endtime={_moment(span[1])}"]
+    # With states of jobs that are over, sacct finds those that ended in the span. Without, it would
+    # print the whole queue of a busy site for the shortest one.
+    since, until = map(_moment, span)
+    times = [f"--starttime={since}", f"--endtime={until}"]
+    return [*argv, "--allusers", f"--state={_OVER}", *times]
 
 
 def records_parse(text: str, delimiter: str, *, output: bool = True) -> Iterator[Job]:

@@ -53,8 +53,9 @@ def test_what_cannot_be_read_is_left_out() -> None:
 def test_a_span_of_time_is_asked_in_utc_for_all_users() -> None:
     span = datetime(2026, 11, 22, tzinfo=UTC), datetime(2026, 11, 23, 6, tzinfo=UTC)
     argv = records_argv("<s>", span=span)
-    assert argv[-3:] == [
-        "--allusers", "--starttime=2026-11-22T00:00:00", "--endtime=2026-11-23T06:00:00"
+    assert argv[-4:] == [
+        "--allusers", "--state=BF,CA,CD,DL,F,NF,OOM,PR,TO",
+        "--starttime=2026-11-22T00:00:00", "--endtime=2026-11-23T06:00:00"
     ]  # fmt: skip
     assert "StdOut" in " ".join(argv)
     assert "StdOut" not in " ".join(records_argv("<s>", span=span, output=False))
