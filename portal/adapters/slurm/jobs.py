@@ -31,8 +31,6 @@ done
 """
 _ANSWER = re.compile(r"(?P<job>[0-9_]{1,20}) (?P<code>[0-9]{1,3}) (?P<errors>.*)")
 _PREFIXES = re.compile(r"(slurm_\w+ error: ?|scontrol: error: )+")
-TARGET = re.compile(r"[0-9]{1,10}(_[0-9]{1,9})?", re.ASCII)
-"""A job, an array or one task of an array, as scontrol and scancel take it."""
 MAX_ERROR = 200
 
 
@@ -53,6 +51,8 @@ class SlurmJobs(JobScheduler):
             found = queue.squeue_parse(self._asker.ask(queue.squeue_argv(job=job_id)))
         except RefusedError:  # "Invalid job id specified"
             return None
+        except commands.UnexpectedOutput as error:
+            raise Unavailable(f"Slurm's answer cannot be read: {error}") from error
         return next((job for job in found if job.id == job_id), None)
 
     def texts(self, job_ids: Collection[str]) -> dict[str, JobTexts]:
@@ -95,7 +95,7 @@ class SlurmJobs(JobScheduler):
         return replace(job, report=self._asker.named(job.report))
 
     def act(self, user: str, action: JobAction, targets: Sequence[str]) -> dict[str, str]:
-        known = list(filter(TARGET.fullmatch, targets))
+        known = list(filter(commands.TARGET.fullmatch, targets))
         if not known:
             return {}
         limit = ["timeout", "--kill-after=2", f"{self._seconds:.0f}"]

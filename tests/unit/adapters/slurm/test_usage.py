@@ -12,6 +12,8 @@ from portal.adapters.slurm.usage import (
     sstat_argv,
     sstat_parse,
 )
+from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.jobs.job import Job
 from portal.core.jobs.usage import Ended, StepUse
 from tests.looked_at_jobs import live_step, record
 
@@ -67,11 +69,30 @@ def test_accounting_that_does_not_have_the_end_yet() -> None:
     assert sacct_parse("\n".join(record(8, 1)), "7") is None
 
 
-@pytest.mark.parametrize("job_id", ["", "7,8", "7_4", "7 --help", "x", "1" * 11])
+def asked(number: str, array: str = "", tasks: str = "") -> Job:
+    """A job to ask about."""
+    return Job(JobReport(number, "alice", JobState.RUNNING), array, tasks)
+
+
+@pytest.mark.parametrize("job_id", ["", "7,8", "7_4;x", "7 --help", "x", "1" * 11])
 def test_only_numbers_of_jobs_reach_a_command(job_id: str) -> None:
     for argv in (sstat_argv, sacct_argv):
         with pytest.raises(ValueError, match="invalid job id"):
-            argv(job_id)
+            argv(asked(job_id))
+
+
+def test_the_last_task_of_an_array_is_asked_about_alone() -> None:
+    """Its number is the array's, and so would stand for all tasks."""
+    for argv in (sstat_argv, sacct_argv):
+        assert "--jobs=7_12" in argv(asked("7", "7", "12"))
+        assert "--jobs=7" in argv(asked("7", "7", "0-3%2"))
+        assert "--jobs=7" in argv(asked("7"))
+
+
+def test_the_lines_of_a_thousand_other_tasks_hide_none() -> None:
+    others = [line for number in range(100, 1100) for line in record(number, 1)]
+    batch = StepUse("batch", 1, 120.0, None, 2**30, "n1")
+    assert sacct_parse("\n".join([*others, *record(7, 60)]), "7") == Ended((batch,), 4, 60.0, 8192)
 
 
 @pytest.mark.parametrize(
