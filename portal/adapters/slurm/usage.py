@@ -44,7 +44,7 @@ _OVER = (
 def sstat_argv(job: Job) -> list[str]:
     """The running steps of one job; sstat separates fields by "|" and no other character."""
     base = ["sstat", "--allsteps", "--noheader", "--parsable2", "--noconvert"]
-    return [*base, f"--jobs={_asked(job)}", f"--format={','.join(_LIVE)}"]
+    return [*base, f"--jobs={_checked(job.id)}", f"--format={','.join(_LIVE)}"]
 
 
 def sstat_parse(text: str, job_id: str) -> list[StepUse]:
@@ -83,7 +83,7 @@ def sacct_argv(job: Job) -> list[str]:
         "--parsable2",
         "--noconvert",
         f"--delimiter={SEPARATOR}",
-        f"--jobs={_asked(job)}",
+        f"--jobs={_checked(_asked(job))}",
         f"--format={','.join(_OVER)}",
     ]
 
@@ -138,11 +138,17 @@ def _step(id_: str, job_id: str) -> str | None:
 
 
 def _asked(job: Job) -> str:
-    """The number to ask about: that of an array's last task alone would stand for all of them."""
-    asked = f"{job.array_id}_{job.tasks}" if job.tasks.isdecimal() else job.id
-    if not TARGET.fullmatch(asked):
-        raise ValueError(f"invalid job id: {asked}")
-    return asked
+    """The number for sacct: that of an array's last task alone would stand for all of them.
+
+    So it does for sstat, which prints all of them for "7_12" as well.
+    """
+    return f"{job.array_id}_{job.tasks}" if job.tasks.isdecimal() else job.id
+
+
+def _checked(job_id: str) -> str:
+    if not TARGET.fullmatch(job_id):
+        raise ValueError(f"invalid job id: {job_id}")
+    return job_id
 
 
 def _number(text: str) -> int:

@@ -65,37 +65,41 @@ def merge(
 ) -> None:
     """Write what differs from the stored rows, and choose the heads of the arrays in it."""
     columns = [JOBS.c[name] for name in _KNOWN]
-    known = {
-        row.number: row._mapping
-        for row in db.execute(select(*columns).where(JOBS.c.number.in_(list(wanted))))
-    }
+    # Locked, in the order of their numbers: the queue and accounting are merged by two threads.
+    stored = select(*columns).where(JOBS.c.number.in_(list(wanted))).order_by(JOBS.c.number)
+    known = {row.number: row._mapping for row in db.execute(stored.with_for_update())}
     for number, before in known.items():
         _keep_known(before, wanted[number])
     new = [{"number": n, **values} for n, values in wanted.items() if n not in known]
     changed = {n: v for n, v in wanted.items() if n in known and not keeps(known[n], v)}
     if new:
         db.execute(insert(JOBS), new)
-    others = {n for n, values in changed.items() if known[n]["owner"] != values["owner"]}
-    again = {n for n, v in changed.items() if _is_other_run(known[n], v)}
     if changed:
         first = next(iter(changed.values()))
         assigned: Values = {name: bindparam(f"_{name}") for name in first}
         rows = [{"_number": n, **{f"_{k}": x for k, x in v.items()}} for n, v in changed.items()]
         by_number(db, assigned, rows)
-    if again:  # requeued, or a number that Slurm used again
-        which = JOBS.c.number.in_(again)
-        db.execute(update(JOBS).where(which).values(texted=False, stopped_by=None))
-    # What was a task of an array, and is a job of its own under a number used again, is listed.
-    if own := [n for n, v in changed.items() if v["array_id"] is None and known[n]["array_id"]]:
-        which = JOBS.c.number.in_(own)
-        db.execute(update(JOBS).where(which).values(tab_head=True, all_head=True))
-    if others:
-        which = JOBS.c.number.in_(others)
-        db.execute(update(JOBS).where(which).values(name="", name_key="", session=None))
-        db.execute(delete(TEXTS).where(TEXTS.c.number.in_(others)))
+        _begin_anew(db, known, changed)
     arrays = {values["array_id"] for values in (*new, *changed.values())}
     arrays |= {known[n]["array_id"] for n in changed}
     choose_heads(db, arrays - {None})
+
+
+def _begin_anew(
+    db: Database, known: Mapping[int, RowMapping], changed: Mapping[int, Values]
+) -> None:
+    """Forget what is not true of another run, or of another job under the same number."""
+    if again := [n for n, v in changed.items() if _is_other_run(known[n], v)]:
+        which = JOBS.c.number.in_(again)
+        db.execute(update(JOBS).where(which).values(texted=False, stopped_by=None))
+    # What was a task of an array, and is a job of its own now, is listed.
+    if own := [n for n, v in changed.items() if v["array_id"] is None and known[n]["array_id"]]:
+        which = JOBS.c.number.in_(own)
+        db.execute(update(JOBS).where(which).values(tab_head=True, all_head=True))
+    if others := [n for n, v in changed.items() if known[n]["owner"] != v["owner"]]:
+        which = JOBS.c.number.in_(others)
+        db.execute(update(JOBS).where(which).values(name="", name_key="", session=None))
+        db.execute(delete(TEXTS).where(TEXTS.c.number.in_(others)))
 
 
 _MEMBERSHIP = ("array_id", "tasks", "het_id", "het_offset")

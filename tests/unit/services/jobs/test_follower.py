@@ -195,7 +195,12 @@ def test_a_clock_that_was_set_back_asks_for_a_span_that_accounting_takes(
     look(world)
     world.worker.catch_up()
     spans: list[tuple[datetime, datetime]] = []
-    monkeypatch.setattr(world.systems.slurm_jobs, "history", lambda *span: spans.append(span) or [])
+
+    def noted(since: datetime, until: datetime) -> list[Job]:
+        spans.append((since, until))
+        return []
+
+    monkeypatch.setattr(world.systems.slurm_jobs, "history", noted)
     look(world, seconds=-7200)
     world.worker.catch_up()
     now = world.clock.now
