@@ -10,6 +10,7 @@ import pytest
 from portal.adapters.slurm.accounting import records_argv, records_parse
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.job import Job
+from portal.core.jobs.tasks import count_tasks
 from tests.paths import RECORDED
 from tests.record import HOSTILE, SEPARATOR
 from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded
@@ -39,6 +40,18 @@ def test_records(version: str, output: bool) -> None:
     assert jobs[roles["hostile"]].texts.directory == "/home/bob"
     expected = "/tmp/errors-%4j.txt" if output else ""
     assert jobs[roles["errors"]].texts.stderr == expected
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_span_of_time_has_what_ended_in_it_and_nothing_else(version: str) -> None:
+    numbers = json.loads((RECORDED / version / "use-jobs.json").read_text(encoding="utf-8"))
+    jobs = {job.id: job for job in records_parse(recorded(version, "use-ended"), SEPARATOR)}
+    assert all(job.report.state.over and job.report.end for job in jobs.values())
+    assert set(numbers.values()) - jobs.keys() == {numbers["waits"]}
+    assert jobs[numbers["steps"]].report.nodes == ("n1", "n2")
+    assert jobs[numbers["parts-2"]].shown_id == f"{numbers['parts']}+1"
+    never = jobs[numbers["long"]]
+    assert (never.report.start, count_tasks(never.tasks)) == (None, 32)
 
 
 def test_what_cannot_be_read_is_left_out() -> None:
