@@ -128,17 +128,24 @@ def _words(errors: str) -> str:
     return "".join(c if c.isprintable() else " " for c in words) or "it does not say why"
 
 
+BAD_JOB = "Bad job"
+"""In sacct's words about a number that it does not take."""
+
+
 def halving(
     ask: Callable[[Sequence[str]], list[Found]], ids: Sequence[str], deadline: float
 ) -> list[Found]:
-    """Ask about all at once, and about each half on an error: one bad id must not block others."""
+    """Ask about all at once, and about each half if one is bad, which must not block the others."""
     if not ids:
         return []
     try:
         return ask(ids)
     except RefusedError as error:
-        if len(ids) == 1 or time.monotonic() > deadline:
-            log.warning("accounting rejects job %s: %s", ", ".join(ids), error)
+        # Of any other refusal nothing follows for a job, above all not that it is unknown.
+        if BAD_JOB not in error.text or time.monotonic() > deadline:
+            raise
+        if len(ids) == 1:
+            log.warning("accounting rejects job %s: %s", ids[0], error)
             return []
         middle = len(ids) // 2
         halves = ids[:middle], ids[middle:]
