@@ -114,7 +114,10 @@ def outcome(batch: Batch, *command: str, option: str) -> Outcome:
         return _waited_for(batch, line)
     done = batch.shell(line)
     text = re.sub(r"/tmp/slipway-\w+/", "", done.stdout + done.stderr)
-    number = re.search(r"(?:job |^)(\d+)$", done.stdout, re.MULTILINE)
+    printed = done.stdout
+    if option == "quiet":  # it prints no number: the job is the last one
+        printed += batch.shell("squeue --me --noheader --format=%A --sort=-i | head -n 1").stdout
+    number = re.search(r"(?:job |^)(\d+)$", printed, re.MULTILINE)
     if number is None or done.returncode != 0:
         return done.returncode, _plain(text, ""), []
     shown = batch.shell(f"scontrol show job {number[1]} --json; scancel {number[1]}")
