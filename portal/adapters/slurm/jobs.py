@@ -49,7 +49,8 @@ class SlurmJobs(JobScheduler):
             return None
         try:
             found = queue.squeue_parse(self._asker.ask(queue.squeue_argv(job=job_id)))
-        except RefusedError:  # "Invalid job id specified"
+        except RefusedError as error:
+            _check_unknown(error)
             return None
         except commands.UnexpectedOutput as error:
             raise Unavailable(f"Slurm's answer cannot be read: {error}") from error
@@ -60,7 +61,8 @@ class SlurmJobs(JobScheduler):
         argv = texts.texts_argv(job_ids)
         try:
             printed = self._asker.ask(argv, texts.texts_format(separator))
-        except RefusedError:  # the only job of the question has left the queue
+        except RefusedError as error:  # the only job of the question has left the queue
+            _check_unknown(error)
             return {}
         return texts.texts_parse(printed, separator, job_ids)
 
@@ -126,6 +128,12 @@ _SOME_DONE = ": No error"
 def _words(errors: str) -> str:
     words = _PREFIXES.sub("", errors.partition("|")[0]).strip()[:MAX_ERROR]
     return "".join(c if c.isprintable() else " " for c in words) or "it does not say why"
+
+
+def _check_unknown(error: RefusedError) -> None:
+    """Raise squeue's refusal again, unless it is that it does not know the job."""
+    if "Invalid job id" not in error.text:
+        raise error
 
 
 BAD_JOB = "Bad job"

@@ -43,6 +43,20 @@ def test_an_answer_that_cannot_be_read_is_slurms_failure() -> None:
         SlurmJobs(unreadable, "slipway", 20).find("1")
 
 
+def test_a_refusal_for_another_reason_does_not_make_a_job_unknown() -> None:
+    words = "squeue: fatal: Unable to process configuration file\n"
+    slurm = SlurmJobs(Replay(*[Completed(1, b"", words)] * 2), "slipway", 20)
+    with pytest.raises(Unavailable, match="configuration file"):
+        slurm.find("1")
+    with pytest.raises(Unavailable, match="configuration file"):
+        slurm.texts(["1"])
+
+
+def test_texts_of_the_only_job_that_has_left_are_none() -> None:
+    refused = Replay(Completed(1, b"", "slurm_load_jobs error: Invalid job id specified\n"))
+    assert SlurmJobs(refused, "slipway", 20).texts(["1"]) == {}
+
+
 def test_lists_of_tasks_are_asked_for_in_full() -> None:
     transport = Replay(Completed(0, b"", ""))
     SlurmJobs(transport, "slipway", 20).find("1")
