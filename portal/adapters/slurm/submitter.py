@@ -69,7 +69,8 @@ class LoginNodeSubmitter(Submitter):
 
     def submit(self, user: str, command: SubmitCommand) -> str:
         done, answer = self._run(user, command, "--parsable")
-        if done.code in _KILLED and answer is not None:
+        lost = done.code in _KILLED or (done.code != 0 and _answer_lost(done.stderr))
+        if lost and answer is not None:
             raise OutcomeUnknown(
                 "Slurm took too long to accept the job. It may have been submitted all the same: "
                 "look at your jobs before you submit it again."
@@ -116,6 +117,18 @@ class LoginNodeSubmitter(Submitter):
         if done.code != 0:
             raise Unavailable(f"The script cannot be read right now: {done.error_text()}")
         return done.stdout
+
+
+# sbatch's words when the request was sent and no answer came: Slurm may have accepted the job.
+_SENT = (
+    "Socket timed out",
+    "Zero Bytes were transmitted",
+    "Transport endpoint is not connected",
+)
+
+
+def _answer_lost(errors: str) -> bool:
+    return any(word in errors for word in _SENT)
 
 
 def _check(done: Completed, answer: str | None) -> None:

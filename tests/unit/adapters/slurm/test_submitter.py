@@ -70,6 +70,23 @@ def test_a_slow_answer_may_be_a_job(shell: Shell) -> None:
         submitter(shell, "exec sleep 9", 1).submit("alice", SubmitCommand((), "x"))
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Socket timed out on send/recv operation",
+        "Zero Bytes were transmitted or received",
+        "Transport endpoint is not connected",
+    ],
+)
+def test_an_answer_that_was_lost_may_be_a_job(shell: Shell, words: str) -> None:
+    program = f"echo 'sbatch: error: Batch job submission failed: {words}' >&2; exit 1"
+    with pytest.raises(OutcomeUnknown, match="may have been submitted all the same"):
+        submitter(shell, program).submit("alice", SubmitCommand((), "x"))
+    with pytest.raises(Unavailable, match="Slurm does not answer") as caught:
+        submitter(shell, program).check("alice", SubmitCommand((), "x"))
+    assert not isinstance(caught.value, OutcomeUnknown)
+
+
 def test_a_refusal_has_the_words_of_sbatch(shell: Shell) -> None:
     with pytest.raises(SubmissionRefused) as caught:
         submitter(shell, "echo 'sbatch: error: no' >&2; exit 1").submit(
