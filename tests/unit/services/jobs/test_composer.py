@@ -165,7 +165,11 @@ def test_of_another_job_what_slurm_knows_is_proposed(world: World) -> None:
     rest = {"name": "seven", "resource_group": "main", "directory": "/data", "time_limit": 30}
     resources = {"resources": {"cpus": 2, "memory": "2g"}}
     assert same_job(job(world), None) == rest | resources
-    assert same_job(job(world, command="/a/run.sh x"), None) == rest | {"path": "/a/run.sh"}
+    file = {"path": "/a/run.sh", "args": ["x", "y"]}
+    assert same_job(job(world, command="/a/run.sh x y"), None) == rest | file
+    assert same_job(job(world, command="/a/run.sh"), None) == rest | {"path": "/a/run.sh"}
+    passing = "/tmp/slipway-ab_12xyz/run.sh x"  # of `slipway sbatch`, deleted since
+    assert same_job(job(world, command=passing), None) == rest | resources
     assert "directory" not in same_job(job(world, directory="/a\nb"), None)
 
 
