@@ -35,7 +35,7 @@ _LETTERS_WITH_OPTIONAL_VALUE = frozenset("IKk")
 
 
 def divide(text: str) -> list[str]:
-    """Divide a line of options or arguments as a shell would; raises ValueError with a message for users."""
+    """Divide a line of words as a shell would; raises ValueError with a message for users."""
     try:
         return shlex.split(text, comments=False)
     except ValueError:
