@@ -26,6 +26,9 @@ _KILLED = (124, 137)
 """Exit codes of timeout(1)."""
 _CANNOT_RUN = (126, 127)
 
+_UNCLEAR = ("Socket timed out", "Zero Bytes were transmitted")
+"""Messages of an answer of slurmctld's that was lost: it may have accepted the job."""
+
 _PATH = 'case $1 in "~") set -- "$HOME" ;; "~/"*) set -- "$HOME/${1#"~/"}" ;; esac'
 _RUN = f"""\
 place() {{ {_PATH}; found=$1; }}
@@ -69,7 +72,8 @@ class LoginNodeSubmitter(Submitter):
 
     def submit(self, user: str, command: SubmitCommand) -> str:
         done, answer = self._run(user, command, "--parsable")
-        if done.code in _KILLED and answer is not None:
+        unclear = done.code in _KILLED or any(word in done.stderr for word in _UNCLEAR)
+        if unclear and done.code != 0 and answer is not None:
             raise OutcomeUnknown(
                 "Slurm took too long to accept the job. It may have been submitted all the same: "
                 "look at your jobs before you submit it again."

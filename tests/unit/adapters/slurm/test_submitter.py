@@ -46,6 +46,15 @@ def test_words_and_script_arrive_unchanged(shell: Shell) -> None:
     assert (shell.home / "stdin").read_text() == SCRIPT
 
 
+def test_arguments_follow_the_script_unchanged(shell: Shell) -> None:
+    arguments = ("-x", HARD, "", "--parsable")
+    command = SubmitCommand(("--hold",), SCRIPT, script_arguments=arguments)
+    assert submitter(shell, NOTES).submit("alice", command) == "77"
+    words = (shell.home / "words").read_text().split("\0")
+    assert words[1:-1] == ["sbatch", "--parsable", "--hold", "/dev/stdin", *arguments]
+    assert (shell.home / "stdin").read_text() == SCRIPT
+
+
 def test_a_file_is_named_in_its_own_folder(shell: Shell) -> None:
     (shell.home / "a b").mkdir()
     command = SubmitCommand(("--hold",), None, "-run.sh", "~/a b")
@@ -68,6 +77,20 @@ def test_an_answer_without_a_number_may_be_a_job(shell: Shell, output: str) -> N
 def test_a_slow_answer_may_be_a_job(shell: Shell) -> None:
     with pytest.raises(OutcomeUnknown, match="Slurm took too long"):
         submitter(shell, "exec sleep 9", 1).submit("alice", SubmitCommand((), "x"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["Socket timed out on send/recv operation", "Zero Bytes were transmitted or received"],
+)
+def test_slurms_own_lost_answer_may_be_a_job(shell: Shell, words: str) -> None:
+    program = f"echo 'sbatch: error: Batch job submission failed: {words}' >&2; exit 1"
+    command = SubmitCommand((), "x")
+    with pytest.raises(OutcomeUnknown, match="It may have been submitted all the same"):
+        submitter(shell, program).submit("alice", command)
+    with pytest.raises(Unavailable, match="nothing can be submitted right now") as caught:
+        submitter(shell, program).check("alice", command)
+    assert not isinstance(caught.value, OutcomeUnknown)
 
 
 def test_a_refusal_has_the_words_of_sbatch(shell: Shell) -> None:

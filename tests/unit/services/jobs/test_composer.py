@@ -81,6 +81,35 @@ def test_a_lost_answer_is_never_submitted_again(world: World) -> None:
     assert len(world.slurm.submitted) == 1
 
 
+def test_a_repeated_request_is_answered_although_its_file_is_gone(world: World) -> None:
+    composer = world.services.composer
+    request = composer.parse(ALICE, {"path": "~/run.sh"})
+    with pytest.raises(InvalidRequest, match="path: there is no such file"):
+        composer.submit(ALICE, request, "k")
+    world.slurm.scripts["~/run.sh"] = SCRIPT.encode()
+    assert composer.submit(ALICE, request, "k") == "1"
+    del world.slurm.scripts["~/run.sh"]
+    assert composer.submit(ALICE, request, "k") == "1"
+    assert len(world.slurm.submitted) == 1
+
+
+def test_a_crash_after_sbatchs_answer_never_submits_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, composer = world.systems.stores.submissions, world.services.composer
+
+    def crash(*_: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store), "sent", crash)
+        with pytest.raises(SystemExit):
+            composer.submit(ALICE, request(world), "k")
+    with pytest.raises(OutcomeUnknown, match="Look at your jobs before you submit it again"):
+        composer.submit(ALICE, request(world), "k")
+    assert len(world.slurm.submitted) == 1
+
+
 @pytest.mark.parametrize(
     ("changes", "field", "words"),
     [
