@@ -130,7 +130,7 @@ class Composer:
 
     def _send(self, person: Person, request: JobRequest, key: str) -> str:
         try:
-            # Not before the key is claimed: a repeated request is answered whatever the file is now.
+            # After the key is claimed: a repeated request is answered whatever the file is now.
             self._look_at_file(person, request)
         except (InvalidRequest, Unavailable) as error:
             self._store.release(person.name, key)

@@ -69,6 +69,11 @@ globalThis.slipwayDraft = (() => {
       return kept;
     }
 
+    function end() {
+      done = true;
+      remove();
+    }
+
     function now() {
       clearTimeout(timer);
       if (done || restoring || !form()) return true;
@@ -141,14 +146,15 @@ globalThis.slipwayDraft = (() => {
     document.addEventListener("htmx:beforeOnLoad", (event) => {
       const { elt, xhr } = event.detail;
       if (!form()?.contains(elt) || xhr.status !== 204 || !xhr.getResponseHeader("HX-Redirect")) return;
-      done = true;
-      remove();
+      end();
     });
     document.addEventListener("click", (event) => {
       if (!event.target.closest?.("[data-afresh]")) return;
-      done = true;
-      remove();
+      end();
       location.reload();
+    });
+    document.addEventListener("submit", (event) => {
+      if (event.target.getAttribute("action") === "/logout") end();
     });
     addEventListener("pagehide", now);
     // Only what a reload would lose: secrets, or everything where storage is blocked.
