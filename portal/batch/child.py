@@ -14,13 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import NoReturn
 
-FORWARDED = {
-    number
-    for number in signal.valid_signals()
-    if number
-    not in {signal.SIGCHLD, signal.SIGKILL, signal.SIGSTOP, signal.SIGTTIN, signal.SIGTTOU}
-    and number not in {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
-}
+_OF_THIS_PROCESS = {
+    signal.SIGCHLD, signal.SIGKILL, signal.SIGSTOP, signal.SIGTTIN, signal.SIGTTOU,
+    signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT,
+    signal.SIGPIPE,  # of an answer to a program that is gone: the script must not be ended for it
+}  # fmt: skip
+FORWARDED = signal.valid_signals() - _OF_THIS_PROCESS
 
 
 def run(name: str, words: Sequence[str], environment: dict[str, str]) -> int:
