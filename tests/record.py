@@ -83,8 +83,10 @@ def record_jobs(recorder: Recorder) -> None:
     recorder.keep("jobs-texts", "slipway", asked, texts.texts_format(SEPARATOR))
     cluster.run("login", "scancel", "--user=bob", user="bob")
     time.sleep(5)
-    for name, output in (("jobs-records", True), ("jobs-records-short", False)):
-        argv = accounting.records_argv(SEPARATOR, job_ids=ids.values(), output=output)
+    which = accounting.Which(job_ids=tuple(ids.values()))
+    recorder.keep("jobs-facts", "slipway", accounting.facts_argv(which))
+    for name, output in (("jobs-told", True), ("jobs-told-short", False)):
+        argv = accounting.texts_argv(which, SEPARATOR, output=output)
         recorder.keep(name, "slipway", argv)
     recorder.keep("jobs-hold", "bob", ["scontrol", "hold", ids["errors"]])
     text = json.dumps(ids, indent=1)

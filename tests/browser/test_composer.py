@@ -116,7 +116,7 @@ def test_a_template_is_saved_and_used(composer: Page, cluster: Cluster) -> None:
     composer.goto(f"{cluster.url}/jobs/templates")
     composer.get_by_label(f"More for {name}", exact=True).click()
     composer.get_by_label(f"Delete {name}", exact=True).click()
-    composer.get_by_role("button", name="Delete the template").click()
+    composer.get_by_role("button", name="Delete the job template").click()
     expect(composer.get_by_role("heading", name=name)).to_have_count(0)
 
 

@@ -16,7 +16,15 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.axe import THEMES, settled, show, violations
 from tests.browser.conftest import LogIn
-from tests.browser.test_researcher import LIMITS, new_notebook, open_app, run_cell, shows, type_line
+from tests.browser.test_researcher import (
+    LIMITS,
+    PYTHON,
+    new_notebook,
+    open_app,
+    run_cell,
+    shows,
+    type_line,
+)
 from tests.client import Api
 from tests.cluster import ROOT, Cluster, wait_for
 from tests.slurm.conftest import MakeApi
@@ -110,6 +118,7 @@ def test_fifteen_tasks(log_in: LogIn, api: Api, cluster: Cluster) -> None:
 
     # 2 An environment and a name.
     page.get_by_role("link", name="Start a session").first.click()
+    page.get_by_role("radio", name=PYTHON, exact=True).check()
     page.get_by_label("Session name").fill("morning1")
     camera.look(page, "environment")
     _next(page)

@@ -27,7 +27,8 @@ SCRIPTS = {
     "exported": "#!/bin/sh\n#SLIPWAY --image=debian/13\n#SBATCH --export=NONE\n"
     'echo "$A|$FROM_FILE"\n',
     "steps": "#!/bin/sh\n#SLIPWAY --image=debian/12\nexport X='a  b'; cd /tmp\n"
-    "srun sh -c '. /etc/os-release; echo $VERSION_ID $X $PWD'\nsqueue --me -h -o %A\n",
+    "srun sh -c '. /etc/os-release; echo $VERSION_ID $X $PWD'\n"
+    'squeue --me -h -o %A | grep -x "$SLURM_JOB_ID"\n',
     "shm": "#!/bin/sh\n#SLIPWAY --image=debian/13 --shm 60m\n"
     "df --output=size -BM /dev/shm | tail -n 1\n",
 }

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
 from portal.adapters.slurm import accounting, commands, queue, texts
+from portal.adapters.slurm.accounting import Which
 from portal.adapters.slurm.asking import Asker, RefusedError
 from portal.adapters.ssh.transport import Transport
 from portal.core.interfaces.jobs import JobScheduler
@@ -30,7 +31,7 @@ for job in "$@"; do
 done
 """
 _ANSWER = re.compile(r"(?P<job>[0-9_]{1,20}) (?P<code>[0-9]{1,3}) (?P<errors>.*)")
-_PREFIXES = re.compile(r"(slurm_\w+ error: ?|scontrol: error: )+")
+_PREFIXES = re.compile(r"(slurm_\w{1,40} error: ?|scontrol: error: )+")
 TARGET = re.compile(r"[0-9]{1,10}(_[0-9]{1,9})?", re.ASCII)
 """A job, an array or one task of an array, as scontrol and scancel take it."""
 MAX_ERROR = 200
@@ -67,29 +68,32 @@ class SlurmJobs(JobScheduler):
     def ended(self, job_ids: Collection[str]) -> dict[str, Job]:
         wanted = sorted(filter(commands.is_job_id, job_ids))
         deadline = time.monotonic() + self._seconds
-        found = halving(lambda ids: self._records(job_ids=ids), wanted, deadline)
+        found = halving(lambda ids: self._records(Which(job_ids=tuple(ids))), wanted, deadline)
         known = set(wanted)
         return {job.id: self._named(job) for job in found if job.id in known}
 
     def history(self, since: datetime, until: datetime) -> list[Job]:
-        return [self._named(job) for job in self._records(span=(since, until))]
+        return [self._named(job) for job in self._records(Which(span=(since, until)))]
 
-    def _records(
-        self,
-        *,
-        job_ids: Collection[str] = (),
-        span: tuple[datetime, datetime] | None = None,
-    ) -> list[Job]:
+    def _records(self, which: Which) -> list[Job]:
+        numbers, jobs = accounting.facts_parse(self._asker.ask(accounting.facts_argv(which)))
+        told = self._told(which, numbers) if jobs else {}
+        return [replace(job, texts=told.get(job.id, job.texts)) for job in jobs]
+
+    def _told(self, which: Which, numbers: Sequence[str]) -> Mapping[str, JobTexts]:
+        """What users wrote, by job; nothing if the answer may be forged."""
         separator, output = texts.new_separator(), self._output
-        argv = accounting.records_argv(separator, job_ids=job_ids, span=span, output=output)
         try:
-            printed = self._asker.ask(argv)
+            printed = self._asker.ask(accounting.texts_argv(which, separator, output=output))
         except RefusedError as error:
             if not output or "field" not in error.text.lower():
                 raise
             self._output = False
-            return self._records(job_ids=job_ids, span=span)
-        return list(accounting.records_parse(printed, separator, output=output))
+            return self._told(which, numbers)
+        found = accounting.texts_parse(printed, separator, numbers, output=output)
+        if found is None:
+            log.warning("accounting's answer does not have the fields of %d jobs", len(numbers))
+        return found or {}
 
     def _named(self, job: Job) -> Job:
         return replace(job, report=self._asker.named(job.report))
@@ -124,7 +128,8 @@ _SOME_DONE = ": No error"
 
 
 def _words(errors: str) -> str:
-    words = _PREFIXES.sub("", errors.partition("|")[0]).strip()[:MAX_ERROR]
+    # Cut first: a user's shell may print much, over which the pattern would take minutes.
+    words = _PREFIXES.sub("", errors.partition("|")[0][: 2 * MAX_ERROR]).strip()[:MAX_ERROR]
     return "".join(c if c.isprintable() else " " for c in words) or "it does not say why"
 
 

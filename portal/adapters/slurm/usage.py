@@ -23,6 +23,8 @@ SECONDS = 10.0
 """Deadline of a query, in seconds: sstat waits for nodes that do not answer."""
 MOST_STEPS = 500
 """Steps of one job that are read."""
+MOST_TASKS, MOST_BYTES = 10**7, 2**60
+"""Of one step. No job has more: greater numbers are a shell's jokes, which pages cannot format."""
 
 _LIVE = ("JobID", "NTasks", "AveCPU", "AveRSS", "MaxRSS", "MaxRSSNode", "TRESUsageInTot")
 _OVER = (
@@ -55,7 +57,7 @@ def _live(fields: Sequence[str], job_id: str) -> StepUse | None:
     step = _step(id_, job_id)
     if step is None:
         return None
-    count = _number(tasks) or 1
+    count = min(_number(tasks), MOST_TASKS) or 1
     all_of = dict(item.partition("=")[::2] for item in total.split(",") if "=" in item)
     seconds, each = read_seconds(all_of.get("cpu", "")), read_seconds(cpu)
     now, one = read_bytes(all_of.get("mem", "")), read_bytes(memory)
@@ -155,7 +157,8 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 def read_bytes(text: str) -> int | None:
     """Parse an amount such as "1234", "1205K" or "1.5G" to bytes; None for anything else."""
     match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,6})?)([KMGTP]?)", text)
-    return int(float(match[1]) * _UNITS[match[2]]) if match else None
+    found = int(float(match[1]) * _UNITS[match[2]]) if match else MOST_BYTES
+    return found if found < MOST_BYTES else None
 
 
 def read_seconds(text: str) -> float | None:

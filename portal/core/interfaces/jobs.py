@@ -76,7 +76,10 @@ class JobStore(Protocol):
         ...
 
     def get_many(self, ids: Collection[str]) -> list[Job]:
-        """Jobs by the numbers of their records, or of their arrays (then all of its tasks)."""
+        """Jobs by the numbers of their records or of their arrays, without texts but the name.
+
+        Of an array: its tasks that are not over, or else one of them.
+        """
         ...
 
     def ahead(self, jobs: Collection[Job]) -> dict[str, int]:

@@ -122,10 +122,11 @@ class Composer:
         claimed = Submission(person.name, key, fingerprint, self._clock(), body)
         if earlier := self._store.claim(claimed):
             return _again(earlier, fingerprint)
+        # Before it is sent: a shell that answers none of its commands could fill the database.
+        self._forget_old(person)
         number = self._send(person, request, key)
         self._store.sent(person.name, key, number)
         self._administration.record(person.name, "job.submit", number, _described(request))
-        self._forget_old(person)
         return number
 
     def _send(self, person: Person, request: JobRequest, key: str) -> str:

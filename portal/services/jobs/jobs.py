@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import datetime
 
 from portal.core.auth.person import Person
@@ -190,7 +191,10 @@ class Jobs:
         if not self._scheduler.may_extend:
             raise Conflict(f"{_NOT_HERE} Ask the administrators.")
         with self._alone(job) as begun:
-            report = self._running(job).report
+            running = self._running(job)
+            # By its shown number: the last task of an array has the array's own number, by which
+            # Slurm would change all tasks, and the first component that of the heterogeneous job.
+            report = replace(running.report, job_id=running.shown_id)
             added = self._extender.extend(
                 report, minutes, self._usual, begun, lambda: self._running(job).report.time_limit
             )

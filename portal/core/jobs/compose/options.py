@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 MAX_WORDS = 100
 MAX_OPTIONS = 8192
-"""Characters of all options together."""
+"""Characters of all options together, or of one line of a script with options."""
+_TOO_MANY = f"use up to {MAX_WORDS} words with {MAX_OPTIONS:,} characters in total"
 
 REFUSED = {
     "wrap": "the script is what is submitted",
@@ -36,6 +37,8 @@ _LETTERS_WITH_OPTIONAL_VALUE = frozenset("IKk")
 
 def divide(text: str) -> list[str]:
     """Divide a line of words as a shell would; raises ValueError with a message for users."""
+    if len(text) > MAX_OPTIONS:  # shlex takes seconds for a word of some 100 KB
+        raise ValueError(_TOO_MANY)
     try:
         return shlex.split(text, comments=False)
     except ValueError:
@@ -50,7 +53,7 @@ def check_arguments(words: Sequence[str]) -> tuple[str, ...]:
 
 def _check_words(words: Sequence[str]) -> None:
     if len(words) > MAX_WORDS or sum(map(len, words)) > MAX_OPTIONS:
-        raise ValueError(f"use up to {MAX_WORDS} words with {MAX_OPTIONS:,} characters in total")
+        raise ValueError(_TOO_MANY)
     if not all(map(str.isprintable, words)):
         raise ValueError("use printable characters, in one line")
 
@@ -127,6 +130,8 @@ def check_directives(script: str) -> None:
 
 
 def _directive(line: str) -> Iterable[str]:
+    if len(line) > MAX_OPTIONS:
+        raise ValueError(f"use up to {MAX_OPTIONS:,} characters in one line of options")
     try:
         return shlex.split(line.removeprefix("#SBATCH"), comments=True)
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from portal.adapters.slurm.jobs import SlurmJobs
 from portal.adapters.ssh.transport import Completed
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.actions import JobAction
+from portal.core.jobs.job import JobTexts
 from portal.errors import Unavailable
 from tests.fakes import FakeClock, FakeJob, FakeSlurm
 from tests.unit.adapters.slurm.test_client import Replay
@@ -54,14 +56,27 @@ def test_whole_records() -> None:
     assert [job.id for job in slurm.history(*span)] == ["1", "2"]
 
 
+FACTS = "\x1f".join(
+    ["1", "bob", "FAILED", "n1", "1", "2", "3", "3:9", "1", "main", "a", "q", "", "", "5", "1"]
+)
+
+
 def test_an_older_accounting_has_no_paths_of_output() -> None:
+    facts = Completed(0, FACTS.encode(), "")
     refusal = Completed(1, b"", 'sacct: fatal: Invalid field requested: "StdOut"\n')
-    transport = Replay(refusal, Completed(0, b"", ""), Completed(0, b"", ""))
+    transport = Replay(facts, refusal, Completed(0, b"", ""), facts, Completed(0, b"", ""))
     slurm = SlurmJobs(transport, "slipway", 20)
-    assert slurm.ended(["1"]) == {}
-    assert slurm.ended(["1"]) == {}
+    for _ in range(2):
+        assert slurm.ended(["1"])["1"].report.exit_code == 3
     fields = ["StdOut" in " ".join(words) for words in transport.asked]
-    assert fields == [True, False, False]
+    assert fields == [False, True, False, False, False]
+
+
+def test_an_answer_that_may_be_forged_names_no_job(caplog: pytest.LogCaptureFixture) -> None:
+    answers = Completed(0, FACTS.encode(), ""), Completed(0, b"1 x 1 y", "")
+    job = SlurmJobs(Replay(*answers), "slipway", 20).ended(["1"])["1"]
+    assert (job.report.user, job.texts) == ("bob", JobTexts())
+    assert "does not have the fields of 1 jobs" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -81,6 +96,15 @@ def test_the_answer_for_each_job(printed: str, outcome: str) -> None:
     assert slurm.act("alice", JobAction.HOLD, ["4", "4; rm -rf /", "--uid"]) == {"4": outcome}
     assert transport.users == ["alice"]
     assert transport.asked[0][-3:] == ["sh", "hold", "4"]
+
+
+def test_what_a_shell_prints_is_cut_before_it_is_searched() -> None:
+    """Over 256 KB of "slurm_" the search for Slurm's prefixes took more than a minute."""
+    printed = Completed(0, b"4 1 " + b"slurm_" * 43_000 + b"\n", "")
+    begun = time.monotonic()
+    answer = SlurmJobs(Replay(printed), "slipway", 20).act("bob", JobAction.HOLD, ["4"])
+    assert time.monotonic() - begun < 1
+    assert answer == {"4": ("slurm_" * 40)[:200]}
 
 
 def test_no_answer_is_no_success() -> None:

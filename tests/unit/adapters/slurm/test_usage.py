@@ -77,7 +77,8 @@ def test_only_numbers_of_jobs_reach_a_command(job_id: str) -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [("0", 0), ("1234", 1234), ("1205K", 1205 * 1024), ("1.50M", 3 * 2**19), ("2G", 2**31),
-     ("", None), ("16?", None), ("-1", None), ("1e5", None), ("9" * 30, None)],
+     ("", None), ("16?", None), ("-1", None), ("1e5", None), ("9" * 30, None),
+     ("1023P", 1023 * 2**50), ("1024P", None), ("9" * 18 + "P", None)],
 )  # fmt: skip
 def test_amounts(text: str, value: int | None) -> None:
     assert read_bytes(text) == value

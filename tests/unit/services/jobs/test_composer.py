@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from sqlmodel import Session as Database
-from sqlmodel import select
+from sqlmodel import col, select
 
 from portal.adapters.db.tables import JournalRow, SubmissionRow
 from portal.core.auth.person import Person
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.compose.again import same_job
+from portal.core.jobs.compose.drafts import SCRIPTS_KEPT
 from portal.core.jobs.compose.submission import JobRequest
 from portal.core.jobs.job import Job, JobTexts
 from portal.errors import InvalidRequest, KeyReused, OutcomeUnknown, Unavailable
@@ -108,6 +109,19 @@ def test_a_crash_after_sbatchs_answer_never_submits_again(
     with pytest.raises(OutcomeUnknown, match="Look at your jobs before you submit it again"):
         composer.submit(ALICE, request(world), "k")
     assert len(world.slurm.submitted) == 1
+
+
+def test_lost_answers_keep_no_more_scripts_than_others(world: World) -> None:
+    """A shell of one's own can lose every answer: their scripts once filled the database."""
+    world.slurm.lose_answer = True
+    asked = request(world)
+    for _ in range(SCRIPTS_KEPT + 5):
+        world.clock.advance(seconds=1)
+        with pytest.raises(OutcomeUnknown):
+            world.services.composer.submit(ALICE, asked)
+    with Database(world.engine) as db:
+        kept = db.exec(select(SubmissionRow).where(col(SubmissionRow.request).is_not(None))).all()
+    assert len(kept) == SCRIPTS_KEPT
 
 
 @pytest.mark.parametrize(

@@ -264,6 +264,19 @@ def test_more_time_within_the_limits(operated: World) -> None:
     ]
 
 
+def test_more_time_for_one_task_leaves_the_others_as_they_are(operated: World) -> None:
+    """The last task has the number of its array, by which scontrol would change all of them."""
+    running(operated, 21, array=20, tasks="0")
+    running(operated, 20, array=20, tasks="1")
+    look(operated)
+    jobs = operated.services.jobs
+    assert jobs.extend(ALICE, "20_1", 30).report.time_limit == 90
+    assert get(operated, "20_0").report.time_limit == 60
+    changes = [line for line in operated.slurm.commands if "TimeLimit=" in line]
+    assert changes == ["operator: scontrol update JobId=20_1 TimeLimit=90"]
+    assert events(operated) == [("alice", "job.extend", "20_1", "30 minutes")]
+
+
 def test_only_running_jobs_get_more_time(operated: World) -> None:
     add(operated, 7)
     job = running(operated, 8)

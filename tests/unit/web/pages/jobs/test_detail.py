@@ -31,6 +31,15 @@ def test_all_that_was_asked_for_and_given_is_shown(world: World, alice: Browser)
     assert re.findall(r'data-act="(\w+)"', text) == ["requeue", "cancel"]
 
 
+def test_paths_cannot_change_how_the_page_is_read(world: World, alice: Browser) -> None:
+    odd = JobTexts("fit", "/d\u202e\n", "/c\u2066 <b>", "/o\x1b[2J", "/e\u200f", "\u202eafter:1")
+    submit(world, texts=odd)
+    for path in ("/jobs/7", "/jobs/7/output", "/jobs/7/output?stream=stderr"):
+        text = alice.get(path).text
+        assert not [sign for sign in "\u202e\u2066\x1b\u200f" if sign in text], path
+    assert "<code>/d\ufffd\ufffd</code>" in alice.get("/jobs/7").text
+
+
 def test_a_pending_job_says_why_and_for_which_jobs_it_waits(world: World, alice: Browser) -> None:
     texts = JobTexts("fit", dependency="afterok:5_*(unfulfilled),afterany:6(unfulfilled)")
     submit(world, reason="Dependency", texts=texts)
@@ -121,6 +130,23 @@ def test_slurm_is_asked_for_its_use_once_for_all_who_look(
     world.slurm.steps[7] = [live_step(7, 150)]
     assert "3 of 4 cores busy now" in admin.get("/jobs/7/usage", headers=htmx).text
     assert "3 of 4 cores busy now" in alice.get("/jobs/7").text
+
+
+def test_an_sstat_of_ones_own_cannot_break_the_page(
+    world: World, alice: Browser, admin: Browser
+) -> None:
+    """Amounts of thirty digits could not be formatted: the page failed, for administrators too."""
+    run(world)
+    most, long = "999999999999999999P", "999999-999999:59:59.999999"
+    for size in (most, "1023P"):
+        total = f"cpu={long},mem={size},gres/gpuutil=999999,gres/gpumem={size}"
+        line = f"7.0|999999999999999|{long}|{size}|{size}|n1|{total}"
+        world.slurm.steps[7] = [line, *(line.replace("7.0", f"7.{n}") for n in range(1, 600))]
+        for browser in (alice, admin):
+            answer = browser.get("/jobs/7/usage", headers={"HX-Request": "true"})
+            assert answer.status_code == 200
+            assert browser.get("/jobs/7").status_code == 200
+        world.clock.advance(seconds=10)
 
 
 def test_without_a_script_a_link_asks_again(world: World, alice: Browser) -> None:
