@@ -30,6 +30,8 @@ REMEMBER = timedelta(seconds=30)
 """Between two writes of the time until which all jobs are known."""
 SLICE, SHORTEST_SLICE = timedelta(hours=12), timedelta(minutes=1)
 """Span of time of one question about history; a shorter one if the answer is too large."""
+AT_ONCE = timedelta(seconds=60)
+"""After so long, the rest of a gap is left to the next call: the worker must not seem to hang."""
 OVERLAP = timedelta(minutes=5)
 """Tolerated difference between Slurm's clock and the portal's."""
 
@@ -123,11 +125,10 @@ class JobFollower:
         self._store.postpone([job_id for job_id in wanted if job_id not in over], now)
 
     def catch_up(self) -> None:
-        """Read one slice of the history in which nobody looked at the queue; raises Unavailable.
-
-        Afterwards the next one is read at once, until the gap is filled.
-        """
-        while self._until is not None:
+        """Read the history in which nobody looked at the queue, a slice at a time, until the gap is
+        filled or time is up; raises Unavailable."""
+        called = self._clock()
+        while self._until is not None and self._clock() - called < AT_ONCE:
             until = self._until
             oldest = until - self._history
             begun = max(self._store.known_until() or oldest, oldest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -62,6 +62,16 @@ def test_an_older_accounting_has_no_paths_of_output() -> None:
     assert slurm.ended(["1"]) == {}
     fields = ["StdOut" in " ".join(words) for words in transport.asked]
     assert fields == [True, False, False]
+
+
+def test_without_accounting_no_job_is_known_and_nothing_is_asked_twice() -> None:
+    off = Completed(1, b"", "Slurm accounting storage is disabled\n")
+    transport = Replay(off)
+    slurm = SlurmJobs(transport, "slipway", 20)
+    assert slurm.ended([str(number) for number in range(1, 201)]) == {}
+    now = datetime(2026, 11, 23, tzinfo=UTC)
+    assert slurm.history(now - timedelta(days=7), now) == []
+    assert len(transport.asked) == 2
 
 
 @pytest.mark.parametrize(
