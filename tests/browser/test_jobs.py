@@ -178,7 +178,7 @@ def test_everything_works_without_a_script(
         expect(page.locator("tr.task[data-name]").first).to_be_visible()
         page.get_by_label(f"Select plain ({number})", exact=True).check()
         page.get_by_role("button", name="Cancel the selected jobs").click()
-        expect(page.get_by_role("heading", name=f"Cancel plain ({number})?")).to_be_visible()
+        expect(page.get_by_role("heading", name=f"Cancel plain ({number}), all of its tasks?")).to_be_visible()
         page.get_by_role("button", name="Cancel job").click()
         expect(page.get_by_role("heading", name="1 job was cancelled.")).to_be_visible()
         page.get_by_role("link", name="Back").click()
