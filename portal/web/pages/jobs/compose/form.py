@@ -46,7 +46,7 @@ LABELS = {
     PATH: "Script file",
     "name": "Job name",
     IMAGE: "Image",
-    "resource_group": "Resource group",
+    "resource_group": "Partition",
     "resources.nodes": "Nodes",
     "resources.tasks": "Tasks",
     "resources.cpus": "Cores per task",
