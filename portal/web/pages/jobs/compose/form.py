@@ -47,7 +47,7 @@ LABELS = {
     ARGUMENTS: "Arguments",
     "name": "Job name",
     IMAGE: "Image",
-    "resource_group": "Resource group",
+    "resource_group": "Partition",
     "resources.nodes": "Nodes",
     "resources.tasks": "Tasks",
     "resources.cpus": "Cores per task",
