@@ -234,7 +234,7 @@ class FakeSlurm:
 
     def _use(self, words: list[str]) -> Completed:
         number = next(word for word in words if word.startswith("--jobs=")).partition("=")[2]
-        lines = self.steps.get(int(number), [])
+        lines = self.steps.get(int(number.partition("_")[0]), [])
         error = "" if lines else f"sstat: error: couldn't get steps for job {number}\n"
         return Completed(0 if lines else 1, "\n".join([*lines, ""]).encode(), error)
 

@@ -105,11 +105,13 @@ _FACTS = (
 _TEXTS = ("JobIDRaw", "JobName", "WorkDir")
 _OUTPUT = ("StdOut", "StdErr")
 """Fields that exist since Slurm 24.05."""
+_OVER = "BF,CA,CD,DL,F,NF,OOM,PR,TO"
+"""The states of jobs that are over, by their codes."""
 
 
 @dataclass(frozen=True)
 class Which:
-    """The records that are wanted: those of some jobs, or of all in a span of time."""
+    """The records that are wanted: those of some jobs, or of all that ended in a span of time."""
 
     job_ids: tuple[str, ...] = ()
     span: tuple[datetime, datetime] | None = None
@@ -119,8 +121,11 @@ class Which:
         """sacct's options for them."""
         if self.span is None:
             return _jobs(self.job_ids)
+        # With states of jobs that are over, sacct finds those that ended in the span. Without, it
+        # would print the whole queue of a busy site for the shortest one.
         since, until = map(_moment, self.span)
-        return ["--allusers", f"--starttime={since}", f"--endtime={until}"]
+        times = [f"--starttime={since}", f"--endtime={until}"]
+        return ["--allusers", f"--state={_OVER}", *times]
 
 
 def facts_argv(which: Which) -> list[str]:

@@ -32,9 +32,9 @@ done
 """
 _ANSWER = re.compile(r"(?P<job>[0-9_]{1,20}) (?P<code>[0-9]{1,3}) (?P<errors>.*)")
 _PREFIXES = re.compile(r"(slurm_\w{1,40} error: ?|scontrol: error: )+")
-TARGET = re.compile(r"[0-9]{1,10}(_[0-9]{1,9})?", re.ASCII)
-"""A job, an array or one task of an array, as scontrol and scancel take it."""
 MAX_ERROR = 200
+_TRIES = 3
+"""How often accounting is asked while its two answers do not fit."""
 
 
 class SlurmJobs(JobScheduler):
@@ -52,8 +52,11 @@ class SlurmJobs(JobScheduler):
             return None
         try:
             found = queue.squeue_parse(self._asker.ask(queue.squeue_argv(job=job_id)))
-        except RefusedError:  # "Invalid job id specified"
+        except RefusedError as error:
+            _check_unknown(error)
             return None
+        except commands.UnexpectedOutput as error:
+            raise Unavailable(f"Slurm's answer cannot be read: {error}") from error
         return next((job for job in found if job.id == job_id), None)
 
     def texts(self, job_ids: Collection[str]) -> dict[str, JobTexts]:
@@ -61,7 +64,8 @@ class SlurmJobs(JobScheduler):
         argv = texts.texts_argv(job_ids)
         try:
             printed = self._asker.ask(argv, texts.texts_format(separator))
-        except RefusedError:  # the only job of the question has left the queue
+        except RefusedError as error:  # the only job of the question has left the queue
+            _check_unknown(error)
             return {}
         return texts.texts_parse(printed, separator, job_ids)
 
@@ -76,12 +80,19 @@ class SlurmJobs(JobScheduler):
         return [self._named(job) for job in self._records(Which(span=(since, until)))]
 
     def _records(self, which: Which) -> list[Job]:
-        numbers, jobs = accounting.facts_parse(self._asker.ask(accounting.facts_argv(which)))
-        told = self._told(which, numbers) if jobs else {}
-        return [replace(job, texts=told.get(job.id, job.texts)) for job in jobs]
+        for _ in range(_TRIES):
+            numbers, jobs = accounting.facts_parse(self._asker.ask(accounting.facts_argv(which)))
+            told = self._told(which, numbers) if jobs else {}
+            if told is not None:
+                return [replace(job, texts=told.get(job.id, job.texts)) for job in jobs]
+        log.warning("accounting's answers do not have the fields of %d jobs", len(numbers))
+        return jobs
 
-    def _told(self, which: Which, numbers: Sequence[str]) -> Mapping[str, JobTexts]:
-        """What users wrote, by job; nothing if the answer may be forged."""
+    def _told(self, which: Which, numbers: Sequence[str]) -> Mapping[str, JobTexts] | None:
+        """What users wrote, by job.
+
+        None if another job has ended since their numbers were read, or if the answer is forged.
+        """
         separator, output = texts.new_separator(), self._output
         try:
             printed = self._asker.ask(accounting.texts_argv(which, separator, output=output))
@@ -90,16 +101,13 @@ class SlurmJobs(JobScheduler):
                 raise
             self._output = False
             return self._told(which, numbers)
-        found = accounting.texts_parse(printed, separator, numbers, output=output)
-        if found is None:
-            log.warning("accounting's answer does not have the fields of %d jobs", len(numbers))
-        return found or {}
+        return accounting.texts_parse(printed, separator, numbers, output=output)
 
     def _named(self, job: Job) -> Job:
         return replace(job, report=self._asker.named(job.report))
 
     def act(self, user: str, action: JobAction, targets: Sequence[str]) -> dict[str, str]:
-        known = list(filter(TARGET.fullmatch, targets))
+        known = list(filter(commands.TARGET.fullmatch, targets))
         if not known:
             return {}
         limit = ["timeout", "--kill-after=2", f"{self._seconds:.0f}"]
@@ -133,17 +141,30 @@ def _words(errors: str) -> str:
     return "".join(c if c.isprintable() else " " for c in words) or "it does not say why"
 
 
+def _check_unknown(error: RefusedError) -> None:
+    """Raise squeue's refusal again, unless it is that it does not know the job."""
+    if "Invalid job id" not in error.text:
+        raise error
+
+
+BAD_JOB = "Bad job"
+"""In sacct's words about a number that it does not take."""
+
+
 def halving(
     ask: Callable[[Sequence[str]], list[Found]], ids: Sequence[str], deadline: float
 ) -> list[Found]:
-    """Ask about all at once, and about each half on an error: one bad id must not block others."""
+    """Ask about all at once, and about each half if one is bad, which must not block the others."""
     if not ids:
         return []
     try:
         return ask(ids)
     except RefusedError as error:
-        if len(ids) == 1 or time.monotonic() > deadline:
-            log.warning("accounting rejects job %s: %s", ", ".join(ids), error)
+        # Of any other refusal nothing follows for a job, above all not that it is unknown.
+        if BAD_JOB not in error.text or time.monotonic() > deadline:
+            raise
+        if len(ids) == 1:
+            log.warning("accounting rejects job %s: %s", ids[0], error)
             return []
         middle = len(ids) // 2
         halves = ids[:middle], ids[middle:]

@@ -26,9 +26,6 @@ _KILLED = (124, 137)
 """Exit codes of timeout(1)."""
 _CANNOT_RUN = (126, 127)
 
-_UNCLEAR = ("Socket timed out", "Zero Bytes were transmitted")
-"""Messages of an answer of slurmctld's that was lost: it may have accepted the job."""
-
 _PATH = 'case $1 in "~") set -- "$HOME" ;; "~/"*) set -- "$HOME/${1#"~/"}" ;; esac'
 _RUN = f"""\
 place() {{ {_PATH}; found=$1; }}
@@ -72,8 +69,8 @@ class LoginNodeSubmitter(Submitter):
 
     def submit(self, user: str, command: SubmitCommand) -> str:
         done, answer = self._run(user, command, "--parsable")
-        unclear = done.code in _KILLED or any(word in done.stderr for word in _UNCLEAR)
-        if unclear and done.code != 0 and answer is not None:
+        lost = done.code in _KILLED or (done.code != 0 and _answer_lost(done.stderr))
+        if lost and answer is not None:
             raise OutcomeUnknown(
                 "Slurm took too long to accept the job. It may have been submitted all the same: "
                 "look at your jobs before you submit it again."
@@ -119,6 +116,18 @@ class LoginNodeSubmitter(Submitter):
         if done.code != 0:
             raise Unavailable(f"The script cannot be read right now: {done.error_text()}")
         return done.stdout
+
+
+# sbatch's words when the request was sent and no answer came: Slurm may have accepted the job.
+_SENT = (
+    "Socket timed out",
+    "Zero Bytes were transmitted",
+    "Transport endpoint is not connected",
+)
+
+
+def _answer_lost(errors: str) -> bool:
+    return any(word in errors for word in _SENT)
 
 
 def _check(done: Completed, answer: str | None) -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from portal.adapters.slurm import commands
-from portal.adapters.slurm.commands import SEPARATOR
+from portal.adapters.slurm.commands import SEPARATOR, TARGET
 from portal.adapters.ssh.transport import Completed, Transport
 from portal.core.interfaces.job_usage import JobMeter
+from portal.core.jobs.job import Job
 from portal.core.jobs.usage import Ended, StepUse
 from portal.errors import Unavailable
 
@@ -41,15 +43,16 @@ _OVER = (
 )
 
 
-def sstat_argv(job_id: str) -> list[str]:
+def sstat_argv(job: Job) -> list[str]:
     """The running steps of one job; sstat separates fields by "|" and no other character."""
     base = ["sstat", "--allsteps", "--noheader", "--parsable2", "--noconvert"]
-    return [*base, f"--jobs={_checked(job_id)}", f"--format={','.join(_LIVE)}"]
+    return [*base, f"--jobs={_checked(job.id)}", f"--format={','.join(_LIVE)}"]
 
 
 def sstat_parse(text: str, job_id: str) -> list[StepUse]:
     """Parse sstat's lines about this job; all others are left out."""
-    return [step for fields in _rows(text, "|", len(_LIVE)) if (step := _live(fields, job_id))]
+    rows = _rows(text, "|", len(_LIVE), job_id)
+    return [step for fields in rows if (step := _live(fields, job_id))]
 
 
 def _live(fields: Sequence[str], job_id: str) -> StepUse | None:
@@ -73,7 +76,7 @@ def _live(fields: Sequence[str], job_id: str) -> StepUse | None:
     )
 
 
-def sacct_argv(job_id: str) -> list[str]:
+def sacct_argv(job: Job) -> list[str]:
     """One job and its steps, as accounting has them."""
     return [
         "sacct",
@@ -82,15 +85,14 @@ def sacct_argv(job_id: str) -> list[str]:
         "--parsable2",
         "--noconvert",
         f"--delimiter={SEPARATOR}",
-        f"--jobs={_checked(job_id)}",
+        f"--jobs={_checked(_asked(job))}",
         f"--format={','.join(_OVER)}",
     ]
 
 
 def sacct_parse(text: str, job_id: str) -> Ended | None:
     """Parse sacct's lines about this job; None while accounting does not have its end."""
-    rows = list(_rows(text, SEPARATOR, len(_OVER)))
-    # A list of tasks of an array has the lines of other jobs as well.
+    rows = list(_rows(text, SEPARATOR, len(_OVER), job_id))
     whole = next((row for row in rows if row[0] == job_id), None)
     if whole is None or commands.read_time(whole[2]) is None:
         return None
@@ -117,8 +119,12 @@ def _over(fields: Sequence[str], job_id: str) -> StepUse | None:
     )
 
 
-def _rows(text: str, separator: str, length: int) -> Iterator[list[str]]:
-    for line in text.split("\n")[: MOST_STEPS + 1]:
+def _rows(text: str, separator: str, length: int, job_id: str) -> Iterator[list[str]]:
+    """The fields of the lines about this job; of an array's, there may be those of other tasks."""
+    lines = (
+        line for line in text.split("\n") if line.startswith((job_id + ".", job_id + separator))
+    )
+    for line in islice(lines, MOST_STEPS + 1):
         fields = [field.strip() for field in line.split(separator)]
         if len(fields) == length:
             yield fields
@@ -133,8 +139,16 @@ def _step(id_: str, job_id: str) -> str | None:
     )
 
 
+def _asked(job: Job) -> str:
+    """The number for sacct: that of an array's last task alone would stand for all of them.
+
+    So it does for sstat, which prints all of them for "7_12" as well.
+    """
+    return f"{job.array_id}_{job.tasks}" if job.tasks.isdecimal() else job.id
+
+
 def _checked(job_id: str) -> str:
-    if not commands.is_job_id(job_id):
+    if not TARGET.fullmatch(job_id):
         raise ValueError(f"invalid job id: {job_id}")
     return job_id
 
@@ -179,19 +193,19 @@ class SlurmMeter(JobMeter):
         self._transport = transport
         self._reader = reader
 
-    def running(self, user: str, job_id: str) -> Sequence[StepUse]:
-        done = self._ask(user, sstat_argv(job_id))
-        steps = sstat_parse(done.stdout.decode(errors="replace"), job_id)
+    def running(self, job: Job) -> Sequence[StepUse]:
+        done = self._ask(job.report.user, sstat_argv(job))
+        steps = sstat_parse(done.stdout.decode(errors="replace"), job.id)
         # It complains about steps that have just ended, and still prints the others.
         if done.code != 0 and not steps:
             raise Unavailable(f"Slurm does not tell what it uses: {done.error_text()[:200]}")
         return steps
 
-    def ended(self, job_id: str) -> Ended | None:
-        done = self._ask(self._reader, sacct_argv(job_id))
+    def ended(self, job: Job) -> Ended | None:
+        done = self._ask(self._reader, sacct_argv(job))
         if done.code != 0:
             raise Unavailable(f"Slurm's accounting does not answer: {done.error_text()[:200]}")
-        return sacct_parse(done.stdout.decode(errors="replace"), job_id)
+        return sacct_parse(done.stdout.decode(errors="replace"), job.id)
 
     def _ask(self, user: str, argv: Sequence[str]) -> Completed:
         # Its own timeout, so that a node that does not answer does not count against the user.

@@ -202,7 +202,7 @@ class Jobs:
         self._administration.record(person.name, "job.extend", job.shown_id, detail)
         changed = self._slurm.find(job.id)
         if changed is not None:
-            self._store.save([changed], self._clock())
+            self._store.extended(job.id, changed.report.time_limit, changed.report.deadline)
         return self._store.get(shown_id) or job
 
     def _alone(self, job: Job) -> AbstractContextManager[datetime]:

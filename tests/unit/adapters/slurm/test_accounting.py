@@ -17,6 +17,7 @@ from portal.adapters.slurm.accounting import (
 )
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.job import Job, JobTexts
+from portal.core.jobs.tasks import count_tasks
 from tests.paths import RECORDED
 from tests.record import HOSTILE, SEPARATOR
 from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded
@@ -49,6 +50,18 @@ def test_records(version: str, output: bool) -> None:
     assert jobs[roles["hostile"]].texts.directory == "/home/bob"
     expected = "/tmp/errors-%4j.txt" if output else ""
     assert jobs[roles["errors"]].texts.stderr == expected
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_span_of_time_has_what_ended_in_it_and_nothing_else(version: str) -> None:
+    numbers = json.loads((RECORDED / version / "use-jobs.json").read_text(encoding="utf-8"))
+    jobs = {job.id: job for job in facts_parse(recorded(version, "use-ended"))[1]}
+    assert all(job.report.state.over and job.report.end for job in jobs.values())
+    assert set(numbers.values()) - jobs.keys() == {numbers["waits"]}
+    assert jobs[numbers["steps"]].report.nodes == ("n1", "n2")
+    assert jobs[numbers["parts-2"]].shown_id == f"{numbers['parts']}+1"
+    never = jobs[numbers["long"]]
+    assert (never.report.start, count_tasks(never.tasks)) == (None, 32)
 
 
 def test_what_cannot_be_read_is_left_out() -> None:
@@ -88,8 +101,9 @@ def test_a_name_with_the_delimiter_changes_no_job() -> None:
 def test_a_span_of_time_is_asked_in_utc_for_all_users() -> None:
     which = Which(span=(datetime(2026, 11, 22, tzinfo=UTC), datetime(2026, 11, 23, 6, tzinfo=UTC)))
     for argv in (facts_argv(which), texts_argv(which, "<s>")):
-        assert argv[-3:] == [
-            "--allusers", "--starttime=2026-11-22T00:00:00", "--endtime=2026-11-23T06:00:00"
+        assert argv[-4:] == [
+            "--allusers", "--state=BF,CA,CD,DL,F,NF,OOM,PR,TO",
+            "--starttime=2026-11-22T00:00:00", "--endtime=2026-11-23T06:00:00"
         ]  # fmt: skip
     assert "StdOut" in " ".join(texts_argv(which, "<s>"))
     assert "StdOut" not in " ".join(texts_argv(which, "<s>", output=False))

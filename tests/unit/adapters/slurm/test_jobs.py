@@ -39,6 +39,34 @@ def test_one_job_as_it_is_now() -> None:
     assert SlurmJobs(refused, "slipway", 20).find("9") is None
 
 
+def test_an_answer_that_cannot_be_read_is_slurms_failure() -> None:
+    unreadable = Replay(Completed(0, b"1\x1fnonsense\n", ""))
+    with pytest.raises(Unavailable, match="cannot be read"):
+        SlurmJobs(unreadable, "slipway", 20).find("1")
+
+
+def test_a_refusal_for_another_reason_does_not_make_a_job_unknown() -> None:
+    words = "squeue: fatal: Unable to process configuration file\n"
+    slurm = SlurmJobs(Replay(*[Completed(1, b"", words)] * 2), "slipway", 20)
+    with pytest.raises(Unavailable, match="configuration file"):
+        slurm.find("1")
+    with pytest.raises(Unavailable, match="configuration file"):
+        slurm.texts(["1"])
+
+
+def test_texts_of_the_only_job_that_has_left_are_none() -> None:
+    refused = Replay(Completed(1, b"", "slurm_load_jobs error: Invalid job id specified\n"))
+    assert SlurmJobs(refused, "slipway", 20).texts(["1"]) == {}
+
+
+def test_lists_of_tasks_are_asked_for_in_full() -> None:
+    transport = Replay(Completed(0, b"", ""))
+    SlurmJobs(transport, "slipway", 20).find("1")
+    assert transport.asked[0][:5] == [
+        "env", "TZ=UTC", "SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0", "LC_ALL=C.UTF-8"
+    ]  # fmt: skip
+
+
 def test_texts_are_asked_for_by_standard_input() -> None:
     node, slurm = login_node()
     assert slurm.texts(["1", "7"])["1"].name == "one\n2"

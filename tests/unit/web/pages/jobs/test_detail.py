@@ -186,6 +186,8 @@ def test_a_task_of_an_array_leads_to_the_others(world: World, alice: Browser) ->
     text = alice.get("/jobs/20_4").text
     assert "This is task 4." in text
     assert "/jobs?array=20&amp;state=pending" in text
+    assert "5 tasks pending" in text
+    assert "1 task running" in text
     assert 'hx-get="/jobs/20_4/now"' in text
     assert alice.get("/jobs/20_%5B5-9%5D").status_code == 200
 
