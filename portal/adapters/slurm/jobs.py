@@ -80,6 +80,14 @@ class SlurmJobs(JobScheduler):
         return [self._named(job) for job in self._records(Which(span=(since, until)))]
 
     def _records(self, which: Which) -> list[Job]:
+        try:
+            return self._asked(which)
+        except RefusedError as error:
+            if accounting.OFF in error.text:
+                return []
+            raise
+
+    def _asked(self, which: Which) -> list[Job]:
         for _ in range(_TRIES):
             numbers, jobs = accounting.facts_parse(self._asker.ask(accounting.facts_argv(which)))
             told = self._told(which, numbers) if jobs else {}
@@ -97,8 +105,6 @@ class SlurmJobs(JobScheduler):
         try:
             printed = self._asker.ask(accounting.texts_argv(which, separator, output=output))
         except RefusedError as error:
-            if accounting.OFF in error.text:
-                return []
             if not output or "field" not in error.text.lower():
                 raise
             self._output = False

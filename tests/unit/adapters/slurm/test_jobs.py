@@ -92,12 +92,13 @@ FACTS = "\x1f".join(
 def test_an_older_accounting_has_no_paths_of_output() -> None:
     facts = Completed(0, FACTS.encode(), "")
     refusal = Completed(1, b"", 'sacct: fatal: Invalid field requested: "StdOut"\n')
-    transport = Replay(facts, refusal, Completed(0, b"", ""), facts, Completed(0, b"", ""))
+    nothing = Completed(0, b"", "")
+    transport = Replay(facts, refusal, *(nothing, facts) * 5, nothing)
     slurm = SlurmJobs(transport, "slipway", 20)
     for _ in range(2):
         assert slurm.ended(["1"])["1"].report.exit_code == 3
     fields = ["StdOut" in " ".join(words) for words in transport.asked]
-    assert fields == [False, True, False, False, False]
+    assert fields == [False, True, *[False] * 11]
 
 
 def test_an_answer_that_may_be_forged_names_no_job(caplog: pytest.LogCaptureFixture) -> None:
@@ -106,7 +107,7 @@ def test_an_answer_that_may_be_forged_names_no_job(caplog: pytest.LogCaptureFixt
     job = SlurmJobs(transport, "slipway", 20).ended(["1"])["1"]
     assert (job.report.user, job.texts) == ("bob", JobTexts())
     assert len(transport.asked) == 6
-    assert "does not have the fields of 1 jobs" in caplog.text
+    assert "answers do not have the fields of 1 jobs" in caplog.text
 
 
 def test_without_accounting_no_job_is_known_and_nothing_is_asked_twice() -> None:
