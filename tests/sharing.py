@@ -85,6 +85,7 @@ SECONDS = {
     "slurm/test_load": 65,
     "slurm/test_sbatch_options": 65,
     "browser/test_composer": 60,
+    "browser/test_composer_kept": 45,
     "slurm/test_composer": 60,
     "attack/test_bad_inputs": 60,
     "attack/test_solid_callbacks": 60,

@@ -163,6 +163,7 @@ def test_what_it_contains_is_plain_text_everywhere(
     for part, answer in answers.items():
         assert answer.headers["Content-Type"] == "text/plain; charset=utf-8", part
         assert answer.headers["X-Content-Type-Options"] == "nosniff", part
+        assert answer.headers["Cache-Control"] == "no-store", part
         assert "default-src 'none'" in answer.headers["Content-Security-Policy"] or (
             "script-src 'self'" in answer.headers["Content-Security-Policy"]
         ), part

@@ -29,6 +29,8 @@ from portal.adapters.slurm.texts import output_texts
 from portal.core.cluster.jobs import JobReport
 from portal.core.jobs.job import Job, JobTexts
 
+OFF = "accounting storage is disabled"
+"""sacct's words on a cluster without accounting: it knows no job, and never will."""
 _FIELDS = ("JobIDRaw", "User", "State", "NodeList", "Submit", "Start", "End", "ExitCode")
 
 

@@ -97,6 +97,8 @@ class SlurmJobs(JobScheduler):
         try:
             printed = self._asker.ask(accounting.texts_argv(which, separator, output=output))
         except RefusedError as error:
+            if accounting.OFF in error.text:
+                return []
             if not output or "field" not in error.text.lower():
                 raise
             self._output = False

@@ -94,8 +94,7 @@ class LoginNodeSubmitter(Submitter):
     def _run(self, user: str, command: SubmitCommand, how: str) -> tuple[Completed, str | None]:
         """Run sbatch; its output is None if it was not started."""
         places = (command.folder, command.directory, f"{self._seconds:.0f}")
-        file = (f"./{command.file}",) if command.script is None else ()
-        words = (*places, self._program, how, *command.arguments, *file)
+        words = (*places, self._program, how, *command.words)
         # Times in messages are in UTC. A submission keeps the user's environment: jobs inherit it.
         clock = ["env", "TZ=UTC"] if how == "--test-only" else []
         argv = [*clock, "/bin/sh", "-c", _RUN, "sh", *words]

@@ -22,14 +22,14 @@ def main() -> int:
     """Run the command of this program's name; returns its exit code."""
     name = os.path.basename(sys.argv[0])
     place = os.environ.get("SLIPWAY_SLURM", "")
-    call = {
-        "words": [name, *sys.argv[1:]],
-        "environment": dict(os.environ),
-        "folder": os.getcwd(),
-        "umask": _umask(),
-    }
-    text = json.dumps(call).encode("utf-8", "surrogateescape")
     try:
+        call = {
+            "words": [name, *sys.argv[1:]],
+            "environment": dict(os.environ),
+            "folder": os.getcwd(),
+            "umask": _umask(),
+        }
+        text = json.dumps(call).encode("utf-8", "surrogateescape")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.connect(place)
             return _call(connection, text)

@@ -31,6 +31,8 @@ SWEEP = timedelta(minutes=10)
 that are over after MinJobAge, which may be shorter than the time between two polls."""
 SLICE, SHORTEST_SLICE = timedelta(hours=12), timedelta(minutes=1)
 """Span of time of one question about history; a shorter one if the answer is too large."""
+AT_ONCE = timedelta(seconds=60)
+"""After so long, the rest of a gap is left to the next call: the worker must not seem to hang."""
 OVERLAP = timedelta(minutes=5)
 """Tolerated difference between Slurm's clock and the portal's."""
 
@@ -124,8 +126,11 @@ class JobFollower:
         self._store.postpone(wanted, now)
 
     def catch_up(self) -> None:
-        """Read what ended since accounting was last asked, in slices; raises Unavailable."""
-        while (until := self._until) is not None:
+        """Read what ended since accounting was last asked, in slices, until the gap is filled or
+        time is up; raises Unavailable."""
+        called = self._clock()
+        while self._until is not None and self._clock() - called < AT_ONCE:
+            until = self._until
             oldest = until - self._history
             # The portal's clock may have been ahead when it was read.
             begun = min(max(self._store.known_until() or oldest, oldest), until)

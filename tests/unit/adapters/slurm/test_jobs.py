@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -102,9 +102,21 @@ def test_an_older_accounting_has_no_paths_of_output() -> None:
 
 def test_an_answer_that_may_be_forged_names_no_job(caplog: pytest.LogCaptureFixture) -> None:
     answers = Completed(0, FACTS.encode(), ""), Completed(0, b"1 x 1 y", "")
-    job = SlurmJobs(Replay(*answers), "slipway", 20).ended(["1"])["1"]
+    transport = Replay(*answers, *answers, *answers)
+    job = SlurmJobs(transport, "slipway", 20).ended(["1"])["1"]
     assert (job.report.user, job.texts) == ("bob", JobTexts())
+    assert len(transport.asked) == 6
     assert "does not have the fields of 1 jobs" in caplog.text
+
+
+def test_without_accounting_no_job_is_known_and_nothing_is_asked_twice() -> None:
+    off = Completed(1, b"", "Slurm accounting storage is disabled\n")
+    transport = Replay(off)
+    slurm = SlurmJobs(transport, "slipway", 20)
+    assert slurm.ended([str(number) for number in range(1, 201)]) == {}
+    now = datetime(2026, 11, 23, tzinfo=UTC)
+    assert slurm.history(now - timedelta(days=7), now) == []
+    assert len(transport.asked) == 2
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,15 @@ def test_words_and_script_arrive_unchanged(shell: Shell) -> None:
     assert (shell.home / "stdin").read_text() == SCRIPT
 
 
+def test_arguments_follow_the_script_unchanged(shell: Shell) -> None:
+    arguments = ("-x", HARD, "", "--parsable")
+    command = SubmitCommand(("--hold",), SCRIPT, script_arguments=arguments)
+    assert submitter(shell, NOTES).submit("alice", command) == "77"
+    words = (shell.home / "words").read_text().split("\0")
+    assert words[1:-1] == ["sbatch", "--parsable", "--hold", "/dev/stdin", *arguments]
+    assert (shell.home / "stdin").read_text() == SCRIPT
+
+
 def test_a_file_is_named_in_its_own_folder(shell: Shell) -> None:
     (shell.home / "a b").mkdir()
     command = SubmitCommand(("--hold",), None, "-run.sh", "~/a b")

@@ -249,6 +249,28 @@ def test_a_slice_that_is_too_large_is_read_in_pieces(
     assert world.systems.stores.jobs.known_until() == world.clock.now
 
 
+def test_a_long_history_is_read_in_several_calls(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look(world)
+    spans: list[tuple[datetime, datetime]] = []
+
+    def slow(since: datetime, until: datetime) -> list[Job]:
+        spans.append((since, until))
+        world.clock.advance(seconds=25)
+        return []
+
+    monkeypatch.setattr(world.systems.slurm_jobs, "history", slow)
+    world.worker.catch_up()
+    assert len(spans) == 3
+    assert world.systems.stores.jobs.known_until() == spans[-1][1]
+    for _ in range(10):
+        world.worker.catch_up()
+    assert len(spans) == timedelta(days=7) / SLICE
+    ends, begins = [end for _, end in spans[:-1]], [begin for begin, _ in spans[1:]]
+    assert [end - begin for end, begin in zip(ends, begins, strict=True)] == [OVERLAP] * len(ends)
+
+
 def test_history_that_cannot_be_read_is_asked_for_again(world: World) -> None:
     look(world)
     world.slurm.accounting_down = True

@@ -197,3 +197,22 @@ def test_names_and_paths_are_shown_as_text(world: World, alice: Browser) -> None
     run(world, texts=JobTexts(*[f"/home/{evil}"] * 6))
     for path in ("/jobs/7", "/jobs/7/output"):
         assert "<script>alert" not in alice.get(path).text
+
+
+def test_while_slurm_does_not_answer_the_page_says_so(world: World, alice: Browser) -> None:
+    run(world)
+    assert "has not answered" not in alice.get("/jobs/7").text
+    world.slurm.down = True
+    world.worker.poll()
+    for path in ("/jobs/7", "/jobs/7/now", "/jobs"):
+        assert "Slurm has not answered since" in alice.get(path).text, path
+    world.slurm.down = False
+    world.worker.poll()
+    assert "has not answered" not in alice.get("/jobs").text
+
+
+def test_a_page_that_is_not_there_leads_back_to_the_jobs(alice: Browser) -> None:
+    answer = alice.get("/jobs/999")
+    assert answer.status_code == 404
+    assert '<a class="btn btn-primary" href="/jobs">' in answer.text
+    assert "Back to the jobs" in answer.text

@@ -187,7 +187,7 @@ def test_administrators_see_everybodys(world: World, app: Flask) -> None:
     admin = Browser(app).log_in("admin")
     page = admin.get("/jobs?sort=owner").text
     assert names(page) == ["job1 (1)", "job2 (2)"]
-    assert "bob's job2 (2)" in page
+    assert "bob's job2 (2)" in unescape(page)
     assert names(admin.get("/jobs?owner=bob").text) == ["job2 (2)"]
 
 
@@ -240,6 +240,20 @@ def test_without_a_script_a_page_asks_for_confirmation(world: World, alice: Brow
     assert alice.get("/jobs/act/hold").headers["Location"] == "/jobs"
     assert alice.get("/jobs/act/delete?ids=1").status_code == 404
     assert "evil" not in alice.get("/jobs/act/hold?ids=1&back=//evil.example.org").text
+
+
+def test_the_question_names_owners_and_whole_arrays(world: World, app: Flask) -> None:
+    now = world.clock()
+    store_jobs(world, job(1, now, "bob"), *array(100, now, 2), job(9, now, "admin"))
+    admin = Browser(app).log_in("admin")
+    asked = admin.get("/jobs/act/cancel?ids=1&ids=100&ids=100_1&ids=9").text
+    questions = asked.partition('class="end-names"')[2].partition("</ul>")[0]
+    assert re.findall("<li>([^<]+)</li>", unescape(questions)) == [
+        "bob's job1 (1)", "alice's array100 (100), all of its tasks", "alice's array100 (100_1)",
+        "job9 (9)",
+    ]  # fmt: skip
+    listed = admin.get("/jobs?state=pending").text
+    assert re.findall('data-called="([^"]+)"', unescape(listed)) == ["job9 (9)", "bob's job1 (1)"]
 
 
 def test_what_became_of_each_job_is_shown(world: World, alice: Browser) -> None:
