@@ -64,7 +64,7 @@ with open_database(load_settings().state.database_url).begin() as database:
 LOOK = """
 import json
 import time
-from portal.adapters.slurm import commands
+from portal.adapters.slurm import queue
 from portal.config import load_settings
 from portal.core.cluster.queue import queue_positions
 from portal.core.cluster.usage import measure_usage
@@ -78,10 +78,11 @@ def took(what):
 scheduler = real_systems(load_settings()).scheduler
 scheduler.jobs()  # opens the connection
 jobs, asked = took(scheduler.jobs)
-text = scheduler._ask(commands.squeue_argv())
-_, read = took(lambda: commands.squeue_parse(text))
-_, placed = took(lambda: queue_positions(jobs.values()))
-_, added = took(lambda: measure_usage(jobs.values(), []))
+reports = [job.report for job in jobs.values()]
+text = scheduler._ask(queue.squeue_argv())
+_, read = took(lambda: queue.squeue_parse(text))
+_, placed = took(lambda: queue_positions(reports))
+_, added = took(lambda: measure_usage(reports, []))
 print(json.dumps([len(jobs), asked, read, placed, added]))
 """
 HOLD = """

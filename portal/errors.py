@@ -8,6 +8,7 @@ The tree (the web layer maps each to an HTTP status, in one place):
      ├─ NotFound                 404  also for what belongs to other users
      ├─ Conflict                 409  the resource is not in a state that permits this
      ├─ Gone                     410  the session is over
+     ├─ TooMany                  429  as many of the user's requests as may are being answered
      └─ Unavailable              503  Slurm, the login node or a compute node does not answer
          ├─ StillOpen            503  the proxy has not closed revoked access yet
          └─ OutcomeUnknown       503  the command was sent, but its result is unknown
@@ -26,6 +27,11 @@ MAX_MESSAGE, MAX_FIELD = 400, 200
 def clip(text: str, length: int = 40) -> str:
     """Shorten input that is repeated in a message."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def visible(text: str) -> str:
+    """A text that users chose, without line breaks and signs that change how others are shown."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,13 @@ class Gone(PortalError):
 
     status = 410
     title = "This session is over"
+
+
+class TooMany(PortalError):
+    """As many of the user's requests of this kind as may are being answered; retrying helps."""
+
+    status = 429
+    title = "Too many at once"
 
 
 class Unavailable(PortalError):

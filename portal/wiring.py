@@ -13,15 +13,23 @@ from portal.adapters.db.access import AccessTables
 from portal.adapters.db.administration import AdministrationTables
 from portal.adapters.db.attempts import AttemptTables
 from portal.adapters.db.engine import open_database
+from portal.adapters.db.jobs.pages import JobPageTables
+from portal.adapters.db.jobs.store import JobTables
 from portal.adapters.db.logins import LoginTables
-from portal.adapters.db.presets import PresetTables
 from portal.adapters.db.samples import SampleTables
+from portal.adapters.db.saved.job_templates import JobTemplateTables
+from portal.adapters.db.saved.presets import PresetTables
+from portal.adapters.db.saved.submissions import SubmissionTables
 from portal.adapters.db.sessions import SessionTables
 from portal.adapters.db.status import StatusTables
 from portal.adapters.encryption import Sealer
 from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.adapters.runner_client import GatewayRunners, resolve
+from portal.adapters.settings_file import LocalSettingsFile
 from portal.adapters.slurm.client import Slurm
+from portal.adapters.slurm.jobs import SlurmJobs
+from portal.adapters.slurm.submitter import LoginNodeSubmitter
+from portal.adapters.slurm.usage import SlurmMeter
 from portal.adapters.ssh.accounts import LoginNodeAccounts
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import PasswordCheck, SshTransport
@@ -61,6 +69,11 @@ def real_systems(settings: Settings) -> Systems:
             settings.slurm.command_seconds,
             settings.slurm.operator,
         ),
+        job_meter=SlurmMeter(transport, settings.login.reader),
+        slurm_jobs=SlurmJobs(transport, settings.login.reader, settings.slurm.command_seconds),
+        submitter=LoginNodeSubmitter(
+            transport, settings.batch.command, settings.slurm.command_seconds
+        ),
         files=HomeFiles(transport, directory, settings.sessions.storage),
         certificates=authority,
         routes=HaproxyRoutes(settings.state.run),
@@ -69,6 +82,9 @@ def real_systems(settings: Settings) -> Systems:
         accounts=LoginNodeAccounts(settings.login, authority, transport),
         authenticate=PasswordCheck(settings.login, transport.uid),
         job_settings=_job_settings(settings),
+        batch_settings_file=LocalSettingsFile(file)
+        if (file := settings.batch.settings_file)
+        else None,
         clock=now,
     )
 
@@ -77,13 +93,17 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
     """The database's stores; the sealer encrypts the values of environment variables."""
     return Stores(
         sessions=SessionTables(engine, sealer),
+        jobs=JobTables(engine),
         samples=SampleTables(engine),
         status=StatusTables(engine),
         access=AccessTables(engine),
         administration=AdministrationTables(engine),
         presets=PresetTables(engine, sealer),
+        job_templates=JobTemplateTables(engine),
+        submissions=SubmissionTables(engine),
         logins=LoginTables(engine),
         attempts=AttemptTables(engine),
+        job_pages=JobPageTables(engine),
     )
 
 

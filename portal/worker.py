@@ -59,6 +59,7 @@ class Worker:
         slurm = services.settings.slurm
         cluster, reconciler = services.cluster_reader, services.reconciler
         housekeeping, logins = services.housekeeping, services.logins
+        jobs = services.job_follower
         self._stop = threading.Event()
         self._owner_queue = owner_queue
         self._threads = [
@@ -66,7 +67,17 @@ class Worker:
                 PeriodicTask("partitions", slurm.partitions_seconds, cluster.read_partitions),
                 PeriodicTask("poll", slurm.poll_seconds, reconciler.poll),
             ),
+            TaskThread(
+                PeriodicTask("jobs", 1.0, jobs.follow),
+                PeriodicTask("job texts", 3.0, jobs.read_texts),
+            ),
+            TaskThread(
+                PeriodicTask("job ends", 5.0, jobs.settle),
+                PeriodicTask("old jobs", 3600.0, jobs.forget),
+            ),
+            TaskThread(PeriodicTask("job history", 10.0, jobs.catch_up)),
             TaskThread(PeriodicTask("limits", slurm.limits_seconds, cluster.read_limits)),
+            TaskThread(PeriodicTask("batch settings", 10.0, services.batch_settings.publish)),
             TaskThread(
                 PeriodicTask("restore", 1.0, services.proxy.restore),
                 PeriodicTask("revoke", 1.0, services.proxy.retry_revocations),
@@ -85,6 +96,7 @@ class Worker:
                 PeriodicTask("attempts", 60.0, services.login_attempts.record_finished_hours),
                 PeriodicTask("variables", 3600.0, housekeeping.forget_variables),
                 PeriodicTask("samples", 3600.0, housekeeping.forget_samples),
+                PeriodicTask("job use", 3600.0, services.job_use.forget),
                 PeriodicTask("journal", 3600.0, services.administration.expire),
             ),
         ]

@@ -218,6 +218,45 @@ ROWS = [
         for body in (b"[]", b"null", b'"x"', b"5")
     ),
     *NO_OBJECTS,
+    *(
+        Row("H1", "POST", f"/jobs/{action}", 422, where, words, json=body)
+        for action in ("cancel", "hold", "release", "requeue")
+        for where, words, body in (
+            ("ids", "1 to 500 jobs", {"ids": []}),
+            ("ids", "1 to 500 jobs", {"ids": ["1"] * 501}),
+            ("ids", "far more", {"ids": [0] * 400_000}),
+            ("ids", "this is needed", {}),
+            ("ids", "must be a list", {"ids": "1"}),
+            ("ids.1", "as Slurm shows it", {"ids": ["1", "1; scancel -u bob"]}),
+            ("ids.0", "must be text", {"ids": [1]}),
+            ("uid", "no such field", {"ids": ["1"], "uid": 0}),
+        )
+    ),
+    *(
+        Row("H2", "POST", "/jobs/hold", 422, "ids.0", "as Slurm shows it", json={"ids": [number]})
+        for number in ("", " 1", "1\n", "-1", "\uff11", "1_", "1_[", "1+", "1_[0-9]; rm", "9" * 11)
+    ),
+    *(
+        Row("H3", "GET", "/jobs", 422, name, words, query=[(name, value)])
+        for name, value, words in (
+            ("state", "all", "choose"),
+            ("slurm_state", "running", "choose"),
+            ("sessions", "perhaps", "choose"),
+            ("array", "1_2", "number of an array"),
+            ("array", "9" * 11, "number of an array"),
+            ("partition", "a\0", "printable"),
+            ("q", "x" * 201, "up to 200"),
+            ("days", "0", "at least 1"),
+            ("limit", "501", "at most 500"),
+            ("sort", "price", "choose"),
+            ("group", "main", "no such field"),
+            ("cursor", cursor("-submitted", False, True, LATE, "1"), "cursor of an earlier"),
+            ("cursor", cursor("-submitted", False, False, "x", "1"), "cursor of an earlier"),
+        )
+    ),
+    Row("H4", "DELETE", "/jobs/1", 422, "x", "no such field", json={"x": 0}),
+    Row("H4", "DELETE", "/jobs/4294967295", 404, "", "There is no such job."),
+    Row("H4", "POST", "/jobs/4294967295/extend", 404, "", "no such job", json={"minutes": 5}),
 ]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import dropwhile
 
 from sqlalchemy import Engine
 from sqlmodel import Session as Database
@@ -19,6 +20,9 @@ from portal.adapters.db.engine import open_database
 from portal.adapters.db.tables import SessionRow
 from portal.adapters.encryption import Sealer, make_key
 from portal.adapters.slurm.client import Slurm
+from portal.adapters.slurm.jobs import SlurmJobs
+from portal.adapters.slurm.submitter import LoginNodeSubmitter
+from portal.adapters.slurm.usage import SlurmMeter
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import Completed
 from portal.config import Settings
@@ -83,9 +87,25 @@ class FakeJob:
     code: int = 0
     limit: str = "1:00:00"
     restarts: int = 0
+    submitted: int = 1
     tres: str = "cpu=1,mem=1G,node=1,billing=1"
     account: str = "research"
     qos: str = "normal"
+    array: int = 0
+    tasks: str = ""
+    """The number of its array, and its tasks; or those of its heterogeneous job."""
+    het: int = 0
+    offset: int = 0
+    texts: tuple[str, ...] = ("/home/x", "(null)", "/home/x/slurm-%j.out", "(null)", "(null)")
+    """Working directory, command, output, errors and dependency, as squeue prints them."""
+
+    @property
+    def shown(self) -> str:
+        """The number as accounting shows it."""
+        if self.het:
+            return f"{self.het}+{self.offset}"
+        task = self.tasks if self.tasks.isdecimal() else f"[{self.tasks}]"
+        return f"{self.array}_{task}" if self.tasks else str(self.id)
 
     @property
     def deadline(self) -> int:
@@ -111,6 +131,10 @@ class FakeSlurm:
     """sbatch's complete refusal, where one line is not enough."""
     commands: list[str] = field(default_factory=list)
     log: bytes = b""
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Users' files by path; a path that ends in "/" is a folder."""
+    steps: dict[int, list[str]] = field(default_factory=dict)
+    """What sstat prints about a job's running steps, or else sacct about its record and steps."""
     storage: dict[str, set[str]] = field(default_factory=dict)
     """Names of each user's storage folders."""
     guess: Completed = field(default_factory=lambda: Completed(0, b"", GUESS))
@@ -128,6 +152,10 @@ class FakeSlurm:
     """AccountingStorageTRES."""
     gres: dict[str, str] = field(default_factory=dict)
     """The GRES that sinfo shows for each node."""
+    scripts: dict[str, bytes] = field(default_factory=dict)
+    """Files that people may submit, by path."""
+    submitted: list[tuple[str, list[str], str]] = field(default_factory=list)
+    """User, arguments of `slipway sbatch` and script of each job that was submitted with it."""
     entry: str = "AllowAccounts=ALL AllowQos=ALL QoS=N/A DefaultTime=01:00:00"
 
     def run(
@@ -141,11 +169,13 @@ class FakeSlurm:
         """Execute one command line."""
         words = list(argv)
         if words[0] == "env":
-            words = [word for word in words[1:] if not re.match(r"[A-Z_]+=", word)]
+            words = list(dropwhile(re.compile(r"[A-Z_]+=").match, words[1:]))
         if words[0] == "timeout":
             words = words[3:]  # --kill-after=… and the seconds
         line = " ".join(words)
         self.commands.append(f"{user}: {line}")
+        if "slipway-sbatch-begins" in line or "stat -L" in line:
+            return self._slipway(user, words, stdin.decode())
         if "--test-only" in line:
             return Completed(1, b"", CONTACT) if self.down else self.guess
         if "storage" in line:
@@ -155,15 +185,14 @@ class FakeSlurm:
         if words[0] == "rm":
             self.folders.discard(words[-1])
             return Completed(0, b"", "")
-        if "spec.new" in line:
-            return self._prepare(line, stdin.decode())
         if words[0] == "/bin/sh":
-            return self._in_home(user, line)
+            return self._script(user, words, stdin.decode())
         if self.down or (self.accounting_down and words[0] in ("sacct", "sacctmgr")):
             return Completed(1, b"", "error: Unable to contact slurm controller\n")
         act: dict[str, Callable[[list[str]], Completed]] = {
             "squeue": self._squeue,
-            "sacct": self._sacct,
+            "sacct": self._use if "TotalCPU" in line else self._sacct,
+            "sstat": self._use,
             "sinfo": self._sinfo,
             "sacctmgr": self._sacctmgr,
             "scontrol": self._scontrol,
@@ -172,6 +201,15 @@ class FakeSlurm:
         }
         return act[words[0]](words)
 
+    def _script(self, user: str, words: list[str], text: str) -> Completed:
+        if "--dereference" in words[2]:
+            return self._file(words[2], words[4], int(words[5]))
+        if "SQUEUE_FORMAT2" in words[2]:
+            return self._texts(words, text)
+        if 'scontrol "$action"' in words[2]:
+            return self._each(user, words[4], words[5:])
+        return self._in_home(user, " ".join(words), text)
+
     def _piece(self, line: str) -> bytes:
         """What dd prints of the log, or its size in bytes."""
         if line.endswith(".log"):
@@ -179,6 +217,26 @@ class FakeSlurm:
         found = re.search(r"start=(\d+);", line)
         length = int(line.rpartition(" ")[2])
         return self.log[int(found[1]) :][:length] if found else self.log[-length:]
+
+    def _file(self, script: str, path: str, limit: int) -> Completed:
+        """What the commands for any file print."""
+        if self.homes_away:
+            return Completed(1, b"", "no such home\n")
+        if f"{path}/" in self.files:
+            return Completed(4, b"", "")
+        if path not in self.files:
+            return Completed(3, b"", f"stat: cannot statx '{path}': No such file or directory\n")
+        data, begin = self.files[path], re.search(r"start=(\d+);", script)
+        start = int(begin[1]) if begin else max(len(data) - limit, 0)
+        start = start if start <= len(data) else 0
+        head = b"%d %d\n" % (len(data), start)
+        return Completed(0, head + data[start:][:limit], "")
+
+    def _use(self, words: list[str]) -> Completed:
+        number = next(word for word in words if word.startswith("--jobs=")).partition("=")[2]
+        lines = self.steps.get(int(number.partition("_")[0]), [])
+        error = "" if lines else f"sstat: error: couldn't get steps for job {number}\n"
+        return Completed(0 if lines else 1, "\n".join([*lines, ""]).encode(), error)
 
     def _sbatch(self, user: str, line: str, text: str) -> Completed:
         match = re.search(r"mkdir (\S+/sessions/[0-9a-f]{32})", line)
@@ -201,6 +259,26 @@ class FakeSlurm:
             raise OutcomeUnknown("the connection was cut")
         return Completed(0, f"{job.id}\n".encode(), "")
 
+    def _slipway(self, user: str, words: list[str], script: str) -> Completed:
+        """The command `slipway sbatch`, how words[8] says; or reading a script to submit."""
+        if "stat -L" in words[2]:
+            found = self.scripts.get(words[-1])
+            return Completed(3, b"", "") if found is None else Completed(0, found, "")
+        begin = b"\nslipway-sbatch-begins\n"
+        if self.down:
+            return Completed(1, begin, CONTACT)
+        if self.refuse:
+            said = f"sbatch: error: Batch job submission failed: {self.refuse}\n"
+            return Completed(1, begin, said)
+        if words[8] == "--test-only":
+            return Completed(0, begin, self.guess.stderr)
+        job = FakeJob(len(self.jobs) + 1, user, "sbatch", script, "")
+        self.jobs.append(job)
+        self.submitted.append((user, words[9:], script))
+        if self.lose_answer:
+            raise OutcomeUnknown("the connection was cut")
+        return Completed(0, begin + f"{job.id}\n".encode(), "")
+
     def _folders(self, mine: set[str], user: str, words: list[str]) -> Completed:
         script = words[-1]
         if "mkdir" in script and self.storage_blocked:
@@ -216,7 +294,9 @@ class FakeSlurm:
             names = ["", f"/home/{user}", f"/home/{user}/storage", *sorted(mine)]
         return Completed(0, "".join(f"{name}\0" for name in names).encode(), "")
 
-    def _in_home(self, user: str, line: str) -> Completed:
+    def _in_home(self, user: str, line: str, stdin: str) -> Completed:
+        if "spec.new" in line:
+            return self._prepare(line, stdin)
         if self.homes_away:
             return Completed(1, b"", "no such home\n")
         if re.search(r"for key in \S+/own/|/own/\w+\.pub", line):
@@ -261,10 +341,11 @@ class FakeSlurm:
             US.join(
                 map(
                     str,
-                    [job.id, job.user, job.state, job.reason, job.node, 1, job.start,
-                     job.end or job.deadline, job.code, "main", 4_000_000_000 - job.id,
+                    [job.id, job.user, job.state, job.reason, job.node, job.submitted, job.start,
+                     job.end or job.deadline, f"{job.code}:0", "main", 4_000_000_000 - job.id,
                      job.account, job.qos,
-                     job.tres, job.limit, job.restarts, ""],
+                     job.tres, job.limit, job.restarts, job.array or job.id,
+                     job.tasks or "N/A", job.het or "N/A", job.offset if job.het else "N/A", ""],
                 )
             )
             for job in self._selected(words)
@@ -272,7 +353,65 @@ class FakeSlurm:
         ]  # fmt: skip
         return Completed(0, "\n".join([*lines, ""]).encode(), "")
 
+    def _texts(self, words: list[str], format_line: str) -> Completed:
+        if self.down:
+            return Completed(1, b"", "error: Unable to contact slurm controller\n")
+        separator = re.search(r"<[0-9a-f]{32}>", format_line)
+        assert separator is not None
+        records = [
+            separator[0].join([str(job.id), job.name, *job.texts, "\n"])
+            for job in self._selected(words)
+            if job.id not in self.forgotten
+        ]
+        return Completed(0, "".join(records).encode(), "")
+
+    def _each(self, user: str, action: str, targets: list[str]) -> Completed:
+        """What the shell's loop over jobs prints."""
+        lines = []
+        for target in targets:
+            number = int(target.partition("_")[0])
+            mine = [j for j in self.jobs if number in (j.id, j.array) and j.user == user]
+            for job in mine:
+                self._apply(action, job)
+            error = "" if mine else "Invalid job id specified for job " + target
+            lines.append(f"{target} {0 if mine else 1} {error}\n")
+        return Completed(0, "".join(lines).encode(), "")
+
+    def _apply(self, action: str, job: FakeJob) -> None:
+        if action == "requeue" and job.state == "RUNNING":
+            self.requeue(job)
+        elif job.state == "PENDING":
+            job.reason = "JobHeldUser" if action == "hold" else "None"
+
+    def _told(self, words: list[str]) -> Completed:
+        """What users wrote, as accounting has it."""
+        delimiter = words[4].removeprefix("--delimiter=")
+        records = [
+            delimiter.join([str(job.id), job.name, job.texts[0], job.texts[2], "", "\n"])
+            for job in self._selected(words)
+        ]
+        return Completed(0, "".join(records).encode(), "")
+
+    def _facts(self, words: list[str]) -> Completed:
+        """Whole records of accounting, but for what users wrote."""
+        records = [
+            US.join(
+                map(
+                    str,
+                    [job.id, job.user, job.state, job.node, job.submitted, job.start, job.end,
+                     f"{job.code}:0", job.shown, "main", job.account, job.qos, job.tres,
+                     job.tres, 60, 5],
+                )
+            )
+            for job in self._selected(words)
+        ]  # fmt: skip
+        return Completed(0, "\n".join([*records, ""]).encode(), "")
+
     def _sacct(self, words: list[str]) -> Completed:
+        if "--parsable" in words:
+            return self._told(words)
+        if "ReqTRES" in words[5]:
+            return self._facts(words)
         lines = [
             US.join(
                 map(
@@ -318,7 +457,7 @@ class FakeSlurm:
                 job.reason = "None" if str(job.id) == words[-1] else job.reason
             return Completed(0, b"", "")
         if words[1] == "update":
-            job = next(job for job in self.jobs if f"JobId={job.id}" in words)
+            job = next(job for job in self.jobs if f"JobId={job.shown}" in words)
             minutes = int(words[-1].removeprefix("TimeLimit="))
             job.limit = f"{minutes // 60}:{minutes % 60:02}:00"
             return Completed(0, b"", "")
@@ -480,6 +619,11 @@ class WorkerTasks:
 
     def __init__(self, services: Services) -> None:
         self.poll = services.reconciler.poll
+        self.follow = services.job_follower.follow
+        self.read_texts = services.job_follower.read_texts
+        self.settle = services.job_follower.settle
+        self.catch_up = services.job_follower.catch_up
+        self.forget = services.job_follower.forget
         self.read_partitions = services.cluster_reader.read_partitions
         self.read_limits = services.cluster_reader.read_limits
         self.retry_app_starts = services.housekeeping.retry_app_starts
@@ -582,6 +726,9 @@ def make_world(
         stores=open_stores(engine, Sealer(settings.state.keys)),
         catalog=lambda: CATALOG,
         scheduler=Slurm(slurm, "slipway", ".slipway", 20, settings.slurm.operator),
+        job_meter=SlurmMeter(slurm, "slipway"),
+        slurm_jobs=SlurmJobs(slurm, "slipway", 20),
+        submitter=LoginNodeSubmitter(slurm, "/usr/local/bin/slipway", 20),
         files=HomeFiles(slurm, ".slipway", "storage"),
         certificates=FakeCertificates(),
         routes=routes,
@@ -589,6 +736,7 @@ def make_world(
         resolve=lambda node: {"n1": "10.0.0.1", "n2": "10.0.0.2"}.get(node, "127.0.0.1"),
         accounts=accounts,
         authenticate=lambda user, password: PASSWORDS.get(user) == password,
+        batch_settings_file=None,
         job_settings=JobSettings(
             TEMPLATE,
             "/srv/toolkit.sqsh",

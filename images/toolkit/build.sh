@@ -133,7 +133,23 @@ copy_runner() {
     # Without -m and site: every module that is not imported saves the user a millisecond.
     printf '%s\n' "#!$prefix/bin/python -IS" 'import sys' "sys.path.append(\"$prefix\")" \
         'from runner.__main__ import main' 'sys.exit(main())' > "$tree/bin/runner"
-    chmod 755 "$tree/bin/runner"
+    printf '%s\n' "#!$prefix/bin/python -IS" 'import sys' "sys.path.append(\"$prefix\")" \
+        'from runner.batch.command import main' 'main()' > "$tree/bin/command"
+    chmod 755 "$tree/bin/runner" "$tree/bin/command"
+    copy_slurm_clients
+}
+
+# Slurm's commands for batch jobs in images that know nothing of Slurm.
+copy_slurm_clients() {
+    local name
+    mkdir "$tree/slurm"
+    printf '%s\n' "#!$prefix/bin/python -IS" 'import sys' "sys.path.append(\"$prefix\")" \
+        'from runner.batch.slurm_client import main' 'sys.exit(main())' > "$tree/bin/slurm-client"
+    chmod 755 "$tree/bin/slurm-client"
+    for name in sacct sacctmgr salloc sattach sbatch sbcast scancel scontrol sdiag sinfo sprio squeue \
+        sreport slipway srun sshare sstat strigger; do
+        ln -s ../bin/slurm-client "$tree/slurm/$name"
+    done
 }
 
 # Read by the image's own Jupyter and Python. The extension's script has its hash in its name, since all

@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     check_parser.add_argument("what", nargs="?", choices=["gpu"])
     check_parser.set_defaults(action=_check)
     render_parser = commands.add_parser("render", help="print or write configuration for this site")
-    render_parser.add_argument("what", choices=["haproxy", "systemd", "gpu"])
+    render_parser.add_argument("what", choices=["haproxy", "systemd", "gpu", "batch"])
     render_parser.add_argument(
         "--output", type=Path, help="file to write (for systemd: folder); otherwise it is printed"
     )

@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from portal.config import Settings
 from portal.core.cluster.fgpu import kinds_as_json
+from portal.wiring import wire
 
 UNITS = (
     "slipway.target",
@@ -38,6 +39,11 @@ def gpu_settings(settings: Settings) -> str:
     return json.dumps({"kinds": kinds, "margin_mb": settings.gpu.margin_mb}, indent=2) + "\n"
 
 
+def batch_settings(settings: Settings) -> str:
+    """The settings of the command on login nodes, /etc/slipway/batch.json."""
+    return wire(settings).batch_settings.text()
+
+
 def render(settings: Settings, what: str, output: Path | None) -> None:
     """Write to `output`, a folder for systemd and else a file, or print; raises OSError."""
     if what == "systemd":
@@ -49,7 +55,8 @@ def render(settings: Settings, what: str, output: Path | None) -> None:
         for name, text in units.items():
             _write(output / name, text)
         return
-    text = haproxy_config(settings) if what == "haproxy" else gpu_settings(settings)
+    texts = {"haproxy": haproxy_config, "gpu": gpu_settings, "batch": batch_settings}
+    text = texts[what](settings)
     if output is None:
         print(text, end="")
     else:

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from portal.config.base import FROZEN
+from portal.config.batch import BatchSettings
 from portal.config.cluster import LoginSettings, SlurmSettings
 from portal.config.gpu import GpuSettings
 from portal.config.sessions import SessionSettings
@@ -36,6 +37,7 @@ class Settings(BaseModel):
     login: LoginSettings = Field(LoginSettings(), description="The login node.")
     slurm: SlurmSettings = Field(SlurmSettings(), description="How Slurm is queried.")
     sessions: SessionSettings = Field(SessionSettings(), description="What runs inside a session.")
+    batch: BatchSettings = Field(BatchSettings(), description="Batch jobs in images.")
     gpu: GpuSettings = Field(
         GpuSettings(),
         description="GPUs, and how they are shared; none are offered unless named here.",

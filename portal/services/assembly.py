@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import cached_property
 
 from portal.config import Settings
-from portal.services.admin.administration import Administration, caller_address
+from portal.services.admin.administration import caller_address
 from portal.services.apps.apps import Apps
 from portal.services.apps.control import AppControl
 from portal.services.apps.gate import AppGate
@@ -18,8 +18,9 @@ from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
-from portal.services.cluster import Cluster, ClusterReader
+from portal.services.cluster import ClusterReader
 from portal.services.container import Services
+from portal.services.job_assembly import JobAssembly
 from portal.services.job_control import JobControl
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
@@ -44,17 +45,8 @@ def assemble(settings: Settings, systems: Systems, run_for_owner: RunForOwner) -
     return _Assembly(settings, systems, run_for_owner).services()
 
 
-class _Assembly:
+class _Assembly(JobAssembly):
     """Builds each service once, with its dependencies."""
-
-    def __init__(self, settings: Settings, systems: Systems, run_for_owner: RunForOwner) -> None:
-        self._settings = settings
-        self._systems = systems
-        self._stores = systems.stores
-        self._clock = systems.clock
-        self._catalog = systems.catalog
-        self._gpus = settings.gpu.gpus
-        self._run_for_owner = run_for_owner
 
     def services(self) -> Services:
         """All services."""
@@ -69,6 +61,8 @@ class _Assembly:
                 self._systems.scheduler, self.cluster, self._clock, self.launcher.draft
             ),
             presets=Presets(self._stores.presets, self._clock),
+            composer=self.composer,
+            job_templates=self.job_templates,
             enlarger=self.enlarger,
             sessions=self.sessions,
             lifecycle=self.lifecycle,
@@ -77,6 +71,9 @@ class _Assembly:
                 self.sessions.get, self._stores.samples, self.administration
             ),
             runner_calls=self.runner_calls,
+            jobs=self.jobs,
+            job_outputs=self.job_outputs,
+            job_use=self.job_use,
             apps=self.apps,
             gate=self.gate,
             proxy=self.proxy,
@@ -86,6 +83,7 @@ class _Assembly:
             ssh=self.ssh,
             storage=Storage(self._systems.files, self.administration.record),
             administration=self.administration,
+            batch_settings=self.batch_settings,
             authenticate=self._systems.authenticate,
             logins=self.logins,
             login_attempts=self.login_attempts,
@@ -94,16 +92,8 @@ class _Assembly:
             reconciler=self.reconciler,
             housekeeping=self.housekeeping,
             idle_culler=self.idle_culler,
+            job_follower=self.job_follower,
         )
-
-    @cached_property
-    def administration(self) -> Administration:
-        days = self._settings.state.journal_days
-        return Administration(self._stores.administration, self._stores.status, self._clock, days)
-
-    @cached_property
-    def cluster(self) -> Cluster:
-        return Cluster(self._stores.status)
 
     @cached_property
     def cluster_reader(self) -> ClusterReader:
@@ -277,6 +267,7 @@ class _Assembly:
             job_control=self.job_control,
             close_apps=self.apps.close_session,
             session_queue=self.session_queue,
+            note_queue=self.job_follower.note_queue,
             clock=self._clock,
         )
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from datetime import datetime
+from operator import is_
 
 from portal.core.cluster.effective_limits import UserPartition, partitions_for
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.inventory import Node, Partition
-from portal.core.cluster.jobs import JobReport
+from portal.core.cluster.jobs import HOLDING, JobReport
 from portal.core.cluster.limits import Limits
 from portal.core.cluster.meters import PartitionUsage, partition_usage
 from portal.core.cluster.node_use import NodeUse, measure_nodes
@@ -63,6 +65,9 @@ class ClusterReader:
         self._gpus = gpus
         self._nodes: list[Node] = []
         self._saved: tuple[NodeUse, ...] | None = None
+        self._holding: list[JobReport] = []
+        self._measured: list[Node] | None = None
+        """The nodes of the last measurement, and the jobs that held something on them."""
 
     def read_partitions(self) -> None:
         """Read partitions and nodes; raises Unavailable."""
@@ -75,14 +80,21 @@ class ClusterReader:
         """Read Slurm's limits; raises Unavailable and keeps the earlier ones if it fails."""
         self._status.save_limits(self._scheduler.limits())
 
-    def note_jobs(self, jobs: dict[str, JobReport], now: datetime) -> None:
+    def note_jobs(self, jobs: Iterable[JobReport], now: datetime) -> None:
         """Record that Slurm answered, and the usage by these jobs."""
         self._status.note_answer(now)
-        self._status.save_use(measure_usage(jobs.values(), self._nodes, self._gpus))
-        nodes = measure_nodes(jobs.values(), self._nodes, self._gpus)
+        # Only jobs that hold something count; most of a long queue waits, and what did not change
+        # since the last poll is the same objects.
+        holding = [job for job in jobs if job.state in HOLDING]
+        same = len(holding) == len(self._holding) and all(map(is_, holding, self._holding))
+        if same and self._nodes is self._measured:
+            return
+        self._status.save_use(measure_usage(holding, self._nodes, self._gpus))
+        nodes = measure_nodes(holding, self._nodes, self._gpus)
         if nodes != self._saved:  # seldom on a quiet cluster, and large on a large one
             self._status.save_nodes(nodes)
             self._saved = nodes
+        self._holding, self._measured = holding, self._nodes
 
     def note_failure(self, now: datetime, why: str) -> None:
         """Record that Slurm did not answer."""

@@ -10,6 +10,7 @@ from portal.core.apps.catalog import Catalog
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.interfaces.systems import Authenticator, Clock
 from portal.services.admin.administration import Administration
+from portal.services.admin.batch_settings import BatchSettings
 from portal.services.apps.apps import Apps
 from portal.services.apps.control import AppControl
 from portal.services.apps.gate import AppGate
@@ -21,6 +22,12 @@ from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
 from portal.services.cluster import Cluster, ClusterReader
+from portal.services.jobs.composer import Composer
+from portal.services.jobs.follower import JobFollower
+from portal.services.jobs.jobs import Jobs
+from portal.services.jobs.outputs import JobOutputs
+from portal.services.jobs.templates import JobTemplates
+from portal.services.jobs.usage import JobUse
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
@@ -49,6 +56,8 @@ class Services:
     launcher: Launcher
     estimates: Estimates
     presets: Presets
+    composer: Composer
+    job_templates: JobTemplates
     enlarger: Enlarger
 
     sessions: Sessions
@@ -56,6 +65,10 @@ class Services:
     session_logs: SessionLogs
     session_history: SessionHistory
     runner_calls: RunnerCalls
+
+    jobs: Jobs
+    job_outputs: JobOutputs
+    job_use: JobUse
 
     apps: Apps
     gate: AppGate
@@ -67,6 +80,7 @@ class Services:
     storage: Storage
 
     administration: Administration
+    batch_settings: BatchSettings
     authenticate: Authenticator
     logins: Logins
     login_attempts: LoginAttempts
@@ -77,3 +91,4 @@ class Services:
     reconciler: Reconciler
     housekeeping: Housekeeping
     idle_culler: IdleCuller
+    job_follower: JobFollower

@@ -9,10 +9,13 @@ from portal.core.apps.catalog import Catalog
 from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.administration import AdministrationStore
 from portal.core.interfaces.auth import Accounts, AttemptStore, LoginStore
+from portal.core.interfaces.job_usage import JobMeter, JobPageStore
+from portal.core.interfaces.jobs import JobScheduler, JobStore
 from portal.core.interfaces.presets import PresetStore
 from portal.core.interfaces.samples import SampleStore
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.status import StatusStore
+from portal.core.interfaces.submission import JobTemplateStore, SubmissionStore, Submitter
 from portal.core.interfaces.systems import (
     Authenticator,
     Certificates,
@@ -21,6 +24,7 @@ from portal.core.interfaces.systems import (
     Routes,
     Runners,
     Scheduler,
+    SettingsFile,
     UserFiles,
 )
 from portal.core.job.description import JobSettings
@@ -31,13 +35,17 @@ class Stores:
     """The database's stores, by subject."""
 
     sessions: SessionStore
+    jobs: JobStore
     samples: SampleStore
     status: StatusStore
     access: AccessStore
     administration: AdministrationStore
     presets: PresetStore
+    job_templates: JobTemplateStore
+    submissions: SubmissionStore
     logins: LoginStore
     attempts: AttemptStore
+    job_pages: JobPageStore
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,9 @@ class Systems:
     stores: Stores
     catalog: Callable[[], Catalog]
     scheduler: Scheduler
+    job_meter: JobMeter
+    slurm_jobs: JobScheduler
+    submitter: Submitter
     files: UserFiles
     certificates: Certificates
     routes: Routes
@@ -55,4 +66,6 @@ class Systems:
     accounts: Accounts
     authenticate: Authenticator
     job_settings: JobSettings
+    batch_settings_file: SettingsFile | None
+    """Where login nodes read the settings of `slipway sbatch`; None: nowhere."""
     clock: Clock

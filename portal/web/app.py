@@ -20,6 +20,7 @@ from portal.web.http.body import MAX_FIELDS, BoundedRequest
 from portal.web.http.body_timeout import BodyTimeout
 from portal.web.http.json import StrictJson
 from portal.web.pages.admin import views as admin
+from portal.web.pages.jobs import words
 from portal.web.pages.sessions import warnings
 
 STATIC = Path(__file__).parent / "static"
@@ -74,6 +75,7 @@ def _portal(services: Services) -> Flask:
     errors.install(app)
     install_filters(app)
     warnings.install(app)
+    words.install(app)
     app.jinja_env.globals.update(site=services.settings.web, version=_version())
     security.install(app, services.settings.web)
     browser.install(app)

@@ -102,7 +102,7 @@ def error_response(
     else:
         page = render_template("error.html", status=status, title=title, text=text)
         response = make_response(page, status)
-    if status == 503:
+    if status in (429, 503):
         response.headers["Retry-After"] = RETRY_SECONDS
     return response
 

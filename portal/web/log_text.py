@@ -1,18 +1,26 @@
-"""A session's log in pieces, cut between characters."""
+"""A log in pieces, cut between characters: that of a session, or a job's output."""
 
 from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from portal.core.auth.person import Person
 from portal.core.session.app_log import app_lines
-from portal.services.session.session_logs import SessionLogs
 
 TAIL = 1 << 19
 """Bytes that the page reads first, and for each request of earlier lines."""
 
 PIECE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a log as text; its offset and that of the next piece are in bytes."""
+
+    text: str
+    offset: int
+    following: int
 
 
 def decode(data: bytes, offset: int) -> tuple[str, int]:
@@ -75,11 +83,11 @@ def stream_app(read: Read, app: str, size: int) -> Iterator[bytes]:
             yield lines
 
 
-def stream(logs: SessionLogs, person: Person, session: str, size: int) -> Iterator[bytes]:
+def stream(read: Read, size: int) -> Iterator[bytes]:
     """Yield the first `size` bytes of a log in pieces; the log may grow meanwhile."""
     sent = 0
     while sent < size:
-        piece = logs.read(person, session, sent, min(PIECE, size - sent))
+        piece = read(sent, min(PIECE, size - sent))
         if not piece:
             return  # deleted: the browser sees that the body is incomplete
         sent += len(piece)

@@ -75,7 +75,7 @@ def test_the_time_limit_is_told_and_more_is_proposed(
     picture(app, "ended-app")
     app.set_viewport_size({"width": 390, "height": 800})
     assert app.evaluate("document.documentElement.scrollWidth") <= 390
-    app.get_by_role("link", name="Sessions", exact=True).click()
+    app.get_by_role("main").get_by_role("link", name="Sessions", exact=True).click()
     app.wait_for_url("**/sessions")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.browser.conftest import Researcher
 from tests.browser.firefox import Firefox, FirefoxError, Window, firefox
+from tests.browser.test_researcher import PYTHON
 from tests.client import Api
 from tests.cluster import ROOT, Cluster, wait_for
 
@@ -41,6 +42,7 @@ def _log_in(window: Window, cluster: Cluster) -> None:
 
 def _launch(window: Window) -> None:
     window.click("a", "Start a session")
+    window.click(f".chip-pick:has([aria-label='{PYTHON}'])")
     window.fill("input[name=name]", NAME)
     window.click("button", "Confirm and launch")
     window.click("button", "Launch without a folder")

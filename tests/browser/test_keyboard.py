@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.conftest import SIZE, Researcher
+from tests.browser.test_researcher import PYTHON
 from tests.client import Api
 from tests.cluster import Cluster, wait_for
 
@@ -45,6 +46,15 @@ def _tab_to(page: Page, locator: Locator, most: int = 60) -> None:
     raise AssertionError(f"{most} times Tab do not lead to {locator}")
 
 
+def _choose(page: Page, radio: Locator) -> None:
+    """Choose with the arrow keys; the focus is on a radio button of the same group."""
+    for _ in range(60):
+        if _focused(radio):
+            return
+        page.keyboard.press("ArrowDown")
+    raise AssertionError(f"60 times Arrow Down do not lead to {radio}")
+
+
 def _runs(lab: Page, code: str) -> bool:
     lab.keyboard.press("Enter")  # from the notebook's command mode into the cell
     lab.keyboard.press("Control+A")
@@ -64,6 +74,8 @@ def test_from_the_login_to_a_cell_and_the_end(page: Page, api: Api) -> None:
 
     _tab_to(page, page.get_by_role("link", name="Start a session").first)
     page.keyboard.press("Enter")
+    _tab_to(page, page.locator("[name=image]:checked"))
+    _choose(page, page.get_by_role("radio", name=PYTHON, exact=True))
     _tab_to(page, page.get_by_label("Session name"))
     page.keyboard.type(NAME)
     for step in ("folders", "resources", "review"):

@@ -12,6 +12,7 @@ from tests.client import Api
 from tests.cluster import Cluster, wait_for
 
 WHO = "alice"
+PYTHON = "Python 3.13"
 STARTS = 60_000
 """Maximum milliseconds for a session, an app or a kernel to start on a busy machine."""
 
@@ -34,6 +35,9 @@ def api(researcher: Researcher) -> Api:
 def fill_in(page: Page, name: str, memory: str = "600 MB") -> None:
     """Open the wizard and fill in the fields, without launching."""
     page.get_by_role("link", name="Start a session").click()
+    page.get_by_role(
+        "radio", name=PYTHON, exact=True
+    ).check()  # the proposed one is what she used last
     page.get_by_label("Session name").fill(name)
     page.get_by_role("link", name="Resources").click()
     page.get_by_label("CPU cores", exact=True).fill("1")

@@ -48,7 +48,7 @@ def test_the_name_leads_to_all_about_a_session_live_and_after_its_end(
     expect(page.locator("#log-end")).to_contain_text("Ready on")
     clean_in_both_themes(page)
     with page.expect_popup() as opened:
-        page.locator(".session-do").get_by_role("button", name="Terminal").click()
+        page.locator(".detail-do").get_by_role("button", name="Terminal").click()
     expect(opened.value).to_have_url(re.compile(r"/$"), timeout=60_000)
     opened.value.close()
     # One sample a minute: the second one draws the curves, without a reload.
@@ -66,7 +66,7 @@ def test_the_name_leads_to_all_about_a_session_live_and_after_its_end(
     picture(page, "session-page-narrow")
     page.set_viewport_size({"width": 1280, "height": 860})
     api.ask("DELETE", f"/sessions/{session}", 202)
-    head = page.locator(".session-head")
+    head = page.locator(".detail-head")
     expect(head).to_contain_text("Finished", timeout=30_000)
     expect(page.locator("#announce")).to_have_text("detailed1 has ended.")
     expect(head.get_by_role("button", name="Launch again")).to_be_visible()
@@ -99,7 +99,7 @@ def test_without_javascript_it_is_ended_and_saved_as_a_preset(
     page.get_by_role("button", name="End", exact=True).click()
     page.get_by_role("button", name="End session").click()
     page.wait_for_url(f"**/sessions/{session}")
-    expect(page.locator(".session-head .chip").first).to_have_text(re.compile("Ending|Finished"))
+    expect(page.locator(".detail-head .chip").first).to_have_text(re.compile("Ending|Finished"))
 
 
 def test_administrators_see_the_page_of_anothers_session_without_its_apps(
@@ -108,7 +108,7 @@ def test_administrators_see_the_page_of_anothers_session_without_its_apps(
     session = api.running(name="detailed3", resources={"cpus": 1, "memory": "300m"})["id"]
     admin = log_in("admin")
     admin.goto(f"{cluster.url}/sessions/{session}")
-    expect(admin.locator(".session-head")).to_contain_text("of alice")
+    expect(admin.locator(".detail-head")).to_contain_text("of alice")
     expect(admin.locator(".app-card")).to_have_count(0)
     expect(admin.get_by_role("button", name="Launch again")).to_have_count(0)
     admin.wait_for_timeout(3000)

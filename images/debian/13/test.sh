@@ -3,6 +3,6 @@
 set -eu
 . /etc/os-release
 [ "$ID $VERSION_ID" = "debian 13" ]
-for program in bash curl git less ps ssh vi; do
+for program in bash csh curl git less ps ssh vi; do
     command -v "$program" > /dev/null || { echo "there is no $program"; exit 1; }
 done

@@ -12,6 +12,8 @@ figure.gca().plot([1, 2, 3])
 figure.savefig("figure.png")
 print("  scientific basics work")
 import tensorboard.program
+from mpi4py import MPI
+assert MPI.COMM_WORLD.Get_size() == 1, MPI.Get_library_version()
 PYTHON
 git --version > /dev/null
 python /checks/jupyter.py

@@ -17,8 +17,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
+from portal.adapters.db.lists.session_query import count_states, query_page
 from portal.adapters.db.reencrypt import place_of
-from portal.adapters.db.session_query import count_states, query_page
 from portal.adapters.db.tables import LaunchKeyRow, SessionEnvRow, SessionRow
 from portal.adapters.encryption import Sealer, is_sealed
 from portal.core.interfaces.sessions import SessionStore

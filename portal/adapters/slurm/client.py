@@ -6,32 +6,21 @@ import logging
 import shlex
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
-from portal.adapters.slurm import commands, estimate, sacctmgr
+from portal.adapters.slurm import accounting, commands, estimate, queue, sacctmgr
+from portal.adapters.slurm.asking import DOWN, Asker
+from portal.adapters.slurm.jobs import halving
 from portal.adapters.ssh import key_commands
 from portal.adapters.ssh.transport import Completed, Transport
 from portal.core.cluster.inventory import Node, Partition
 from portal.core.cluster.jobs import Estimate, JobReport
 from portal.core.cluster.limits import Limits
 from portal.core.interfaces.systems import Scheduler
+from portal.core.jobs.job import Job
 from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
 
 log = logging.getLogger(__name__)
-
-# Messages of Slurm's commands for failures of Slurm, not of the request (slurm_errno.c).
-_DOWN = (
-    "Unable to contact slurm controller",
-    "Socket timed out",
-    "Connection refused",
-    "Zero Bytes were transmitted",
-    "Transport endpoint is not connected",
-    "slurmdbd",
-    "in a backup controller",
-    "slurm_persist_conn",
-    "Problem talking to the database",
-)
 
 ESTIMATE_SECONDS = 5.0
 """Deadline of an estimate, in seconds."""
@@ -62,11 +51,12 @@ class Slurm(Scheduler):
         operator: str = "",
     ) -> None:
         self._transport = transport
-        self._reader = reader
         self._operator = operator
         self._directory = directory
         self._seconds = seconds
-        self._names: dict[str, str] = {}
+        self._asker = Asker(transport, reader, seconds)
+        self._ask = self._asker.ask
+        self._queue = queue.QueueReader()
 
     # As the user
 
@@ -139,7 +129,7 @@ class Slurm(Scheduler):
 
         Runs as the operator if there is one, so that it does not depend on the user's shell.
         """
-        known = list(filter(commands.is_job_id, job_ids))
+        known = list(filter(commands.TARGET.fullmatch, job_ids))
         if not known:
             return
         argv = self._limited(commands.scancel_argv(*known, user=user if self._operator else ""))
@@ -189,36 +179,26 @@ class Slurm(Scheduler):
 
     # As the reader
 
-    def jobs(self) -> dict[str, JobReport]:
-        reports = commands.squeue_parse(self._ask(commands.squeue_argv()))
-        return {report.job_id: report for report in reports}
+    def jobs(self) -> dict[str, Job]:
+        return self._queue.read(self._ask(queue.squeue_argv()))
 
     def find(self, session: str, user: str) -> list[JobReport]:
-        return commands.squeue_parse(self._ask(commands.squeue_argv(session, user)))
+        found = queue.squeue_parse(self._ask(queue.squeue_argv(session, user)))
+        return [job.report for job in found]
 
     def ended(self, job_ids: Collection[str]) -> dict[str, JobReport]:
         wanted = sorted(filter(commands.is_job_id, job_ids))
         deadline = time.monotonic() + self._seconds
-        return {report.job_id: self._named(report) for report in self._sacct(wanted, deadline)}
+        found = halving(self._sacct, wanted, deadline)
+        return {report.job_id: self._asker.named(report) for report in found}
 
-    def _sacct(self, job_ids: Sequence[str], deadline: float) -> list[JobReport]:
-        """Query all at once, and each half on an error: one bad id must not block the others."""
-        if not job_ids:
-            return []
-        try:
-            return commands.sacct_parse(self._ask(commands.sacct_argv(job_ids)))
-        except _RefusedError as error:
-            if len(job_ids) == 1 or time.monotonic() > deadline:
-                log.warning("accounting rejects job %s: %s", ", ".join(job_ids), error)
-                return []
-            middle = len(job_ids) // 2
-            halves = job_ids[:middle], job_ids[middle:]
-            return [report for half in halves for report in self._sacct(half, deadline)]
+    def _sacct(self, job_ids: Sequence[str]) -> list[JobReport]:
+        return accounting.sacct_parse(self._ask(accounting.sacct_argv(job_ids)))
 
     def ended_named(self, session: str, user: str, since: datetime) -> list[JobReport]:
         # A minute of tolerance: the portal's clock and Slurm's may differ.
-        argv = commands.sacct_named_argv(session, user, since - timedelta(minutes=1))
-        return [self._named(report) for report in commands.sacct_parse(self._ask(argv))]
+        argv = accounting.sacct_named_argv(session, user, since - timedelta(minutes=1))
+        return [self._asker.named(report) for report in accounting.sacct_parse(self._ask(argv))]
 
     def partitions(self) -> list[Partition]:
         return commands.sinfo_parse(self._ask(commands.sinfo_argv()))
@@ -238,29 +218,6 @@ class Slurm(Scheduler):
             )
         )
 
-    def _named(self, report: JobReport) -> JobReport:
-        """The report with the name of the user who cancelled the job; accounting has the UID."""
-        number = report.cancelled_by
-        if number is None or not number.isdigit():
-            return report
-        if number not in self._names:
-            done = self._transport.run(self._reader, commands.user_argv(number))
-            self._names[number] = done.stdout.decode(errors="replace").strip() or number
-        return replace(report, cancelled_by=self._names[number])
-
-    def _ask(self, argv: Sequence[str]) -> str:
-        words = ["env", *commands.ENVIRONMENT, *argv]
-        done = self._transport.run(self._reader, words, seconds=self._seconds)
-        if done.code != 0:
-            down = any(word in done.stderr for word in _DOWN)
-            kind = Unavailable if down or not done.stderr.strip() else _RefusedError
-            raise kind(f"Slurm does not answer: {done.error_text()}")
-        return done.stdout.decode(errors="replace")
-
-
-class _RefusedError(Unavailable):
-    """Slurm answers, but rejects this query."""
-
 
 def _plugin_words(done: Completed) -> str:
     """The message of job_submit.lua about the requested GPU, which is clearer than Slurm's."""
@@ -272,7 +229,7 @@ def _plugin_words(done: Completed) -> str:
 
 def _refusal(done: Completed) -> Exception:
     """The error for a submission that Slurm rejected."""
-    if any(word in done.stderr for word in _DOWN):
+    if any(word in done.stderr for word in DOWN):
         return Unavailable(
             "Slurm does not answer, so nothing can be launched right now. Running sessions are "
             "not affected. Try again in a few minutes."

@@ -1,151 +1,31 @@
 """Slurm's commands, each as a pair: its arguments, and the parser of its output.
 
-One text format works for Slurm 22.05 to 26.05: -O with a unit separator after every field. Free
-text written by users (names, comments) is never queried, so lines cannot be forged; a line with
-the wrong number of fields raises, since guessing could end a session.
+squeue is in queue.py, sacct in accounting.py, sacctmgr in sacctmgr.py. One text format works for
+Slurm 22.05 to 26.05: -O with a unit separator after every field. Free text written by users is not
+queried here (see texts.py), so lines cannot be forged; a line with the wrong number of fields
+raises, since guessing could end a session.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from portal.core.cluster.inventory import Node, NodeGpus, Partition
-from portal.core.cluster.jobs import JobReport, JobState, job_state
+from portal.core.cluster.jobs import JobState, job_state
 from portal.core.cluster.limits import Tres
 
 SEPARATOR = "\x1f"
 
-ENVIRONMENT = ("TZ=UTC", "SLURM_TIME_FORMAT=%s", "LC_ALL=C.UTF-8")
-"""Environment of every query: times in seconds since 1970, messages in English."""
+ENVIRONMENT = ("TZ=UTC", "SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0", "LC_ALL=C.UTF-8")
+"""Environment of every query: times in seconds since 1970, messages in English, lists of an array's
+tasks in full. By default Slurm cuts them after 64 characters, and what remains does not say which
+tasks still wait. Slurm bounds the number of tasks in its queue, and so the length of all lists."""
 
 
 class UnexpectedOutput(Exception):
     """A command printed something that no known version of Slurm prints."""
-
-
-_QUEUE_FIELDS = (
-    "JobID",
-    "UserName",
-    "State",
-    "Reason",
-    "NodeList",
-    "SubmitTime",
-    "StartTime",
-    "EndTime",
-    "exit_code",
-    "Partition",
-    "PriorityLong",
-    "Account",
-    "QOS",
-    "tres-alloc",
-    "TimeLimit",
-    "RestartCnt",
-)
-
-
-def squeue_argv(name: str | None = None, user: str | None = None) -> list[str]:
-    """All users' jobs in every state; or one user's jobs of one name."""
-    fields = ",".join(f"{field}:{SEPARATOR}" for field in _QUEUE_FIELDS)
-    argv = ["squeue", "--noheader", "--all", "--states=all", f"--Format={fields}"]
-    if name is not None:
-        argv.append(f"--name={name}")
-    if user is not None:
-        argv.append(f"--user={user}")
-    return argv
-
-
-def squeue_parse(text: str) -> list[JobReport]:
-    """Parse squeue's lines."""
-    return [_queue_line(line) for line in text.split("\n") if line.strip()]
-
-
-def _queue_line(line: str) -> JobReport:
-    fields = line.split(SEPARATOR)
-    # A separator follows the last field, too, so there is an empty one after it.
-    if len(fields) != len(_QUEUE_FIELDS) + 1:
-        raise UnexpectedOutput(f"squeue: {len(fields)} fields in {line!r}")
-    words = list(map(str.strip, fields[:-1]))
-    job_id, user, state, reason, nodes, submitted, start, end, code, partition, priority = words[
-        :11
-    ]
-    account, qos, tres, limit, restarts = words[11:]
-    report_state = _state(state)
-    runs = not report_state.over and report_state is not JobState.PENDING
-    allocated = amount(tres)
-    return JobReport(
-        job_id=job_id,
-        user=user,
-        state=report_state,
-        reason=reason or None,
-        nodes=expand_nodes(nodes),
-        submitted=read_time(submitted),
-        start=read_time(start),
-        end=read_time(end) if report_state.over else None,
-        deadline=read_time(end) if runs else None,
-        time_limit=parse_minutes(limit),
-        restarts=int(restarts) if restarts.isdigit() else 0,
-        exit_code=_exit_code(code) if report_state.over else None,
-        partition=partition,
-        priority=int(priority) if priority.isdigit() else 0,
-        account=account,
-        qos=qos,
-        cpus=allocated.cpus or 0,
-        memory_mb=allocated.memory_mb or 0,
-        shards=allocated.shards or 0,
-        gpus=allocated.gpus or 0,
-    )
-
-
-_SACCT_FIELDS = ("JobIDRaw", "User", "State", "NodeList", "Submit", "Start", "End", "ExitCode")
-
-
-def sacct_argv(job_ids: Collection[str]) -> list[str]:
-    """Accounting's records of these jobs, regardless of when they ran."""
-    if invalid := [job_id for job_id in job_ids if not is_job_id(job_id)]:
-        raise ValueError(f"invalid job ids: {invalid}")
-    return [*_sacct_base(), "--allusers", f"--jobs={','.join(sorted(job_ids))}"]
-
-
-def sacct_named_argv(name: str, user: str, since: datetime) -> list[str]:
-    """One user's jobs of one name since a time."""
-    start = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return [*_sacct_base(), f"--name={name}", f"--user={user}", f"--starttime={start}"]
-
-
-def _sacct_base() -> list[str]:
-    return [
-        "sacct",
-        "--noheader",
-        "--allocations",
-        "--parsable2",
-        f"--delimiter={SEPARATOR}",
-        f"--format={','.join(_SACCT_FIELDS)}",
-    ]
-
-
-def sacct_parse(text: str) -> list[JobReport]:
-    """Parse sacct's lines."""
-    return [_sacct_line(line) for line in text.split("\n") if line.strip()]
-
-
-def _sacct_line(line: str) -> JobReport:
-    fields = line.split(SEPARATOR)
-    if len(fields) != len(_SACCT_FIELDS):
-        raise UnexpectedOutput(f"sacct: {len(fields)} fields in {line!r}")
-    job_id, user, state, nodes, submitted, start, end, code = map(str.strip, fields)
-    return JobReport(
-        job_id=job_id,
-        user=user,
-        state=_state(state),
-        nodes=expand_nodes(nodes),
-        submitted=read_time(submitted),
-        start=read_time(start),
-        end=read_time(end),
-        exit_code=int(code.partition(":")[0] or 0),
-        cancelled_by=state.partition(" by ")[2] or None,
-    )
 
 
 _NODE_FIELDS = ("Partition", "Available", "CPUs", "Memory", "Time", "Gres")
@@ -247,6 +127,10 @@ def is_job_id(text: str) -> bool:
     return re.fullmatch(r"[0-9]{1,10}", text) is not None
 
 
+TARGET = re.compile(r"[0-9]{1,10}(_[0-9]{1,9})?", re.ASCII)
+"""A job, an array or one task of an array, as Slurm's commands take it."""
+
+
 def release_argv(job_id: str) -> list[str]:
     """Release a job's hold; no error if there is none."""
     return ["scontrol", "release", job_id]
@@ -326,7 +210,7 @@ def _numbers(ranges: str, text: str) -> Iterable[str]:
             yield f"{number:0{len(first)}}"
 
 
-def _state(word: str) -> JobState:
+def read_state(word: str) -> JobState:
     try:
         return job_state(word)
     except ValueError as error:
@@ -341,10 +225,24 @@ def read_time(text: str) -> datetime | None:
     return None
 
 
-def _exit_code(text: str) -> int | None:
+def exit_code(text: str) -> int | None:
     """The exit code: squeue prints a wait status up to 22.05 and "code:signal" later."""
     code = text.partition(":")[0]
     if not code.isdigit():
         return None
     number = int(code)
     return number >> 8 if number > 255 else number
+
+
+def exit_signal(text: str) -> int | None:
+    """The signal that ended a job, from "code:signal" or a wait status; None for none."""
+    code, colon, signal = text.partition(":")
+    if not colon:  # a wait status, up to 22.05
+        number = int(code) & 0x7F if code.isdecimal() else 0
+    else:
+        number = int(signal) if signal.isdecimal() else 0
+    return number if 0 < number < MEMORY_SIGNAL else None
+
+
+MEMORY_SIGNAL = 125
+"""Not a signal: how Slurm marks a step that was killed for its memory."""

@@ -10,6 +10,7 @@ from portal.adapters.ssh.transport import Transport
 from portal.core.apps.ssh import find_private_key
 from portal.core.apps.ssh_keys import PublicKey, known_keys
 from portal.core.interfaces.systems import UserFiles
+from portal.core.jobs.output import FilePiece
 from portal.core.launch.mounts import Folder, storage_of
 from portal.errors import Conflict, FieldError, InvalidRequest, Unavailable
 
@@ -50,6 +51,17 @@ class HomeFiles(UserFiles):
         if done.code != 0:
             raise Unavailable(f"The session's log could not be read: {done.error_text()}")
         return done.stdout[:limit]
+
+    def read_file(self, user: str, path: str, offset: int | None, limit: int) -> FilePiece:
+        argv = log_commands.piece_argv(path, offset, limit)
+        most = limit + log_commands.LEEWAY
+        done = self._transport.run(user, argv, seconds=log_commands.SECONDS + 5, most=most)
+        if done.code in (124, 137):  # timeout(1) ended it
+            raise Unavailable("The file could not be read in time. Try again in a minute.")
+        piece = log_commands.piece_parse(done, limit)
+        if piece is None:
+            raise Unavailable(f"The file could not be read: {done.error_text()}")
+        return piece
 
     def _log_file(self, session: str) -> str:
         return f"{self._directory}/logs/{session}.log"

@@ -41,6 +41,15 @@ class Gpus:
         kind = self.named(name)
         return kind.title if kind else name or "GPU"
 
+    def amount(self, shards: int, gpus: int) -> Fraction | None:
+        """A number of shards and whole GPUs in fGPU; None for none of them.
+
+        Also None if there are several kinds, since the numbers do not tell which one it is.
+        """
+        if len(self.kinds) != 1 or not (shards or gpus):
+            return None
+        return self.kinds[0].fgpu(shards, gpus)
+
     def within(self, group: Partition) -> Iterator[tuple[GpuKind, NodeGpus]]:
         """The kinds in a resource group, each with the most that one of its nodes has."""
         for kind in self.kinds:

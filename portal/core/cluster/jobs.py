@@ -33,7 +33,7 @@ class JobState(StrEnum):
     @property
     def holds(self) -> bool:
         """Whether a job in this state holds its resources."""
-        return self is not JobState.PENDING and not self.over
+        return self in HOLDING
 
 
 _OVER = frozenset(JobState) - {
@@ -43,6 +43,9 @@ _OVER = frozenset(JobState) - {
     JobState.SUSPENDED,
     JobState.COMPLETING,
 }
+
+HOLDING = frozenset(JobState) - _OVER - {JobState.PENDING}
+"""States of jobs that hold their resources."""
 
 # Slurm has more states than sessions need (man squeue, JOB STATE CODES).
 _ALIASES = {

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from portal.core.cluster.jobs import JobReport, JobState
 
-_QUEUE_REASONS = frozenset({None, "None", "Priority", "Resources"})
+QUEUE_REASONS = frozenset({None, "None", "Priority", "Resources"})
 """Pending reasons for which the queue position is meaningful."""
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
@@ -32,7 +32,7 @@ def queue_positions(jobs: Iterable[JobReport]) -> dict[str, int]:
 
 def _waits_for_turn(job: JobReport) -> bool:
     # Priority 0 is how Slurm holds a job.
-    return job.state is JobState.PENDING and job.reason in _QUEUE_REASONS and job.priority > 0
+    return job.state is JobState.PENDING and job.reason in QUEUE_REASONS and job.priority > 0
 
 
 def _sort_key(job: JobReport) -> tuple[int, datetime, int, str]:

@@ -12,6 +12,8 @@ from portal.core.cluster.inventory import Node, Partition
 from portal.core.cluster.jobs import Estimate, JobReport
 from portal.core.cluster.limits import Limits
 from portal.core.job.runner_protocol import StartRequest
+from portal.core.jobs.job import Job
+from portal.core.jobs.output import FilePiece
 from portal.core.launch.mounts import Folder
 from portal.core.session.idle import Traffic
 from portal.core.session.session import Session
@@ -41,7 +43,7 @@ class Scheduler(Protocol):
         ...
 
     def cancel(self, user: str, *job_ids: str) -> None:
-        """Cancel a user's jobs, all with one command. Idempotent."""
+        """Cancel a user's jobs, arrays ("12") or tasks ("12_3"), by one command. Idempotent."""
         ...
 
     def prepare(self, user: str, session: str, spec: str) -> None:
@@ -64,8 +66,11 @@ class Scheduler(Protocol):
         """Set the time limit of a running job to `minutes` in total. Idempotent."""
         ...
 
-    def jobs(self) -> dict[str, JobReport]:
-        """All jobs in Slurm's memory, by job id: one query for all users."""
+    def jobs(self) -> dict[str, Job]:
+        """All jobs in Slurm's memory, by job id: one query for all users.
+
+        Those that have not changed since the last call are the same objects.
+        """
         ...
 
     def find(self, session: str, user: str) -> list[JobReport]:
@@ -104,6 +109,13 @@ class UserFiles(Protocol):
         """Up to `limit` bytes of the session's log from `offset` on; b"" if there is none.
 
         Raises Conflict if it is not a regular file.
+        """
+        ...
+
+    def read_file(self, user: str, path: str, offset: int | None, limit: int) -> FilePiece:
+        """Up to `limit` bytes of any file of the user's choice from `offset` on; None: its end.
+
+        Links are followed. From an offset past the end, it is read from its beginning.
         """
         ...
 
@@ -218,6 +230,14 @@ class Resolver(Protocol):
 
     def __call__(self, node: str) -> str:
         """IP address of a node; raises Unavailable."""
+        ...
+
+
+class SettingsFile(Protocol):
+    """A settings file for another program."""
+
+    def replace(self, text: str) -> None:
+        """Replace its content atomically; raises Unavailable."""
         ...
 
 

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from portal.core.launch.names import is_generated, name_from
-from portal.errors import FieldError, InvalidRequest
+from portal.errors import Conflict, FieldError, InvalidRequest, NotFound
 
 MAX_PRESETS = 100
 """Presets per user."""
@@ -54,8 +54,19 @@ class Preset:
         return rest | ({"name": name} if name else {})
 
 
-def check_name(name: str) -> str:
-    """Return the name if it is valid for a preset; raises InvalidRequest."""
+def check_name(name: str, field: str = FIELD) -> str:
+    """Return the name if it is valid for a preset or job template; raises InvalidRequest."""
     if not _NAME.fullmatch(name):
-        raise InvalidRequest([FieldError(FIELD, _RULE)])
+        raise InvalidRequest([FieldError(field, _RULE)])
     return name
+
+
+def check_saved(result: SaveResult, kind: str, name: str, most: int, field: str = FIELD) -> None:
+    """Raise the error for what was not saved, deleted or renamed to `name`; `kind`: "preset"."""
+    if result is SaveResult.FULL:
+        text = f"you have {most} {kind}s already; delete one first"
+        raise InvalidRequest([FieldError(field, text)])
+    if result is SaveResult.TAKEN:
+        raise Conflict(f"You have a {kind} named {name} already.")
+    if result is SaveResult.MISSING:
+        raise NotFound(f"You have no {kind} of this name.")

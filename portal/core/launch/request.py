@@ -76,6 +76,22 @@ GpuKindName = Annotated[str, Matching(f"({WORD})?", WORD_RULE)]
 """Slurm's Type of a GPU; "" if GPUs have none."""
 
 
+def needs_amount(kind: str | None, info: ValidationInfo) -> str | None:
+    """Validator of a GPU's kind: its amount has to be given as well."""
+    if kind and "fgpu" in info.data and info.data["fgpu"] is None:
+        raise wrong("also set how much of it (fgpu)")
+    return kind
+
+
+def each_once(mounts: Mounts) -> Mounts:
+    """Validator of mounts: no folder may be named twice."""
+    names = [mount.folder for mount in mounts]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise wrong(f"the folder {twice} is named twice")
+    return mounts
+
+
 class Resources(BaseModel):
     """Resources of a session on one node; memory in MiB, `fgpu` rounded up to an offered amount."""
 
@@ -87,12 +103,7 @@ class Resources(BaseModel):
     fgpu: Fgpu | None = None
     gpu_kind: GpuKindName | None = None
 
-    @field_validator("gpu_kind")
-    @classmethod
-    def _how_much(cls, kind: str | None, info: ValidationInfo) -> str | None:
-        if kind and "fgpu" in info.data and info.data["fgpu"] is None:
-            raise wrong("also set how much of it (fgpu)")
-        return kind
+    _how_much = field_validator("gpu_kind")(needs_amount)
 
     @field_validator("shared_memory")
     @classmethod
@@ -126,14 +137,7 @@ class LaunchRequest(BaseModel):
             raise at_field("name", "the name is too long to append a number")
         return count
 
-    @field_validator("mounts")
-    @classmethod
-    def _each_once(cls, mounts: Mounts) -> Mounts:
-        names = [mount.folder for mount in mounts]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise wrong(f"the folder {twice} is named twice")
-        return mounts
+    _each_once = field_validator("mounts")(each_once)
 
 
 MOUNTS = "mounts"

@@ -1,4 +1,4 @@
-"""Slurm's reasons for waiting, in plain words.
+"""Slurm's reasons for waiting, in plain words, for sessions and for other jobs.
 
 Names of limits follow a grammar (Slurm's job_reasons.c): where it is set, Grp, Max or Min, the
 resource, the time unit, the scope. Everything else is a table. All reasons of Slurm 22.05 to 26.05,
@@ -8,28 +8,45 @@ listed in tests/recorded/pending_reasons.json, are covered.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a session waits: Slurm's code, what it means, what its owner can do."""
+    """Why a session or a job waits: Slurm's code, what it means, what its owner can do."""
 
     code: str
     text: str
     advice: str = ""
 
 
+@dataclass(frozen=True)
+class Wording:
+    """The words for what waits."""
+
+    one: str
+    several: str
+    end: str
+    """How to end one, as in "End one of your sessions"."""
+    again: str
+    """How to request it again."""
+    group: str
+    """What its pages call a partition."""
+
+
+SESSIONS = Wording("session", "sessions", "End", "launch it again", "resource group")
+JOBS = Wording("job", "jobs", "Cancel", "submit it again", "partition")
+
 WAIT = "It starts by itself when there is room."
 _SECONDS = "This takes seconds."
-_END_ONE = "End one of your sessions, or launch it again with less."
-_LESS = "End it and launch it again with less."
-_MORE = "End it and launch it again with more."
-_SHORTER = "End it and launch it again with a shorter time limit."
-_ELSEWHERE = "End it and launch it again in another resource group."
+_END_ONE = "{end} one of your {several}, or {again} with less."
+_LESS = "{end} it and {again} with less."
+_MORE = "{end} it and {again} with more."
+_SHORTER = "{end} it and {again} with a shorter time limit."
+_ELSEWHERE = "{end} it and {again} in another {group}."
 _ASK = "Ask the administrators."
 _TELL = "If it lasts, tell the administrators."
-_AGAIN = "End it and launch it again."
+_AGAIN = "{end} it and {again}."
 
 _KNOWN: dict[str, tuple[str, str]] = {
     # The ordinary way through the queue.
@@ -60,8 +77,8 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "ReqNodeNotAvail": ("The nodes that could run it are not available.", WAIT),
     "NodeDown": ("The nodes that could run it are down.", _TELL),
     "FrontEndDown": ("The node that starts jobs is down.", _TELL),
-    "PartitionDown": ("This resource group is closed for new sessions.", _ELSEWHERE),
-    "PartitionInactive": ("This resource group is switched off.", _ELSEWHERE),
+    "PartitionDown": ("This {group} is closed for new {several}.", _ELSEWHERE),
+    "PartitionInactive": ("This {group} is switched off.", _ELSEWHERE),
     "Constraints": ("No node with the wanted features is available now.", WAIT),
     "BlockMaxError": ("The machine refuses it after repeated errors.", _TELL),
     "BlockFreeAction": ("The machine is setting nodes free.", WAIT),
@@ -70,14 +87,14 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "JobHeldAdmin": ("An administrator holds it.", _ASK),
     "JobHoldMaxRequeue": ("It failed to start too often and is on hold.", _AGAIN),
     # Never as it stands.
-    "AccountNotAllowed": ("Your account may not use this resource group.", _ELSEWHERE),
+    "AccountNotAllowed": ("Your account may not use this {group}.", _ELSEWHERE),
     "InvalidAccount": ("Slurm does not know your account any more.", _ASK),
     "InvalidQOS": ("Slurm does not know its quality of service any more.", _ASK),
     "QOSNotAllowed": ("Your quality of service may not be used here.", _ELSEWHERE),
-    "PartitionTimeLimit": ("It asks for more time than this resource group allows.", _SHORTER),
-    "PartitionNodeLimit": ("It asks for more than this resource group allows.", _LESS),
-    "PartitionConfig": ("It does not fit this resource group.", _ELSEWHERE),
-    "MaxMemPerLimit": ("It asks for more memory than one session may have here.", _LESS),
+    "PartitionTimeLimit": ("It asks for more time than this {group} allows.", _SHORTER),
+    "PartitionNodeLimit": ("It asks for more than this {group} allows.", _LESS),
+    "PartitionConfig": ("It does not fit this {group}.", _ELSEWHERE),
+    "MaxMemPerLimit": ("It asks for more memory than one {one} may have here.", _LESS),
     "BadConstraints": ("No node could ever run it as it was asked for.", _LESS),
     "DeadLine": ("It cannot end before its deadline any more.", _AGAIN),
     "DependencyNeverSatisfied": ("The job it waits for can never end as it must.", _AGAIN),
@@ -132,16 +149,19 @@ _NOUNS = {
 }
 
 
-def explain_reason(code: str | None) -> Reason:
+def explain_reason(code: str | None, wording: Wording = SESSIONS) -> Reason:
     """Explain Slurm's reason code; an unknown one is shown unchanged."""
     # squeue may append free text to the code: "ReqNodeNotAvail, UnavailableNodes:n1".
     word = (code or "None").split(",")[0].split("(")[0].strip() or "None"
-    if word in _KNOWN:
-        return Reason(word, *_KNOWN[word])
     limit = _LIMIT.fullmatch(word)
-    if limit is not None:
-        return Reason(word, *_limit_words(**limit.groupdict()))
-    return Reason(word, f"Slurm says: {word}.")
+    if word in _KNOWN:
+        text, advice = _KNOWN[word]
+    elif limit is not None:
+        text, advice = _limit_words(**limit.groupdict())
+    else:
+        return Reason(word, f"Slurm says: {word}.")
+    words = asdict(wording)
+    return Reason(word, text.format(**words), advice.format(**words))
 
 
 _RESOURCES = {
@@ -167,12 +187,12 @@ def _limit_words(
 ) -> tuple[str, str]:
     noun = _NOUNS[of]
     if kind == "Min":
-        return f"It asks for less {noun} than a session must have here.", _MORE
+        return f"It asks for less {noun} than a {{one}} must have here.", _MORE
     if per in ("PerJob", "PerNode"):
         counted = f"{noun} for so long" if time else noun
         shorter = time or of.startswith("Wall")
         return (
-            f"It asks for more {counted} than one session may have.",
+            f"It asks for more {counted} than one {{one}} may have.",
             _SHORTER if shorter else _LESS,
         )
     yours = per == "PerUser" or (by == "Assoc" and kind == "Max" and per is None)

@@ -1,24 +1,17 @@
-"""Filters, sorting and pagination of the session list, for pages and REST API.
-
-Keyset pagination: a page begins where the last one ended, without counting rows. So it is fast for
-lists of any length, and new rows between two requests do not cause duplicates.
-"""
+"""Filters, sorting and pagination of the session list, for pages and REST API."""
 
 from __future__ import annotations
 
-import base64
-import json
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, TypeGuard
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field
 
+from portal.core.listing import Cursor, CursorText, Order, PlainText, SearchQuery, SearchText
 from portal.core.session.session import LIVE, Cause, Session, State
-from portal.core.validation import wrong
 
 TABS = {
     "running": LIVE,
@@ -69,12 +62,9 @@ CAUSE_OF = {
     Status.FAILED: Cause.FAILED,
 }
 
-_MAX_WORDS = 8
-_MAX_TEXT = 200
 
-
-class Sort(StrEnum):
-    """What the list is sorted by; a leading dash reverses the order."""
+class Sort(Order):
+    """What the list is sorted by."""
 
     NEWEST = "-created"
     OLDEST = "created"
@@ -91,76 +81,6 @@ class Sort(StrEnum):
     MOST_MEMORY = "-memory"
     LEAST_MEMORY = "memory"
 
-    @property
-    def key(self) -> str:
-        """The sort key without its direction."""
-        return self.value.removeprefix("-")
-
-    @property
-    def falling(self) -> bool:
-        """Whether the order is descending."""
-        return self.value.startswith("-")
-
-    @property
-    def turned(self) -> Sort:
-        """The same in reverse order."""
-        return Sort(self.key if self.falling else f"-{self.key}")
-
-
-@dataclass(frozen=True)
-class Cursor:
-    """A position in a sorted list: right after, or right before, the row with this key and id."""
-
-    sort: Sort
-    before: bool
-    key: str | int | datetime
-    id: str
-
-    def __str__(self) -> str:
-        """The opaque text for URLs."""
-        moment = isinstance(self.key, datetime)
-        key = self.key.isoformat() if isinstance(self.key, datetime) else self.key
-        text = json.dumps([self.sort, self.before, moment, key, self.id])
-        return base64.urlsafe_b64encode(text.encode()).decode()
-
-    @classmethod
-    def read(cls, text: str) -> Cursor:
-        """Parse the cursor of an earlier response; raises ValueError for anything else."""
-        try:
-            data = json.loads(base64.b64decode(text.encode(), altchars=b"-_", validate=True))
-            sort, before, moment, key, identifier = data
-            # Databases compare in UTC; not every valid timestamp can be converted.
-            key = _moment(key) if moment else key
-            cursor = cls(Sort(sort), before, key, identifier)
-        except (ValueError, TypeError, OverflowError, RecursionError):
-            raise ValueError("not a cursor") from None
-        if type(before) is not bool or not _is_text(identifier) or not cursor._fits():
-            raise ValueError("not a cursor")
-        return cursor
-
-    def _fits(self) -> bool:
-        """Whether the key has the type of this sort key."""
-        match self.sort.key:
-            case "created" | "started":
-                return isinstance(self.key, datetime)
-            case "cpus" | "memory":
-                # Greater numbers do not fit into the database's column.
-                return type(self.key) is int and abs(self.key) < 2**31
-            case _:
-                return _is_text(self.key)
-
-
-def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError("a time without an offset")
-    return moment.astimezone(UTC)
-
-
-def _is_text(value: object) -> TypeGuard[str]:
-    # Stored texts have no control characters or lone surrogates, which databases refuse.
-    return isinstance(value, str) and len(value) <= _MAX_TEXT and value.isprintable()
-
 
 def end_reason(text: str) -> str:
     """The reason for an end as stored: one printable line in NFC; raises ValueError."""
@@ -170,50 +90,26 @@ def end_reason(text: str) -> str:
     return reason
 
 
-class ListQuery(BaseModel):
+class ListQuery(SearchQuery):
     """Which sessions to list: filters, sorting, page size and cursor."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     state: Literal["running", "finished", "other"] | None = None
-    owner: str | None = None
-    q: str | None = Field(None, description="Words that all have to occur somewhere")
-    environment: str | None = None
-    resource_group: str | None = None
+    owner: PlainText | None = None
+    q: SearchText = None
+    environment: PlainText | None = None
+    resource_group: PlainText | None = None
     status: Status | None = None
     days: Annotated[int, Field(ge=1, le=3650, description="Launched in the last N days")] | None = (
         None
     )
     sort: Sort = Sort.NEWEST
     limit: Annotated[int, Field(ge=1, le=MAX_AT_ONCE)] = 100
-    cursor: str | None = None
-
-    @field_validator("owner", "q", "environment", "resource_group")
-    @classmethod
-    def _plain(cls, value: str | None) -> str | None:
-        if value is not None and not _is_text(value):
-            raise wrong(f"use up to {_MAX_TEXT} printable characters")
-        return value and unicodedata.normalize("NFC", value)  # as names are stored
-
-    @field_validator("cursor")
-    @classmethod
-    def _of_this_list(cls, value: str | None, info: Any) -> str | None:
-        try:
-            if value is None or Cursor.read(value).sort is info.data.get("sort"):
-                return value
-        except ValueError:
-            pass
-        raise wrong("use the cursor of an earlier answer")
+    cursor: CursorText | None = None
 
     @property
     def states(self) -> frozenset[State]:
         """The states of the sessions to list."""
         return TABS[self.state] if self.state else frozenset(State)
-
-    @property
-    def words(self) -> list[str]:
-        """The search words."""
-        return (self.q or "").split()[:_MAX_WORDS]
 
     @property
     def narrowed(self) -> bool:
@@ -222,28 +118,9 @@ class ListQuery(BaseModel):
         return any((self.words, self.owner, *others))
 
     @property
-    def place(self) -> Cursor | None:
+    def place(self) -> Cursor[Sort] | None:
         """Where the page begins; None at the start of the list."""
-        return Cursor.read(self.cursor) if self.cursor else None
-
-    def parameters(self, **changes: str | None) -> dict[str, str]:
-        """The URL parameters of this query with changes, without defaults."""
-        values = self.model_dump(exclude={"limit"}, exclude_defaults=True) | changes
-        if "cursor" not in changes:
-            values.pop("cursor", None)  # a changed list begins at its start
-        return {key: str(value) for key, value in values.items() if value}
-
-
-def read_leniently(values: Mapping[str, str], **fixed: Any) -> ListQuery:
-    """Parse the parameters of a page's URL; invalid ones are ignored."""
-    kept = {key: values[key].strip() for key in ListQuery.model_fields if key in values}
-    kept = {key: value for key, value in kept.items() if value} | fixed
-    while True:
-        try:
-            return ListQuery.model_validate(kept)
-        except ValidationError as error:
-            wrong = {detail["loc"][0] for detail in error.errors()}
-            kept = {key: value for key, value in kept.items() if key not in wrong}
+        return Cursor.read(self.cursor, Sort) if self.cursor else None
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def _forward(library: ctypes.CDLL, haproxy: str, config: str) -> None:
     library.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
         if os.getppid() == parent:
-            os.execv(haproxy, [haproxy, "-q", "-db", "-f", config])  # noqa: S606 - without a shell
+            os.execv(haproxy, [haproxy, "-q", "-db", "-f", config])
     finally:
         os._exit(1)
 
@@ -93,7 +93,7 @@ def main(arguments: list[str]) -> int:
     try:
         enter(library)
         _forward(library, haproxy, config)
-        os.execv(argv[0], argv)  # noqa: S606 - the app's command, built by the runner
+        os.execv(argv[0], argv)
     except OSError as error:
         print(f"This node does not permit network namespaces: {error}", flush=True)
         return 1

@@ -5,10 +5,16 @@ from __future__ import annotations
 from portal.core.auth.person import Person
 from portal.core.interfaces.presets import PresetStore
 from portal.core.interfaces.systems import Clock
-from portal.core.launch.presets import FIELD, MAX_PRESETS, Preset, SaveResult, check_name
+from portal.core.launch.presets import (
+    MAX_PRESETS,
+    Preset,
+    SaveResult,
+    check_name,
+    check_saved,
+)
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.relaunch import to_request_body
-from portal.errors import Conflict, FieldError, InvalidRequest, NotFound
+from portal.errors import NotFound
 
 _NONE = "You have no preset of this name."
 
@@ -40,21 +46,13 @@ class Presets:
         """
         preset = Preset(check_name(name), to_request_body(request), self._clock())
         saved = self._store.save(person.name, preset, replace, MAX_PRESETS)
-        if saved is SaveResult.FULL:
-            text = f"you have {MAX_PRESETS} presets already; delete one first"
-            raise InvalidRequest([FieldError(FIELD, text)])
-        if saved is SaveResult.TAKEN:
-            raise Conflict(f"You have a preset named {name} already.")
+        check_saved(saved, "preset", name, MAX_PRESETS)
         return preset, saved is SaveResult.NEW
 
     def rename(self, person: Person, name: str, to: str) -> None:
         """Rename a preset; raises NotFound, InvalidRequest, Conflict."""
         check_name(to)
-        renamed = self._store.rename(person.name, name, to)
-        if renamed is SaveResult.MISSING:
-            raise NotFound(_NONE)
-        if renamed is SaveResult.TAKEN:
-            raise Conflict(f"You have a preset named {to} already.")
+        check_saved(self._store.rename(person.name, name, to), "preset", to, MAX_PRESETS)
 
     def remove(self, person: Person, name: str) -> None:
         """Delete a preset; raises NotFound."""

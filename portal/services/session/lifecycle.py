@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
-from typing import Literal
 
 from portal.core.auth.person import Person
-from portal.core.cluster.effective_limits import UserPartition, partition_of_job
+from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.extensions import Extensions, extensions
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.interfaces.sessions import SessionStore
@@ -19,24 +15,12 @@ from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.policy import group_for
 from portal.core.session.session import LIVE, OVER, Session, State
 from portal.core.session.status import shown_limit
-from portal.core.units import short_minutes
-from portal.errors import Conflict, FieldError, InvalidRequest, OutcomeUnknown, Unavailable
+from portal.errors import Conflict, Unavailable
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
+from portal.services.extending import LEASE, LIMITS_UNKNOWN, Extender, Minutes, Queue, room_in
 
-LEASE = timedelta(seconds=120)
-"""Maximum duration of one extension's lock: longer than Slurm's answers can take, so that it
-expires only after a crash."""
-IN_TIME = timedelta(seconds=60)
-"""How long after its start an extension may still change the limit."""
-PATIENCE = 3.0
-"""Seconds that an extension waits for another one of the same session."""
-PAUSE = 0.05
-MOST_WAITING = 3
-"""Extensions of one session that may wait in one process, since each holds a thread."""
 _ONLY_RUNNING = "Only a running session can be given more time."
-_AT_ONCE = "This session is being extended right now. Check its time limit, then try again."
-_LIMITS_UNKNOWN = "Slurm's limits are not known yet. Try again in a minute."
 _ADMIN_HOLD = "An administrator holds it. Ask the administrators."
 
 
@@ -61,12 +45,10 @@ class Lifecycle:
         self._administration = administration
         self._clock = clock
         self._usual = extend_minutes
-        self._waiting: Counter[str] = Counter()
-        self._lock = threading.Lock()
+        self._queue = Queue("session")
+        self._extender = Extender("session", cluster, scheduler, clock)
 
-    def extend(
-        self, person: Person, session_id: str, minutes: int | Literal["max"] | None = None
-    ) -> Session:
+    def extend(self, person: Person, session_id: str, minutes: Minutes = None) -> Session:
         """Extend a running session's time limit by `minutes`, by as much as the limits permit
         ("max"), or by the default as far as they permit.
 
@@ -83,66 +65,37 @@ class Lifecycle:
         self,
         person: Person,
         session: Session,
-        minutes: int | Literal["max"] | None,
+        minutes: Minutes,
         begun: datetime,
     ) -> Session:
         report = self._running_job(session)
-        if report.time_limit is None:
-            raise Conflict("This session has no time limit.")
-        group = self._group_of_job(session.owner, report)
-        room = _room(group, report.time_limit)
-        wanted = _wanted(minutes, room, self._usual)
-        if wanted < 1 or (room is not None and wanted > room):
-            raise InvalidRequest([FieldError("minutes", _too_much(group, room or 0))])
-        limit = report.time_limit + wanted
-        if self._clock() - begun > IN_TIME:
-            raise Unavailable("Slurm took too long, so nothing was changed. Try again in a minute.")
-        self._set_limit(session, report.job_id, limit)
+        wanted = self._extender.extend(
+            report, minutes, self._usual, begun, lambda: self._running_job(session).time_limit
+        )
         changed = None
-        if report.start:
-            deadline = report.start + timedelta(minutes=limit)
+        if report.start and report.time_limit:
+            deadline = report.start + timedelta(minutes=report.time_limit + wanted)
             changed = self._store.change(session.id, {State.RUNNING}, deadline=deadline)
         self._administration.record(person.name, "session.extend", session.id, f"{wanted} minutes")
         return changed or session
 
-    @contextmanager
-    def _alone(self, session: Session) -> Iterator[datetime]:
+    def _alone(self, session: Session) -> AbstractContextManager[datetime]:
         """Hold the session's lock across all processes; yields its start. Raises Conflict."""
-        with self._lock:
-            if self._waiting[session.id] >= MOST_WAITING:
-                raise Conflict(_AT_ONCE)
-            self._waiting[session.id] += 1
-        try:
-            begun = self._claim(session.id, time.monotonic() + PATIENCE)
-            try:
-                yield begun
-            finally:
-                self._store.change_if(session.id, LIVE | OVER, {"extending": begun}, extending=None)
-        finally:
-            with self._lock:
-                self._waiting[session.id] -= 1
-                self._waiting += Counter()  # drops zero counts
 
-    def _claim(self, session_id: str, deadline: float) -> datetime:
-        while True:
-            known, now = self._store.get(session_id), self._clock()
-            if known is None or known.state is not State.RUNNING:
-                raise Conflict(_ONLY_RUNNING)
-            if known.extending is None or now - known.extending > LEASE:
-                as_known = {"extending": known.extending}
-                if self._store.change_if(session_id, {State.RUNNING}, as_known, extending=now):
-                    return now
-            if time.monotonic() > deadline:
-                raise Conflict(_AT_ONCE)
-            time.sleep(PAUSE)
+        def give_back(begun: datetime) -> None:
+            self._store.change_if(session.id, LIVE | OVER, {"extending": begun}, extending=None)
 
-    def _set_limit(self, session: Session, job_id: str, limit: int) -> None:
-        try:
-            self._scheduler.extend(job_id, limit)
-        except OutcomeUnknown:
-            # Whether the command took effect is visible in Slurm.
-            if self._running_job(session).time_limit != limit:
-                raise
+        return self._queue.alone(session.id, lambda: self._claim(session.id), give_back)
+
+    def _claim(self, session_id: str) -> datetime | None:
+        known, now = self._store.get(session_id), self._clock()
+        if known is None or known.state is not State.RUNNING:
+            raise Conflict(_ONLY_RUNNING)
+        if known.extending is not None and now - known.extending <= LEASE:
+            return None
+        as_known = {"extending": known.extending}
+        changed = self._store.change_if(session_id, {State.RUNNING}, as_known, extending=now)
+        return now if changed else None
 
     def _running_job(self, session: Session) -> JobReport:
         if session.state is State.RUNNING:
@@ -151,25 +104,10 @@ class Lifecycle:
                     return report
         raise Conflict(_ONLY_RUNNING)
 
-    def _group_of_job(self, owner: str, report: JobReport) -> UserPartition:
-        """The bounds of the job itself: its submitter may have chosen any account and QOS."""
-        known, limits = self._cluster.partitions(), self._cluster.limits()
-        partition = next((p for p in known if p.name == report.partition), None)
-        if limits is None or partition is None:
-            raise Unavailable(_LIMITS_UNKNOWN)
-        found = partition_of_job(owner, partition, report, limits)
-        if found is None:
-            raise Conflict(
-                f"Slurm has this session with the QOS {report.qos or '(none)'} and the account "
-                f"{report.account or '(none)'} in {report.partition}. Its owner is not known to be "
-                "allowed to use them, so it cannot be extended. Ask the administrators."
-            )
-        return found
-
     def _partition(self, owner: str, partition: str | None) -> UserPartition:
         partitions = self._cluster.partitions_for(owner)
         if partitions is None:
-            raise Unavailable(_LIMITS_UNKNOWN)
+            raise Unavailable(LIMITS_UNKNOWN)
         found = group_for(partition, partitions)
         if not isinstance(found, UserPartition):
             raise Conflict("Its owner may no longer use this resource group.")
@@ -186,7 +124,7 @@ class Lifecycle:
         if not self._scheduler.may_extend or session.state is not State.RUNNING or limit is None:
             return 0
         try:
-            room = _room(self._partition(session.owner, session.partition), limit)
+            room = room_in(self._partition(session.owner, session.partition), limit)
         except (Conflict, Unavailable):
             return 0
         return None if room is None else max(room, 0)
@@ -207,7 +145,7 @@ class Lifecycle:
         group = group_for(session.partition, groups or [])
         if not isinstance(group, UserPartition):
             return Extensions()
-        return extensions(_room(group, limit), group.too_much("time"))
+        return extensions(room_in(group, limit), group.too_much("time"))
 
     def release(self, person: Person, session_id: str) -> Session:
         """Release the owner's own hold; a session that is not held is unchanged."""
@@ -242,25 +180,3 @@ class Lifecycle:
         if now.state in OVER or now.state is State.ENDING:  # ended concurrently
             raise Conflict("This session is over. Launch it again.")
         return now
-
-
-def _room(group: UserPartition, limit: int) -> int | None:
-    """Minutes between a time limit and the most that its owner may request; None if unlimited."""
-    return None if group.max_minutes is None else group.max_minutes - limit
-
-
-def _wanted(minutes: int | Literal["max"] | None, room: int | None, usual: int) -> int:
-    if minutes is None:
-        return usual if room is None else min(usual, max(room, 0))
-    if isinstance(minutes, int):
-        return minutes
-    if room is None:
-        text = "nothing limits the time of this session; say how many minutes"
-        raise InvalidRequest([FieldError("minutes", text)])
-    return room
-
-
-def _too_much(group: UserPartition, room: int) -> str:
-    limit = group.too_much("time")
-    more = f"it can get {short_minutes(room)} more" if room > 0 else "it has them already"
-    return f"{limit}; {more}"

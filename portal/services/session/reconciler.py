@@ -7,14 +7,15 @@ it keeps its state, and pages show UNKNOWN when Slurm does not answer.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from portal.core.cluster.jobs import JobReport
+from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.cluster.queue import queue_positions
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, Scheduler
+from portal.core.jobs.job import Job
 from portal.core.session.session import Session
 from portal.core.session.transitions import (
     end,
@@ -50,6 +51,7 @@ class Reconciler:
         job_control: JobControl,
         close_apps: Callable[[str], None],
         session_queue: SessionQueue,
+        note_queue: Callable[[Mapping[str, Job], datetime], object],
         clock: Clock,
     ) -> None:
         self._store = store
@@ -59,6 +61,7 @@ class Reconciler:
         self._job_control = job_control
         self._close_apps = close_apps
         self._session_queue = session_queue
+        self._note_queue = note_queue
         self._clock = clock
 
     def poll(self) -> bool:
@@ -67,7 +70,7 @@ class Reconciler:
         live = self._store.live()
         asked = self._clock()
         try:
-            jobs = self._scheduler.jobs()
+            queue = self._scheduler.jobs()
         except PortalError as error:
             self._reader.note_failure(asked, error.text)
             return False
@@ -75,11 +78,22 @@ class Reconciler:
             log.exception("reading the queue")
             self._reader.note_failure(asked, f"unreadable answer: {error}")
             return False
-        self._reader.note_jobs(jobs, self._clock())
-        ahead = queue_positions(jobs.values())
+        self._note_queue(queue, asked)
+        jobs = {job_id: job.report for job_id, job in queue.items()}
+        self._reader.note_jobs(jobs.values(), self._clock())
+        ahead = self._positions(live, jobs)
         over = [session for session in live if self._follow(session, jobs, ahead)]
         self._conclude(over, jobs)
         return True
+
+    @staticmethod
+    def _positions(live: Sequence[Session], jobs: Mapping[str, JobReport]) -> dict[str, int]:
+        """The places of sessions in the queue; those of other jobs are not needed here."""
+        ours = [found for session in live if (found := jobs.get(session.job_id or ""))]
+        groups = {report.partition for report in ours if report.state is JobState.PENDING}
+        if not groups:
+            return {}
+        return queue_positions(report for report in jobs.values() if report.partition in groups)
 
     def _follow(self, session: Session, jobs: dict[str, JobReport], ahead: dict[str, int]) -> bool:
         """Update one session; True if its job is over or not in the queue."""

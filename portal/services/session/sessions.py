@@ -59,6 +59,11 @@ class Sessions:
             raise NotFound(one if len(wanted) == 1 else "Not all of these sessions exist.")
         return [found[session] for session in wanted]
 
+    def names(self, person: Person, session_ids: Iterable[str]) -> dict[str, str]:
+        """The names of those of these sessions that exist and that this user may see, by id."""
+        found = self._store.get_many(list(session_ids))
+        return {session.id: session.name for session in found if person.may_see(session)}
+
     def query(self, person: Person, query: ListQuery) -> Page:
         """One page of the sessions that this user may see."""
         if not person.admin and query.owner not in (None, person.name):

@@ -16,6 +16,7 @@ from portal.core.launch.request import LaunchRequest
 from portal.web.api import (
     PREFIX,
     estimate,
+    jobs,
     lifecycle,
     open_to_all,
     people,
@@ -26,6 +27,8 @@ from portal.web.api import (
     storage,
     tokens,
 )
+from portal.web.api.compose import submission
+from portal.web.api.compose import templates as job_templates
 from portal.web.api.models.base import NoContent
 from portal.web.api.operation import OPERATIONS, Operation, operation
 from portal.web.context import services
@@ -38,6 +41,9 @@ BLUEPRINTS = (
     sessions.blueprint,
     presets.blueprint,
     lifecycle.blueprint,
+    jobs.blueprint,
+    submission.blueprint,
+    job_templates.blueprint,
     estimate.blueprint,
     storage.blueprint,
     site.blueprint,

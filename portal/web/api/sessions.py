@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from portal.core.apps.access import AppOptions
 from portal.core.apps.answers import MAX_ANSWER, MAX_TITLE
@@ -15,10 +15,10 @@ from portal.core.job.samples import MOST
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.query import MAX_AT_ONCE, MAX_REASON, ListQuery, end_reason
 from portal.core.session.session import Session
-from portal.core.validation import Matching, checked, wrong
+from portal.core.validation import Matching, checked
 from portal.web.api import guarded
 from portal.web.api.models.apps import OpenAppOut
-from portal.web.api.models.base import REQUEST, NoContent
+from portal.web.api.models.base import REQUEST, NoContent, some_of
 from portal.web.api.models.history import MomentOut, TimelineOut, UseOverTimeOut, UsePointOut
 from portal.web.api.models.sessions import LogOut, SessionListOut, SessionOut, SessionPageOut
 from portal.web.api.operation import IDEMPOTENCY_KEY, operation
@@ -45,13 +45,6 @@ class LogQuery(BaseModel):
     """Only the lines of this app, without its mark; offsets are still those of the whole log."""
 
 
-def _check_count(ids: Any) -> Any:
-    # Runs before the ids themselves are checked.
-    if isinstance(ids, list) and not 0 < len(ids) <= MAX_AT_ONCE:
-        raise wrong(f"name 1 to {MAX_AT_ONCE} sessions")
-    return ids
-
-
 class EndRequest(BaseModel):
     """The sessions to end."""
 
@@ -60,7 +53,7 @@ class EndRequest(BaseModel):
     ids: Annotated[
         list[SessionId],
         Field(min_length=1, max_length=MAX_AT_ONCE),
-        BeforeValidator(_check_count),
+        some_of(MAX_AT_ONCE, "sessions"),
     ]
     reason: Annotated[
         str,

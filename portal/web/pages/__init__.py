@@ -9,6 +9,11 @@ from portal.web.pages.apps import ssh, ssh_keys
 from portal.web.pages.apps import views as apps
 from portal.web.pages.blueprint import blueprint
 from portal.web.pages.help import views as help_views
+from portal.web.pages.jobs import detail as job_detail
+from portal.web.pages.jobs import output as job_output
+from portal.web.pages.jobs import views as jobs
+from portal.web.pages.jobs.compose import templates as job_templates
+from portal.web.pages.jobs.compose import views as compose
 from portal.web.pages.launch import presets
 from portal.web.pages.launch import views as launch
 from portal.web.pages.sessions import actions, detail, log
@@ -20,8 +25,13 @@ __all__ = [
     "admin",
     "apps",
     "blueprint",
+    "compose",
     "detail",
     "help_views",
+    "job_detail",
+    "job_output",
+    "job_templates",
+    "jobs",
     "launch",
     "log",
     "people",

@@ -1,4 +1,4 @@
-// A session's log: its end first, earlier parts on request; follows while the session is live.
+// A log: its end first, earlier parts on request; follows while what writes it is live.
 (() => {
   const box = document.getElementById("log");
   const state = document.getElementById("log-state");
@@ -10,20 +10,23 @@
   const EVERY = 2000;
   let start = null; // the loaded part, in bytes of the log
   let next = null;
+  // What writes the log, its name for the log, a query for a part of it, and whether lines begin with times.
+  const { url, writer, log, part, app, times } = box.dataset;
+  const shown = (body) => (times === undefined ? body : slipwayTimes.logLines(body));
 
   async function ask(query) {
-    const { url, app } = box.dataset;
-    const asked = new URLSearchParams({ ...query, ...(app ? { app } : {}) });
+    const asked = new URLSearchParams({ ...query, ...Object.fromEntries(new URLSearchParams(part)) });
     const response = await fetch(`${url}?${asked}`, { redirect: "error" });
     const body = await response.text();
-    if (!response.ok) throw new Error(response.status === 503 ? body : "The log cannot be read.");
+    const over = response.headers.get("X-Over") === "yes";
+    if (!response.ok) {
+      const known = [409, 503].includes(response.status);
+      const error = new Error(known ? body : `The ${log} cannot be read.`);
+      error.final = response.status === 409 && over; // nothing will change
+      throw error;
+    }
     const number = (name) => Number(response.headers.get(name));
-    return {
-      text: body,
-      offset: number("X-Offset"),
-      next: number("X-Next-Offset"),
-      over: response.headers.get("X-Session-Over") === "yes",
-    };
+    return { text: body, offset: number("X-Offset"), next: number("X-Next-Offset"), over };
   }
 
   async function read() {
@@ -31,10 +34,11 @@
     try {
       const piece = await ask(next === null ? {} : { offset: next });
       const first = next === null;
-      if (first) begin(piece.offset);
+      if (!first && piece.offset < next) anew();
+      if (first || piece.offset < next) begin(piece.offset);
       const body = whole(piece.text);
       if (body) {
-        text.append(slipwayTimes.logLines(body));
+        text.append(shown(body));
         counted();
         if (follow.checked) toEnd();
       }
@@ -45,8 +49,8 @@
       state.textContent = says(piece.over && wait === null);
     } catch (error) {
       const lost = error instanceof TypeError; // the browser's own message says little to users
-      state.textContent = `${lost ? "Connection lost." : error.message} Trying again…`;
-      wait = 2 * EVERY;
+      state.textContent = error.final ? error.message : `${lost ? "Connection lost." : error.message} Trying again…`;
+      wait = error.final ? null : 2 * EVERY;
     }
     if (wait !== null) setTimeout(read, wait);
   }
@@ -60,11 +64,17 @@
     return body.slice(0, end);
   }
 
+  // The file became shorter: it is written from its beginning again, as by a job that was requeued.
+  function anew() {
+    text.clear();
+    rest = "";
+  }
+
   function says(over) {
-    if (box.dataset.app && !next) return "";
-    if (box.dataset.app && !text.pieces.length) return `It has written nothing${start ? " here" : over ? "." : " yet."}`;
-    if (over) return next ? "This is the end; the session is over." : "The session is over and left no log.";
-    return next ? "Continues while the session runs." : "Nothing has been written yet.";
+    if (app && !next) return "";
+    if (app && !text.pieces.length) return `It has written nothing${start ? " here" : over ? "." : " yet."}`;
+    if (over) return next ? `This is the end; the ${writer} is over.` : `The ${writer} is over and left no ${log}.`;
+    return next ? `Continues while the ${writer} runs.` : "Nothing has been written yet.";
   }
 
   function toEnd() {
@@ -86,7 +96,7 @@
     try {
       const piece = await ask({ before: start });
       follow.checked = false;
-      text.prepend(slipwayTimes.logLines(piece.text));
+      text.prepend(shown(piece.text));
       counted();
       begin(piece.offset);
     } catch {
@@ -141,8 +151,10 @@
     counted();
   }
   let searched = "";
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  document.getElementById("zone").textContent = `Times: ${zone === "UTC" ? "UTC" : zone.replaceAll("_", " ")}.`;
+  if (times !== undefined) {
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    document.getElementById("zone").textContent = `Times: ${zone === "UTC" ? "UTC" : zone.replaceAll("_", " ")}.`;
+  }
   wanted.addEventListener("input", () => {
     clearTimeout(typing);
     typing = setTimeout(search, 200, 0);

@@ -17,6 +17,13 @@
       return this.box.querySelectorAll("pre");
     }
 
+    clear() {
+      for (const piece of this.pieces) piece.remove();
+      this.matches.clear();
+      this.current = -1;
+      this.mark();
+    }
+
     append(text) {
       // An incomplete line is continued in its piece.
       const last = [...this.pieces].at(-1);

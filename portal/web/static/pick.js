@@ -1,16 +1,28 @@
-// Selecting sessions, and ending one or many after a confirmation dialog.
+// Selecting rows of a list. Each button of the bar has a verb; job_actions.js and end.js act on its click.
 (() => {
   const rows = document.getElementById("rows");
   const bar = document.getElementById("picked");
-  const dialog = document.getElementById("end");
-  const trouble = document.getElementById("trouble");
+  const { one, many } = rows.dataset;
   const picked = new Set();
-  let ending = [];
 
   const boxes = () => [...rows.querySelectorAll("input[name=ids]")];
-  const many = (number) => (number === 1 ? "session" : `${number} sessions`);
+  const counted = (number) => (number === 1 ? one : `${number} ${many}`);
 
-  // Restores the selection after an update of the rows; sessions that left the list are deselected.
+  // The selected rows that a button acts on: all, or those that offer its action.
+  function chosen(action) {
+    const found = boxes().filter((box) => picked.has(box.value));
+    return action ? found.filter((box) => box.closest("tr").dataset.actions.split(" ").includes(action)) : found;
+  }
+
+  function label(button) {
+    const number = chosen(button.dataset.action).length;
+    button.hidden = number === 0;
+    const text = `${button.dataset.verb} ${counted(number)}`;
+    const words = button.querySelector("span");
+    if (words.textContent !== text) words.textContent = text;
+  }
+
+  // Restores the selection after an update of the rows; those that left the list are deselected.
   function draw() {
     const there = boxes();
     const values = new Set(there.map((box) => box.value));
@@ -29,7 +41,7 @@
     const text = `${picked.size} selected`;
     const count = document.getElementById("picked-count");
     if (count.textContent !== text) count.textContent = text;
-    bar.querySelector("[data-end-picked] span").textContent = `End ${many(picked.size)}`;
+    for (const button of bar.querySelectorAll("[data-verb]")) label(button);
     bar.querySelector("[data-pick-all]").hidden = picked.size === there.length;
   }
 
@@ -53,100 +65,56 @@
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target === rows) draw();
   });
-
-  // Two sessions may have similar names: the job's number and the age tell them apart.
-  function detail(row) {
-    const text = document.createElement("span");
-    text.className = "sub";
-    text.textContent = `${row.dataset.job ? `job ${row.dataset.job}, ` : ""}launched ${slipwayTimes.age(row.dataset.created)} ago`;
-    return text;
-  }
-
-  function ask(ids) {
-    ending = ids;
-    const found = ids.map((id) => document.getElementById(`s-${id}`)).filter(Boolean);
-    const names = found.map((row) => ("foreign" in row.dataset ? `${row.dataset.owner}'s ${row.dataset.name}` : row.dataset.name));
-    const reason = dialog.querySelector(".end-reason");
-    if (reason) {
-      reason.hidden = !found.some((row) => "foreign" in row.dataset);
-      reason.querySelector("input").value = "";
-    }
-    const one = ids.length === 1;
-    document.getElementById("end-title").textContent = one ? `End ${names[0]}?` : `End ${many(ids.length)}?`;
-    const list = dialog.querySelector(".end-names");
-    list.hidden = one;
-    list.replaceChildren(...(one ? [] : names).map((name, place) => {
-      const item = document.createElement("li");
-      const kept = document.createElement("span");
-      kept.className = "sub";
-      kept.textContent = `${found[place].dataset.kept}`;
-      item.append(name, detail(found[place]), kept);
-      return item;
-    }));
-    for (const fact of ["stays", "goes", "advice"]) {
-      dialog.querySelector(`[data-${fact}]`).textContent = one ? found[0]?.dataset[fact] ?? "" : "";
-    }
-    for (const text of dialog.querySelectorAll("[data-many]")) text.hidden = (text.dataset.many === "true") === one;
-    dialog.querySelector(".btn-danger span").textContent = `End ${many(ids.length)}`;
-    dialog.showModal();
-  }
-
   document.addEventListener("click", (event) => {
-    const target = event.target.closest?.("[data-end]");
-    if (target) {
-      event.preventDefault();
-      ask([target.dataset.end]);
-    } else if (event.target.closest?.("[data-end-picked]")) {
-      ask(boxes().map((box) => box.value).filter((id) => picked.has(id)));
-    } else if (event.target.closest?.("[data-pick-all]")) {
+    if (event.target.closest?.("[data-pick-all]")) {
       pick(true);
     } else if (event.target.closest?.("[data-pick-none]")) {
       pick(false);
       rows.querySelector("input[name=ids]")?.focus();
-    } else if (event.target.closest?.("[data-end-cancel]") || event.target === dialog) {
-      dialog.close();
     }
   });
 
-  // After an end the keyboard goes on at the next row, else at the one before, else at the start.
+  // After an action the keyboard goes on at the next row, else at the one before, else at the start.
   function focusBeside(ids) {
-    const all = [...rows.querySelectorAll("[data-session]")].map((row) => row.dataset.session);
+    const all = [...rows.querySelectorAll("tr[data-name]")].map((row) => row.id);
     const first = Math.max(all.findIndex((id) => ids.includes(id)), 0);
     const left = [...all.slice(first), ...all.slice(0, first).reverse()].filter((id) => !ids.includes(id));
     if (left.length) slipwayRows.focus(left[0]);
-    else document.querySelector(".start")?.focus({ preventScroll: true });
+    else document.querySelector(".start, #tabs [aria-current]")?.focus({ preventScroll: true });
   }
 
-  dialog.querySelector("form").addEventListener("submit", (event) => {
-    event.preventDefault();
-    const form = event.target;
-    const values = { csrf_token: form.elements.csrf_token.value, ids: ending, reason: form.elements.reason?.value ?? "" };
-    dialog.close();
-    focusBeside(ending);
+  // Sends a dialog's form; the response is the list. A message of failed() goes away with the next
+  // answer if it is only that the portal did not answer: the list tells how it went.
+  function send(form, address, values, { failed, focus = [] }) {
+    const trouble = document.getElementById("trouble");
+    form.closest("dialog")?.close();
+    if (focus.length) focusBeside(focus);
     trouble.hidden = true;
     picked.clear();
     draw();
     rows.dataset.mark = "";
-    htmx.ajax("POST", `/sessions/end${location.search}`, { source: form, target: rows, swap: "morph:innerHTML", values });
-  });
-
-  function failed(event) {
-    if (event.detail.elt !== dialog.querySelector("form")) return;
-    trouble.textContent = event.detail.xhr.status === 404
-      ? "Nothing was ended: some of these sessions no longer exist."
-      : `The portal did not answer. ${ending.length === 1 ? "It" : "They"} may not have been ended. The list will show it when the connection is back.`;
-    trouble.hidden = false;
-    outdated = event.detail.xhr.status !== 404;
+    problems.set(form, failed);
+    htmx.ajax("POST", `${address}${location.search}`, { source: form, target: rows, swap: "morph:innerHTML", values });
   }
-  // The list tells how it went: the message goes away with the next answer.
+
+  const problems = new Map();
   let outdated = false;
+  function report(event) {
+    const failed = problems.get(event.detail.elt);
+    if (!failed) return;
+    const trouble = document.getElementById("trouble");
+    const status = event.detail.xhr.status;
+    trouble.textContent = failed(status);
+    trouble.hidden = false;
+    outdated = status === 0 || status >= 500;
+  }
   document.addEventListener("htmx:beforeOnLoad", (event) => {
     if (event.detail.elt !== rows || event.detail.xhr.status >= 400 || !outdated) return;
     outdated = false;
-    trouble.hidden = true;
+    document.getElementById("trouble").hidden = true;
   });
-  document.addEventListener("htmx:sendError", failed);
-  document.addEventListener("htmx:timeout", failed);
-  document.addEventListener("htmx:responseError", failed);
+  for (const kind of ["sendError", "timeout", "responseError"]) document.addEventListener(`htmx:${kind}`, report);
+
+  window.slipwayPick = { chosen: (action) => chosen(action).map((box) => box.value), counted, send };
   draw();
 })();

@@ -1,29 +1,5 @@
-// The SSH page works without this; it adds copy buttons, and announces when SSH is open.
-(() => {
-  const announce = document.getElementById("announce");
-  const SECONDS = 2;
-
-  // Browsers offer the clipboard only to pages from https or localhost.
-  function show() {
-    for (const button of document.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard;
-  }
-
-  document.addEventListener("click", async (event) => {
-    const button = event.target.closest?.("[data-copy]");
-    if (!button) return;
-    await navigator.clipboard.writeText(button.previousElementSibling.textContent);
-    const icon = button.querySelector(".bi");
-    icon.className = "bi bi-check-lg";
-    announce.textContent = "Copied.";
-    setTimeout(() => {
-      icon.className = "bi bi-copy";
-      announce.textContent = "";
-    }, SECONDS * 1000);
-  });
-
-  document.addEventListener("htmx:afterSettle", () => {
-    show();
-    if (document.querySelector("#ssh-status .chip.live")) announce.textContent = "SSH is open.";
-  });
-  show();
-})();
+// The SSH page works without this; it announces when SSH is open.
+document.addEventListener("htmx:afterSettle", () => {
+  const open = document.querySelector("#ssh-status .chip.live");
+  if (open) document.getElementById("announce").textContent = "SSH is open.";
+});

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from portal.adapters.db.engine import open_database, upgrade
-from portal.adapters.db.presets import PresetTables
 from portal.adapters.db.reencrypt import seal_all
+from portal.adapters.db.saved.presets import PresetTables
 from portal.adapters.db.sessions import SessionTables
 from portal.adapters.encryption import Sealer, Unreadable, make_key, read_keys
 from portal.core.launch.presets import Preset

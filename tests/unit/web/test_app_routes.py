@@ -36,6 +36,7 @@ def _fill(rule: str, session: str) -> str:
     path = path.replace("<environment>", "python").replace("<version>", "3.13")
     path = path.replace("<name>", "small").replace("<label>", "label")
     path = path.replace("<any(end, memory):notice>", "end").replace("<until>", MOMENT)
+    path = re.sub(r"<any\((\w+),[\w,]+\):\w+>", r"\1", path)
     path = path.replace("<path:filename>", "base.css")
     return re.sub(r"<[a-z_]+>", "0" * 16, path)
 

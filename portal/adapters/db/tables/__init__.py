@@ -19,6 +19,9 @@ from portal.adapters.db.tables.auth import (
 )
 from portal.adapters.db.tables.cluster import ClusterNodesRow, ClusterRow
 from portal.adapters.db.tables.columns import MountList, UtcDateTime, WordTuple
+from portal.adapters.db.tables.compose import JobTemplateRow, SubmissionRow
+from portal.adapters.db.tables.job_pages import JobReadingRow, JobUsageRow
+from portal.adapters.db.tables.jobs import JobHistoryRow, JobRow, JobTextRow
 from portal.adapters.db.tables.launch import PresetRow, TemplateRow
 from portal.adapters.db.tables.session import (
     LaunchKeyRow,
@@ -37,6 +40,12 @@ __all__ = [
     "GrantRow",
     "ImageAppsRow",
     "ImageRuleRow",
+    "JobHistoryRow",
+    "JobReadingRow",
+    "JobRow",
+    "JobTemplateRow",
+    "JobTextRow",
+    "JobUsageRow",
     "JournalRow",
     "KnownNetworkRow",
     "LaunchKeyRow",
@@ -50,6 +59,7 @@ __all__ = [
     "SessionEnvRow",
     "SessionRow",
     "SiteRuleRow",
+    "SubmissionRow",
     "TemplateRow",
     "TicketRow",
     "UtcDateTime",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
 
 from portal.core.units import format_size
-from portal.core.validation import STRICT
+from portal.core.validation import STRICT, wrong
 
 REQUEST = STRICT | ConfigDict(use_attribute_docstrings=True)
 """Configuration of the request models."""
@@ -55,3 +55,14 @@ Time = Annotated[
 def optional_size(mb: int | None) -> str | None:
     """`mb` (MiB) as formatted by `format_size`; None stays None."""
     return None if mb is None else format_size(mb)
+
+
+def some_of(most: int, nouns: str) -> BeforeValidator:
+    """Refuse an empty list, and one that is too long, before its elements are checked."""
+
+    def check(found: Any) -> Any:
+        if isinstance(found, list) and not 0 < len(found) <= most:
+            raise wrong(f"name 1 to {most} {nouns}")
+        return found
+
+    return BeforeValidator(check)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -121,7 +121,7 @@ def entered(form: MultiDict[str, str]) -> Entered:
         values["environment"], _, values["version"] = form[IMAGE].partition("/")
     if GPU in form:
         values[GPU_KIND], _, values[FGPU] = form[GPU].rpartition("/")
-    mounts = {name: ro for name, ro in _mounts(form).items() if len(name) <= MAX_SHOWN}
+    mounts = {name: ro for name, ro in ticked_mounts(form).items() if len(name) <= MAX_SHOWN}
     return Entered(values, dict(itertools.islice(mounts.items(), _MAX_TICKED)))
 
 
@@ -130,7 +130,8 @@ def _shown(name: str, text: str) -> str:
     return text if len(text) <= _SHOWN.get(name, MAX_SHOWN) else ""
 
 
-def _mounts(form: MultiDict[str, str]) -> dict[str, bool]:
+def ticked_mounts(form: MultiDict[str, str]) -> dict[str, bool]:
+    """The selected folders, and whether they are read-only."""
     read_only = frozenset(form.getlist(READ_ONLY))
     return {folder: folder in read_only for folder in form.getlist(MOUNT)}
 
@@ -163,7 +164,7 @@ def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
     # With a template, the hidden resource fields are ignored.
     if TEMPLATE not in body:
         assembled["resources"] = resources
-    mounts = _mounts(form)
+    mounts = ticked_mounts(form)
     if mounts:
         assembled["mounts"] = [{"folder": name, "read_only": ro} for name, ro in mounts.items()]
     # A field named "resources" or "mounts" must not pass for the assembled value.
@@ -269,13 +270,15 @@ def all_errors(error: InvalidRequest) -> dict[str, object]:
     return {"errors": plain, "problem": problem, "variables": variables}
 
 
-def sort_errors(error: PortalError, found: tuple[FieldError, ...]) -> tuple[dict[str, str], str]:
-    """The errors by field, and the text of those that belong to no field."""
+def sort_errors(
+    error: PortalError, found: tuple[FieldError, ...], known: Collection[str] = FIELDS
+) -> tuple[dict[str, str], str]:
+    """The errors by field, and the text of those that belong to no field of the form."""
     beside: dict[str, str] = {}
     rest = []
     for e in found:
         name, _, below = e.field.partition(".")
-        if e.field in FIELDS and e.field not in beside:
+        if e.field in known and e.field not in beside:
             beside[e.field] = e.message
         elif name == ENV:
             # Pages capitalise messages, but a variable's name must stay as it was sent.

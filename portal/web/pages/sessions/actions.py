@@ -25,7 +25,7 @@ _TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 def extend(session_id: str) -> ResponseReturnValue:
     """Extend a running session by the chosen time, else by the default; say when it ends."""
     try:
-        session = services().lifecycle.extend(person(), session_id, _minutes())
+        session = services().lifecycle.extend(person(), session_id, wanted_minutes())
     except PortalError as error:
         return _refused(error)
     if by_htmx():
@@ -34,7 +34,7 @@ def extend(session_id: str) -> ResponseReturnValue:
     return redirect(back or f"/sessions?extended={session.id}", 303)
 
 
-def _minutes() -> int | Literal["max"] | None:
+def wanted_minutes() -> int | Literal["max"] | None:
     """The field "minutes" of the form; raises InvalidRequest."""
     text = trim(request.form.get("minutes", ""))
     data = {"minutes": whole(text)} if text else {}

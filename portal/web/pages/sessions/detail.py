@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from dataclasses import dataclass
 
 from flask import flash, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
-from markupsafe import Markup
 
 from portal.core.admin.timeline import Moment
 from portal.core.job.samples import Point
@@ -20,6 +18,7 @@ from portal.web.context import person, services
 from portal.web.numbers import trim
 from portal.web.pages.apps.cards import app_launcher
 from portal.web.pages.blueprint import blueprint
+from portal.web.pages.listing import Parts, render_parts
 from portal.web.pages.sessions.chart import Chart, TableRow, charts_of, table_of
 from portal.web.pages.sessions.rows import SessionView, session_views
 
@@ -112,16 +111,10 @@ def _page_of(session_id: str) -> SessionPage:
     )
 
 
-def _parts(page: SessionPage) -> tuple[dict[str, Markup], str]:
-    """The parts that the page polls, and an ETag for all of them."""
+def _parts(page: SessionPage) -> Parts:
+    """The parts that the page polls."""
     status = services().cluster.slurm_status()
-    parts = {
-        name[1:-5]: Markup(  # noqa: S704 - just rendered by our own template
-            render_template(name, page=page, row=page.row, status=status, person=person())
-        )
-        for name in PARTS
-    }
-    return parts, hashlib.sha256("".join(parts.values()).encode()).hexdigest()[:20]
+    return render_parts(PARTS, page=page, row=page.row, status=status, person=person())
 
 
 @blueprint.get("/sessions/<session_id>")
@@ -134,15 +127,15 @@ def _show(
     session_id: str, name: str = "", problem: str = "", status: int = 200
 ) -> ResponseReturnValue:
     page = _page_of(session_id)
-    parts, mark = _parts(page)
+    parts = _parts(page)
     own_apps = page.row.own and not page.over
     html = render_template(
         "session.html",
         page=page,
         row=page.row,
         s=page.session,
-        parts=parts,
-        mark=mark,
+        parts=parts.html,
+        mark=parts.mark,
         launcher=app_launcher(person(), session_id) if own_apps else None,
         key=secrets.token_urlsafe(16),
         preset_name=name or page.session.name,
@@ -155,12 +148,7 @@ def _show(
 @blueprint.get("/sessions/<session_id>/now")
 def session_now(session_id: str) -> ResponseReturnValue:
     """The parts that the page polls; 204 if the browser already has them."""
-    parts, mark = _parts(_page_of(session_id))
-    if request.headers.get("If-None-Match", "").strip('"') == mark:
-        return "", 204
-    response = make_response("".join(parts.values()))
-    response.headers["ETag"] = f'"{mark}"'
-    return response
+    return _parts(_page_of(session_id)).answer()
 
 
 @blueprint.post("/sessions/<session_id>/preset")

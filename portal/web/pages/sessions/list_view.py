@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from urllib.parse import urlencode
 
 from flask import request
 
-from portal.core.auth.person import Person
 from portal.core.cluster.meters import PartitionUsage
 from portal.core.cluster.node_use import Overview
 from portal.core.cluster.usage import SlurmStatus
-from portal.core.session.query import ListQuery, Page, Sort, Status, read_leniently
+from portal.core.listing import read_leniently
+from portal.core.session.query import ListQuery, Page, Sort, Status
 from portal.web.context import person, services
+from portal.web.pages.listing import PAGE, ListView, Noun, with_chosen
 from portal.web.pages.sessions.rows import SessionView, session_views
-
-PAGE = 50
-"""Sessions on one page."""
 
 TABS = {"running": "Running", "finished": "Finished", "other": "Failed"}
 
@@ -67,8 +65,6 @@ STATUS_WORDS = {
     Status.FAILED: "Other failures",
 }
 
-DAYS = {"1": "Last 24 hours", "7": "Last 7 days", "30": "Last 30 days"}
-
 # The sort order after the first click on a column header.
 _FIRST = {sort.key: sort for sort in (
     Sort.NAME, Sort.STATE, Sort.OWNER, Sort.STARTED_LAST, Sort.MOST_CPUS, Sort.MOST_MEMORY
@@ -76,139 +72,68 @@ _FIRST = {sort.key: sort for sort in (
 
 
 @dataclass(frozen=True)
-class SessionListView:
+class SessionListView(ListView[ListQuery]):
     """The list of one request."""
 
-    query: ListQuery
+    path = "/sessions"
+    noun = Noun("session", "sessions")
+    tabs = TABS
+    start = "running"
+    orders = SORTS
+    first = _FIRST
+    since_word = "Launched"
+    filters = ("environment", "resource_group", "owner", "status", "days")
+    state_filter = "status"
+    states = STATUSES
+    state_words = STATUS_WORDS
+
     group: str | None
     """The resource group of the usage bars above the list."""
-    person: Person
     page: Page
-    counts: dict[str, int]
     status: SlurmStatus
     use: PartitionUsage | None
     cluster: Overview | None = None
     """For administrators who look at other users' sessions, instead of their own use."""
-
-    @property
-    def tab(self) -> str:
-        """The current tab."""
-        return self.query.state or "running"
 
     @cached_property
     def rows(self) -> list[SessionView]:
         """The rows as view models."""
         return session_views(self.person, self.page.sessions, self.status)
 
-    def link(self, **changes: str | None) -> str:
-        """The URL of this list with changes; from its start, unless they include a cursor."""
-        values = self.query.parameters(**changes)
-        if group := changes.get("group", self.group):
-            values["group"] = group
-        return f"/sessions?{urlencode(values)}"
-
-    def by(self, key: str) -> str:
-        """The URL of a column header: sorted by it, or in reverse order if it is already."""
-        sort = self.query.sort
-        return self.link(sort=sort.turned if sort.key == key else _FIRST[key])
-
-    def aria_sort(self, *keys: str) -> str | None:
-        """The value of aria-sort if the list is sorted by one of these keys, else None."""
-        if self.query.sort.key not in keys:
-            return None
-        return "descending" if self.query.sort.falling else "ascending"
+    def beside(self, changes: Mapping[str, str | None]) -> dict[str, str]:
+        """The resource group of the usage bars."""
+        group = changes.get("group", self.group)
+        return {"group": group} if group else {}
 
     @property
-    def tabs(self) -> dict[str, str]:
-        """The tabs with their titles."""
-        return TABS
-
-    @property
-    def sorts(self) -> dict[Sort, str]:
-        """The sort orders to choose from, with their titles."""
-        return {s: text for s, text in SORTS.items() if self.person.admin or s.key != "owner"}
-
-    @property
-    def statuses(self) -> list[tuple[str, str, dict[str, str]]]:
-        """The statuses to filter by: each tab, its title, and its statuses with their titles."""
-        return [
-            (tab, TABS[tab], {status.value: STATUS_WORDS[status] for status in of})
-            for tab, of in STATUSES.items()
-        ]
-
-    @property
-    def periods(self) -> dict[str, str]:
-        """The periods to filter by, and the current one."""
-        days = str(self.query.days or "")
-        return DAYS if days in ("", *DAYS) else DAYS | {days: f"Last {days} days"}
-
-    @property
-    def elsewhere(self) -> list[tuple[str, str, int]]:
-        """The other tabs with sessions that match: address, title, number."""
-        return [
-            (self.link(state=tab, status=None), word, self.counts[tab])
-            for tab, word in TABS.items()
-            if tab != self.tab and self.counts[tab]
-        ]
-
-    def tab_link(self, tab: str) -> str:
-        """The address of a tab; a status belongs to one tab only."""
-        return self.link(state=tab, status=None)
-
-    @property
-    def filters_set(self) -> int:
-        """How many filters beside the search are set."""
-        query = self.query
-        others = (query.environment, query.resource_group, query.owner, query.status, query.days)
-        return sum(1 for one in others if one)
-
-    @property
-    def page_words(self) -> tuple[str, str]:
-        """The texts of the links to the previous and the next page."""
-        by_time = {
-            Sort.NEWEST: ("Newer sessions", "Older sessions"),
-            Sort.OLDEST: ("Older sessions", "Newer sessions"),
-        }
-        return by_time.get(self.query.sort, ("Previous", "Next"))
+    def waiting(self) -> int:
+        """How many of the first tab's sessions are pending."""
+        return self.counts["waiting"]
 
     @property
     def environments(self) -> list[str]:
         """The environments to filter by, including the current one."""
         catalog = services().catalog()
-        found = _with(self.query.environment, [image.environment for image in catalog.images])
+        found = with_chosen(self.query.environment, [image.environment for image in catalog.images])
         return sorted(found, key=lambda name: catalog.environment_title(name).casefold())
 
     @property
     def groups(self) -> list[str]:
         """The resource groups to filter by, including the current one."""
-        if self.person.admin:
-            known = [group.name for group in services().cluster.partitions()]
-        else:
-            open_to = services().cluster.partitions_for(self.person.name)
-            known = [group.name for group in open_to or []]
-        return _with(self.query.resource_group, known)
+        return self.partitions(self.query.resource_group)
 
     @property
     def owners(self) -> list[str]:
         """The owners to filter by."""
         owners = services().sessions.owners(self.person)
-        return _with(self.query.owner, owners) if owners else []
-
-
-def _with(chosen: str | None, known: list[str]) -> list[str]:
-    return sorted({*known, *([chosen] if chosen else [])})
+        return with_chosen(self.query.owner, owners) if owners else []
 
 
 def asked_for() -> SessionListView:
     """The list for the current request."""
     who, sessions, cluster = person(), services().sessions, services().cluster
-    values = {"state": "running", **request.args.to_dict()}
-    query = read_leniently(values, limit=PAGE)
-    if query.state is None:
-        query = query.model_copy(update={"state": "running"})
-    if query.status is not None and query.status not in STATUSES[query.state or "running"]:
-        tab = next(tab for tab, of in STATUSES.items() if query.status in of)
-        query = query.model_copy(update={"state": tab, "cursor": None})
+    asked = read_leniently(ListQuery, request.args.to_dict(), limit=PAGE)
+    query = SessionListView.on_its_tab(asked)
     group = request.args.get("group") or None
     use = cluster.usage_for(who.name, group)
     if use is None:

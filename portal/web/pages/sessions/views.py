@@ -2,53 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 
-from flask import make_response, redirect, render_template, request
+from flask import redirect, render_template, request
 from flask.typing import ResponseReturnValue
-from markupsafe import Markup
 
 from portal.core.session.query import MAX_AT_ONCE, end_reason
 from portal.errors import FieldError, InvalidRequest
 from portal.web.context import person, services
 from portal.web.http.paths import here, local_path
 from portal.web.pages.blueprint import blueprint, by_htmx
+from portal.web.pages.listing import Parts
 from portal.web.pages.sessions.list_view import SessionListView, asked_for
 
 PARTS = ("_bars.html", "_tabs.html", "_rows.html")
 """The parts that the page polls; each is one element of the page."""
 
 
-def _parts(listing: SessionListView) -> tuple[dict[str, Markup], str]:
-    """The parts that the page polls, and an ETag for all of them."""
-    parts = {
-        name[1:-5]: Markup(  # noqa: S704 - just rendered by our own template
-            render_template(
-                name,
-                listing=listing,
-                rows=listing.rows,
-                use=listing.use,
-                status=listing.status,
-                person=listing.person,
-            )
-        )
-        for name in PARTS
-    }
-    return parts, hashlib.sha256("".join(parts.values()).encode()).hexdigest()[:20]
+def _parts(listing: SessionListView) -> Parts:
+    return listing.parts(PARTS, rows=listing.rows, use=listing.use, status=listing.status)
 
 
 @blueprint.get("/sessions")
 def sessions() -> ResponseReturnValue:
     """The page with the list."""
     listing = asked_for()
-    parts, mark = _parts(listing)
+    parts = _parts(listing)
     fresh = set(request.args.get("new", "").split(","))
     return render_template(
         "sessions.html",
         listing=listing,
-        parts=parts,
-        mark=mark,
+        parts=parts.html,
+        mark=parts.mark,
         fresh=[row.session.id for row in listing.rows if row.session.id in fresh],
         key=secrets.token_urlsafe(16),
         back=here(),
@@ -59,12 +44,7 @@ def sessions() -> ResponseReturnValue:
 @blueprint.get("/sessions/rows")
 def rows() -> ResponseReturnValue:
     """The parts that the page polls; 204 if the browser already has them."""
-    parts, mark = _parts(asked_for())
-    if request.headers.get("If-None-Match", "").strip('"') == mark:
-        return "", 204
-    response = make_response("".join(parts.values()))
-    response.headers["ETag"] = f'"{mark}"'
-    return response
+    return _parts(asked_for()).answer()
 
 
 @blueprint.get("/sessions/end")

@@ -15,10 +15,10 @@ VERSIONS = sorted(folder.name for folder in RECORDED.iterdir() if folder.is_dir(
 
 
 class Replay:
-    """A transport with one recorded response; it records the commands."""
+    """A transport with responses in turn, the last one for ever; it records the commands."""
 
-    def __init__(self, code: int, stderr: str) -> None:
-        self.answer = Completed(code, b"", stderr)
+    def __init__(self, *answers: Completed) -> None:
+        self.answers = list(answers)
         self.asked: list[Sequence[str]] = []
         self.users: list[str] = []
 
@@ -30,16 +30,16 @@ class Replay:
         seconds: float = 20.0,
         most: int = 0,
     ) -> Completed:
-        """The recorded response."""
+        """The next response."""
         self.asked.append(argv)
         self.users.append(user)
-        return self.answer
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
 def slurm(version: str, name: str, code: int = 1) -> Slurm:
     """A Slurm whose output was recorded under this name."""
     words = (RECORDED / version / f"{name}.stderr.txt").read_text(encoding="utf-8")
-    return Slurm(Replay(code, words), "s", ".slipway", 20)
+    return Slurm(Replay(Completed(code, b"", words)), "s", ".slipway", 20)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -115,9 +115,21 @@ def test_an_unavailable_accounting_is_queried_once() -> None:
     assert picky.questions == 1
 
 
+def test_a_refusal_that_names_no_number_says_of_no_job_that_it_is_unknown() -> None:
+    """A broken slurm.conf on the login node, for example: no job is lost by that."""
+    refused = Completed(1, b"", "sacct: fatal: Unable to process configuration file\n")
+    with pytest.raises(Unavailable, match="configuration file"):
+        Slurm(Replay(refused), "s", ".slipway", 20).ended(["1"])
+
+
+def test_without_time_to_find_the_bad_number_no_job_is_unknown() -> None:
+    with pytest.raises(Unavailable, match="Bad job"):
+        Slurm(Picky("117"), "s", ".slipway", -1).ended(["116", "117"])
+
+
 def test_sessions_are_cancelled_by_the_operator_if_configured() -> None:
     """H3: the end of a session does not wait for its owner's shell."""
-    replay = Replay(0, "")
+    replay = Replay(Completed(0, b"", ""))
     Slurm(replay, "s", ".slipway", 20, "operator").cancel("alice", "1", "²", "2")
     Slurm(replay, "s", ".slipway", 20).cancel("alice", "3")
     Slurm(replay, "s", ".slipway", 20).cancel("alice", "²")

@@ -7,17 +7,15 @@ from datetime import timedelta
 
 import pytest
 
+from portal.adapters.slurm.accounting import sacct_argv, sacct_parse
 from portal.adapters.slurm.commands import (
     UnexpectedOutput,
     expand_nodes,
     is_job_id,
     parse_minutes,
-    sacct_argv,
-    sacct_parse,
     sinfo_parse,
-    squeue_argv,
-    squeue_parse,
 )
+from portal.adapters.slurm.queue import squeue_argv, squeue_parse
 from portal.core.cluster.jobs import JobState
 from tests.paths import RECORDED
 
@@ -37,7 +35,7 @@ def roles(version: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_squeue(version: str) -> None:
-    reports = {job.job_id: job for job in squeue_parse(recorded(version, "squeue"))}
+    reports = {job.id: job.report for job in squeue_parse(recorded(version, "squeue"))}
     jobs = {role: reports[job] for role, job in roles(version).items()}
     limited, running = jobs["limited"], jobs["running"]
     assert (limited.state, limited.reason) == (JobState.PENDING, "QOSMaxCpuPerUserLimit")
@@ -59,7 +57,7 @@ def test_squeue(version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_squeue_for_one_session(version: str) -> None:
     (job,) = squeue_parse(recorded(version, "squeue-named"))
-    assert (job.job_id, job.user) == (roles(version)["running"], "alice")
+    assert (job.id, job.report.user) == (roles(version)["running"], "alice")
 
 
 @pytest.mark.parametrize("version", VERSIONS)

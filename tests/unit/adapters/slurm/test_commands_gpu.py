@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from portal.adapters.slurm.commands import amount, node_gpus, nodes_parse, sinfo_parse, squeue_parse
+from portal.adapters.slurm.commands import amount, node_gpus, nodes_parse, sinfo_parse
+from portal.adapters.slurm.queue import squeue_parse
 from portal.core.cluster.inventory import NodeGpus
-from portal.core.cluster.jobs import JobReport
 from portal.core.cluster.limits import Tres
 from tests.paths import RECORDED
 
@@ -75,8 +75,9 @@ def test_amounts_of_gpus(text: str, found: Tres) -> None:
     ("tres", "shards", "gpus"), [("gres/shard=2", 2, 0), ("gres/gpu=1", 0, 1), ("node=1", 0, 0)]
 )
 def test_gpus_held_by_a_job(tres: str, shards: int, gpus: int) -> None:
+    one = ["7", "N/A", "N/A", "N/A"]  # neither an array nor heterogeneous
     words = ["7", "alice", "RUNNING", "None", "n1", "1", "2", "3", "0:0", "main", "5", "research"]
-    line = "\x1f".join([*words, "normal", f"cpu=1,mem=1G,{tres}", "1:00:00", "0", "\n"])
-    (job,) = squeue_parse(line)
-    assert isinstance(job, JobReport)
+    line = "\x1f".join([*words, "normal", f"cpu=1,mem=1G,{tres}", "1:00:00", "0", *one, "\n"])
+    (found,) = squeue_parse(line)
+    job = found.report
     assert (job.shards, job.gpus, job.cpus) == (shards, gpus, 1)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from portal.adapters.slurm.commands import UnexpectedOutput, amount, nodes_parse, squeue_parse
+from portal.adapters.slurm.commands import UnexpectedOutput, amount, nodes_parse
+from portal.adapters.slurm.queue import squeue_parse
 from portal.adapters.slurm.sacctmgr import Printed, limits
 from portal.core.cluster.effective_limits import bounds
 from portal.core.cluster.inventory import Partition
@@ -86,7 +87,7 @@ def test_unexpected_output_raises(field: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_resources_held_by_jobs(version: str) -> None:
-    reports = {job.job_id: job for job in squeue_parse(recorded(version, "squeue"))}
+    reports = {job.id: job.report for job in squeue_parse(recorded(version, "squeue"))}
     running = reports[roles(version)["running"]]
     assert (running.account, running.qos) == ("research", "normal")
     assert (running.state, running.cpus, running.memory_mb) == (JobState.RUNNING, 1, 100)

@@ -9,14 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from portal.core.session.query import Cursor, ListQuery, Sort, count_tabs, read_leniently
+from portal.core.listing import Cursor, read_leniently
+from portal.core.session.query import ListQuery, Sort, count_tabs
 from portal.core.session.session import State
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, 5, tzinfo=UTC)
 KEYS = {"created": NOON, "started": NOON, "cpus": 3, "memory": 600}
 
 
-def place(sort: Sort, **changes: object) -> Cursor:
+def place(sort: Sort, **changes: object) -> Cursor[Sort]:
     """A cursor in a list with this order."""
     values = {"sort": sort, "before": False, "key": KEYS.get(sort.key, "x"), "id": "1", **changes}
     return Cursor(**values)  # type: ignore[arg-type]
@@ -26,7 +27,7 @@ def place(sort: Sort, **changes: object) -> Cursor:
 @pytest.mark.parametrize("before", [True, False])
 def test_a_cursor_survives_formatting_and_parsing(sort: Sort, before: bool) -> None:
     cursor = place(sort, before=before)
-    assert Cursor.read(str(cursor)) == cursor
+    assert Cursor.read(str(cursor), Sort) == cursor
     assert ListQuery(sort=sort, cursor=str(cursor)).place == cursor
 
 
@@ -51,13 +52,13 @@ def test_a_cursor_of_another_order_is_refused(sort: Sort) -> None:
 )
 def test_a_key_of_the_wrong_kind_is_refused(sort: Sort, key: object) -> None:
     with pytest.raises(ValueError, match="not a cursor"):
-        Cursor.read(str(place(sort, key=key)))
+        Cursor.read(str(place(sort, key=key)), Sort)
 
 
 @given(st.one_of(st.text(max_size=40), st.binary(max_size=40).map(lambda b: b.hex())))
 def test_arbitrary_text_is_no_cursor(text: str) -> None:
     with pytest.raises(ValueError, match="not a cursor"):
-        Cursor.read(text)
+        Cursor.read(text, Sort)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_a_wrong_cursor_is_named(cursor: str) -> None:
 
 @given(st.dictionaries(st.sampled_from([*ListQuery.model_fields, "new"]), st.text(max_size=20)))
 def test_any_url_is_a_valid_query(values: dict[str, str]) -> None:
-    query = read_leniently(values, limit=7)
+    query = read_leniently(ListQuery, values, limit=7)
     assert query.limit == 7
     assert query.cursor is None
     assert query.sort.value == values.get("sort", "").strip() or query.sort is Sort.NEWEST

@@ -26,9 +26,11 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from portal.core.cluster.jobs import JobState
 from portal.core.session.session import OVER, Cause, Session, State
 from portal.web.api.openapi import document
 from tests.fakes import PASSWORDS, World, make_world
+from tests.listed_jobs import array, job, store_jobs
 from tests.unit.web.conftest import PORTAL, Api, make_settings, with_gpus
 
 CHECKS = [
@@ -50,6 +52,7 @@ def _known(*values: object) -> dict[str, Any]:
 KNOWN_PATHS = {
     "session_id": _known(*IDS.values(), "f" * 32),
     "app": _known("terminal", "notebook", "nothing"),
+    "job_id": _known(*(str(number) for number in range(1, 15)), "100", "100_0", "100_[2-9]", "x"),
 }
 
 
@@ -173,6 +176,12 @@ def populated(world: World) -> World:
     assert reconciler.poll()
     for state in State:
         world.store.add([_session(state)], None, "", {})
+    now = world.clock()
+    store_jobs(
+        world,
+        *(job(number, now, state=state) for number, state in enumerate(JobState, 1)),
+        *array(100, now, 2, "2-9"),
+    )
     world.slurm.log = b"first line\n\xff second\n"
     return world
 

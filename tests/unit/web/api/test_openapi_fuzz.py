@@ -168,7 +168,7 @@ def test_nearly_valid_bodies(
     body = data.draw(nearly(schema))
     place = path.format(
         session_id=full, app="terminal", name="known", environment="python", version="3.13",
-        token_id="0" * 16, login_id="0" * 16, key_id="0" * 16,
+        token_id="0" * 16, login_id="0" * 16, key_id="0" * 16, job_id="1",
     )  # fmt: skip
     before = state(world)
     who = api(data.draw(st.sampled_from(["admin", "alice"])))

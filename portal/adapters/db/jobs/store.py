@@ -1,0 +1,224 @@
+"""Slurm's jobs in the database. One worker writes them; the web application only reads, but for
+an extension's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Engine, and_, bindparam, delete, or_, select, update
+from sqlmodel import Session as Database
+
+from portal.adapters.db.jobs import query as job_query
+from portal.adapters.db.jobs.heads import choose_heads, delete_requeued
+from portal.adapters.db.jobs.merge import (
+    ACCOUNTING_LAG,
+    from_accounting,
+    from_queue,
+    keeps_accounting,
+    keeps_queue,
+    merge,
+)
+from portal.adapters.db.jobs.rows import JOBS, TEXTS, pieces
+from portal.adapters.db.jobs.texts import by_number, save_texts
+from portal.adapters.db.tables import JobHistoryRow
+from portal.core.cluster.jobs import JobState
+from portal.core.interfaces.jobs import JobStore
+from portal.core.jobs.job import Job, JobTab, JobTexts
+from portal.core.jobs.query import JobPage, JobQuery
+
+PIECE = 500
+"""Rows of one statement."""
+SHORTEST, LONGEST = timedelta(seconds=10), timedelta(hours=1)
+"""Between two questions about a job that accounting does not know."""
+GIVE_UP = timedelta(days=7)
+_UNTOLD = JOBS.c.texted.is_(False) & JOBS.c.tab.in_([tab.value for tab in JobTab])
+"""Jobs whose texts are not known; the tabs are named so that the index serves."""
+
+
+class JobTables(JobStore):
+    """JobStore over SQLAlchemy's tables."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._readers = engine.execution_options(read_only=True)
+
+    # What the queue says
+
+    def save(self, changed: Iterable[Job], now: datetime) -> None:
+        with Database(self._engine) as db:
+            for piece in pieces(list(changed), PIECE):
+                merge(db, {int(job.id): from_queue(job, now) for job in piece}, keeps_queue)
+            db.commit()
+
+    def leave(self, ids: Collection[str], now: datetime) -> None:
+        with Database(self._engine) as db:
+            for piece in pieces(sorted(map(int, ids)), PIECE):
+                delete_requeued(db, piece)
+                these = JOBS.c.number.in_(piece), JOBS.c.left.is_(None)
+                live = JOBS.c.tab != JobTab.ENDED.value
+                asked = {"left": now, "ask_at": now + ACCOUNTING_LAG}
+                db.execute(update(JOBS).where(*these, live).values(**asked))
+                db.execute(update(JOBS).where(*these).values(left=now))
+            db.commit()
+
+    def live_ids(self) -> set[str]:
+        live = JOBS.c.tab.in_([JobTab.PENDING.value, JobTab.RUNNING.value])
+        # Texts of jobs that left the queue while no worker ran would be asked for again and again.
+        wanted = select(JOBS.c.number).where(JOBS.c.left.is_(None))
+        with Database(self._readers) as db:
+            found = [*db.scalars(wanted.where(live)), *db.scalars(wanted.where(_UNTOLD))]
+            return set(map(str, found))
+
+    def extended(self, job_id: str, limit: int | None, deadline: datetime | None) -> None:
+        # Only these columns: the worker may have stored the job's end since Slurm was asked.
+        runs = JOBS.c.number == int(job_id), JOBS.c.state == JobState.RUNNING.value
+        with Database(self._engine) as db:
+            db.execute(update(JOBS).where(*runs).values(time_limit=limit, deadline=deadline))
+            db.commit()
+
+    def note_cancelled(self, ids: Collection[str], by: str) -> None:
+        with Database(self._engine) as db:
+            for piece in pieces(sorted(map(int, ids)), PIECE):
+                db.execute(update(JOBS).where(JOBS.c.number.in_(piece)).values(stopped_by=by))
+            db.commit()
+
+    # What the owners wrote
+
+    def save_texts(self, texts: Mapping[str, JobTexts]) -> None:
+        with Database(self._engine) as db:
+            for piece in pieces(sorted(texts, key=int), PIECE):
+                save_texts(db, {int(number): texts[number] for number in piece})
+            db.commit()
+
+    def without_texts(self, limit: int) -> list[str]:
+        wanted = (
+            select(JOBS.c.number)
+            .where(_UNTOLD, JOBS.c.left.is_(None))
+            .order_by(JOBS.c.number.desc())
+            .limit(limit)
+        )
+        with Database(self._readers) as db:
+            return list(map(str, db.scalars(wanted)))
+
+    # What accounting says
+
+    def unsettled(self, now: datetime, limit: int) -> list[Job]:
+        with Database(self._readers) as db:
+            due = (JOBS.c.ask_at <= now,)
+            return job_query.jobs_where(db, *due, order=JOBS.c.ask_at, limit=limit)
+
+    def settle(self, ended: Iterable[Job]) -> None:
+        with Database(self._engine) as db:
+            over = [job for job in ended if job.report.state.over and job.report.submitted]
+            for piece in pieces(over, PIECE):
+                found = {int(job.id): job for job in piece}
+                values = {number: from_accounting(job) for number, job in found.items()}
+                merge(db, values, keeps_accounting)
+                untold = select(JOBS.c.number).where(
+                    JOBS.c.number.in_(list(found)), JOBS.c.texted.is_(False)
+                )
+                wanted = [n for n in db.scalars(untold) if found[n].texts != JobTexts()]
+                save_texts(db, {number: found[number].texts for number in wanted})
+            db.commit()
+
+    def postpone(self, ids: Collection[str], now: datetime) -> None:
+        with Database(self._engine) as db:
+            for piece in pieces(sorted(map(int, ids)), PIECE):
+                # Since accounting was asked, the queue may have told that a job lives again.
+                asked = JOBS.c.number.in_(piece), JOBS.c.ask_at.is_not(None)
+                gone = JOBS.c.left.is_not(None), JOBS.c.tab != JobTab.ENDED.value
+                first = JOBS.c.gone.is_(None)
+                db.execute(update(JOBS).where(*asked, *gone, first).values(gone=now))
+                columns = JOBS.c.number, JOBS.c.gone, JOBS.c.ended, JOBS.c.tab
+                rows = db.execute(select(*columns).where(*asked)).all()
+                over = JobTab.ENDED.value
+                later = [
+                    {"_number": n, "_at": _next(now, ended if tab == over else since or now)}
+                    for n, since, ended, tab in rows
+                ]
+                if later:
+                    by_number(db, {"ask_at": bindparam("_at")}, later)
+            db.commit()
+
+    def known_until(self) -> datetime | None:
+        with Database(self._readers) as db:
+            row = db.get(JobHistoryRow, 1)
+            return row.known_until if row else None
+
+    def set_known_until(self, moment: datetime) -> None:
+        with Database(self._engine) as db:
+            db.merge(JobHistoryRow(id=1, known_until=moment))
+            db.commit()
+
+    def delete_ended(self, before: datetime) -> int:
+        # In any order, so that the index of ends serves.
+        over = JOBS.c.tab == JobTab.ENDED.value, JOBS.c.tab_head.in_([True, False])
+        old = (*over, JOBS.c.ended < before), (JOBS.c.gone < before,)
+        found = select(JOBS.c.number, JOBS.c.array_id).limit(PIECE * 10)
+        with Database(self._readers) as db:
+            rows = {row for which in old for row in db.execute(found.where(*which)).all()}
+        with Database(self._engine) as db:
+            for piece in pieces([number for number, _ in rows], PIECE):
+                db.execute(delete(TEXTS).where(TEXTS.c.number.in_(piece)))
+                db.execute(delete(JOBS).where(JOBS.c.number.in_(piece)))
+            choose_heads(db, {array for _, array in rows if array is not None})
+            db.commit()
+        return len(rows)
+
+    # What pages show
+
+    def query(self, query: JobQuery, now: datetime) -> JobPage:
+        with Database(self._readers) as db:
+            return job_query.query_page(db, query, now)
+
+    def counts(self, query: JobQuery, now: datetime) -> dict[JobTab, int]:
+        with Database(self._readers) as db:
+            return job_query.count_tabs(db, query, now)
+
+    def get(self, shown_id: str) -> Job | None:
+        with Database(self._readers) as db:
+            return job_query.by_shown_id(db, shown_id)
+
+    def get_many(self, ids: Collection[str]) -> list[Job]:
+        numbers = [int(one) for one in ids if one.isascii() and one.isdecimal() and len(one) <= 10]
+        found: dict[str, Job] = {}
+        with Database(self._readers) as db:
+            for piece in pieces(numbers, PIECE):
+                # Of the tasks that are over, one says so: there may be hundreds of thousands.
+                live = or_(JOBS.c.tab != JobTab.ENDED.value, JOBS.c.all_head.is_(True))
+                tasks = and_(JOBS.c.array_id.in_(piece), live)
+                which = or_(JOBS.c.number.in_(piece), tasks)
+                found |= {job.id: job for job in job_query.jobs_where(db, which, texts=False)}
+        return list(found.values())
+
+    def ahead(self, jobs: Collection[Job]) -> dict[str, int]:
+        with Database(self._readers) as db:
+            return job_query.ahead(db, jobs)
+
+    def owners(self) -> list[str]:
+        with Database(self._readers) as db:
+            return job_query.owners(db)
+
+    # One extension at a time
+
+    def claim(self, job_id: str, now: datetime, lease: timedelta) -> bool:
+        free = or_(JOBS.c.extending.is_(None), JOBS.c.extending < now - lease)
+        return self._set_extending(job_id, free, now)
+
+    def release_claim(self, job_id: str, begun: datetime) -> None:
+        self._set_extending(job_id, JOBS.c.extending == begun, None)
+
+    def _set_extending(self, job_id: str, when: Any, value: datetime | None) -> bool:
+        changed = update(JOBS).where(JOBS.c.number == int(job_id), when).values(extending=value)
+        with Database(self._engine) as db:
+            done: Any = db.execute(changed)
+            db.commit()
+            return bool(done.rowcount)
+
+
+def _next(now: datetime, since: datetime) -> datetime | None:
+    """When to ask again about an end that is this old; None: never."""
+    waited = now - since
+    return None if waited > GIVE_UP else now + min(max(waited, SHORTEST), LONGEST)

@@ -1,0 +1,203 @@
+"""sacct: its arguments, and the parsers of its output.
+
+The ends of sessions and the facts of jobs are asked for without any text of users, so that no line
+can be forged. What users wrote is another question, with a random delimiter. But sacct takes that
+as an argument only, which others on the login node can read and write into a job of theirs while
+the query runs: so its answer counts only if it has exactly the fields of the known records.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from portal.adapters.slurm.commands import (
+    SEPARATOR,
+    UnexpectedOutput,
+    amount,
+    exit_signal,
+    expand_nodes,
+    is_job_id,
+    read_state,
+    read_time,
+)
+from portal.adapters.slurm.texts import output_texts
+from portal.core.cluster.jobs import JobReport
+from portal.core.jobs.job import Job, JobTexts
+
+OFF = "accounting storage is disabled"
+"""sacct's words on a cluster without accounting: it knows no job, and never will."""
+_FIELDS = ("JobIDRaw", "User", "State", "NodeList", "Submit", "Start", "End", "ExitCode")
+
+
+def sacct_argv(job_ids: Collection[str]) -> list[str]:
+    """Accounting's records of these jobs, regardless of when they ran."""
+    return [*_base(SEPARATOR, _FIELDS), *_jobs(job_ids)]
+
+
+def sacct_named_argv(name: str, user: str, since: datetime) -> list[str]:
+    """One user's jobs of one name since a time."""
+    return [
+        *_base(SEPARATOR, _FIELDS),
+        f"--name={name}",
+        f"--user={user}",
+        f"--starttime={_moment(since)}",
+    ]
+
+
+def _moment(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _jobs(job_ids: Collection[str]) -> list[str]:
+    if invalid := [job_id for job_id in job_ids if not is_job_id(job_id)]:
+        raise ValueError(f"invalid job ids: {invalid}")
+    return ["--allusers", f"--jobs={','.join(sorted(job_ids))}"]
+
+
+def _base(delimiter: str, fields: Collection[str]) -> list[str]:
+    return [
+        "sacct",
+        "--noheader",
+        "--allocations",
+        "--parsable2",
+        f"--delimiter={delimiter}",
+        f"--format={','.join(fields)}",
+    ]
+
+
+def sacct_parse(text: str) -> list[JobReport]:
+    """Parse sacct's lines."""
+    return [_line(line) for line in text.split("\n") if line.strip()]
+
+
+def _line(line: str) -> JobReport:
+    fields = line.split(SEPARATOR)
+    if len(fields) != len(_FIELDS):
+        raise UnexpectedOutput(f"sacct: {len(fields)} fields in {line!r}")
+    return _ran(list(map(str.strip, fields)))
+
+
+def _ran(words: list[str]) -> JobReport:
+    """When and where it ran and how it ended, from the fields that both questions have."""
+    job_id, user, state, nodes, submitted, start, end, code = words
+    return JobReport(
+        job_id=job_id,
+        user=user,
+        state=read_state(state),
+        nodes=expand_nodes(nodes),
+        submitted=read_time(submitted),
+        start=read_time(start),
+        end=read_time(end),
+        exit_code=int(code.partition(":")[0] or 0),
+        cancelled_by=state.partition(" by ")[2] or None,
+    )
+
+
+# Whole records
+
+_FACTS = (
+    *_FIELDS, "JobID", "Partition", "Account", "QOS", "AllocTRES", "ReqTRES", "TimelimitRaw",
+    "Priority",
+)  # fmt: skip
+_TEXTS = ("JobIDRaw", "JobName", "WorkDir")
+_OUTPUT = ("StdOut", "StdErr")
+"""Fields that exist since Slurm 24.05."""
+_OVER = "BF,CA,CD,DL,F,NF,OOM,PR,TO"
+"""The states of jobs that are over, by their codes."""
+
+
+@dataclass(frozen=True)
+class Which:
+    """The records that are wanted: those of some jobs, or of all that ended in a span of time."""
+
+    job_ids: tuple[str, ...] = ()
+    span: tuple[datetime, datetime] | None = None
+
+    @property
+    def options(self) -> list[str]:
+        """sacct's options for them."""
+        if self.span is None:
+            return _jobs(self.job_ids)
+        # With states of jobs that are over, sacct finds those that ended in the span. Without, it
+        # would print the whole queue of a busy site for the shortest one.
+        since, until = map(_moment, self.span)
+        times = [f"--starttime={since}", f"--endtime={until}"]
+        return ["--allusers", f"--state={_OVER}", *times]
+
+
+def facts_argv(which: Which) -> list[str]:
+    """What Slurm itself knows of these jobs."""
+    return [*_base(SEPARATOR, _FACTS), *which.options]
+
+
+def facts_parse(text: str) -> tuple[list[str], list[Job]]:
+    """The numbers of all records in their order, and the jobs without those that are unreadable."""
+    lines = [line.split(SEPARATOR) for line in text.split("\n") if line.strip()]
+    jobs = []
+    for fields in lines:
+        with suppress(UnexpectedOutput, ValueError):
+            jobs.append(_job(fields))
+    return [fields[0].strip() for fields in lines], jobs
+
+
+def texts_argv(which: Which, delimiter: str, *, output: bool = True) -> list[str]:
+    """What users wrote into these jobs."""
+    argv = [*_base(delimiter, [*_TEXTS, *(_OUTPUT if output else ())]), *which.options]
+    argv[argv.index("--parsable2")] = "--parsable"  # a delimiter also ends each record
+    return argv
+
+
+def texts_parse(
+    text: str, delimiter: str, numbers: Sequence[str], *, output: bool = True
+) -> dict[str, JobTexts] | None:
+    """What users wrote, by job; None unless these are exactly the records of these numbers."""
+    size = len(_TEXTS) + (len(_OUTPUT) if output else 0)
+    fields = text.split(delimiter)
+    if len(fields) != size * len(numbers) + 1:
+        return None
+    records = [fields[start : start + size] for start in range(0, len(fields) - 1, size)]
+    if [record[0].strip() for record in records] != list(numbers):
+        return None
+    return {
+        number: output_texts(*record[1:]) for number, record in zip(numbers, records, strict=True)
+    }
+
+
+_SHOWN = re.compile(
+    r"(?P<first>\d+)(?:_(?:\[(?P<tasks>[^\]]+)\]|(?P<task>\d+))|\+(?P<offset>\d+))?", re.ASCII
+)
+
+
+def _job(fields: list[str]) -> Job:
+    if len(fields) != len(_FACTS):
+        raise UnexpectedOutput(f"sacct: {len(fields)} fields")
+    words = [field.strip() for field in fields]
+    shown, partition, account, qos, allocated, requested, limit, priority = words[8:]
+    match = _SHOWN.fullmatch(shown)
+    if match is None or not is_job_id(words[0]) or not words[1]:
+        raise UnexpectedOutput(f"sacct: job {shown!r}")
+    amounts = asdict(amount(allocated or requested))
+    holds: Any = {name: number or 0 for name, number in amounts.items()}
+    report = replace(
+        _ran(words[:8]),
+        time_limit=int(limit) if limit.isdecimal() else None,
+        priority=int(priority) if priority.isdecimal() else 0,
+        partition=partition,
+        account=account,
+        qos=qos,
+        **holds,
+    )
+    tasks = match["tasks"] or match["task"] or ""
+    return Job(
+        report=report,
+        array_id=match["first"] if tasks else "",
+        tasks=tasks,
+        het_id=match["first"] if match["offset"] else "",
+        het_offset=int(match["offset"] or 0),
+        signal=exit_signal(words[7]),
+    )

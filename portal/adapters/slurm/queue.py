@@ -1,0 +1,132 @@
+"""squeue: its arguments, and the parser of its output, for one poll of all users' jobs.
+
+A site with 50,000 jobs has as many lines, of which few differ from those of two seconds ago: only
+those are parsed.
+"""
+
+from __future__ import annotations
+
+from portal.adapters.slurm.commands import (
+    SEPARATOR,
+    UnexpectedOutput,
+    amount,
+    exit_code,
+    exit_signal,
+    expand_nodes,
+    parse_minutes,
+    read_state,
+    read_time,
+)
+from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.jobs.job import Job
+
+_FIELDS = (
+    "JobID",
+    "UserName",
+    "State",
+    "Reason",
+    "NodeList",
+    "SubmitTime",
+    "StartTime",
+    "EndTime",
+    "exit_code",
+    "Partition",
+    "PriorityLong",
+    "Account",
+    "QOS",
+    "tres-alloc",
+    "TimeLimit",
+    "RestartCnt",
+    "ArrayJobID",
+    "ArrayTaskID",
+    "HetJobID",
+    "HetJobOffset",
+)
+
+
+def squeue_argv(name: str | None = None, user: str | None = None, job: str = "") -> list[str]:
+    """All users' jobs in every state; or one user's jobs of one name, or one job."""
+    fields = ",".join(f"{field}:{SEPARATOR}" for field in _FIELDS)
+    argv = ["squeue", "--noheader", "--all", "--states=all", f"--Format={fields}"]
+    if name is not None:
+        argv.append(f"--name={name}")
+    if user is not None:
+        argv.append(f"--user={user}")
+    if job:
+        argv.append(f"--jobs={job}")
+    return argv
+
+
+def squeue_parse(text: str) -> list[Job]:
+    """Parse squeue's lines."""
+    return [_line(line) for line in text.split("\n") if line.strip()]
+
+
+class QueueReader:
+    """Parses polls of the whole queue; jobs whose lines are unchanged stay the same objects."""
+
+    def __init__(self) -> None:
+        self._parsed: dict[str, Job] = {}
+
+    def read(self, text: str) -> dict[str, Job]:
+        """The jobs by number; raises UnexpectedOutput."""
+        before, parsed = self._parsed, dict[str, Job]()
+        for line in text.split("\n"):
+            if line in before:
+                parsed[line] = before[line]
+            elif line.strip():
+                parsed[line] = _line(line)
+        self._parsed = parsed
+        return {job.report.job_id: job for job in parsed.values()}
+
+
+def _line(line: str) -> Job:
+    fields = line.split(SEPARATOR)
+    # A separator follows the last field, too, so there is an empty one after it.
+    if len(fields) != len(_FIELDS) + 1:
+        raise UnexpectedOutput(f"squeue: {len(fields)} fields in {line!r}")
+    words = list(map(str.strip, fields[:-1]))
+    array, task, het, offset = words[16:]
+    is_task = task not in _NONE
+    return Job(
+        report=_report(words),
+        array_id=array if is_task else "",
+        tasks=task if is_task else "",
+        het_id=het if het not in _NONE and het != "0" else "",
+        het_offset=int(offset) if offset.isdecimal() else 0,
+        signal=exit_signal(words[8]) if read_state(words[2]).over else None,
+    )
+
+
+_NONE = ("", "N/A", "(null)")
+
+
+def _report(words: list[str]) -> JobReport:
+    job_id, user, state, reason, nodes, submitted, start, end, code, partition = words[:10]
+    priority, account, qos, tres, limit, restarts = words[10:16]
+    report_state = read_state(state)
+    runs = not report_state.over and report_state is not JobState.PENDING
+    allocated = amount(tres)
+    return JobReport(
+        job_id=job_id,
+        user=user,
+        state=report_state,
+        reason=reason or None,
+        nodes=expand_nodes(nodes),
+        submitted=read_time(submitted),
+        # For a job that was cancelled before it started, squeue shows the time of that.
+        start=None if report_state.over and not nodes else read_time(start),
+        end=read_time(end) if report_state.over else None,
+        deadline=read_time(end) if runs else None,
+        time_limit=parse_minutes(limit),
+        restarts=int(restarts) if restarts.isdigit() else 0,
+        exit_code=exit_code(code) if report_state.over else None,
+        partition=partition,
+        priority=int(priority) if priority.isdigit() else 0,
+        account=account,
+        qos=qos,
+        cpus=allocated.cpus or 0,
+        memory_mb=allocated.memory_mb or 0,
+        shards=allocated.shards or 0,
+        gpus=allocated.gpus or 0,
+    )

@@ -1,0 +1,174 @@
+"""`slipway sbatch` on the login node, run as the user.
+
+The user's words reach the shell on the login node as positional parameters only, which it never
+parses. sbatch's answer follows a fixed line, so that nothing printed before is taken for it.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from portal.adapters.slurm.asking import DOWN
+from portal.adapters.ssh.transport import Completed, Transport
+from portal.core.interfaces.submission import Submitter
+from portal.core.jobs.compose.command import SubmitCommand
+from portal.core.jobs.compose.refusals import ScriptTooLong, ScriptUnreadable, SubmissionRefused
+from portal.core.jobs.compose.submission import MAX_SCRIPT
+from portal.errors import OutcomeUnknown, Unavailable
+
+BEGIN = b"slipway-sbatch-begins"
+NO_FOLDER, NO_DIRECTORY = 92, 93
+"""Exit codes, of use only without BEGIN: later they are sbatch's."""
+MISSING, NO_FILE, NOT_READABLE, TOO_LONG = 3, 4, 5, 6
+_READ_SECONDS = 10
+_KILLED = (124, 137)
+"""Exit codes of timeout(1)."""
+_CANNOT_RUN = (126, 127)
+
+_PATH = 'case $1 in "~") set -- "$HOME" ;; "~/"*) set -- "$HOME/${1#"~/"}" ;; esac'
+_RUN = f"""\
+place() {{ {_PATH}; found=$1; }}
+CDPATH=
+cd || exit 1
+place "$1" && cd -- "$found" || exit {NO_FOLDER}
+directory=
+if [ -n "$2" ]; then
+    place "$2" && [ -d "$found" ] && [ -x "$found" ] || exit {NO_DIRECTORY}
+    directory=$found
+fi
+seconds=$3 program=$4 how=$5
+shift 5
+printf '\\n%s\\n' {BEGIN.decode()}
+exec timeout --kill-after=2 "$seconds" "$program" sbatch "$how" \\
+    ${{directory:+"--chdir=$directory"}} "$@"
+"""
+_READ = f"""\
+{_PATH}
+[ -e "$1" ] || exit {MISSING}
+[ -f "$1" ] || exit {NO_FILE}
+[ -r "$1" ] || exit {NOT_READABLE}
+size=$(stat -L --format=%s -- "$1") || exit 1
+[ "$size" -le {MAX_SCRIPT} ] || exit {TOO_LONG}
+exec dd if="$1" iflag=nonblock,count_bytes,fullblock bs=64K count={MAX_SCRIPT + 1} status=none
+"""
+_WHY = {
+    MISSING: "there is no such file, or you may not look into its folder",
+    NO_FILE: "this is not a file",
+    NOT_READABLE: "you may not read this file",
+}
+
+
+class LoginNodeSubmitter(Submitter):
+    """Submitter over SSH commands."""
+
+    def __init__(self, transport: Transport, program: str, seconds: float) -> None:
+        self._transport = transport
+        self._program = program
+        self._seconds = seconds
+
+    def submit(self, user: str, command: SubmitCommand) -> str:
+        done, answer = self._run(user, command, "--parsable")
+        lost = done.code in _KILLED or (done.code != 0 and _answer_lost(done.stderr))
+        if lost and answer is not None:
+            raise OutcomeUnknown(
+                "Slurm took too long to accept the job. It may have been submitted all the same: "
+                "look at your jobs before you submit it again."
+            )
+        _check(done, answer)
+        number = _number(answer or "")
+        if not number:
+            raise OutcomeUnknown(
+                "sbatch reported success, but no number of a job. Look at your jobs before you "
+                "submit it again."
+            )
+        return number
+
+    def check(self, user: str, command: SubmitCommand) -> str:
+        done, answer = self._run(user, command, "--test-only")
+        if done.code in _KILLED:
+            raise Unavailable("Slurm took too long to check the job. Try again in a moment.")
+        _check(done, answer)
+        return _words(done.stderr)
+
+    def _run(self, user: str, command: SubmitCommand, how: str) -> tuple[Completed, str | None]:
+        """Run sbatch; its output is None if it was not started."""
+        places = (command.folder, command.directory, f"{self._seconds:.0f}")
+        words = (*places, self._program, how, *command.words)
+        # Times in messages are in UTC. A submission keeps the user's environment: jobs inherit it.
+        clock = ["env", "TZ=UTC"] if how == "--test-only" else []
+        argv = [*clock, "/bin/sh", "-c", _RUN, "sh", *words]
+        script = (command.script or "").encode()
+        done = self._transport.run(user, argv, script, self._seconds + 5)
+        before, mark, answer = done.stdout.rpartition(b"\n%s\n" % BEGIN)
+        del before
+        return done, answer.decode(errors="replace") if mark else None
+
+    def read_script(self, user: str, path: str) -> bytes:
+        limited = ["env", "LC_ALL=C", "timeout", "--kill-after=1", str(_READ_SECONDS)]
+        argv = [*limited, "/bin/sh", "-c", _READ, "sh", path]
+        most = MAX_SCRIPT + 4096
+        done = self._transport.run(user, argv, seconds=_READ_SECONDS + 5, most=most)
+        if done.code == TOO_LONG or len(done.stdout) > MAX_SCRIPT:
+            raise ScriptTooLong(f"this file has more than {MAX_SCRIPT >> 10} KB")
+        if done.code in _WHY:
+            raise ScriptUnreadable(_WHY[done.code])
+        if done.code != 0:
+            raise Unavailable(f"The script cannot be read right now: {done.error_text()}")
+        return done.stdout
+
+
+# sbatch's words when the request was sent and no answer came: Slurm may have accepted the job.
+_SENT = (
+    "Socket timed out",
+    "Zero Bytes were transmitted",
+    "Transport endpoint is not connected",
+)
+
+
+def _answer_lost(errors: str) -> bool:
+    return any(word in errors for word in _SENT)
+
+
+def _check(done: Completed, answer: str | None) -> None:
+    """Raise the error for a command that failed."""
+    if answer is None:
+        _check_places(done)
+    if done.code == 0:
+        return
+    if done.code in _CANNOT_RUN:
+        raise Unavailable(
+            f"Jobs cannot be submitted from here: {done.error_text()}. Tell the administrators."
+        )
+    if any(word in done.stderr for word in DOWN):
+        raise Unavailable(
+            "Slurm does not answer, so nothing can be submitted right now. Try again in a few "
+            "minutes."
+        )
+    raise SubmissionRefused(done.stderr)
+
+
+def _check_places(done: Completed) -> None:
+    wrong = {NO_FOLDER: "path", NO_DIRECTORY: "directory"}.get(done.code)
+    if wrong is None:
+        raise Unavailable(f"The job was not submitted: {done.error_text()}")
+    raise SubmissionRefused("there is no such folder, or you may not enter it", wrong)
+
+
+def _number(answer: str) -> str:
+    """The job's number in the output of sbatch --parsable, as "123" or "123;cluster"."""
+    found = re.fullmatch(r"([0-9]{1,10})(;[A-Za-z0-9_.-]+)?\s*", answer)
+    return found[1] if found else ""
+
+
+def _words(messages: str) -> str:
+    """What sbatch --test-only said, for reading: without its name, times marked as UTC."""
+    lines = [re.sub(r"^sbatch: (error: )?", "", line) for line in messages.splitlines()]
+    text = "\n".join(line for line in lines if line.strip())
+    text = re.sub(r"\bto start at ([0-9]{9,11})(\.[0-9]+)?\b", _as_date, text)
+    return re.sub(r"(\bto start at [0-9-]{10}T[0-9:]{8})(?! UTC)", r"\1 UTC", text)
+
+
+def _as_date(found: re.Match[str]) -> str:
+    """A site's own SLURM_TIME_FORMAT may be seconds."""
+    return f"to start at {datetime.fromtimestamp(int(found[1]), UTC):%Y-%m-%dT%H:%M:%S} UTC"

@@ -1,0 +1,73 @@
+"""What users wrote into their jobs, from squeue: names, paths and dependencies.
+
+A name may contain anything, line breaks and separators included. So each field ends with a word
+that is random for each query: nobody can have written it before. It reaches squeue in its
+environment, which other users of the login node cannot read, as they can read arguments.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection
+
+from portal.adapters.slurm.commands import is_job_id
+from portal.core.jobs.job import JobTexts
+from portal.core.jobs.output import LONGEST_PATH
+from portal.core.jobs.output_paths import insert_name
+
+_FIELDS = ("JobID", "Name", "WorkDir", "Command", "STDOUT", "STDERR", "Dependency")
+_SCRIPT = 'IFS= read -r SQUEUE_FORMAT2 && export SQUEUE_FORMAT2 && exec squeue "$@"'
+_NULL = "(null)"
+
+
+def new_separator() -> str:
+    """A separator that nobody can know; squeue would take digits in front for a width."""
+    return f"<{secrets.token_hex(16)}>"
+
+
+def texts_argv(job_ids: Collection[str]) -> list[str]:
+    """The texts of these jobs; the format is the first line of standard input."""
+    if invalid := [job_id for job_id in job_ids if not is_job_id(job_id)]:
+        raise ValueError(f"invalid job ids: {invalid}")
+    options = ["--noheader", "--all", "--states=all", f"--jobs={','.join(sorted(job_ids))}"]
+    return ["/bin/sh", "-c", _SCRIPT, "squeue", *options]
+
+
+def texts_format(separator: str) -> str:
+    """The line for standard input."""
+    return ",".join(f"{field}:{separator}" for field in _FIELDS) + "\n"
+
+
+def texts_parse(text: str, separator: str, job_ids: Collection[str]) -> dict[str, JobTexts]:
+    """The texts by job number; records of other jobs, and incomplete ones, are left out."""
+    fields = text.split(separator)
+    wanted, found = set(job_ids), dict[str, JobTexts]()
+    for start in range(0, len(fields) - len(_FIELDS) + 1, len(_FIELDS)):
+        job_id, name, directory, command, stdout, stderr, dependency = fields[
+            start : start + len(_FIELDS)
+        ]
+        if (number := job_id.strip()) in wanted:
+            texts = output_texts(name, directory, stdout, stderr)
+            found[number] = JobTexts(
+                texts.name,
+                texts.directory,
+                "" if command == _NULL else command,
+                texts.stdout,
+                texts.stderr,
+                "" if dependency == _NULL else dependency,
+            )
+    return found
+
+
+def output_texts(name: str, directory: str, stdout: str = "", stderr: str = "") -> JobTexts:
+    """The texts that squeue and accounting have; without a file of its own, stderr is stdout."""
+    out, err = (_absolute(insert_name(path, name), directory) for path in (stdout, stderr))
+    return JobTexts(name=name, directory=directory, stdout=out, stderr=err or out)
+
+
+def _absolute(path: str, directory: str) -> str:
+    if path in ("", _NULL):
+        return ""
+    # Slurm 26.05 shows paths as they were written.
+    found = path if path.startswith("/") else f"{directory.rstrip('/')}/{path}"
+    return found if len(found) <= LONGEST_PATH else ""

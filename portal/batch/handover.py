@@ -1,0 +1,74 @@
+"""What travels to the nodes in environment variables.
+
+Slurm hands variables that begin with SLURM_ to every job and step, whatever --export says.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+REQUEST = "SLURM_SLIPWAY_REQUEST"
+"""The request of a step (request.py)."""
+VARIABLES = "SLURM_SLIPWAY_ENV"
+"""Variables of --env-file: a job's environment is secret, unlike its script and command line."""
+STEP = "SLURM_SLIPWAY_STEP"
+"""The folder of a step and those variables that have other values outside of the container."""
+
+
+def encode(value: object) -> str:
+    """A value as one word, in which no program looks for anything."""
+    return base64.b64encode(json.dumps(value).encode("utf-8", "surrogateescape")).decode("ascii")
+
+
+def decode(text: str) -> str:
+    """The JSON of an encoded value; raises ValueError."""
+    return base64.b64decode(text, validate=True).decode("utf-8", "surrogateescape")
+
+
+def differs(name: str) -> bool:
+    """Whether a variable has another value in containers than outside of them."""
+    return name in ("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PS1", "PWD", "OLDPWD") or (
+        name.startswith(("APPTAINER", "SINGULARITY", "SLIPWAY_"))
+    )
+
+
+def outside(asked: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a command of Slurm's, from its caller's in the container and our own."""
+    found = {name: value for name, value in asked.items() if not differs(name)}
+    found.update((name, value) for name, value in own.items() if differs(name))
+    return found
+
+
+def step_folder(chdir: str, environment: Mapping[str, str], folder: str) -> str:
+    """Where srun starts a step that is started in `folder`; `chdir`: its option."""
+    place = chdir or environment.get("SLURM_WORKING_DIR", "")
+    return os.path.join(folder, place) if place else folder
+
+
+def step_environment(
+    asked: Mapping[str, str], own: Mapping[str, str], request: str, folder: str
+) -> dict[str, str]:
+    """The environment of srun, from that of the caller in the container and our own."""
+    kept = {name: value for name, value in asked.items() if differs(name) and name != "PWD"}
+    kept = {name: value for name, value in kept.items() if not name.startswith("APPTAINER")}
+    return {
+        **outside(asked, own),
+        REQUEST: plain(request),
+        STEP: encode({"folder": folder, "variables": kept}),
+    }
+
+
+def plain(request: str) -> str:
+    """A request's text as the value of REQUEST."""
+    return base64.b64encode(request.encode()).decode("ascii")
+
+
+def request_text(environment: Mapping[str, str]) -> str:
+    """The text of a step's request; "" if it has none. Raises ValueError."""
+    return decode(environment.get(REQUEST, ""))

@@ -1,0 +1,101 @@
+"""The container of a batch job or of a task: Apptainer's command line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from portal.batch.request import Request
+
+TOOLKIT = "/opt/slipway"
+LAUNCHER = f"{TOOLKIT}/bin/command"
+"""Starts the program in the container (portal/runner/batch/command.py)."""
+GPU_JOBS = "/run/slipway/gpu/jobs"
+GPU_PLACE = "/opt/slipway-gpu"
+MPS_PLACE = "/opt/slipway-gpu-mps"
+PROFILE = "/etc/profile"
+
+
+class ContainerError(Exception):
+    """The container cannot be started; the text is for the job's owner."""
+
+
+def argv(
+    request: Request,
+    program: Sequence[str],
+    *,
+    launcher: Iterable[str] = (),
+    files: Iterable[tuple[str, str]] = (),
+    environment: Mapping[str, str],
+    shared: bool = False,
+) -> list[str]:
+    """Run a program in the image; `files`: more files and folders, with their places.
+
+    `launcher`: options of the launcher. `shared`: the container is shared by all tasks of a step on
+    this node, since MPI's processes access each other's memory. Raises ContainerError.
+    """
+    node = environment.get("SLURMD_NODENAME", "this node")
+    if not os.access(request.toolkit, os.R_OK):
+        raise ContainerError(
+            f"Slipway's own programs cannot be read on {node} ({request.toolkit}). "
+            "Tell the administrators."
+        )
+    if "://" not in request.image and not os.access(request.image, os.R_OK):
+        raise ContainerError(f"the image {request.image} cannot be read on {node}")
+    words = [*_apptainer(request.apptainer, environment), "--silent", "exec"]
+    words += ["--sharens"] if shared else []
+    words += ["--bind", f"{request.toolkit}:{TOOLKIT}:image-src=/"]
+    for path, mode in request.binds:
+        if not os.path.isdir(path):
+            raise ContainerError(f"there is no folder {path} on {node}")
+        words += _mount(path, path, read_only=mode == "ro")
+    for source, place in files:
+        words += _mount(source, place)
+    for folder in pmix_folders(environment):
+        words += _mount(folder, folder)
+    gpu = gpu_options(environment)
+    options = list(launcher)
+    if request.shm_mb and not shared:  # a mount of its own would separate a task from the others
+        options += ["--shm", str(request.shm_mb)]
+    if shared:
+        options.append("--shared")
+    if GPU_PLACE in " ".join(gpu):
+        options.append("--gpu")
+    return [*words, *gpu, request.image, LAUNCHER, *options, "--", *program]
+
+
+def _apptainer(program: str, environment: Mapping[str, str]) -> list[str]:
+    """Apptainer's command; where it is a module of the site, the login environment finds it."""
+    found = shutil.which(program, path="/usr/local/bin:/usr/bin:/bin")
+    found = found or shutil.which(program, path=environment.get("PATH"))
+    if found:
+        return [found]
+    return ["/bin/bash", "-c", f'. {PROFILE} > /dev/null 2>&1; exec "$0" "$@"', program]
+
+
+def _mount(source: str, place: str, *, read_only: bool = False) -> list[str]:
+    quoted = [path.replace('"', '""') for path in (source, place)]
+    mode = ",ro" if read_only else ""
+    return ["--mount", f'type=bind,"src={quoted[0]}","dst={quoted[1]}"{mode}']
+
+
+def gpu_options(environment: Mapping[str, str]) -> list[str]:
+    """Apptainer's options for the GPUs that Slurm has given the job on this node."""
+    folder = f"{GPU_JOBS}/{environment.get('SLURM_JOB_ID', '')}"
+    if os.access(f"{folder}/slice", os.R_OK):
+        words = ["--nv", "--bind", f"{folder}:{GPU_PLACE}"]
+        pipes = f"{os.path.dirname(GPU_JOBS)}/mps"
+        return [*words, "--bind", f"{pipes}:{MPS_PLACE}"] if os.path.isdir(pipes) else words
+    given = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
+    return ["--nv"] if any(environment.get(name) for name in given) else []
+
+
+def pmix_folders(environment: Mapping[str, str]) -> list[str]:
+    """Folders of slurmstepd's PMIx server that are not visible in containers by themselves."""
+    names = ("PMIX_SERVER_TMPDIR", "PMIX_SYSTEM_TMPDIR")
+    found = {environment[name] for name in names if os.path.isdir(environment.get(name, ""))}
+    return sorted(path for path in found if not path.startswith(("/tmp/", "/dev/")))  # noqa: S108

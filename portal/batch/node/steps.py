@@ -1,0 +1,223 @@
+"""Slurm's commands for programs in the container: they run outside of it, on the node.
+
+An image knows nothing of Slurm. Its programs find small clients named srun, squeue and so on
+(portal/runner/batch/slurm_client.py), which hand arguments, environment and streams over a
+socket; here the real command is run with them. What srun starts runs in the same image.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import threading
+
+from portal.batch import handover, real
+from portal.batch.options import CommandLine, OptionError, parse
+from portal.batch.request import parse as parse_request
+
+COMMANDS = frozenset(
+    "sacct sacctmgr salloc sattach sbatch sbcast scancel scontrol sdiag sinfo sprio squeue sreport "
+    "slipway srun sshare sstat strigger".split()
+)
+"""Slurm's, and this program."""
+SOCKET = "slurm"
+MAX_CALL = 8 << 20
+"""Bytes of arguments and environment; Linux permits a process 6 MiB."""
+STREAMS = 3
+
+
+class CallError(Exception):
+    """A call cannot be carried out; the text is for the caller."""
+
+
+class StepServer:
+    """Runs Slurm's commands for the programs of one batch script."""
+
+    def __init__(self, folder: str, request: str) -> None:
+        self._folder = folder
+        self._request = request
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(os.path.join(folder, SOCKET))
+        self._listener.listen(128)
+
+    def start(self) -> None:
+        """Serve in the background."""
+        threading.Thread(target=self._serve, name="steps", daemon=True).start()
+
+    def stop(self) -> None:
+        """Accept no more calls."""
+        self._listener.shutdown(socket.SHUT_RDWR)  # closing alone would not end `accept`
+        self._listener.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        streams: list[int] = []
+        with connection:
+            try:
+                call = receive(connection, streams)
+                code = self._run(call, streams, connection)
+            except (OSError, ValueError, LookupError, TypeError, CallError, OptionError) as error:
+                code = 1
+                if len(streams) == STREAMS:
+                    with contextlib.suppress(OSError):
+                        os.write(streams[2], f"slurm: error: {error}\n".encode())
+            for stream in streams:
+                with contextlib.suppress(OSError):
+                    os.close(stream)
+            with contextlib.suppress(OSError):
+                connection.sendall(struct.pack("=i", code))
+
+    def _run(self, call: dict[str, object], streams: list[int], connection: socket.socket) -> int:
+        words, environment = call["words"], call["environment"]
+        folder, mask = call["folder"], call["umask"]
+        if (
+            not isinstance(words, list)
+            or not isinstance(environment, dict)
+            or not isinstance(folder, str)
+            or not isinstance(mask, int)
+        ):
+            raise ValueError("this call is not understood")
+        name = os.path.basename(str(words[0]))
+        if name not in COMMANDS:
+            raise CallError(f"{name} is not a command of Slurm's")
+        path, arguments, own = self._prepared(name, list(map(str, words[1:])), environment, folder)
+        child = subprocess.Popen(
+            [name, *arguments],
+            executable=path,
+            env=own,
+            cwd=folder if os.path.isdir(folder) else None,
+            stdin=streams[0],
+            stdout=streams[1],
+            stderr=streams[2],
+            umask=mask,
+        )
+        threading.Thread(target=_pass_signals, args=(connection, child), daemon=True).start()
+        code = child.wait()
+        return code if code >= 0 else 128 - code
+
+    def _prepared(
+        self, name: str, arguments: list[str], environment: dict[str, str], folder: str
+    ) -> tuple[str, list[str], dict[str, str]]:
+        """The path of a command, and its arguments and environment outside of the container."""
+        path = real.find(name, os.environ)
+        own = handover.outside(environment, os.environ)
+        if name == "slipway":
+            path = parse_request(self._request).command
+            if arguments[:1] == ["srun"]:  # in this image, unless it names another one
+                own[handover.REQUEST] = handover.plain(self._request)
+        if not path:
+            raise CallError(f"{name} was not found on this node")
+        if name == "srun":
+            place = handover.step_folder(parse(name, arguments).chdir, environment, folder)
+            own = handover.step_environment(environment, os.environ, self._request, place)
+            arguments = in_image(arguments, self._request, self._folder, folder)
+        return path, arguments, own
+
+
+def in_image(words: list[str], request: str, folder: str, start: str = "") -> list[str]:
+    """srun's arguments, with each component's program started in the image; raises OptionError.
+
+    `folder`: for a file that srun reads. `start`: the caller's folder.
+    """
+    program = [parse_request(request).command, "node-step", "--"]
+    found: list[str] = []
+    while True:
+        line = parse("srun", words)
+        if line.own:
+            raise OptionError(f"--{line.own[0][0]}: a step runs in the image of its job")
+        if not line.command:
+            return [*found, *line.options]
+        place = line.command.index(":") if ":" in line.command else len(line.command)
+        command, words = line.command[:place], line.command[place + 1 :]
+        if _has_programs_in_file(line):
+            command = [_rewritten(os.path.join(start, command[0]), program, folder), *command[1:]]
+            found += [*line.options, *command]
+        else:
+            found += [*line.options, *program, *command]
+        if not words:
+            return found
+        found.append(":")
+
+
+def _has_programs_in_file(line: CommandLine) -> bool:
+    return any("--multi-prog".startswith(word) and len(word) > 4 for word in line.options)
+
+
+def _rewritten(path: str, program: list[str], folder: str) -> str:
+    """A copy of a file for --multi-prog, whose lines have tasks, a program and its arguments."""
+    import shlex  # noqa: PLC0415
+    import tempfile  # noqa: PLC0415
+
+    lines = []
+    continued = False
+    with open(path, encoding="utf-8", errors="surrogateescape") as stream:
+        for line in stream:
+            words = [] if continued else line.split(maxsplit=1)
+            own = len(words) == 2 and not words[0].startswith("#")
+            lines.append(f"{words[0]} {shlex.join(program)} {words[1]}" if own else line)
+            continued = line.endswith("\\\n")
+    descriptor, copy = tempfile.mkstemp(dir=folder, prefix="multi-prog-")
+    with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as stream:
+        stream.writelines(lines)
+    return copy
+
+
+def receive(connection: socket.socket, streams: list[int]) -> dict[str, object]:
+    """Read a call: its length, its text, and the three streams with the first byte."""
+    size = array.array("i").itemsize
+    room = socket.CMSG_LEN(STREAMS * size)
+    # Without this flag every command that is started meanwhile would inherit them.
+    first, ancillary, _, _ = connection.recvmsg(4, room, socket.MSG_CMSG_CLOEXEC)
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            received = array.array("i")
+            received.frombytes(data[: len(data) // size * size])
+            streams.extend(received)
+    if len(streams) != STREAMS:
+        raise ValueError("this call has no streams")
+    (length,) = struct.unpack("=I", first + _exactly(connection, 4 - len(first)))
+    if length > MAX_CALL:
+        raise ValueError("this call is too long")
+    text = _exactly(connection, length)
+    found = json.loads(text.decode("utf-8", "surrogateescape"))
+    if not isinstance(found, dict):
+        raise ValueError("this call is not understood")
+    return found
+
+
+def _exactly(connection: socket.socket, length: int) -> bytes:
+    pieces = bytearray()
+    while len(pieces) < length:
+        piece = connection.recv(min(length - len(pieces), 1 << 16))
+        if not piece:
+            raise ValueError("this call is not complete")
+        pieces += piece
+    return bytes(pieces)
+
+
+def _pass_signals(connection: socket.socket, child: subprocess.Popen[bytes]) -> None:
+    """Send the command the signals that its client got; end it if the client was killed."""
+    while True:
+        try:
+            data = connection.recv(1)
+        except OSError:
+            data = b""
+        if not data:
+            if child.poll() is None:
+                child.send_signal(signal.SIGTERM)
+            return
+        with contextlib.suppress(ProcessLookupError, ValueError):
+            child.send_signal(data[0])

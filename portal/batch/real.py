@@ -1,0 +1,57 @@
+"""Slurm's own commands, which do all the work."""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # `signal` takes 5 ms to import
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import NoReturn
+
+MARK = b"# Slipway's command line"
+"""In the first bytes of this program's file (build.sh)."""
+NOT_FOUND = 127
+
+
+def find(name: str, environment: Mapping[str, str]) -> str:
+    """The path of a command of Slurm's in PATH, which is not a copy of or link to this program."""
+    for folder in environment.get("PATH", "/usr/bin:/bin").split(":"):
+        path = os.path.join(folder or ".", name)
+        if os.access(path, os.X_OK) and os.path.isfile(path) and not _is_own(path):
+            return path
+    return ""
+
+
+def _is_own(path: str) -> bool:
+    try:
+        with open(path, "rb") as stream:
+            return MARK in stream.read(200)
+    except OSError:
+        return False  # executable, but not readable
+
+
+def execute(name: str, words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    """Become Slurm's command."""
+    path = find(name, environment)
+    if not path:
+        fail(name, f"Slurm's {name} was not found in PATH", NOT_FOUND)
+    default_signals()
+    try:
+        os.execve(path, [name, *words], dict(environment))
+    except OSError as error:
+        fail(name, f"{path}: {error.strerror}", NOT_FOUND)
+
+
+def default_signals() -> None:
+    """What Python ignores, a program in its place must not: `salloc sh -c 'yes | head'`."""
+    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
+        _signal.signal(number, _signal.SIG_DFL)
+
+
+def fail(name: str, text: str, code: int) -> NoReturn:
+    """End with an error in Slurm's style."""
+    print(f"{name}: error: {text}", file=sys.stderr)
+    sys.exit(code)

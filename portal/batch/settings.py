@@ -1,0 +1,94 @@
+"""The site's settings for the commands, which the portal writes (`slipway render batch`)."""
+
+from __future__ import annotations
+
+import json
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FILE = "/etc/slipway/batch.json"
+
+
+class SettingsError(Exception):
+    """The settings cannot be read; the text is for the person who submits."""
+
+
+class Image:
+    """One of the site's images."""
+
+    __slots__ = ("default", "environment", "hidden_from", "path", "version", "visible_to")
+
+    def __init__(self, data: Mapping[str, object]) -> None:
+        self.environment = str(data["environment"])
+        self.version = str(data["version"])
+        self.path = str(data["path"])
+        self.default = data.get("default") is True
+        self.visible_to = _names(data.get("visible_to"))
+        """Those who see it; None: everybody but `hidden_from`."""
+        self.hidden_from = _names(data.get("hidden_from")) or frozenset()
+
+    @property
+    def name(self) -> str:
+        """Environment and version, as in --image."""
+        return f"{self.environment}/{self.version}"
+
+    def permits(self, user: str) -> bool:
+        """Whether a user may see it."""
+        if self.visible_to is not None:
+            return user in self.visible_to
+        return user not in self.hidden_from
+
+
+class Settings:
+    """What people may ask for, and where things are on the nodes."""
+
+    __slots__ = (
+        "apptainer",
+        "binds",
+        "command",
+        "gpu_kinds",
+        "images",
+        "max_shared_memory_mb",
+        "own_images",
+        "storage",
+        "toolkit",
+    )
+
+    def __init__(self, data: Mapping[str, object]) -> None:
+        images = data["images"]
+        kinds = data.get("gpu_kinds", [])
+        binds = data.get("binds", [])
+        sources = data.get("own_images", [])
+        if not all(isinstance(value, list) for value in (images, kinds, binds, sources)):
+            raise ValueError("a list is expected")
+        self.images = [Image(item) for item in images]  # type: ignore[attr-defined]
+        self.gpu_kinds = kinds
+        self.binds = [str(path) for path in binds]  # type: ignore[attr-defined]
+        self.own_images = frozenset(map(str, sources))  # type: ignore[call-overload]
+        """Where people's own images may come from: "file", "docker"."""
+        self.storage = str(data["storage"])
+        self.toolkit = str(data["toolkit"])
+        self.command = str(data["command"])
+        """This program's path on the nodes."""
+        self.apptainer = str(data.get("apptainer", "apptainer"))
+        most = data.get("max_shared_memory_mb")
+        self.max_shared_memory_mb = most if isinstance(most, int) else None
+
+
+def _names(value: object) -> frozenset[str] | None:
+    return frozenset(map(str, value)) if isinstance(value, list) else None
+
+
+def load(file: str = "") -> Settings:
+    """Read the settings; raises SettingsError."""
+    file = file or os.environ.get("SLIPWAY_BATCH_SETTINGS", FILE)
+    try:
+        with open(file, encoding="utf-8") as stream:
+            return Settings(json.load(stream))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SettingsError(
+            f"Slipway's settings ({file}) cannot be read: {error!r}. Tell the administrators."
+        ) from None

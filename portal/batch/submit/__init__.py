@@ -1,0 +1,1 @@
+"""What is submitted for an image in place of a script."""

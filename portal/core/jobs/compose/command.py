@@ -1,0 +1,132 @@
+"""The command that submits a job: its arguments, and how a person would type it."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from portal.core.jobs.compose.submission import JobRequest
+from portal.core.units import format_size
+
+HOME = '"$HOME"'
+"""The home directory where a shell does not expand "~"."""
+
+STDIN = "/dev/stdin"
+"""The script on standard input, by a name: sbatch takes arguments only after a script's name."""
+
+OPTION_OF: Mapping[str, str] = MappingProxyType(
+    {
+        "name": "job-name",
+        "image": "image",
+        "resource_group": "partition",
+        "resources.nodes": "nodes",
+        "resources.tasks": "ntasks",
+        "resources.cpus": "cpus-per-task",
+        "resources.memory": "mem",
+        "resources.shared_memory": "shm",
+        "resources.fgpu": "fgpu",
+        "resources.gpu_kind": "gpu-kind",
+        "time_limit": "time",
+        "array": "array",
+    }
+)
+"""The option for each field with one value, in the order of the command line."""
+
+
+@dataclass(frozen=True)
+class SubmitCommand:
+    """What is run on the login node, and where; paths may begin with "~"."""
+
+    arguments: tuple[str, ...]
+    """Those of `slipway sbatch`, without --chdir and the script."""
+    script: str | None
+    """For standard input; None if a file is submitted."""
+    file: str = ""
+    """The name of the file in `folder`."""
+    folder: str = "~"
+    """Where it is run."""
+    directory: str = ""
+    """The job's directory, for --chdir; "" to leave it to the script, else it is `folder`."""
+    script_arguments: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The arguments of `slipway sbatch`, without --chdir."""
+        return (*self.arguments, *self._script_words())
+
+    def _script_words(self) -> tuple[str, ...]:
+        if self.script is None:
+            return (f"./{self.file}", *self.script_arguments)
+        return (STDIN, *self.script_arguments) if self.script_arguments else ()
+
+
+def submit_command(request: JobRequest) -> SubmitCommand:
+    """The command that submits a request.
+
+    A file is submitted from its own folder, so that the job runs there, as if somebody had gone to
+    it. Options that were typed come last, since Slurm's last option of a name counts.
+    """
+    options = [f"--{name}={value}" for name, value in _options(request)]
+    arguments = (*options, *request.options)
+    directory = request.directory or ""
+    if request.path is None:
+        return SubmitCommand(
+            arguments, request.script, directory=directory, script_arguments=request.args
+        )
+    folder, _, file = request.path.rpartition("/")
+    return SubmitCommand(arguments, None, file, folder or "/", directory, request.args)
+
+
+def _options(request: JobRequest) -> Iterator[tuple[str, str]]:
+    for field, option in OPTION_OF.items():
+        value = given(request, field)
+        if value is not None:
+            yield option, _written(field, value)
+    for mount in request.mounts:
+        yield "mount", f"{mount.folder}:ro" if mount.read_only else mount.folder
+
+
+def given(request: JobRequest, field: str) -> object:
+    """The value of a field such as "resources.cpus"; None if it was not given."""
+    group, _, name = field.rpartition(".")
+    found = getattr(getattr(request, group) if group else request, name, None)
+    return None if found in ("", ()) else found
+
+
+def _written(field: str, value: object) -> str:
+    if field == "resources.memory" and isinstance(value, int):
+        return format_size(value).upper()
+    if field == "resources.shared_memory" and isinstance(value, int):
+        return format_size(value)
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def shell_text(command: SubmitCommand) -> str:
+    """The command as a person types it in any directory; a script is given as a here-document."""
+    words = ["slipway", "sbatch", *map(shlex.quote, command.words)]
+    if command.directory:
+        words.insert(2, f"--chdir={_quoted_path(command.directory, HOME)}")
+    start = f"cd {_quoted_path(command.folder, '~')} && "
+    if command.script is None:
+        return start + " ".join(words)
+    end = _mark(command.script)
+    body = command.script if command.script.endswith("\n") else f"{command.script}\n"
+    return f"{start}{' '.join(words)} <<'{end}'\n{body}{end}"
+
+
+def _quoted_path(path: str, home: str) -> str:
+    """A path for a shell; `home`: how it is told to replace a leading "~"."""
+    if path == "~":
+        return home
+    return f"{home}/{shlex.quote(path[2:])}" if path.startswith("~/") else shlex.quote(path)
+
+
+def _mark(script: str) -> str:
+    """The end of a here-document, which is no line of the script."""
+    lines = set(script.split("\n"))
+    if "EOF" not in lines:
+        return "EOF"
+    return f"EOF-{hashlib.sha256(script.encode()).hexdigest()[:24]}"

@@ -1,0 +1,27 @@
+"""Which images a job can be given: the site's, or where permitted one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from portal.core.apps.catalog import Catalog
+from portal.errors import clip
+
+
+def image_problem(image: str, catalog: Catalog, own_images: Collection[str]) -> str:
+    """Why a job cannot have this image, as a message; "" if it can, or `slipway sbatch` decides.
+
+    `catalog`: what the user may see; `own_images`: "file" and schemes such as "docker", as in the
+    settings. The same rules as those of the command (portal/batch/request.py).
+    """
+    scheme, colon, _ = image.partition("://")
+    if colon:
+        return "" if scheme in own_images else f"images from {clip(scheme)}:// are not permitted"
+    if image.startswith(("/", "./", "../", "~")) or image.endswith(".sif"):
+        return "" if "file" in own_images else "your own image files are not permitted here"
+    environment, slash, version = image.partition("/")
+    if catalog.image(environment, None) is None:
+        return f"there is no image named {clip(environment)}"
+    if slash and catalog.image(environment, version) is None:
+        return f"{clip(environment)} has no version {clip(version)}"
+    return ""

@@ -1,0 +1,104 @@
+"""Filters, sorting and pagination of the job list, for pages and REST API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from portal.core.cluster.jobs import JobState
+from portal.core.jobs.job import Job, JobTab
+from portal.core.listing import Cursor, CursorText, Order, PlainText, SearchQuery, SearchText
+from portal.core.validation import Matching
+
+MAX_AT_ONCE = 500
+"""Jobs in one response, or in one action."""
+
+
+class JobSort(Order):
+    """What the list is sorted by.
+
+    By status: the state, and for pending jobs their reason as well. By start: of pending jobs, its
+    estimate. By time limit: no limit is the longest.
+    """
+
+    NEWEST = "-submitted"
+    OLDEST = "submitted"
+    NAME = "name"
+    NAME_BACK = "-name"
+    OWNER = "owner"
+    OWNER_BACK = "-owner"
+    STATUS = "status"
+    STATUS_BACK = "-status"
+    PARTITION = "partition"
+    PARTITION_BACK = "-partition"
+    STARTED_LAST = "-started"
+    STARTED_FIRST = "started"
+    ENDED_LAST = "-ended"
+    ENDED_FIRST = "ended"
+    LONGEST_LIMIT = "-time_limit"
+    SHORTEST_LIMIT = "time_limit"
+    HIGHEST_PRIORITY = "-priority"
+    LOWEST_PRIORITY = "priority"
+    MOST_CPUS = "-cpus"
+    FEWEST_CPUS = "cpus"
+    MOST_MEMORY = "-memory"
+    LEAST_MEMORY = "memory"
+
+
+class JobQuery(SearchQuery):
+    """Which jobs to list: filters, sorting, page size and cursor."""
+
+    state: JobTab | None = None
+    owner: PlainText | None = None
+    q: SearchText = None
+    partition: PlainText | None = None
+    account: PlainText | None = None
+    slurm_state: JobState | None = None
+    sessions: Literal["yes", "no", "only"] = "yes"
+    """Whether jobs of sessions are listed."""
+    array: Annotated[str, Matching("[0-9]{1,10}", "write the number of an array")] | None = None
+    """Only the tasks of this array, each of them."""
+    days: (
+        Annotated[int, Field(ge=1, le=3650, description="Submitted in the last N days")] | None
+    ) = None
+    sort: JobSort = JobSort.NEWEST
+    limit: Annotated[int, Field(ge=1, le=MAX_AT_ONCE)] = 50
+    cursor: CursorText | None = None
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether there are filters other than the tab."""
+        others = (self.owner, self.partition, self.account, self.slurm_state, self.array, self.days)
+        return self.sessions != "yes" or any((self.words, *others))
+
+    @property
+    def place(self) -> Cursor[JobSort] | None:
+        """Where the page begins; None at the start of the list."""
+        return Cursor.read(self.cursor, JobSort) if self.cursor else None
+
+
+@dataclass(frozen=True)
+class JobRow:
+    """One row of the list: a job, or an array with all of its tasks."""
+
+    job: Job
+    """The job; for an array, its tasks that wait, or else the task that was submitted last."""
+    states: Mapping[JobState, int] = field(default_factory=dict)
+    """Of an array: how many of its tasks on this tab are in each state."""
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it stands for several tasks."""
+        return bool(self.states)
+
+
+@dataclass(frozen=True)
+class JobPage:
+    """One page of the list, and the cursors of the next and the previous page."""
+
+    rows: tuple[JobRow, ...] = ()
+    following: str | None = None
+    previous: str | None = None

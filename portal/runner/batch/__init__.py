@@ -1,0 +1,1 @@
+"""Programs for batch jobs in their containers."""

@@ -1,0 +1,183 @@
+"""Starts the program of a batch job or step in its container: `command [OPTION…] -- PROGRAM …`.
+
+It prepares what Apptainer cannot: shared memory of a size, a share of a GPU, the variables of
+--env-file, and clients of Slurm's commands. Then it becomes the program.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import signal
+import sys
+
+from ..mounts.namespace import Namespace, NotGranted
+from .barrier import wait_for_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+    from typing import Any, NoReturn
+
+TOOLKIT = "/opt/slipway"
+CLIENTS = f"{TOOLKIT}/slurm"
+"""Folder of srun, squeue and so on (slurm_client.py)."""
+REQUEST, VARIABLES, STEP = "SLURM_SLIPWAY_REQUEST", "SLURM_SLIPWAY_ENV", "SLURM_SLIPWAY_STEP"
+"""As in portal/batch/handover.py."""
+FAILED = 70
+NOT_EXECUTABLE, NOT_FOUND = 126, 127
+"""As a shell exits."""
+
+
+class Options:
+    """The launcher's own options."""
+
+    __slots__ = ("gpu", "image", "job", "program", "shared", "shm")
+
+    def __init__(self, words: list[str]) -> None:
+        self.gpu = False
+        self.shared = False
+        """Whether other tasks of the step share this container."""
+        self.image = "the image"
+        self.job = ""
+        """The folder of the batch job's socket, "" for a task of a step."""
+        self.shm = 0
+        place = 0
+        while words[place] != "--":
+            match words[place]:
+                case "--gpu":
+                    self.gpu = True
+                    place -= 1
+                case "--shared":
+                    self.shared = True
+                    place -= 1
+                case "--image":
+                    self.image = words[place + 1]
+                case "--job":
+                    self.job = words[place + 1]
+                case "--shm":
+                    self.shm = int(words[place + 1])
+                case unknown:
+                    raise ValueError(f"unknown option {unknown}")
+            place += 2
+        self.program = words[place + 1 :]
+
+
+def main() -> NoReturn:
+    """Prepare the container and become the program."""
+    try:
+        options = Options(sys.argv[1:])
+        environment = dict(os.environ)
+        _prepare(options, environment)
+        set_variables(environment)
+    except (NotGranted, ValueError, KeyError, IndexError) as error:
+        _fail(f"the job's container could not be prepared: {error}", FAILED)
+    if options.job:
+        environment["SLIPWAY_SLURM"] = f"{options.job}/slurm"
+        environment["PATH"] = f"{CLIENTS}:{environment.get('PATH', '')}"
+        write_pid(f"{options.job}/pid")
+    if options.shared:
+        wait_for_all(os.environ)  # Slurm's own, not those of the script
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)  # Python's own handling is not for the program
+    become(options, environment)
+
+
+def _prepare(options: Options, environment: dict[str, str]) -> None:
+    namespace = Namespace()
+    if options.shm:
+        try:
+            namespace.mount_memory("/dev/shm", options.shm)  # noqa: S108 - the mount point
+        except OSError as error:
+            text = f"this node does not let /dev/shm have {options.shm} MB: {error}"
+            raise NotGranted(text) from None
+    if options.gpu:
+        from ..gpu.share import environment as gpu_environment  # noqa: PLC0415
+        from ..gpu.share import prepare  # noqa: PLC0415
+
+        environment.update(gpu_environment(prepare(namespace, TOOLKIT), {}, environment))
+
+
+def set_variables(environment: MutableMapping[str, str]) -> None:
+    """Put what was handed over into the environment; raises ValueError."""
+    variables = environment.pop(VARIABLES, "")
+    if variables:
+        environment.update(_table(json.loads(_decoded(variables))))
+    environment.pop(REQUEST, None)
+    step = environment.pop(STEP, "")
+    if step:
+        found = _table(json.loads(_decoded(step)))
+        environment.update(_table(found["variables"]))
+        folder = str(found["folder"])
+        if os.path.isdir(folder):
+            os.chdir(folder)
+            environment["PWD"] = folder
+
+
+def _decoded(text: str) -> str:
+    return base64.b64decode(text, validate=True).decode("utf-8", "surrogateescape")
+
+
+def _table(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("the variables are not a table")
+    return value
+
+
+def write_pid(file: str) -> None:
+    """Tell where signals for the job's script have to be sent; complete at once."""
+    with open(f"{file}.new", "w", encoding="ascii") as stream:
+        stream.write(str(os.getpid()))
+    os.rename(f"{file}.new", file)
+
+
+def become(options: Options, environment: dict[str, str]) -> NoReturn:
+    """Execute the program; explain why it cannot be."""
+    program = options.program
+    try:
+        os.execvpe(program[0], program, environment)
+    except OSError as error:
+        if options.job and isinstance(error, PermissionError):
+            _become_interpreter(program, environment)
+        _explain(options, error)
+
+
+def _explain(options: Options, error: OSError) -> NoReturn:
+    name = options.program[0]
+    interpreter = _interpreter(name)
+    if interpreter and not os.path.exists(interpreter[0]):
+        line = "which the first line of the script names"
+        _fail(f"{options.image} has no {interpreter[0]}, {line}", NOT_FOUND)
+    if isinstance(error, FileNotFoundError):
+        _fail(f"{options.image} has no {name}", NOT_FOUND)
+    _fail(f"{name}: {error.strerror}", NOT_EXECUTABLE)
+
+
+def _become_interpreter(program: list[str], environment: dict[str, str]) -> None:
+    """Start a script as the kernel does; nodes may mount /tmp, where it is, with "noexec"."""
+    interpreter = _interpreter(program[0])
+    with contextlib.suppress(OSError, IndexError):
+        os.execve(interpreter[0], [*interpreter, *program], environment)
+
+
+def _interpreter(path: str) -> list[str]:
+    """The interpreter that a script's first line names, and its argument; [] without one."""
+    try:
+        with open(path, "rb") as stream:
+            first = stream.readline(256)
+    except OSError:
+        return []
+    # The kernel passes all that follows the interpreter as one argument.
+    words = first[2:].split(maxsplit=1) if first.startswith(b"#!") else []
+    return [os.fsdecode(word.strip()) for word in words]
+
+
+def _fail(text: str, code: int) -> NoReturn:
+    print(f"Slipway: {text}", file=sys.stderr, flush=True)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

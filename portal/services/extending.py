@@ -1,0 +1,166 @@
+"""More time for running jobs, of sessions and others: the rules, and one extension at a time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Literal
+
+from portal.core.cluster.effective_limits import UserPartition, partition_of_job
+from portal.core.cluster.extensions import Extensions, extensions
+from portal.core.cluster.jobs import JobReport
+from portal.core.interfaces.systems import Clock, Scheduler
+from portal.core.units import short_minutes
+from portal.errors import Conflict, FieldError, InvalidRequest, OutcomeUnknown, Unavailable
+from portal.services.cluster import Cluster
+
+LEASE = timedelta(seconds=120)
+"""Maximum duration of one extension's lock: longer than Slurm's answers can take, so that it
+expires only after a crash."""
+IN_TIME = timedelta(seconds=60)
+"""How long after its start an extension may still change the limit."""
+PATIENCE = 3.0
+"""Seconds that an extension waits for another one of the same job."""
+PAUSE = 0.05
+MOST_WAITING = 3
+"""Extensions of one job that may wait in one process, since each holds a thread."""
+LIMITS_UNKNOWN = "Slurm's limits are not known yet. Try again in a minute."
+
+Minutes = int | Literal["max"] | None
+
+
+class Queue:
+    """Lets one extension of each job run at a time, across all processes."""
+
+    def __init__(self, noun: str) -> None:
+        self._at_once = (
+            f"This {noun} is being extended right now. Check its time limit, then try again."
+        )
+        self._waiting: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def alone(
+        self,
+        name: str,
+        claim: Callable[[], datetime | None],
+        give_back: Callable[[datetime], object],
+    ) -> Iterator[datetime]:
+        """Hold a job's lock; yields since when. Raises Conflict.
+
+        `claim` takes it in the database, and says since when; None if it is taken.
+        """
+        with self._lock:
+            if self._waiting[name] >= MOST_WAITING:
+                raise Conflict(self._at_once)
+            self._waiting[name] += 1
+        try:
+            begun = self._claim(claim)
+            try:
+                yield begun
+            finally:
+                give_back(begun)
+        finally:
+            with self._lock:
+                self._waiting[name] -= 1
+                self._waiting += Counter()  # drops zero counts
+
+    def _claim(self, claim: Callable[[], datetime | None]) -> datetime:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            if begun := claim():
+                return begun
+            if time.monotonic() > deadline:
+                raise Conflict(self._at_once)
+            time.sleep(PAUSE)
+
+
+class Extender:
+    """Extends time limits as far as the job's account, QOS and partition permit its owner."""
+
+    def __init__(self, noun: str, cluster: Cluster, scheduler: Scheduler, clock: Clock) -> None:
+        self._noun = noun
+        self._cluster = cluster
+        self._scheduler = scheduler
+        self._clock = clock
+
+    def extend(
+        self,
+        report: JobReport,
+        minutes: Minutes,
+        usual: int,
+        begun: datetime,
+        limit_now: Callable[[], int | None],
+    ) -> int:
+        """Extend by `minutes`, by as much as permitted ("max"), or by the usual if possible.
+
+        `limit_now` asks Slurm for the limit. Returns by how many minutes. Raises Conflict,
+        InvalidRequest, Unavailable.
+        """
+        if report.time_limit is None:
+            raise Conflict(f"This {self._noun} has no time limit.")
+        group = self._group(report)
+        room = room_in(group, report.time_limit)
+        wanted = self._wanted(minutes, room, usual)
+        if wanted < 1 or (room is not None and wanted > room):
+            raise InvalidRequest([FieldError("minutes", _too_much(group, room or 0))])
+        if self._clock() - begun > IN_TIME:
+            raise Unavailable("Slurm took too long, so nothing was changed. Try again in a minute.")
+        limit = report.time_limit + wanted
+        try:
+            self._scheduler.extend(report.job_id, limit)
+        except OutcomeUnknown:
+            # Whether the command took effect is visible in Slurm.
+            if limit_now() != limit:
+                raise
+        return wanted
+
+    def extensions(self, report: JobReport) -> Extensions:
+        """By how much it can be extended now; never raises."""
+        if report.time_limit is None:
+            return Extensions()
+        try:
+            group = self._group(report)
+        except (Conflict, Unavailable) as error:
+            return Extensions(why=error.text)
+        return extensions(room_in(group, report.time_limit), group.too_much("time"))
+
+    def _group(self, report: JobReport) -> UserPartition:
+        """The bounds of the job itself: its submitter may have chosen any account and QOS."""
+        known, limits = self._cluster.partitions(), self._cluster.limits()
+        partition = next((p for p in known if p.name == report.partition), None)
+        if limits is None or partition is None:
+            raise Unavailable(LIMITS_UNKNOWN)
+        found = partition_of_job(report.user, partition, report, limits)
+        if found is None:
+            raise Conflict(
+                f"Slurm has this {self._noun} with the QOS {report.qos or '(none)'} and the "
+                f"account {report.account or '(none)'} in {report.partition}. Its owner is not "
+                "known to be allowed to use them, so it cannot be extended. Ask the administrators."
+            )
+        return found
+
+    def _wanted(self, minutes: Minutes, room: int | None, usual: int) -> int:
+        if minutes is None:
+            return usual if room is None else min(usual, max(room, 0))
+        if isinstance(minutes, int):
+            return minutes
+        if room is None:
+            text = f"nothing limits the time of this {self._noun}; say how many minutes"
+            raise InvalidRequest([FieldError("minutes", text)])
+        return room
+
+
+def room_in(group: UserPartition, limit: int) -> int | None:
+    """Minutes between a time limit and the most that its owner may request; None if unlimited."""
+    return None if group.max_minutes is None else group.max_minutes - limit
+
+
+def _too_much(group: UserPartition, room: int) -> str:
+    limit = group.too_much("time")
+    more = f"it can get {short_minutes(room)} more" if room > 0 else "it has them already"
+    return f"{limit}; {more}"

@@ -1,0 +1,122 @@
+"""Builds the services of batch jobs, and those on which both they and sessions are built."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import cached_property
+
+from portal.config import Settings
+from portal.core.admin.batch_settings import BatchSite
+from portal.services.admin.administration import Administration
+from portal.services.admin.batch_settings import BatchSettings
+from portal.services.cluster import Cluster
+from portal.services.extending import Extender
+from portal.services.jobs.composer import Composer
+from portal.services.jobs.follower import JobFollower
+from portal.services.jobs.jobs import Jobs
+from portal.services.jobs.outputs import JobOutputs
+from portal.services.jobs.templates import JobTemplates
+from portal.services.jobs.usage import JobUse
+from portal.services.owner_queue import RunForOwner
+from portal.services.systems import Systems
+
+
+class JobAssembly:
+    """Builds each service once, with its dependencies; assembly.py adds the others."""
+
+    def __init__(self, settings: Settings, systems: Systems, run_for_owner: RunForOwner) -> None:
+        self._settings = settings
+        self._systems = systems
+        self._stores = systems.stores
+        self._clock = systems.clock
+        self._catalog = systems.catalog
+        self._gpus = settings.gpu.gpus
+        self._run_for_owner = run_for_owner
+
+    @cached_property
+    def administration(self) -> Administration:
+        days = self._settings.state.journal_days
+        return Administration(self._stores.administration, self._stores.status, self._clock, days)
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        return Cluster(self._stores.status)
+
+    @cached_property
+    def batch_settings(self) -> BatchSettings:
+        sessions, batch = self._settings.sessions, self._settings.batch
+        return BatchSettings(
+            site=BatchSite(
+                command=batch.command,
+                toolkit=sessions.toolkit,
+                storage=sessions.storage,
+                binds=batch.binds,
+                own_images=batch.own_images,
+            ),
+            catalog=self._catalog,
+            store=self._stores.administration,
+            status=self._stores.status,
+            gpus=self._gpus,
+            file=self._systems.batch_settings_file,
+        )
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        scheduler = self._systems.scheduler
+        return Jobs(
+            store=self._stores.jobs,
+            slurm=self._systems.slurm_jobs,
+            scheduler=scheduler,
+            administration=self.administration,
+            extender=Extender("job", self.cluster, scheduler, self._clock),
+            extend_minutes=self._settings.slurm.extend_minutes,
+            clock=self._clock,
+        )
+
+    @cached_property
+    def job_outputs(self) -> JobOutputs:
+        return JobOutputs(
+            self.jobs.get,
+            self._stores.job_pages,
+            self._systems.files,
+            self.administration.record,
+            self._clock,
+        )
+
+    @cached_property
+    def job_use(self) -> JobUse:
+        return JobUse(
+            self.jobs.get,
+            self._stores.job_pages,
+            self._systems.job_meter,
+            self._clock,
+            kept=timedelta(days=self._settings.batch.jobs_days),
+        )
+
+    @cached_property
+    def job_follower(self) -> JobFollower:
+        return JobFollower(
+            store=self._stores.jobs,
+            scheduler=self._systems.slurm_jobs,
+            clock=self._clock,
+            history=timedelta(days=self._settings.batch.history_days),
+            kept=timedelta(days=self._settings.batch.jobs_days),
+        )
+
+    @cached_property
+    def composer(self) -> Composer:
+        return Composer(
+            submitter=self._systems.submitter,
+            store=self._stores.submissions,
+            job_of=self.jobs.get,
+            cluster=self.cluster,
+            administration=self.administration,
+            catalog=self._catalog,
+            own_images=self._settings.batch.own_images,
+            clock=self._clock,
+        )
+
+    @cached_property
+    def job_templates(self) -> JobTemplates:
+        record = self.administration.record
+        return JobTemplates(self._stores.job_templates, self.cluster, self._clock, record)

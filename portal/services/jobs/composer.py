@@ -1,0 +1,219 @@
+"""Submits jobs: what a person composed is checked, sent to sbatch, and kept to be sent again."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Collection
+from datetime import timedelta
+from typing import Any
+
+from portal.core.apps.catalog import Catalog
+from portal.core.auth.person import Person, hash_secret
+from portal.core.interfaces.submission import SubmissionStore, Submitter
+from portal.core.interfaces.systems import Clock
+from portal.core.jobs.compose.again import same_job
+from portal.core.jobs.compose.command import shell_text, submit_command
+from portal.core.jobs.compose.drafts import SCRIPTS_KEPT, SUBMISSIONS_DAYS, Submission
+from portal.core.jobs.compose.images import image_problem
+from portal.core.jobs.compose.refusals import (
+    ScriptTooLong,
+    ScriptUnreadable,
+    SubmissionRefused,
+    refusal,
+)
+from portal.core.jobs.compose.submission import (
+    JobRequest,
+    normal_script,
+    parse_job,
+    script_path,
+    script_problem,
+    to_body,
+)
+from portal.core.jobs.job import Job
+from portal.errors import (
+    FieldError,
+    InvalidRequest,
+    KeyReused,
+    NotFound,
+    OutcomeUnknown,
+    Unavailable,
+)
+from portal.services.admin.administration import Administration
+from portal.services.cluster import Cluster
+
+log = logging.getLogger(__name__)
+
+LOOK = "Look at your jobs before you submit it again."
+_UNDER_WAY = "This job is being submitted, or has been and the answer was lost. " + LOOK
+_NOT_TEXT = "this file is not text in UTF-8: submit it as a file instead"
+
+
+class Composer:
+    """Use cases of the composer and of POST /api/v1/jobs."""
+
+    def __init__(
+        self,
+        *,
+        submitter: Submitter,
+        store: SubmissionStore,
+        job_of: Callable[[Person, str], Job],
+        cluster: Cluster,
+        administration: Administration,
+        catalog: Callable[[], Catalog],
+        own_images: Collection[str],
+        clock: Clock,
+    ) -> None:
+        self._submitter = submitter
+        self._store = store
+        self._job_of = job_of
+        self._cluster = cluster
+        self._administration = administration
+        self._catalog = catalog
+        self._own_images = frozenset(own_images)
+        self._clock = clock
+
+    def parse(self, person: Person, data: object) -> JobRequest:
+        """Validate untrusted input; raises InvalidRequest that names the wrong fields."""
+        request = parse_job(data)
+        problems = [*self._image_problem(person, request), *self._group_problem(person, request)]
+        if problems:
+            raise InvalidRequest(problems)
+        return request
+
+    def _image_problem(self, person: Person, request: JobRequest) -> list[FieldError]:
+        if request.image is None:
+            return []
+        catalog = self._administration.visible_catalog(person, self._catalog())
+        problem = image_problem(request.image, catalog, self._own_images)
+        return [FieldError("image", problem)] if problem else []
+
+    def _group_problem(self, person: Person, request: JobRequest) -> list[FieldError]:
+        groups = self._cluster.partitions_for(person.name)
+        asked = request.resource_group
+        if groups is None or asked is None or any(group.name == asked for group in groups):
+            return []
+        known = ", ".join(group.name for group in groups)
+        text = f"choose one of: {known}" if known else "your account may use none here"
+        return [FieldError("resource_group", text)]
+
+    def command(self, request: JobRequest) -> str:
+        """The command that submits the same job, as a person types it."""
+        return shell_text(submit_command(request))
+
+    def check(self, person: Person, request: JobRequest) -> str:
+        """What sbatch --test-only says of a job; raises InvalidRequest, Unavailable."""
+        self._look_at_file(person, request)
+        try:
+            return self._submitter.check(person.name, submit_command(request))
+        except SubmissionRefused as error:
+            raise refusal(error, request) from None
+
+    def submit(self, person: Person, request: JobRequest, key: str | None = None) -> str:
+        """Submit a job and return its number; the same key never submits twice.
+
+        Raises InvalidRequest (nothing was submitted), KeyReused, Unavailable (nothing was
+        submitted), OutcomeUnknown (it may have been).
+        """
+        body = to_body(request)
+        # Without defaults: fields that a later version adds do not change it.
+        fingerprint = hash_secret(request.model_dump_json(exclude_defaults=True))
+        key = key or uuid.uuid4().hex
+        claimed = Submission(person.name, key, fingerprint, self._clock(), body)
+        if earlier := self._store.claim(claimed):
+            return _again(earlier, fingerprint)
+        # Before it is sent: a shell that answers none of its commands could fill the database.
+        self._forget_old(person)
+        number = self._send(person, request, key)
+        self._store.sent(person.name, key, number)
+        self._administration.record(person.name, "job.submit", number, _described(request))
+        return number
+
+    def _send(self, person: Person, request: JobRequest, key: str) -> str:
+        try:
+            # After the key is claimed: a repeated request is answered whatever the file is now.
+            self._look_at_file(person, request)
+        except (InvalidRequest, Unavailable) as error:
+            self._store.release(person.name, key)
+            if isinstance(error, OutcomeUnknown):
+                raise Unavailable(error.text) from error  # of reading the file: nothing was sent
+            raise
+        try:
+            return self._submitter.submit(person.name, submit_command(request))
+        except SubmissionRefused as error:
+            self._store.release(person.name, key)
+            raise refusal(error, request) from None
+        except OutcomeUnknown as error:
+            # The key stays in use: repeating the request must not submit a second job.
+            log.warning("job of %s: submission unclear: %s", person.name, error)
+            text = error.text if LOOK in error.text else f"{error.text} {_UNDER_WAY}"
+            raise OutcomeUnknown(text) from error
+        except Unavailable:
+            self._store.release(person.name, key)
+            raise
+
+    def _forget_old(self, person: Person) -> None:
+        before = self._clock() - timedelta(days=SUBMISSIONS_DAYS)
+        self._store.delete(person.name, before, SCRIPTS_KEPT)
+
+    def _look_at_file(self, person: Person, request: JobRequest) -> None:
+        """Refuse a file that sbatch would not submit, in clearer words; raises InvalidRequest."""
+        if request.path is None:
+            return
+        try:
+            problem = script_problem(self._read(person, request.path).decode())
+        except (ScriptTooLong, UnicodeDecodeError):
+            return  # sbatch decides
+        except ScriptUnreadable as error:
+            problem = str(error)
+        if problem:
+            raise InvalidRequest([FieldError("path", problem)])
+
+    def _read(self, person: Person, path: str) -> bytes:
+        return self._submitter.read_script(person.name, path)
+
+    def read_script(self, person: Person, path: str) -> str:
+        """A file of the user's as text for the editor; raises InvalidRequest for "path"."""
+        try:
+            text = self._read(person, script_path(path)).decode()
+        except UnicodeDecodeError:
+            raise InvalidRequest([FieldError("path", _NOT_TEXT)]) from None
+        except (ScriptUnreadable, ValueError) as error:
+            raise InvalidRequest([FieldError("path", str(error))]) from None
+        if "\0" in text:
+            raise InvalidRequest([FieldError("path", _NOT_TEXT)])
+        return normal_script(text)
+
+    def submitted(self, person: Person, number: str) -> bool:
+        """Whether this user submitted the job of this number here."""
+        return self._store.of_job(person.name, number) is not None
+
+    def again(self, person: Person, shown_id: str) -> dict[str, Any]:
+        """The body of a request for the same job as one of the user's own, as far as it is known.
+
+        Raises NotFound.
+        """
+        job = self._job_of(person, shown_id)
+        if job.report.user != person.name:
+            raise NotFound("There is no such job, or it is not yours.")
+        number = job.array_id or job.het_id or job.id
+        return same_job(job, self._store.of_job(person.name, number))
+
+
+def _again(earlier: Submission, fingerprint: str) -> str:
+    if earlier.fingerprint != fingerprint:
+        raise KeyReused("This Idempotency-Key was used for a different request.")
+    if not earlier.job_id:
+        raise OutcomeUnknown(_UNDER_WAY)
+    return earlier.job_id
+
+
+def _described(request: JobRequest) -> str:
+    """For the audit log: never the script, which may contain secrets."""
+    parts = (
+        request.name,
+        f"image {request.image}" if request.image else "",
+        f"file {request.path}" if request.path else "",
+        f"array {request.array}" if request.array else "",
+    )
+    return ", ".join(part for part in parts if part)

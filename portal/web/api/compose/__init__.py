@@ -1,0 +1,1 @@
+"""Submitting jobs, and job templates, over the REST API."""

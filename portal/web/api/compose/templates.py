@@ -1,0 +1,64 @@
+"""Job templates over the REST API."""
+
+from __future__ import annotations
+
+from portal.web.api import guarded
+from portal.web.api.compose.models import (
+    JobTemplateListOut,
+    JobTemplateOut,
+    JobTemplateRequest,
+    Sharing,
+    TemplateQuery,
+    apart,
+)
+from portal.web.api.models.base import NoContent
+from portal.web.api.operation import Reply, operation
+from portal.web.context import person, services
+from portal.web.http.body import read_json, read_nothing, read_query
+
+blueprint = guarded("job_templates")
+
+
+@blueprint.get("/job-templates")
+@operation("List job templates", JobTemplateListOut)
+def list_templates() -> JobTemplateListOut:
+    """The caller's job templates, and those that others share with them."""
+    found = services().job_templates.list(person())
+    return JobTemplateListOut(templates=[JobTemplateOut.of(template) for template in found])
+
+
+@blueprint.get("/job-templates/<name>")
+@operation("Read a job template", JobTemplateOut, query=TemplateQuery)
+def read_template(name: str) -> JobTemplateOut:
+    """One job template, with its script."""
+    return JobTemplateOut.of(services().job_templates.get(person(), _owner(), name))
+
+
+@blueprint.put("/job-templates/<name>")
+@operation(
+    "Create or replace a job template",
+    JobTemplateOut,
+    other_statuses=(201,),
+    body=JobTemplateRequest,
+)
+def save_template(name: str) -> Reply[JobTemplateOut]:
+    """Save a job under a name; the caller's own template of the same name is replaced."""
+    data, sharing = apart(read_json(), Sharing)
+    request = services().composer.parse(person(), data)
+    saved, new = services().job_templates.save(
+        person(), name, request, sharing.shared, sharing.account
+    )
+    return Reply(JobTemplateOut.of(saved), status=201 if new else 200)
+
+
+@blueprint.delete("/job-templates/<name>")
+@operation("Delete a job template", NoContent, query=TemplateQuery)
+def delete_template(name: str) -> NoContent:
+    """Delete a job template of one's own; administrators also one that everybody has."""
+    read_nothing()
+    services().job_templates.remove(person(), _owner(), name)
+    return NoContent()
+
+
+def _owner() -> str:
+    return read_query(TemplateQuery).owner or person().name

@@ -1,0 +1,115 @@
+"""View model of the composer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from portal.core.apps.catalog import Image
+from portal.core.auth.person import Person
+from portal.core.jobs.compose.drafts import JobTemplate, Shared
+from portal.core.launch.presets import FIELD
+from portal.errors import FieldError, InvalidRequest, PortalError
+from portal.web.context import services
+from portal.web.pages.jobs.compose import form as fields_of_form
+from portal.web.pages.launch.form import Entered, sort_errors
+from portal.web.pages.launch.wizard import LaunchForm, new_form
+
+_CHOSEN_ALONE = {Shared.NOBODY: "Only me", Shared.SITE: "Everybody"}
+
+
+@dataclass(frozen=True)
+class ComposeForm(LaunchForm):
+    """The composer: what the wizard has of images, groups, GPUs and folders, and a job's fields."""
+
+    templates_to_use: Sequence[JobTemplate] = ()
+    """Job templates that the user may use."""
+    accounts: Sequence[str] = ()
+    """The user's own Slurm accounts."""
+    admin: bool = False
+    unclear: bool = False
+    """Whether the job may have been submitted already."""
+
+    @property
+    def image(self) -> Image | None:
+        """The chosen image of the site."""
+        environment, _, version = self.values.get(fields_of_form.IMAGE, "").partition("/")
+        return self.catalog.image(environment, version or None) if environment else None
+
+    @property
+    def label_of(self) -> Mapping[str, str]:
+        """The label of each field."""
+        return fields_of_form.LABELS
+
+    @property
+    def own_images(self) -> bool:
+        """Whether the site permits images of one's own."""
+        return bool(services().settings.batch.own_images)
+
+    @property
+    def image_choice(self) -> str:
+        """Which choice of the image field is ticked: "", "own", or "NAME/VERSION"."""
+        chosen = self.values.get(fields_of_form.IMAGE, "")
+        image = self.image
+        if chosen in ("", fields_of_form.OWN) or image is None:
+            return chosen
+        return f"{image.environment}/{image.version}"
+
+    @property
+    def sharing(self) -> list[tuple[str, str]]:
+        """With whom a template can be shared: values and words of a menu."""
+        found = [(str(Shared.NOBODY), _CHOSEN_ALONE[Shared.NOBODY])]
+        found += [
+            (f"{Shared.ACCOUNT}:{account}", f"Everybody in the account {account}")
+            for account in self.accounts
+        ]
+        return [*found, (str(Shared.SITE), _CHOSEN_ALONE[Shared.SITE])] if self.admin else found
+
+
+def composer_form(
+    person: Person, given: Entered | None = None, folders: bool = False
+) -> ComposeForm:
+    """The composer for a user, empty or with these values."""
+    entered = given or fields_of_form.from_body({}, own_image=False)
+    form = new_form(person, entered, folders)
+    return ComposeForm(
+        **{field.name: getattr(form, field.name) for field in fields(LaunchForm)},
+        templates_to_use=services().job_templates.list(person),
+        accounts=services().job_templates.accounts(person),
+        admin=person.admin,
+    )
+
+
+def filled(person: Person, body: Mapping[str, Any]) -> ComposeForm:
+    """The composer filled with a request, with errors if that is no longer possible."""
+    plain = composer_form(person)
+    image = str(body.get("image", ""))
+    environment, _, version = image.partition("/")
+    known = plain.catalog.image(environment, version or None) is not None
+    form = composer_form(person, fields_of_form.from_body(body, bool(image) and not known))
+    try:
+        if "script" in body or "path" in body:
+            services().composer.parse(person, body)
+    except InvalidRequest as error:
+        return with_error(form, error)
+    return form
+
+
+def with_error(form: ComposeForm, error: PortalError) -> ComposeForm:
+    """The form with the errors beside its fields."""
+    found = error.errors if isinstance(error, InvalidRequest) else ()
+    renamed = tuple(FieldError(_beside(e.field), e.message) for e in found)
+    beside, problem = sort_errors(error, renamed, fields_of_form.FIELDS)
+    return replace(form, errors=beside, problem=problem)
+
+
+def _beside(field: str) -> str:
+    """The field of the form for a field of the request."""
+    if field in (FIELD, "shared", "account"):
+        return "template"
+    if field == "resources.gpu_kind":
+        return "resources.fgpu"
+    top = field.partition(".")[0]
+    lists = (fields_of_form.OPTIONS, fields_of_form.ARGUMENTS, "mounts")
+    return top if top in lists else field

@@ -1,0 +1,84 @@
+"""Job templates: kept from the composer, listed, renamed and deleted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from flask import redirect, render_template, request
+from flask.typing import ResponseReturnValue
+
+from portal.core.jobs.compose.drafts import Shared
+from portal.errors import Conflict, FieldError, InvalidRequest, PortalError
+from portal.web.context import person, services
+from portal.web.numbers import trim
+from portal.web.pages.blueprint import blueprint
+from portal.web.pages.jobs.compose.composer import ComposeForm, with_error
+from portal.web.pages.jobs.compose.views import asked_for, entered_form, page
+
+
+@blueprint.get("/jobs/templates")
+def job_templates() -> ResponseReturnValue:
+    """The page of all templates that the user may use."""
+    return _list()
+
+
+def _list(problem: str = "", status: int = 200) -> ResponseReturnValue:
+    found = services().job_templates.list(person())
+    html = render_template("job_templates.html", templates=found, person=person(), problem=problem)
+    return html, status
+
+
+@blueprint.post("/jobs/templates")
+def keep_template() -> ResponseReturnValue:
+    """Save the composer's settings; a template of that name is replaced only on request."""
+    name = trim(request.form.get("template", ""))
+    form = replace(entered_form(), key=request.form.get("key", ""))
+    try:
+        shared, account = _shared()
+        services().job_templates.save(
+            person(), name, asked_for(), shared, account, "replace" in request.form
+        )
+    except Conflict as error:
+        return page(replace(form, taken=error.text), error.status)
+    except InvalidRequest as error:
+        return page(_not_saved(form, error), error.status)
+    return page(replace(form, notice=f"Saved as {name}."))
+
+
+def _shared() -> tuple[Shared, str]:
+    """With whom to share: "nobody", "site" or "account:NAME"; raises InvalidRequest."""
+    kind, _, account = request.form.get("shared", "").partition(":")
+    try:
+        return (Shared(kind) if kind else Shared.NOBODY), account
+    except ValueError:
+        raise InvalidRequest([FieldError("shared", "choose with whom to share")]) from None
+
+
+def _not_saved(form: ComposeForm, error: InvalidRequest) -> ComposeForm:
+    wrong = with_error(form, error)
+    if "template" in wrong.errors:
+        return wrong
+    text = "this cannot be saved yet: check the fields that are marked"
+    return replace(wrong, errors={**wrong.errors, "template": text})
+
+
+@blueprint.post("/jobs/templates/<name>/rename")
+def rename_template(name: str) -> ResponseReturnValue:
+    """Rename one of the user's own templates."""
+    try:
+        services().job_templates.rename(person(), name, trim(request.form.get("to", "")))
+    except (InvalidRequest, Conflict) as error:
+        return _list(_text(error), error.status)
+    return redirect("/jobs/templates", 303)
+
+
+def _text(error: PortalError) -> str:
+    text = error.errors[0].message if isinstance(error, InvalidRequest) else error.text
+    return text[0].upper() + text[1:]
+
+
+@blueprint.post("/jobs/templates/<owner>/<name>/delete")
+def delete_template(owner: str, name: str) -> ResponseReturnValue:
+    """Delete one of the user's own templates, or as an administrator one that everybody has."""
+    services().job_templates.remove(person(), owner, name)
+    return redirect("/jobs/templates", 303)

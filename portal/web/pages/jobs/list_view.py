@@ -1,0 +1,187 @@
+"""View model of the list on the Jobs page: tabs, filters, order, rows, and an opened array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from flask import request
+
+from portal.core.cluster.jobs import JobState
+from portal.core.cluster.usage import SlurmStatus
+from portal.core.jobs.job import JobTab, tab_of
+from portal.core.jobs.query import JobPage, JobQuery, JobSort
+from portal.core.listing import read_leniently
+from portal.web.context import person, services
+from portal.web.pages.jobs.rows import CHIPS, JobView, job_views
+from portal.web.pages.listing import PAGE, ListView, Noun, with_chosen
+
+NOTHING = JobPage()
+
+TASKS = 20
+"""Tasks of an opened array on one page."""
+
+TABS = {JobTab.PENDING: "Pending", JobTab.RUNNING: "Running", JobTab.ENDED: "Ended"}
+
+SORTS = {
+    JobSort.NEWEST: "Newest first",
+    JobSort.OLDEST: "Oldest first",
+    JobSort.NAME: "Name",
+    JobSort.NAME_BACK: "Name, Z to A",
+    JobSort.OWNER: "Owner",
+    JobSort.OWNER_BACK: "Owner, Z to A",
+    JobSort.STATUS: "Status",
+    JobSort.STATUS_BACK: "Status, Z to A",
+    JobSort.PARTITION: "Partition",
+    JobSort.PARTITION_BACK: "Partition, Z to A",
+    JobSort.STARTED_LAST: "Started last",
+    JobSort.STARTED_FIRST: "Started first",
+    JobSort.ENDED_LAST: "Ended last",
+    JobSort.ENDED_FIRST: "Ended first",
+    JobSort.LONGEST_LIMIT: "Longest time limit",
+    JobSort.SHORTEST_LIMIT: "Shortest time limit",
+    JobSort.HIGHEST_PRIORITY: "Highest priority",
+    JobSort.LOWEST_PRIORITY: "Lowest priority",
+    JobSort.MOST_CPUS: "Most cores",
+    JobSort.FEWEST_CPUS: "Fewest cores",
+    JobSort.MOST_MEMORY: "Most memory",
+    JobSort.LEAST_MEMORY: "Least memory",
+}
+
+TIMES = {
+    JobTab.PENDING: ("Time limit", "time_limit"),
+    JobTab.RUNNING: ("Started", "started"),
+    JobTab.ENDED: ("Ended", "ended"),
+}
+"""The header of the column of times on each tab, and what it sorts by."""
+
+STATES = {tab: tuple(state for state in JobState if tab_of(state) is tab) for tab in JobTab}
+"""The states to choose from on each tab."""
+
+SESSIONS = {"no": "Without sessions", "only": "Sessions only"}
+GONE = {JobTab.PENDING: "is no longer pending", JobTab.RUNNING: "has ended"}
+"""What it means that a job is no longer on a tab."""
+
+# The sort order after the first click on a column header.
+_FIRST = {sort.key: sort for sort in (
+    JobSort.NAME, JobSort.OWNER, JobSort.STATUS, JobSort.PARTITION, JobSort.NEWEST,
+    JobSort.STARTED_LAST, JobSort.ENDED_LAST, JobSort.SHORTEST_LIMIT, JobSort.MOST_CPUS,
+    JobSort.MOST_MEMORY,
+)}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class JobListView(ListView[JobQuery]):
+    """The list of one request."""
+
+    path = "/jobs"
+    noun = Noun("job", "jobs")
+    tabs = TABS
+    start = JobTab.RUNNING
+    orders = SORTS
+    first = _FIRST
+    since_word = "Submitted"
+    filters = ("partition", "account", "owner", "slurm_state", "sessions", "days", "array")
+    state_filter = "slurm_state"
+    states = STATES
+    state_words = {state: chip.word for state, chip in CHIPS.items()}  # noqa: RUF012 - constant
+
+    page: JobPage
+    status: SlurmStatus
+    opened: str = ""
+    """The number of the array whose tasks are shown below its row."""
+    task_page: JobPage = NOTHING
+
+    @cached_property
+    def rows(self) -> list[JobView]:
+        """The rows as view models."""
+        return job_views(self.person, self.page.rows)
+
+    @cached_property
+    def tasks(self) -> list[JobView]:
+        """The tasks of the opened array."""
+        return job_views(self.person, self.task_page.rows)
+
+    def is_open(self, row: JobView) -> bool:
+        """Whether the tasks of this row are shown."""
+        return row.row.is_array and row.key == self.opened
+
+    def toggle(self, row: JobView) -> str:
+        """The address that shows the tasks of an array, or hides them."""
+        wanted = None if self.is_open(row) else row.key
+        return self.link(cursor=self.query.cursor, open=wanted)
+
+    def task_link(self, cursor: str) -> str:
+        """The address of another page of the opened array's tasks."""
+        return self.link(cursor=self.query.cursor, open=self.opened, tasks=cursor)
+
+    @property
+    def time_column(self) -> tuple[str, str]:
+        """The header of the column of times on this tab, and what it sorts by."""
+        return TIMES[JobTab(self.tab)]
+
+    @property
+    def gone(self) -> str:
+        """What it means for a job that it is no longer listed; "" if nothing."""
+        return GONE.get(JobTab(self.tab), "")
+
+    @property
+    def live(self) -> bool:
+        """Whether the jobs of this tab can be acted on."""
+        return self.tab != JobTab.ENDED
+
+    @property
+    def accounts(self) -> list[str]:
+        """The accounts to filter by, including the current one."""
+        limits = services().cluster.limits()
+        known = [
+            link.account
+            for link in (limits.associations if limits else ())
+            if link.user and (self.person.admin or link.user == self.person.name)
+        ]
+        return with_chosen(self.query.account, known)
+
+    @property
+    def partition_choices(self) -> list[str]:
+        """The partitions to filter by."""
+        return self.partitions(self.query.partition)
+
+    @property
+    def session_choices(self) -> dict[str, str]:
+        """Whether jobs of sessions are listed."""
+        return SESSIONS
+
+    @property
+    def owners(self) -> list[str]:
+        """The owners to filter by."""
+        owners = services().jobs.owners(self.person)
+        return with_chosen(self.query.owner, owners) if owners else []
+
+
+def asked_for() -> JobListView:
+    """The list for the current request."""
+    who, jobs = person(), services().jobs
+    asked = request.args.to_dict()
+    query = JobListView.on_its_tab(read_leniently(JobQuery, asked, limit=PAGE))
+    tasks = _tasks_of(asked, query)
+    return JobListView(
+        query=query,
+        person=who,
+        page=jobs.query(who, query),
+        counts=jobs.counts(who, query),
+        status=services().cluster.slurm_status(),
+        opened=tasks.array or "",
+        task_page=jobs.query(who, tasks) if tasks.array else NOTHING,
+    )
+
+
+def _tasks_of(asked: dict[str, str], query: JobQuery) -> JobQuery:
+    """The query for the tasks of the array that is opened; without an array if none is.
+
+    Slurm numbers the tasks that start in turn: the oldest are the first ones.
+    """
+    opened = "" if query.array else asked.get("open", "")
+    wanted = {"array": opened, "cursor": asked.get("tasks", ""), "sort": JobSort.OLDEST}
+    found = read_leniently(JobQuery, wanted, limit=TASKS)
+    kept = ("state", "owner", "slurm_state", "partition")
+    return found.model_copy(update={name: getattr(query, name) for name in kept})

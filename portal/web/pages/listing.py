@@ -1,0 +1,230 @@
+"""What the lists of sessions and of jobs have in common: tabs, filters, order, and their parts."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from urllib.parse import urlencode
+
+from flask import make_response, render_template, request
+from flask.typing import ResponseReturnValue
+from markupsafe import Markup
+
+from portal.core.auth.person import Person
+from portal.core.listing import Order
+from portal.web.context import services
+
+PAGE = 50
+"""Rows on one page."""
+
+DAYS = {"1": "Last 24 hours", "7": "Last 7 days", "30": "Last 30 days"}
+
+
+class ListQuery(Protocol):
+    """What the query of every list has."""
+
+    @property
+    def state(self) -> Any:
+        """The tab; None for all of them."""
+
+    @property
+    def sort(self) -> Any:
+        """The order."""
+
+    @property
+    def days(self) -> int | None:
+        """Filter: how many days back."""
+
+    def parameters(self, **changes: str | None) -> dict[str, str]:
+        """The parameters of its URL with changes."""
+
+
+AnyQuery = TypeVar("AnyQuery", bound=ListQuery)
+
+
+@dataclass(frozen=True)
+class Noun:
+    """How the rows of a list are called, in its texts and in its scripts."""
+
+    one: str
+    many: str
+
+
+@dataclass(frozen=True)
+class ListView(ABC, Generic[AnyQuery]):
+    """The list of one request; subclasses say what it lists."""
+
+    query: AnyQuery
+    person: Person
+    counts: Mapping[Any, int]
+    """Number of rows on each tab."""
+
+    path: ClassVar[str]
+    noun: ClassVar[Noun]
+    tabs: ClassVar[Mapping[Any, str]]
+    """The tabs with their titles."""
+    start: ClassVar[Any]
+    """The tab that is shown first."""
+    orders: ClassVar[Mapping[Any, str]]
+    """The orders with their titles."""
+    first: ClassVar[Mapping[str, Order]]
+    """The order after the first click on a column header, by its key."""
+    since_word: ClassVar[str]
+    """What the filter by days is about."""
+    filters: ClassVar[tuple[str, ...]]
+    """The filters beside the search and the tab."""
+    state_filter: ClassVar[str]
+    """The name of the filter by state, whose values belong to one tab each."""
+    states: ClassVar[Mapping[Any, Sequence[Any]]]
+    """By tab."""
+    state_words: ClassVar[Mapping[Any, str]]
+
+    @property
+    def tab(self) -> str:
+        """The current tab."""
+        return str(self.query.state or self.start)
+
+    def link(self, **changes: str | None) -> str:
+        """The URL of this list with changes; from its start, unless they include a cursor."""
+        values = self.query.parameters(**changes)
+        return f"{self.path}?{urlencode(values | self.beside(changes))}"
+
+    def beside(self, changes: Mapping[str, str | None]) -> dict[str, str]:
+        """Parameters of the URL that do not belong to the query."""
+        return {}
+
+    def by(self, key: str) -> str:
+        """The URL of a column header: sorted by it, or in reverse order if it is already."""
+        sort: Order = self.query.sort
+        return self.link(sort=sort.turned if sort.key == key else self.first[key])
+
+    def aria_sort(self, *keys: str) -> str | None:
+        """The value of aria-sort if the list is sorted by one of these keys, else None."""
+        if self.query.sort.key not in keys:
+            return None
+        return "descending" if self.query.sort.falling else "ascending"
+
+    @property
+    def sorts(self) -> dict[Any, str]:
+        """The sort orders to choose from, with their titles."""
+        orders = self.orders.items()
+        return {s: text for s, text in orders if self.person.admin or s.key != "owner"}
+
+    @property
+    def newest(self) -> str:
+        """The default order."""
+        return str(next(iter(self.orders)))
+
+    @property
+    def statuses(self) -> list[tuple[str, str, dict[str, str]]]:
+        """The states to filter by: each tab, its title, and its states with their titles."""
+        return [
+            (str(tab), self.tabs[tab], {str(state): self.state_words[state] for state in of})
+            for tab, of in self.states.items()
+        ]
+
+    @property
+    def periods(self) -> dict[str, str]:
+        """The periods to filter by, and the current one."""
+        days = str(self.query.days or "")
+        return DAYS if days in ("", *DAYS) else DAYS | {days: f"Last {days} days"}
+
+    @property
+    def waiting(self) -> int:
+        """How many of the first tab's rows are pending, and counted apart."""
+        return 0
+
+    @property
+    def filters_set(self) -> int:
+        """How many filters beside the search are set."""
+        return sum(1 for name in self.filters if name in self.query.parameters())
+
+    @property
+    def without_filters(self) -> str:
+        """The address of this tab without search and filters."""
+        return self.link(**dict.fromkeys(("q", *self.filters)))
+
+    @property
+    def elsewhere(self) -> list[tuple[str, str, int]]:
+        """The other tabs with rows that match: address, title, number."""
+        return [
+            (self.tab_link(tab), word, self.counts[tab])
+            for tab, word in self.tabs.items()
+            if tab != self.tab and self.counts.get(tab)
+        ]
+
+    def tab_link(self, tab: str) -> str:
+        """The address of a tab; a state to filter by belongs to one tab only."""
+        return self.link(state=tab, **{self.state_filter: None})
+
+    @property
+    def page_words(self) -> tuple[str, str]:
+        """The texts of the links to the previous and the next page."""
+        newer, older = (f"{age} {self.noun.many}" for age in ("Newer", "Older"))
+        sort = self.query.sort
+        if sort.key != self.newest.removeprefix("-"):
+            return "Previous", "Next"
+        return (newer, older) if sort.falling else (older, newer)
+
+    def partitions(self, chosen: str | None) -> list[str]:
+        """The partitions to filter by, including the current one."""
+        cluster = services().cluster
+        if self.person.admin:
+            return with_chosen(chosen, [group.name for group in cluster.partitions()])
+        open_to = cluster.partitions_for(self.person.name)
+        return with_chosen(chosen, [group.name for group in open_to or []])
+
+    @classmethod
+    def on_its_tab(cls, query: AnyQuery) -> AnyQuery:
+        """The query on the tab of the state that it filters by, else on the first tab."""
+        wanted = getattr(query, cls.state_filter)
+        changes: dict[str, Any] = {} if query.state else {"state": cls.start}
+        if wanted is not None and wanted not in cls.states[query.state or cls.start]:
+            tab = next(tab for tab, of in cls.states.items() if wanted in of)
+            changes = {"state": tab, "cursor": None}
+        model: Any = query
+        found: AnyQuery = model.model_copy(update=changes)
+        return found
+
+    def parts(self, names: Sequence[str], **more: object) -> Parts:
+        """The parts of the page that it polls; each is one element of the page."""
+        return render_parts(names, listing=self, person=self.person, **more)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The rendered parts of a page by name."""
+
+    html: Mapping[str, Markup]
+
+    @property
+    def mark(self) -> str:
+        """An ETag for all of them."""
+        return hashlib.sha256("".join(self.html.values()).encode()).hexdigest()[:20]
+
+    def answer(self, more: str = "") -> ResponseReturnValue:
+        """The response to a poll; 204 if the browser already has these parts."""
+        mark = self.mark
+        if not more and request.headers.get("If-None-Match", "").strip('"') == mark:
+            return "", 204
+        response = make_response("".join(self.html.values()) + more)
+        response.headers["ETag"] = f'"{mark}"'
+        return response
+
+
+def render_parts(names: Sequence[str], **values: object) -> Parts:
+    """The parts of a page that it polls, from templates such as "_rows.html"."""
+    return Parts(
+        {
+            name[1:-5]: Markup(render_template(name, **values))  # noqa: S704 - our own template
+            for name in names
+        }
+    )
+
+
+def with_chosen(chosen: str | None, known: Sequence[str]) -> list[str]:
+    """The values of a filter, including the current one."""
+    return sorted({*known, *([chosen] if chosen else [])})

@@ -1,0 +1,110 @@
+"""Jobs submitted through the portal run on a real cluster, as whoever composed them."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from tests.client import Api, Json
+from tests.cluster import Cluster, wait_for
+
+SCRIPT = """#!/bin/bash
+#SBATCH --time=5
+id -un
+pwd
+echo "task ${SLURM_ARRAY_TASK_ID-none} of $SLURM_JOB_NAME on $SLURM_CPUS_PER_TASK"
+"""
+
+
+def in_home(cluster: Cluster, command: str) -> str:
+    """What a shell command in alice's home directory prints."""
+    return cluster.run("login", "sh", "-c", f"cd /home/alice && {command}", user="alice")
+
+
+def submit(api: Api, **body: object) -> str:
+    """Submit a job and return its number."""
+    small = {"resources": {"memory": "100m"}}
+    sent = {"script": SCRIPT} | small | body
+    job = api.ask("POST", "/jobs", 201, json={k: v for k, v in sent.items() if v is not None})
+    return str(job["job"]["id"])
+
+
+def output(cluster: Cluster, file: str) -> str:
+    """What a job wrote, once there is something."""
+    return wait_for(
+        f"output in {file}", lambda: in_home(cluster, f"cat {file} 2>/dev/null || :") or None
+    )
+
+
+def test_a_script_runs_as_its_owner_with_what_was_chosen(cluster: Cluster, alice: Api) -> None:
+    name = f"it's {uuid.uuid4().hex[:8]} $HOME"
+    resources: Json = {"cpus": 1, "memory": "100m"}
+    number = submit(alice, name=name, resources=resources, options=["--output=%j.out"])
+    assert output(cluster, f"{number}.out").splitlines() == [
+        "alice",
+        "/home/alice",
+        f"task none of {name} on 1",
+    ]
+
+
+def test_a_file_is_submitted_from_its_folder(cluster: Cluster, alice: Api) -> None:
+    folder = f"with blanks {uuid.uuid4().hex[:8]}"
+    make = f"mkdir '{folder}' && printf '#!/bin/sh\\npwd\\n' > '{folder}/run me.sh'"
+    in_home(cluster, make)
+    number = submit(alice, script=None, path=f"~/{folder}/run me.sh")
+    assert output(cluster, f"'{folder}'/slurm-{number}.out") == f"/home/alice/{folder}\n"
+
+
+def test_an_array_of_tasks_in_an_image(cluster: Cluster, alice: Api) -> None:
+    script = "#!/usr/bin/env python3\nimport os\nprint(os.environ['SLURM_ARRAY_TASK_ID'])\n"
+    number = submit(
+        alice, script=script, image="python", array="0-2", options=["--output=%A_%a.out"],
+        resources={"memory": "400m"},
+    )  # fmt: skip
+    for task in range(3):
+        assert output(cluster, f"{number}_{task}.out") == f"{task}\n"
+
+
+def test_a_check_submits_nothing_and_tells_a_start(cluster: Cluster, alice: Api) -> None:
+    before = cluster.run("ctl", "squeue", "--noheader", "--states=all", "--user=alice")
+    body = {"script": SCRIPT, "resources": {"memory": "100m"}, "test_only": True}
+    assert " UTC" in alice.ask("POST", "/jobs", 200, json=body)["check"]
+    assert cluster.run("ctl", "squeue", "--noheader", "--states=all", "--user=alice") == before
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"resources": {"memory": "60t"}}, "resources.memory"),
+        ({"image": "python", "mounts": ["missing-folder"]}, "mounts"),
+        ({"directory": "/nonexistent"}, "directory"),
+        ({"options": ["--nonsense"]}, "options"),
+        ({"script": "#!/bin/sh\n#SBATCH --partition=nowhere\n"}, "script"),
+        ({"script": None, "path": "~/nothing.sh"}, "path"),
+    ],
+)
+def test_what_slurm_refuses_names_its_field(alice: Api, body: Json, field: str) -> None:
+    answer = alice.ask("POST", "/jobs", 422, json={"script": SCRIPT} | body)
+    assert [error["field"] for error in answer["errors"]] == [field]
+
+
+def test_more_cores_than_a_node_has_are_refused(cluster: Cluster, alice: Api) -> None:
+    """One more: Slurm 26.05 accepts more than the whole partition has (PartitionConfig)."""
+    cores = int(
+        cluster.run("login", "sinfo", "--noheader", "--nodes=n1", "--Format=CPUs").split()[0]
+    )
+    body = {"script": SCRIPT, "resources": {"cpus": cores + 1}}
+    answer = alice.ask("POST", "/jobs", 422, json=body)
+    assert [error["field"] for error in answer["errors"]] == ["resources.cpus"]
+
+
+def test_the_same_key_submits_once(cluster: Cluster, alice: Api) -> None:
+    name = uuid.uuid4().hex
+    headers = {"Idempotency-Key": name}
+    body = {"script": SCRIPT, "name": name, "resources": {"memory": "100m"}}
+    answers = [alice.ask("POST", "/jobs", 201, json=body, headers=headers) for _ in range(3)]
+    numbers = {answer["job"]["id"] for answer in answers}
+    assert len(numbers) == 1
+    words = ["--noheader", "--states=all", "--format=%A", f"--name={name}"]
+    assert cluster.run("ctl", "squeue", *words).split() == [*numbers]

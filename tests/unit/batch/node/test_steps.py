@@ -1,0 +1,244 @@
+"""Slurm's commands for programs in the container."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from portal.batch import handover
+from portal.batch.node.steps import StepServer, in_image
+from portal.batch.options import OptionError
+from portal.batch.request import Request
+from portal.runner.batch import slurm_client
+
+CLIENT = slurm_client.__file__
+
+
+def a_request() -> str:
+    """The text of a job's request."""
+    request = Request()
+    request.image, request.command = "/i/python.sif", "/opt/slip way"
+    return request.text()
+
+
+STEP = ["/opt/slip way", "node-step", "--"]
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("hostname", [*STEP, "hostname"]),
+        ("-n 2 -l ./a --x -n 3", ["-n", "2", "-l", *STEP, "./a", "--x", "-n", "3"]),
+        ("--mpi=pmi2 -- a", ["--mpi=pmi2", "--", *STEP, "a"]),
+        ("-n1 a x : -n2 b y", ["-n1", *STEP, "a", "x", ":", "-n2", *STEP, "b", "y"]),
+        ("--help", ["--help"]),
+        ("-n 2", ["-n", "2"]),
+    ],
+)
+def test_what_srun_starts_runs_in_the_image(words: str, wanted: list[str], tmp_path: Path) -> None:
+    assert in_image(words.split(), a_request(), str(tmp_path)) == wanted
+
+
+def test_programs_listed_in_a_file(tmp_path: Path) -> None:
+    listed = tmp_path / "tasks"
+    listed.write_text("# tasks\n0-1  echo 'a b' %t\n\n2 date\n")
+    words = in_image(["-n3", "--multi-prog", str(listed)], a_request(), str(tmp_path))
+    assert words[:2] == ["-n3", "--multi-prog"]
+    step = shlex.join(STEP)
+    assert Path(words[2]).read_text() == (f"# tasks\n0-1 {step} echo 'a b' %t\n\n2 {step} date\n")
+    assert listed.read_text().startswith("# tasks\n0-1  echo")
+
+
+def test_a_list_of_programs_may_have_tabs_and_continued_lines(tmp_path: Path) -> None:
+    (tmp_path / "tasks").write_text("0\techo a \\\n  b\n1 date\n")
+    words = in_image(["--multi-prog", "tasks"], a_request(), str(tmp_path), str(tmp_path))
+    step = shlex.join(STEP)
+    assert Path(words[1]).read_text() == f"0 {step} echo a \\\n  b\n1 {step} date\n"
+
+
+def test_a_step_has_the_image_of_its_job(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="--image: a step runs in the image of its job"):
+        in_image(["--image", "r", "date"], a_request(), str(tmp_path))
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with commands in the place of Slurm's, first in the node's PATH."""
+    folder = tmp_path / "slurm-bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return folder
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Path]:
+    """The folder of a running server."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    found = StepServer(str(folder), a_request())
+    found.start()
+    yield folder
+    found.stop()
+
+
+def program(folder: Path, name: str, text: str) -> None:
+    """Make a command."""
+    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+    (folder / name).chmod(0o755)
+
+
+def client(
+    server: Path, tmp_path: Path, *words: str, **environment: str
+) -> subprocess.Popen[bytes]:
+    """Start a client as a program in the container does."""
+    link = tmp_path / words[0]
+    if not link.exists():
+        link.symlink_to(CLIENT)
+    return subprocess.Popen(
+        [sys.executable, "-IS", link, *words[1:]],
+        env={"SLIPWAY_SLURM": f"{server}/slurm", "PATH": "/image/bin", **environment},
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_a_command_gets_everything_of_its_caller(slurm: Path, server: Path, tmp_path: Path) -> None:
+    program(slurm, "squeue", 'printf "%s|" "$0" "$@" "$PWD" "$OMP" "$PATH"; umask; cat; exit 7')
+    found = client(server, tmp_path, "squeue", "-j", "a  b\n", OMP="ü\n4")
+    out, error = found.communicate(b"typed")
+    mask = subprocess.run(["sh", "-c", "umask"], capture_output=True, text=True, check=True)
+    path = os.environ["PATH"]
+    assert out.decode() == f"squeue|-j|a  b\n|{tmp_path}|ü\n4|{path}|{mask.stdout}typed".replace(
+        "squeue|", f"{slurm}/squeue|", 1
+    )
+    assert (error, found.returncode) == (b"", 7)
+
+
+def test_variables_of_the_image_return_in_the_step(
+    slurm: Path, server: Path, tmp_path: Path
+) -> None:
+    program(slurm, "srun", 'printf "%s\\n" "$@"; env -0 > "$PWD/environment"')
+    found = client(server, tmp_path, "srun", "date", OMP="4", LD_LIBRARY_PATH="/image/lib")
+    out, _ = found.communicate()
+    assert out.decode().splitlines() == [*STEP, "date"]
+    text = (tmp_path / "environment").read_bytes().decode()
+    variables = dict(pair.split("=", 1) for pair in text.split("\0") if pair)
+    assert "LD_LIBRARY_PATH" not in variables
+    assert variables["OMP"] == "4"
+    assert handover.request_text(variables) == a_request()
+    step = json.loads(handover.decode(variables[handover.STEP]))
+    assert step["folder"] == str(tmp_path)
+    assert step["variables"]["PATH"] == "/image/bin"
+    assert step["variables"]["LD_LIBRARY_PATH"] == "/image/lib"
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "folder"),
+    [
+        (["--chdir=sub", "pwd"], {}, "sub"),
+        (["-D", "/data", "pwd"], {}, "/data"),
+        (["pwd"], {"SLURM_WORKING_DIR": "/data"}, "/data"),
+    ],
+)
+def test_a_step_starts_where_srun_is_told(
+    words: list[str],
+    variables: dict[str, str],
+    folder: str,
+    slurm: Path,
+    server: Path,
+    tmp_path: Path,
+) -> None:
+    program(slurm, "srun", f'printf "%s" "${handover.STEP}"')
+    out, _ = client(server, tmp_path, "srun", *words, **variables).communicate()
+    assert json.loads(handover.decode(out.decode()))["folder"] == str(tmp_path / folder)
+
+
+def test_slipway_itself_runs_outside_and_knows_the_image_of_steps(
+    server: Path, tmp_path: Path
+) -> None:
+    request = Request()
+    request.command = str(tmp_path / "slip way")
+    program(tmp_path, "slip way", f'printf "%s|" "$@"; printf "%s" "${handover.REQUEST}"')
+    folder = tmp_path / "other"
+    folder.mkdir()
+    found = StepServer(str(folder), request.text())
+    found.start()
+    out, _ = client(folder, tmp_path, "slipway", "srun", "date").communicate()
+    assert out.decode() == f"srun|date|{handover.plain(request.text())}"
+    out, _ = client(folder, tmp_path, "slipway", "sbatch", "job.sh").communicate()
+    assert out.decode() == "sbatch|job.sh|"
+    found.stop()
+
+
+def test_signals_reach_the_command(slurm: Path, server: Path, tmp_path: Path) -> None:
+    program(slurm, "srun", 'trap "echo got; exit 3" USR1; echo up; while :; do sleep 0.05; done')
+    found = client(server, tmp_path, "srun", "date")
+    assert found.stdout is not None
+    assert found.stdout.readline() == b"up\n"
+    found.send_signal(signal.SIGUSR1)
+    assert found.stdout.readline() == b"got\n"
+    found.communicate()
+    assert found.returncode == 3
+
+
+def test_a_killed_client_ends_the_command(slurm: Path, server: Path, tmp_path: Path) -> None:
+    program(slurm, "srun", "echo $$; exec sleep 60")
+    found = client(server, tmp_path, "srun", "date")
+    assert found.stdout is not None
+    pid = int(found.stdout.readline())
+    found.kill()
+    found.communicate()
+    for _ in range(200):
+        if not Path(f"/proc/{pid}/cmdline").exists():
+            break
+        time.sleep(0.05)
+    assert not Path(f"/proc/{pid}/cmdline").exists()
+
+
+def test_a_signal_that_ends_the_command_is_the_exit_code(
+    slurm: Path, server: Path, tmp_path: Path
+) -> None:
+    program(slurm, "sinfo", "kill -9 $$")
+    found = client(server, tmp_path, "sinfo")
+    found.communicate()
+    assert found.returncode == 137
+
+
+def test_only_slurms_commands_run(slurm: Path, server: Path, tmp_path: Path) -> None:
+    program(slurm, "rm", "echo ran")
+    found = client(server, tmp_path, "rm", "-rf", "x")
+    out, error = found.communicate()
+    assert (out, found.returncode) == (b"", 1)
+    assert error == b"slurm: error: rm is not a command of Slurm's\n"
+
+
+def test_without_a_server_the_client_says_so(tmp_path: Path) -> None:
+    found = client(tmp_path / "nothing", tmp_path, "squeue")
+    _, error = found.communicate()
+    assert found.returncode == 1
+    assert error.startswith(b"squeue: error: Slurm cannot be reached from this container: ")
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\1", b"\xff\xff\xff\xff", b"\2\0\0\0[]", b"\2\0\0\0{}", b"\4\0\0\0x"]
+)
+def test_an_odd_call_ends_nothing(data: bytes, slurm: Path, server: Path, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.connect(f"{server}/slurm")
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(8) == b"\1\0\0\0"
+    program(slurm, "sinfo", "echo fine")
+    assert client(server, tmp_path, "sinfo").communicate()[0] == b"fine\n"

@@ -1,0 +1,235 @@
+"""What is asked for with our options, and what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from portal.batch import request
+from portal.batch.options import OptionError
+from portal.batch.settings import Settings, SettingsError, load
+from tests.unit.batch.conftest import site
+
+SIF = b"#!/usr/bin/env run-singularity\n\0SIF_MAGIC\x0001\0"
+
+
+def image(value: str, settings: Settings, user: str = "alice") -> str:
+    """The path of an image."""
+    return request.find_image(value, settings, user)
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ("python/3.13", "/i/python313.sif"),
+        ("python/3.11", "/i/python311.sif"),
+        ("python", "/i/python313.sif"),
+        ("debian", "/i/d12.sif"),
+        ("docker://example.org/a:1", "docker://example.org/a:1"),
+    ],
+)
+def test_images_are_found_by_name(value: str, path: str, settings: Settings) -> None:
+    assert image(value, settings) == path
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("", "it needs a value"),
+        ("r/4", "there is no image 'r/4'; choose one of: python/3.13, python/3.11, debian/12"),
+        ("python/2", "python has no version '2'; choose one of: python/3.13, python/3.11"),
+        ("cuda", "there is no image 'cuda'; choose one of: python/3.13, python/3.11, debian/12"),
+        ("oras://example.org/a", "images from oras:// are not permitted here"),
+        ("docker://a b", "an address has no blanks or control characters"),
+        ("/nowhere/a.sif", "/nowhere/a.sif: No such file or directory"),
+        ("/etc", "/etc: Is a directory"),
+        ("/etc/passwd", "/etc/passwd is not an Apptainer image (SIF)"),
+        ("/etc/a\nb.sif", "the file's name has control characters"),
+    ],
+)
+def test_unknown_images_are_refused(value: str, text: str, settings: Settings) -> None:
+    with pytest.raises(OptionError) as error:
+        image(value, settings)
+    assert str(error.value) == f"--image: {text}"
+
+
+def test_who_sees_an_image(settings: Settings) -> None:
+    assert image("r", settings, "bob") == "/i/r4.sif"
+    with pytest.raises(OptionError, match="there is no image 'debian'"):
+        image("debian", settings, "eve")
+
+
+def test_own_image_files(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "my own.sif"
+    file.write_bytes(SIF)
+    monkeypatch.chdir(tmp_path)
+    assert image("my own.sif", settings) == str(file)
+    assert image("./my own.sif", settings) == str(file)
+    strict = Settings(site(own_images=["docker"]))
+    with pytest.raises(OptionError, match="your own image files are not permitted here"):
+        image(str(file), strict)
+
+
+def test_a_fifo_as_image_does_not_block(settings: Settings, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.sif")
+    with pytest.raises(OptionError, match="is not a file"):
+        image(str(tmp_path / "a.sif"), settings)
+
+
+def test_folders(tmp_path: Path) -> None:
+    (tmp_path / "storage" / "data").mkdir(parents=True)
+    home = str(tmp_path)
+    assert request.read_mount("data", "storage", "alice", home) == [f"{home}/storage/data", "rw"]
+    assert request.read_mount("data:ro", "storage", "alice", home) == [f"{home}/storage/data", "ro"]
+    assert request.read_mount(f"{home}:ro", "storage", "alice", home) == [home, "ro"]
+    assert request.read_mount("home", "storage", "alice", home) == [home, "rw"]
+    (tmp_path / "proj" / "alice" / "x").mkdir(parents=True)
+    found = request.read_mount("x", f"{home}/proj/{{user}}", "alice", home)
+    assert found == [f"{home}/proj/alice/x", "rw"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("a/b", "'a/b' is neither a storage folder's name nor a path"),
+        ("", "'' is neither a storage folder's name nor a path"),
+        ("gone", "there is no folder {home}/storage/gone"),
+        ("/nowhere:ro", "there is no folder /nowhere"),
+        ("/a\nb", "the path has control characters"),
+    ],
+)
+def test_wrong_folders(value: str, text: str, tmp_path: Path) -> None:
+    with pytest.raises(OptionError) as error:
+        request.read_mount(value, "storage", "alice", str(tmp_path))
+    assert str(error.value) == "--mount: " + text.format(home=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("value", "mb"), [("2g", 2048), ("512m", 512), ("1.5G", 1536), ("4096K", 4), ("1", 1024)]
+)
+def test_shared_memory(value: str, mb: int, settings: Settings) -> None:
+    assert request.read_shm(value, settings) == mb
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("much", "'much' is not a size; write it as 512m or 2g"),
+        ("-1g", "'-1g' is not a size; write it as 512m or 2g"),
+        ("1k", "'1k' is less than 1m"),
+        ("9" * 400 + "g", f"'{'9' * 400}g' is more than any node has"),
+        ("5g", "at most 4096m are permitted here"),
+    ],
+)
+def test_wrong_shared_memory(value: str, text: str, settings: Settings) -> None:
+    with pytest.raises(OptionError) as error:
+        request.read_shm(value, settings)
+    assert str(error.value) == f"--shm: {text}"
+
+
+@pytest.mark.parametrize(
+    ("values", "gres"),
+    [
+        ({}, ""),
+        ({"fgpu": "0.5"}, "shard:a100:1"),
+        ({"fgpu": "0.6"}, "shard:a100:2"),
+        ({"fgpu": "2"}, "shard:a100:4"),
+        ({"fgpu": "4"}, "gpu:a100:2"),
+        ({"fgpu": "1", "gpu-kind": "h100"}, "gpu:h100:1"),
+    ],
+)
+def test_shares_of_gpus(values: dict[str, str], gres: str, settings: Settings) -> None:
+    assert request.read_fgpu(values, settings) == gres
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"gpu-kind": "a100"}, "--gpu-kind: it needs --fgpu"),
+        ({"fgpu": "1", "gpu-kind": "x"}, "--gpu-kind: there is no 'x'; choose one of: a100, h100"),
+        ({"fgpu": "half"}, "--fgpu: 'half' is not a number above 0"),
+        ({"fgpu": "0"}, "--fgpu: '0' is not a number above 0"),
+        ({"fgpu": "nan"}, "--fgpu: 'nan' is not a number above 0"),
+        ({"fgpu": "inf"}, "--fgpu: 'inf' is not a number above 0"),
+    ],
+)
+def test_wrong_shares(values: dict[str, str], text: str, settings: Settings) -> None:
+    with pytest.raises(OptionError) as error:
+        request.read_fgpu(values, settings)
+    assert str(error.value) == text
+
+
+def test_without_gpus() -> None:
+    with pytest.raises(OptionError, match=r"^--fgpu: there are no GPUs here$"):
+        request.read_fgpu({"fgpu": "1"}, Settings(site(gpu_kinds=[])))
+
+
+def test_variables_from_files(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_text("# note\n\nA=1\nB= x = y \nü\n".replace("ü\n", ""))
+    two.write_text("A=2\nC=")
+    options = [("env-file", str(one)), ("image", "x"), ("env-file", str(two))]
+    assert request.read_env_files(options) == {"A": "2", "B": " x = y", "C": ""}
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"A\n", "line 1: write NAME=value"),
+        (b"A=1\n1A=2\n", "line 2: write NAME=value"),
+        (b"A=\0", "line 1: write NAME=value"),
+        (b"\xff", ": it is not UTF-8"),
+        (b"A=" + b"x" * request.MAX_ENV_FILE, " has more than 95 KiB"),
+    ],
+)
+def test_wrong_files_of_variables(content: bytes, text: str, tmp_path: Path) -> None:
+    (tmp_path / "e").write_bytes(content)
+    with pytest.raises(OptionError) as error:
+        request.read_env_files([("env-file", str(tmp_path / "e"))])
+    assert str(error.value).startswith(f"--env-file: {tmp_path}/e")
+    assert str(error.value).endswith(text)
+
+
+def test_the_variables_of_all_files_fit_into_one(tmp_path: Path) -> None:
+    options = []
+    for name in ("A", "B"):
+        (tmp_path / name).write_text(f"{name}={'x' * (request.MAX_ENV_FILE // 2 - 2)}\n")
+        options.append(("env-file", str(tmp_path / name)))
+    assert len(request.read_env_files(options[:1])["A"]) == request.MAX_ENV_FILE // 2 - 2
+    with pytest.raises(OptionError) as error:
+        request.read_env_files(options)
+    assert str(error.value) == f"--env-file: {tmp_path}/B: more than 95 KiB of variables in all"
+
+
+def test_only_a_newline_ends_a_variable(tmp_path: Path) -> None:
+    (tmp_path / "e").write_bytes("A=1\u2028B=2\r\nC=\x0c3\n".encode())
+    found = request.read_env_files([("env-file", str(tmp_path / "e"))])
+    assert found == {"A": "1\u2028B=2", "C": "\x0c3"}
+
+
+def test_a_request_travels_as_text(settings: Settings, tmp_path: Path) -> None:
+    options = [("image", "python"), ("mount", f"{tmp_path}:ro"), ("shm", "1g"), ("fgpu", "0.5")]
+    built, gres = request.build(options, settings, "alice", str(tmp_path))
+    assert gres == "shard:a100:1"
+    assert "\n" not in built.text()
+    again = request.parse(built.text())
+    assert again.text() == built.text()
+    assert (again.image, again.name, again.shm_mb) == ("/i/python313.sif", "python", 1024)
+    assert again.binds == [["/scratch", "rw"], [str(tmp_path), "ro"]]
+
+
+@pytest.mark.parametrize("text", ["", "1", "{}", '{"version": 2}', '{"version": 1, "image": 3}'])
+def test_another_versions_request_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        request.parse(text)
+
+
+def test_settings_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("{}")
+    for file in ("x", "gone"):
+        with pytest.raises(SettingsError, match="Tell the administrators"):
+            load(str(tmp_path / file))

@@ -1,0 +1,225 @@
+"""Submitting jobs: bad requests change nothing, and no key submits twice."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlmodel import Session as Database
+from sqlmodel import col, select
+
+from portal.adapters.db.tables import JournalRow, SubmissionRow
+from portal.core.auth.person import Person
+from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.jobs.compose.again import same_job
+from portal.core.jobs.compose.drafts import SCRIPTS_KEPT
+from portal.core.jobs.compose.submission import JobRequest
+from portal.core.jobs.job import Job, JobTexts
+from portal.errors import InvalidRequest, KeyReused, OutcomeUnknown, Unavailable
+from tests.fakes import World, make_world
+from tests.unit.web.conftest import make_settings
+
+ALICE = Person("alice", False, "a")
+BOB = Person("bob", False, "b")
+SCRIPT = "#!/bin/sh\nhostname\n"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    found = make_world(make_settings(tmp_path))
+    found.worker.read_partitions()
+    found.worker.read_limits()
+    return found
+
+
+def request(world: World, **changes: Any) -> JobRequest:
+    return world.services.composer.parse(ALICE, {"script": SCRIPT} | changes)
+
+
+def test_a_job_is_submitted_as_the_user_and_recorded(world: World) -> None:
+    composer = world.services.composer
+    number = composer.submit(ALICE, request(world, name="first", image="python/3.13"))
+    assert number == "1"
+    words = ["--job-name=first", "--image=python/3.13"]
+    assert world.slurm.submitted == [("alice", words, SCRIPT)]
+    assert composer.submitted(ALICE, "1") and not composer.submitted(BOB, "1")
+    with Database(world.engine) as db:
+        found = db.exec(select(JournalRow).where(JournalRow.action == "job.submit")).one()
+        assert (found.who, found.target) == ("alice", "1")
+        assert found.detail == "first, image python/3.13"
+
+
+def test_the_same_key_submits_once(world: World) -> None:
+    composer = world.services.composer
+    assert composer.submit(ALICE, request(world), "k") == "1"
+    assert composer.submit(ALICE, request(world), "k") == "1"
+    assert composer.submit(BOB, request(world), "k") == "2"
+    with pytest.raises(KeyReused):
+        composer.submit(ALICE, request(world, name="other"), "k")
+    assert len(world.slurm.submitted) == 2
+
+
+def test_a_refused_request_can_be_repeated_with_its_key(world: World) -> None:
+    composer = world.services.composer
+    world.slurm.refuse = "Invalid account or account/partition combination specified"
+    with pytest.raises(InvalidRequest, match="account/partition"):
+        composer.submit(ALICE, request(world), "k")
+    world.slurm.refuse, world.slurm.down = "", True
+    with pytest.raises(Unavailable, match="nothing can be submitted right now"):
+        composer.submit(ALICE, request(world), "k")
+    world.slurm.down = False
+    assert composer.submit(ALICE, request(world), "k") == "1"
+
+
+def test_a_lost_answer_is_never_submitted_again(world: World) -> None:
+    world.slurm.lose_answer = True
+    composer = world.services.composer
+    for _ in range(2):
+        with pytest.raises(OutcomeUnknown, match="Look at your jobs before you submit it again"):
+            composer.submit(ALICE, request(world), "k")
+    assert len(world.slurm.submitted) == 1
+
+
+def test_a_repeated_request_is_answered_although_its_file_is_gone(world: World) -> None:
+    composer = world.services.composer
+    request = composer.parse(ALICE, {"path": "~/run.sh"})
+    with pytest.raises(InvalidRequest, match="path: there is no such file"):
+        composer.submit(ALICE, request, "k")
+    world.slurm.scripts["~/run.sh"] = SCRIPT.encode()
+    assert composer.submit(ALICE, request, "k") == "1"
+    del world.slurm.scripts["~/run.sh"]
+    assert composer.submit(ALICE, request, "k") == "1"
+    assert len(world.slurm.submitted) == 1
+
+
+def test_a_crash_after_sbatchs_answer_never_submits_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, composer = world.systems.stores.submissions, world.services.composer
+
+    def crash(*_: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store), "sent", crash)
+        with pytest.raises(SystemExit):
+            composer.submit(ALICE, request(world), "k")
+    with pytest.raises(OutcomeUnknown, match="Look at your jobs before you submit it again"):
+        composer.submit(ALICE, request(world), "k")
+    assert len(world.slurm.submitted) == 1
+
+
+def test_lost_answers_keep_no_more_scripts_than_others(world: World) -> None:
+    """A shell of one's own can lose every answer: their scripts once filled the database."""
+    world.slurm.lose_answer = True
+    asked = request(world)
+    for _ in range(SCRIPTS_KEPT + 5):
+        world.clock.advance(seconds=1)
+        with pytest.raises(OutcomeUnknown):
+            world.services.composer.submit(ALICE, asked)
+    with Database(world.engine) as db:
+        kept = db.exec(select(SubmissionRow).where(col(SubmissionRow.request).is_not(None))).all()
+    assert len(kept) == SCRIPTS_KEPT
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        ({"image": "python/9"}, "image", "python has no version 9"),
+        ({"image": "r"}, "image", "there is no image named r"),
+        ({"image": "oras://x/y"}, "image", "images from oras:// are not permitted"),
+        ({"resource_group": "gpu"}, "resource_group", "choose one of: main"),
+    ],
+)
+def test_what_does_not_exist_is_named(
+    world: World, changes: dict[str, Any], field: str, words: str
+) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        request(world, **changes)
+    assert [(e.field, e.message) for e in caught.value.errors] == [(field, words)]
+
+
+@pytest.mark.parametrize("image", ["~/own.sif", "/x/y.sif", "own.sif", "docker://debian:13"])
+def test_own_images_are_left_to_the_command(world: World, image: str) -> None:
+    assert request(world, image=image).image == image
+
+
+def test_a_file_is_looked_at_before_it_is_submitted(world: World) -> None:
+    composer = world.services.composer
+    request = composer.parse(ALICE, {"path": "~/run.sh"})
+    with pytest.raises(InvalidRequest, match="path: there is no such file"):
+        composer.submit(ALICE, request)
+    world.slurm.scripts["~/run.sh"] = b"echo\n"
+    with pytest.raises(InvalidRequest, match="path: begin the first line with #!"):
+        composer.check(ALICE, request)
+    world.slurm.scripts["~/run.sh"] = SCRIPT.encode()
+    assert composer.submit(ALICE, request) == "1"
+    assert world.slurm.submitted == [("alice", ["./run.sh"], "")]
+
+
+def test_a_check_submits_nothing(world: World) -> None:
+    said = world.services.composer.check(ALICE, request(world))
+    assert said.startswith("Job 7 to start at 2026-11-20T15:00:00 UTC")
+    assert world.slurm.submitted == []
+
+
+def test_a_file_is_read_for_the_editor(world: World) -> None:
+    composer = world.services.composer
+    world.slurm.scripts |= {"~/a": b"#!/bin/sh\r\nid\r\n", "~/b": b"\xff", "~/c": b"a\0b"}
+    assert composer.read_script(ALICE, "~/a") == "#!/bin/sh\nid\n"
+    for path in ("~/b", "~/c"):
+        with pytest.raises(InvalidRequest, match="path: this file is not text in UTF-8"):
+            composer.read_script(ALICE, path)
+    with pytest.raises(InvalidRequest, match="path: begin with /"):
+        composer.read_script(ALICE, "run.sh")
+
+
+def test_only_the_last_scripts_are_kept(world: World) -> None:
+    composer = world.services.composer
+    for _ in range(52):
+        composer.submit(ALICE, request(world))
+        world.clock.advance(minutes=1)
+    with Database(world.engine) as db:
+        rows = db.exec(select(SubmissionRow).order_by(SubmissionRow.created)).all()  # type: ignore[arg-type]
+        assert [row.request is None for row in rows] == [True] * 2 + [False] * 50
+    world.clock.advance(days=91)
+    composer.submit(ALICE, request(world))
+    with Database(world.engine) as db:
+        assert len(db.exec(select(SubmissionRow)).all()) == 1
+
+
+def job(world: World, **changes: Any) -> Job:
+    report = JobReport("7", "alice", JobState.COMPLETED, submitted=world.clock(), partition="main",
+                       cpus=2, memory_mb=2048, time_limit=30, nodes=("n1",))  # fmt: skip
+    return Job(report, texts=JobTexts(**{"name": "seven", "directory": "/data"} | changes))
+
+
+def test_a_job_submitted_here_is_submitted_again_as_it_was(world: World) -> None:
+    world.services.composer.submit(ALICE, request(world, array="0-3"), "k")
+    kept = world.systems.stores.submissions.of_job("alice", "1")
+    assert same_job(job(world), kept) == {"script": SCRIPT, "array": "0-3"}
+    world.clock.advance(days=400)  # Slurm began again with its numbers
+    assert same_job(job(world), kept)["name"] == "seven"
+
+
+def test_of_another_job_what_slurm_knows_is_proposed(world: World) -> None:
+    rest = {"name": "seven", "resource_group": "main", "directory": "/data", "time_limit": 30}
+    resources = {"resources": {"cpus": 2, "memory": "2g"}}
+    assert same_job(job(world), None) == rest | resources
+    file = {"path": "/a/run.sh", "args": ["x", "y"]}
+    assert same_job(job(world, command="/a/run.sh x y"), None) == rest | file
+    assert same_job(job(world, command="/a/run.sh"), None) == rest | {"path": "/a/run.sh"}
+    passing = "/tmp/slipway-ab_12xyz/run.sh x"  # of `slipway sbatch`, deleted since
+    assert same_job(job(world, command=passing), None) == rest | resources
+    assert "directory" not in same_job(job(world, directory="/a\nb"), None)
+
+
+def test_keys_end_after_their_time(world: World) -> None:
+    store = world.systems.stores.submissions
+    world.services.composer.submit(ALICE, request(world), "k")
+    store.delete("bob", world.clock() + timedelta(days=1), 0)
+    assert store.of_job("alice", "1") is not None
+    store.delete("alice", world.clock() + timedelta(days=1), 0)
+    assert store.of_job("alice", "1") is None

@@ -1,0 +1,339 @@
+"""The worker follows Slurm's jobs: polls, texts, ends, and what happened while it was down."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from portal.config import Settings
+from portal.core.cluster.jobs import JobState
+from portal.core.jobs.job import Job, JobTab, JobTexts
+from portal.core.jobs.query import JobQuery
+from portal.errors import Unavailable
+from portal.services.jobs.follower import GAP, OVERLAP, SLICE
+from tests.fakes import FakeJob, World, make_world
+
+
+def add(world: World, number: int, state: str = "PENDING", **more: object) -> FakeJob:
+    """Submit a job by Slurm's own commands."""
+    values: dict[str, object] = {"user": "alice", "name": f"job {number}", **more}
+    job = FakeJob(number, script="", spec="", state=state, **values)  # type: ignore[arg-type]
+    world.slurm.jobs.append(job)
+    return job
+
+
+def look(world: World, seconds: float = 2) -> None:
+    """Let time pass, then poll the queue and store what changed."""
+    world.clock.advance(seconds=seconds)
+    world.worker.poll()
+    world.worker.follow()
+    world.worker.read_texts()
+
+
+def get(world: World, shown_id: str) -> Job:
+    """A job that has to exist."""
+    found = world.systems.stores.jobs.get(shown_id)
+    assert found is not None
+    return found
+
+
+def test_from_the_queue_to_its_end(world: World) -> None:
+    job = add(world, 7, reason="Resources")
+    look(world)
+    assert get(world, "7").report.reason == "Resources"
+    assert get(world, "7").texts.name == "job 7"
+    assert get(world, "7").texts.stdout == "/home/x/slurm-7.out"
+    world.slurm.start(job)
+    look(world)
+    assert get(world, "7").report.nodes == ("n1",)
+    world.slurm.finish(job, "CANCELLED by 1003", code=0)
+    look(world)
+    assert get(world, "7").tab is JobTab.ENDED
+    assert get(world, "7").report.cancelled_by is None
+    world.clock.advance(seconds=5)
+    world.worker.settle()
+    assert get(world, "7").report.cancelled_by == "carol"
+
+
+def test_a_job_that_vanishes_between_two_polls_is_settled(world: World) -> None:
+    job = add(world, 7, "RUNNING", start=1, node="n1")
+    look(world)
+    world.slurm.finish(job, "FAILED", code=3)
+    world.slurm.forgotten.add(7)
+    look(world)
+    assert get(world, "7").report.state is JobState.RUNNING
+    world.clock.advance(seconds=5)
+    world.worker.settle()
+    found = get(world, "7")
+    assert (found.report.state, found.report.exit_code, found.gone) == (JobState.FAILED, 3, None)
+
+
+def test_not_found_is_not_ended(world: World) -> None:
+    job = add(world, 7, "RUNNING", start=1, node="n1")
+    look(world)
+    world.slurm.jobs.remove(job)
+    look(world)
+    world.clock.advance(seconds=5)
+    world.worker.settle()
+    found = get(world, "7")
+    assert (found.report.state, found.gone) == (JobState.RUNNING, world.clock.now)
+    world.slurm.jobs.append(job)
+    look(world)
+    assert get(world, "7").gone is None
+
+
+def test_silent_accounting_ends_nothing(world: World) -> None:
+    add(world, 7, "RUNNING", start=1, node="n1")
+    look(world)
+    world.slurm.forgotten.add(7)
+    look(world)
+    world.clock.advance(seconds=60)
+    world.slurm.accounting_down = True
+    with pytest.raises(Unavailable):
+        world.worker.settle()
+    assert get(world, "7").gone is None
+
+
+def test_only_what_changed_is_written(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(1, 4):
+        add(world, number)
+    look(world)
+    written: list[str] = []
+    store, save = world.systems.stores.jobs, world.systems.stores.jobs.save
+
+    def noting(changed: list[Job], now: datetime) -> None:
+        written.extend(job.id for job in changed)
+        save(changed, now)
+
+    monkeypatch.setattr(store, "save", noting)
+    look(world)
+    assert written == []
+    world.slurm.start(world.slurm.jobs[1])
+    look(world)
+    assert written == ["2"]
+
+
+def test_a_failed_write_is_repeated(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(world, 7)
+
+    def broken(changed: object, now: datetime) -> None:
+        raise RuntimeError("disk full")
+
+    world.worker.poll()
+    with monkeypatch.context() as patch:
+        patch.setattr(world.systems.stores.jobs, "save", broken)
+        with pytest.raises(RuntimeError):
+            world.worker.follow()
+    world.worker.follow()
+    assert get(world, "7").id == "7"
+
+
+def test_jobs_that_left_while_the_worker_was_down(world: World, settings: Settings) -> None:
+    job = add(world, 7, "RUNNING", start=1, node="n1")
+    look(world)
+    world.slurm.finish(job, "TIMEOUT")
+    world.slurm.forgotten.add(7)
+    again = make_world(settings)
+    again.slurm.jobs, again.slurm.forgotten = world.slurm.jobs, {7}
+    again.clock.now = world.clock.now
+    look(again, seconds=600)
+    again.clock.advance(seconds=5)
+    again.worker.settle()
+    assert get(again, "7").report.state is JobState.TIMEOUT
+
+
+def questions(world: World) -> list[str]:
+    """What accounting was asked about spans of time, but for what users wrote."""
+    lines = [line for line in world.slurm.commands if "--starttime" in line]
+    return [line for line in lines if "WorkDir" not in line]
+
+
+def test_the_history_is_read_once_and_after_each_gap(world: World) -> None:
+    ended = int(world.clock.now.timestamp()) - 60
+    add(world, 5, "COMPLETED", start=ended - 5, end=ended, node="n1")
+    add(world, 6, "RUNNING", start=ended, node="n1")
+    world.slurm.forgotten.add(5)
+    look(world)
+    assert world.systems.stores.jobs.get("5") is None
+    world.worker.catch_up()
+    assert get(world, "5").texts.name == "job 5"
+    assert get(world, "6").tab is JobTab.RUNNING
+    asked = questions(world)
+    assert len(asked) == timedelta(days=7) / SLICE
+    world.worker.catch_up()
+    look(world, seconds=GAP.total_seconds())
+    world.worker.catch_up()
+    assert questions(world) == asked
+    add(world, 8, "FAILED", start=ended, end=ended, node="n1")
+    world.slurm.forgotten.add(8)
+    look(world, seconds=GAP.total_seconds() + 1)
+    world.worker.catch_up()
+    assert get(world, "8").report.state is JobState.FAILED
+    assert len(questions(world)) == len(asked) + 1
+
+
+def history(world: World) -> int:
+    """How often accounting was asked which jobs ended in a span of time."""
+    facts = [line for line in world.slurm.commands if "WorkDir" not in line]
+    return sum("--starttime" in line for line in facts)
+
+
+def test_what_came_and_went_between_two_polls_is_found_within_ten_minutes(world: World) -> None:
+    look(world)
+    world.worker.catch_up()
+    asked = history(world)
+    ended = int(world.clock.now.timestamp()) + 1
+    add(world, 8, "FAILED", start=ended, end=ended, node="n1")
+    world.slurm.forgotten.add(8)
+    for _ in range(20):
+        look(world, seconds=GAP.total_seconds() / 2)
+        world.worker.catch_up()
+    assert history(world) == asked
+    look(world)
+    world.worker.catch_up()
+    assert history(world) == asked + 1
+    assert get(world, "8").report.state is JobState.FAILED
+
+
+def test_a_clock_that_was_set_back_asks_for_a_span_that_accounting_takes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look(world)
+    world.worker.catch_up()
+    spans: list[tuple[datetime, datetime]] = []
+
+    def noted(since: datetime, until: datetime) -> list[Job]:
+        spans.append((since, until))
+        return []
+
+    monkeypatch.setattr(world.systems.slurm_jobs, "history", noted)
+    look(world, seconds=-7200)
+    world.worker.catch_up()
+    now = world.clock.now
+    assert spans == [(now - OVERLAP, now)]
+    assert world.systems.stores.jobs.known_until() == now
+
+
+def test_accounting_that_is_down_is_asked_once_at_a_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look(world)
+    world.slurm.accounting_down = True
+    asked = []
+    for _ in range(3):
+        before = history(world)
+        with pytest.raises(Unavailable):
+            world.worker.catch_up()
+        asked.append(history(world) - before)
+    assert asked == [6, 1, 1]
+    world.slurm.accounting_down = False
+    world.worker.catch_up()
+    assert world.systems.stores.jobs.known_until() == world.clock.now
+
+
+def test_a_slice_that_is_too_large_is_read_in_pieces(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look(world)
+    spans: list[timedelta] = []
+
+    def large(since: datetime, until: datetime) -> list[Job]:
+        spans.append(until - since)
+        if len(spans) == 1:
+            raise Unavailable("printed too much")
+        return []
+
+    monkeypatch.setattr(world.systems.slurm_jobs, "history", large)
+    world.worker.catch_up()
+    assert spans[1] < spans[0] / 3
+    assert world.systems.stores.jobs.known_until() == world.clock.now
+
+
+def test_a_long_history_is_read_in_several_calls(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look(world)
+    spans: list[tuple[datetime, datetime]] = []
+
+    def slow(since: datetime, until: datetime) -> list[Job]:
+        spans.append((since, until))
+        world.clock.advance(seconds=25)
+        return []
+
+    monkeypatch.setattr(world.systems.slurm_jobs, "history", slow)
+    world.worker.catch_up()
+    assert len(spans) == 3
+    assert world.systems.stores.jobs.known_until() == spans[-1][1]
+    for _ in range(10):
+        world.worker.catch_up()
+    assert len(spans) == timedelta(days=7) / SLICE
+    ends, begins = [end for _, end in spans[:-1]], [begin for begin, _ in spans[1:]]
+    assert [end - begin for end, begin in zip(ends, begins, strict=True)] == [OVERLAP] * len(ends)
+
+
+def test_history_that_cannot_be_read_is_asked_for_again(world: World) -> None:
+    look(world)
+    world.slurm.accounting_down = True
+    with pytest.raises(Unavailable):
+        world.worker.catch_up()
+    assert world.systems.stores.jobs.known_until() is None
+    world.slurm.accounting_down = False
+    world.worker.catch_up()
+    assert world.systems.stores.jobs.known_until() == world.clock.now
+
+
+def test_texts_that_are_too_large_together_are_read_in_pieces(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portal.services.jobs.follower.TEXTS_AT_ONCE", 8)
+    world = make_world(world.services.settings)
+    for number in range(1, 9):
+        add(world, number)
+    world.worker.poll()
+    world.worker.follow()
+    asked: list[int] = []
+    texts = world.systems.slurm_jobs.texts
+
+    def bounded(ids: list[str]) -> dict[str, JobTexts]:
+        asked.append(len(ids))
+        if len(ids) > 2:
+            raise Unavailable("printed too much")
+        return texts(ids)
+
+    monkeypatch.setattr(world.systems.slurm_jobs, "texts", bounded)
+    with pytest.raises(Unavailable):
+        world.worker.read_texts()
+    world.worker.read_texts()
+    assert asked == [8, 2]
+    assert (get(world, "8").texts.name, get(world, "1").texts.name) == ("job 8", "")
+
+
+def test_old_jobs_are_forgotten(world: World, settings: Settings) -> None:
+    add(world, 7, "FAILED", start=1, end=int(world.clock.now.timestamp()), node="n1")
+    look(world)
+    world.clock.advance(days=settings.batch.jobs_days - 1)
+    world.worker.forget()
+    assert get(world, "7").tab is JobTab.ENDED
+    world.clock.advance(days=2)
+    world.worker.forget()
+    assert world.systems.stores.jobs.get("7") is None
+
+
+def test_50_000_jobs(world: World) -> None:
+    start = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp())
+    for number in range(1, 50_001):
+        add(world, number, "RUNNING" if number % 100 == 0 else "PENDING", start=start)
+    world.worker.poll()
+    world.worker.follow()
+    counts = world.systems.stores.jobs.counts(JobQuery(), world.clock.now)
+    assert counts == {JobTab.PENDING: 49_500, JobTab.RUNNING: 500, JobTab.ENDED: 0}
+    world.slurm.finish(world.slurm.jobs[99], "COMPLETED")
+    world.slurm.forgotten.add(200)
+    world.worker.poll()
+    world.worker.follow()
+    counts = world.systems.stores.jobs.counts(JobQuery(), world.clock.now)
+    assert counts == {JobTab.PENDING: 49_500, JobTab.RUNNING: 499, JobTab.ENDED: 1}
+    world.clock.advance(seconds=5)
+    unsettled = world.systems.stores.jobs.unsettled(world.clock.now, 10)
+    assert {job.id for job in unsettled} == {"100", "200"}
