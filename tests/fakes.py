@@ -27,7 +27,7 @@ from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import Completed
 from portal.config import Settings
 from portal.core.apps.catalog import AppSpec, Catalog, Image
-from portal.core.auth.accounts import AccountStatus
+from portal.core.auth.accounts import AccountStatus, Identity
 from portal.core.auth.person import Person
 from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.sessions import SessionStore
@@ -546,6 +546,12 @@ class FakeAccounts:
         self.removed: set[str] = set()
         self.refused: set[str] = set()
         self.passwords: dict[str, str] = {}
+        self.identities = {
+            "alice": Identity(1001, frozenset({"alice", "research"})),
+            "bob": Identity(1002, frozenset({"bob"})),
+            "admin": Identity(1003, frozenset({"admin"})),
+            "root": Identity(0, frozenset({"root", "research"})),
+        }
         self.silent = False
         self.asked: list[str] = []
 
@@ -554,6 +560,13 @@ class FakeAccounts:
         if self.silent:
             raise Unavailable("the login node does not answer")
         return set(names) & self.removed
+
+    def identity(self, user: str) -> Identity | None:
+        """The account's number and groups."""
+        self.asked.append(user)
+        if self.silent:
+            raise Unavailable("the login node does not answer")
+        return None if user in self.removed else self.identities.get(user)
 
     def standing(self, user: str) -> AccountStatus:
         """Whether the account may log in, and its password state."""
