@@ -107,6 +107,85 @@ class Session(_Model):
         """Whether it has ended."""
         return self.state in ("FINISHED", "FAILED")
 
+    def app(self, name: str) -> App | None:
+        """The app of this name, if the session offers it."""
+        return next((app for app in self.apps if app.name == name), None)
+
+
+class AppTitle(_Model):
+    """An app that an image can run."""
+
+    name: str
+
+
+class Version(_Model):
+    """One version of an environment."""
+
+    version: str
+    title: str
+    apps: tuple[AppTitle, ...] = ()
+
+
+class Environment(_Model):
+    """An environment with its versions, newest first."""
+
+    name: str
+    title: str
+    versions: tuple[Version, ...]
+
+
+class GpuAmount(_Model):
+    """An amount of a GPU that can be requested."""
+
+    fgpu: float
+
+
+class GpuOffer(_Model):
+    """One type of GPU."""
+
+    kind: str
+    title: str
+    amounts: tuple[GpuAmount, ...]
+
+
+class ResourceGroup(_Model):
+    """A partition with the user's limits; times in minutes."""
+
+    name: str
+    default: bool
+    max_cpus: int
+    max_memory: str
+    max_time_limit: int | None = None
+    default_time_limit: int | None = None
+    gpus: tuple[GpuOffer, ...] = ()
+
+
+class Template(_Model):
+    """A resource template, and whether the user's limits allow it."""
+
+    name: str
+    title: str
+    description: str = ""
+    fits: bool
+    why: str = ""
+
+
+class Folder(_Model):
+    """A folder that can be mounted."""
+
+    name: str
+    path: str
+    mountable: bool
+
+
+class Offers(_Model):
+    """What a user can ask for."""
+
+    environments: tuple[Environment, ...]
+    resource_groups: tuple[ResourceGroup, ...]
+    templates: tuple[Template, ...]
+    folders: tuple[Folder, ...]
+
 
 class _Sessions(_Model):
     sessions: tuple[Session, ...]
@@ -166,6 +245,13 @@ class Client:
     def check(self, request: Json) -> None:
         """Check a launch request without launching; raises Refused that names the fields."""
         self._send("POST", "/sessions/estimate", tries=TRIES, json=request)
+
+    def offers(self) -> Offers:
+        """What the user can ask for right now."""
+        found: dict[str, Any] = {}
+        for path in ("environments", "resource-groups", "templates", "folders"):
+            found |= self._send("GET", f"/{path}", tries=TRIES)
+        return Offers.model_validate(found)
 
     # Tokens
 

@@ -88,7 +88,7 @@ def _init(settings: Settings, _options: argparse.Namespace) -> int:
     _seal(settings)
     run = Path(settings.state.run)
     run.mkdir(parents=True, exist_ok=True)
-    for name in ("routes.map", "background.map"):
+    for name in ("routes.map", "background.map", "hub.map"):
         (run / name).touch()  # HAProxy needs the file to exist; its content is set at run time
     print(f"ready: {state}")
     return 0

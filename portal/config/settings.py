@@ -13,6 +13,7 @@ from portal.config.base import FROZEN
 from portal.config.batch import BatchSettings
 from portal.config.cluster import LoginSettings, SlurmSettings
 from portal.config.gpu import GpuSettings
+from portal.config.hub import HubSettings
 from portal.config.sessions import SessionSettings
 from portal.config.state import StateSettings
 from portal.config.web import WebSettings
@@ -42,6 +43,7 @@ class Settings(BaseModel):
         GpuSettings(),
         description="GPUs, and how they are shared; none are offered unless named here.",
     )
+    hub: HubSettings = Field(HubSettings(), description="JupyterHub in front of sessions.")
     state: StateSettings = Field(StateSettings(), description="Where the portal keeps its data.")
 
 

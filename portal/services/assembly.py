@@ -119,7 +119,13 @@ class _Assembly(JobAssembly):
     @cached_property
     def app_starter(self) -> AppStarter:
         origin = self._settings.web.origins.url
-        return AppStarter(self._stores.access, self._systems.runners, self._catalog, origin)
+        return AppStarter(
+            self._stores.access,
+            self._systems.runners,
+            self._catalog,
+            origin,
+            self._stores.sessions.hub_env,
+        )
 
     @cached_property
     def apps(self) -> Apps:
@@ -190,6 +196,7 @@ class _Assembly(JobAssembly):
             administration=self.administration,
             gpus=self._gpus,
             close_apps=self.apps.close_session,
+            hub_base_url=self._settings.hub.base_url,
         )
 
     @cached_property

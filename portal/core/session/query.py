@@ -107,6 +107,7 @@ class ListQuery(BaseModel):
     q: PlainText | None = Field(None, description="Words that all have to occur somewhere")
     environment: PlainText | None = None
     resource_group: PlainText | None = None
+    hub: PlainText | None = Field(None, description="The path of a server of JupyterHub's")
     status: Status | None = None
     days: Annotated[int, Field(ge=1, le=3650, description="Launched in the last N days")] | None = (
         None

@@ -142,6 +142,8 @@ class Apps:
         spec = _find(catalog.offered(session), app)
         if session.state in OVER or session.state is State.ENDING:
             raise Conflict("This session is over. Launch it again to use its apps.")
+        if spec.kind == "hub":
+            raise Conflict(f"{spec.title} opens through JupyterHub, at {session.hub_prefix}")
         return spec
 
     def _is_open(
