@@ -484,6 +484,7 @@ class FakeRoutes:
         self.alive = False
         self.sent: dict[str, Traffic] = {}
         self.background: list[str] = []
+        self.paths: dict[str, str] = {}
         self.unreachable = False
 
     def traffic(self) -> dict[str, Traffic]:
@@ -497,6 +498,14 @@ class FakeRoutes:
     def add(self, key: str, target: str) -> None:
         """Add a route."""
         self.map[key] = target
+
+    def add_path(self, path: str, key: str) -> None:
+        """Add a path of JupyterHub's."""
+        self.paths[path] = key
+
+    def set_paths(self, paths: Mapping[str, str]) -> None:
+        """Set all paths of JupyterHub's."""
+        self.paths = dict(paths)
 
     def remove(self, *keys: str) -> None:
         """Remove routes."""

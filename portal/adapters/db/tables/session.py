@@ -12,7 +12,6 @@ from portal.core.launch.mounts import Mount
 from portal.core.session.session import Home
 
 _LIVE_HUB = text("hub_prefix <> '' AND state NOT IN ('FINISHED', 'FAILED')")
-_DIALECTS = ("sqlite_where", "postgresql_where")
 
 
 class SessionRow(SQLModel, table=True):
@@ -25,7 +24,14 @@ class SessionRow(SQLModel, table=True):
         Index("session_tab", "owner", "state", "created", "id"),
         Index("session_tab_of_all", "state", "created", "id"),
         Index("session_unseen", "owner", "end_seen", "ended"),
-        Index("session_hub", "hub_prefix", unique=True, **dict.fromkeys(_DIALECTS, _LIVE_HUB)),
+        # Two live sessions cannot have the same path.
+        Index(
+            "session_hub",
+            "hub_prefix",
+            unique=True,
+            sqlite_where=_LIVE_HUB,
+            postgresql_where=_LIVE_HUB,
+        ),
     )
 
     id: str = Field(primary_key=True)
