@@ -29,7 +29,7 @@ from portal.core.cluster.gpu_offers import NO_GPUS
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.cluster.queue import queue_positions
 from portal.core.jobs.job import Job, JobTab
-from portal.core.jobs.query import JobQuery
+from portal.core.jobs.query import JobQuery, JobSort
 from portal.services.cluster import ClusterReader
 from portal.services.jobs.follower import JobFollower
 
@@ -124,6 +124,11 @@ def measure(jobs: int, ended_jobs: int, changed: int, rounds: int) -> dict[str, 
         for name, query in QUERIES.items():
             bench.store.query(query, NOW)
             found[name] = took(lambda: bench.store.query(query, NOW))  # noqa: B023
+        found["slowest order"] = max(
+            took(lambda: bench.store.query(JobQuery(state=tab, sort=sort), NOW))  # noqa: B023
+            for tab in JobTab
+            for sort in JobSort
+        )
         found["counts, everybody"] = took(lambda: bench.store.counts(JobQuery(), NOW))
         rows = bench.store.query(QUERIES["pending, everybody"], NOW).rows
         found["places of a page"] = took(lambda: bench.store.ahead([row.job for row in rows]))

@@ -30,6 +30,11 @@ def clip(text: str, length: int = 40) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
+def visible(text: str) -> str:
+    """A text that users chose, without line breaks and signs that change how others are shown."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
 @dataclass(frozen=True)
 class FieldError:
     """A wrong field of a request, with a message for its author."""

@@ -234,7 +234,7 @@ class FakeSlurm:
 
     def _use(self, words: list[str]) -> Completed:
         number = next(word for word in words if word.startswith("--jobs=")).partition("=")[2]
-        lines = self.steps.get(int(number), [])
+        lines = self.steps.get(int(number.partition("_")[0]), [])
         error = "" if lines else f"sstat: error: couldn't get steps for job {number}\n"
         return Completed(0 if lines else 1, "\n".join([*lines, ""]).encode(), error)
 
@@ -383,24 +383,35 @@ class FakeSlurm:
         elif job.state == "PENDING":
             job.reason = "JobHeldUser" if action == "hold" else "None"
 
-    def _records(self, words: list[str], delimiter: str) -> Completed:
-        """Whole records of accounting."""
+    def _told(self, words: list[str]) -> Completed:
+        """What users wrote, as accounting has it."""
+        delimiter = words[4].removeprefix("--delimiter=")
         records = [
-            delimiter.join(
+            delimiter.join([str(job.id), job.name, job.texts[0], job.texts[2], "", "\n"])
+            for job in self._selected(words)
+        ]
+        return Completed(0, "".join(records).encode(), "")
+
+    def _facts(self, words: list[str]) -> Completed:
+        """Whole records of accounting, but for what users wrote."""
+        records = [
+            US.join(
                 map(
                     str,
                     [job.id, job.user, job.state, job.node, job.submitted, job.start, job.end,
                      f"{job.code}:0", job.shown, "main", job.account, job.qos, job.tres,
-                     job.tres, 60, 5, job.name, job.texts[0], job.texts[2], "", "\n"],
+                     job.tres, 60, 5],
                 )
             )
             for job in self._selected(words)
         ]  # fmt: skip
-        return Completed(0, "".join(records).encode(), "")
+        return Completed(0, "\n".join([*records, ""]).encode(), "")
 
     def _sacct(self, words: list[str]) -> Completed:
         if "--parsable" in words:
-            return self._records(words, words[4].removeprefix("--delimiter="))
+            return self._told(words)
+        if "ReqTRES" in words[5]:
+            return self._facts(words)
         lines = [
             US.join(
                 map(
@@ -446,7 +457,7 @@ class FakeSlurm:
                 job.reason = "None" if str(job.id) == words[-1] else job.reason
             return Completed(0, b"", "")
         if words[1] == "update":
-            job = next(job for job in self.jobs if f"JobId={job.id}" in words)
+            job = next(job for job in self.jobs if f"JobId={job.shown}" in words)
             minutes = int(words[-1].removeprefix("TimeLimit="))
             job.limit = f"{minutes // 60}:{minutes % 60:02}:00"
             return Completed(0, b"", "")

@@ -8,6 +8,7 @@ from typing import Any
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.job import Job, JobTexts
 from tests.fakes import US, World
+from tests.listed_jobs import store_jobs
 
 OUT, ERR = "/home/alice/run/job.out", "/home/alice/run/job.err"
 TEXTS = JobTexts("fit", "/home/alice/run", "/home/alice/run/fit.sh --fast", OUT, ERR)
@@ -17,11 +18,7 @@ OF_JOB = ("array_id", "tasks", "signal")
 
 def store(world: World, job: Job) -> Job:
     """Store what the worker has read of a job."""
-    jobs = world.systems.stores.jobs
-    jobs.save([job], world.clock())
-    if job.report.state.over:
-        jobs.settle([job])
-    jobs.save_texts({job.id: job.texts})
+    store_jobs(world, job)
     return job
 
 

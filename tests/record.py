@@ -1,20 +1,25 @@
 """Records the output of a real Slurm, for the tests that replay it.
 
-    python -m tests.record      against the cluster of SLIPWAY_PROJECT (default: that of `make up`)
+    python -m tests.record [use]    on the cluster of SLIPWAY_PROJECT (default: that of `make up`)
 
 Creates one job of each kind, writes tests/recorded/<version>/, and cancels the jobs that still run.
-slurmctld is stopped for some seconds to record the commands' errors.
+slurmctld is stopped for some seconds to record the commands' errors. "use" records only what jobs
+use, long lists of tasks, and the jobs that ended in a span of time; it stops nothing.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from portal.adapters.slurm import accounting, commands, estimate, queue, sacctmgr, texts
-from tests.cluster import Cluster
+from portal.adapters.slurm import accounting, commands, estimate, queue, sacctmgr, texts, usage
+from portal.core.cluster.jobs import JobState
+from portal.core.jobs.job import Job
+from tests.cluster import Cluster, wait_for
 
 RECORDED = Path(__file__).parent / "recorded"
 NAME = "0123456789abcdef0123456789abcdef"
@@ -83,17 +88,68 @@ def record_jobs(recorder: Recorder) -> None:
     recorder.keep("jobs-texts", "slipway", asked, texts.texts_format(SEPARATOR))
     cluster.run("login", "scancel", "--user=bob", user="bob")
     time.sleep(5)
-    for name, output in (("jobs-records", True), ("jobs-records-short", False)):
-        argv = accounting.records_argv(SEPARATOR, job_ids=ids.values(), output=output)
+    which = accounting.Which(job_ids=tuple(ids.values()))
+    recorder.keep("jobs-facts", "slipway", accounting.facts_argv(which))
+    for name, output in (("jobs-told", True), ("jobs-told-short", False)):
+        argv = accounting.texts_argv(which, SEPARATOR, output=output)
         recorder.keep(name, "slipway", argv)
     recorder.keep("jobs-hold", "bob", ["scontrol", "hold", ids["errors"]])
     text = json.dumps(ids, indent=1)
     (recorder.folder / "jobs-others.json").write_text(text, encoding="utf-8")
 
 
+BUSY = "python3 -c 'x = bytearray(40 << 20); any(iter(int, 1))'"
+USE = {
+    "steps": ("--nodes=2 --ntasks=2", f"srun sleep 300 &\n{BUSY}"),
+    "tasks": ("--array=4-5", BUSY),
+    "parts": (
+        "--job-name=parts\n#SBATCH hetjob\n#SBATCH --mem=50",
+        "srun --het-group=0,1 sleep 300",
+    ),
+}
+"""One after the other: a user may have three cores."""
+LONG = ",".join(str(number * number) for number in range(32))
+
+
+def record_use(recorder: Recorder) -> None:
+    """Record what running and ended steps use, a long list of tasks, and what ended meanwhile."""
+    cluster, begun = recorder.cluster, datetime.now(UTC)
+    ids = {"long": recorder.submit("bob", f"--hold --array={LONG}%3", "true")}
+    recorder.keep("use-squeue", "slipway", queue.squeue_argv(user="bob"))
+    for role, (options, body) in USE.items():
+        ids[role] = recorder.submit("bob", options, body)
+        running = wait_for("it to run", lambda: _running(cluster, ids[role]) or None, 120)  # noqa: B023
+        time.sleep(15)
+        for place, job in enumerate(running, 1):
+            ids[f"{role}-{place}"] = job.id
+            recorder.keep(f"use-{role}-{place}-sstat", "bob", usage.sstat_argv(job))
+        cluster.run("login", "scancel", ids[role], user="bob")
+        time.sleep(10)
+        for place, job in enumerate(running, 1):
+            recorder.keep(f"use-{role}-{place}-sacct", "slipway", usage.sacct_argv(job))
+    cluster.run("login", "scancel", ids["long"], user="bob")
+    ids["waits"] = recorder.submit("bob", "--hold", "true")
+    time.sleep(10)
+    span = begun - timedelta(seconds=2), datetime.now(UTC)
+    recorder.keep("use-ended", "slipway", accounting.facts_argv(accounting.Which(span=span)))
+    cluster.run("login", "scancel", ids["waits"], user="bob")
+    text = json.dumps(ids, indent=1)
+    (recorder.folder / "use-jobs.json").write_text(text, encoding="utf-8")
+
+
+def _running(cluster: Cluster, number: str) -> list[Job]:
+    """The running jobs of a submission, in the order of their numbers."""
+    words = ["env", *commands.ENVIRONMENT, *queue.squeue_argv(user="bob")]
+    found = queue.squeue_parse(cluster.run("login", *words, user="slipway"))
+    its = [job for job in found if number in (job.id, job.array_id, job.het_id)]
+    runs = [job for job in its if job.report.state is JobState.RUNNING]
+    return sorted(runs, key=lambda job: int(job.id))
+
+
 def record(cluster: Cluster) -> None:
     """Create the jobs and record."""
     recorder = Recorder(cluster)
+    record_use(recorder)
     record_jobs(recorder)
     ids = {role: recorder.submit(*job) for role, job in JOBS.items()}
     time.sleep(4)
@@ -182,4 +238,7 @@ def record_silence(recorder: Recorder) -> None:
 
 
 if __name__ == "__main__":
-    record(Cluster.from_environment())
+    if sys.argv[1:] == ["use"]:
+        record_use(Recorder(Cluster.from_environment()))
+    else:
+        record(Cluster.from_environment())

@@ -147,7 +147,7 @@ copy_slurm_clients() {
         'from runner.batch.slurm_client import main' 'sys.exit(main())' > "$tree/bin/slurm-client"
     chmod 755 "$tree/bin/slurm-client"
     for name in sacct sacctmgr salloc sattach sbatch sbcast scancel scontrol sdiag sinfo sprio squeue \
-        sreport srun sshare sstat strigger; do
+        sreport slipway srun sshare sstat strigger; do
         ln -s ../bin/slurm-client "$tree/slurm/$name"
     done
 }

@@ -19,6 +19,10 @@ cp -r "$source_dir/portal/batch" "$work/files/portal/"
 find "$work/files" -name __pycache__ -prune -exec rm -rf {} +
 rm -r "$work/files/portal/batch/build.sh" "$work/files/portal/batch/doc"
 printf 'from portal.batch.main import main\nmain()\n' > "$work/files/__main__.py"
+# Compiled as well: that is most of what there is to do before sbatch runs. Another version of Python
+# than the one that is used here takes the sources.
+"${PYTHON:-/usr/bin/python3}" -IS -m compileall -q -b -s "$work/files" \
+    --invalidation-mode unchecked-hash "$work/files"
 find "$work/files" -exec touch -d '2000-01-01 00:00Z' {} +
 python3 -m zipapp "$work/files" --output "$work/zip" --compress
 # -I and -S: no variable, folder or package of the user changes what runs. By the second line the

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +43,12 @@ def outside(asked: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     found = {name: value for name, value in asked.items() if not differs(name)}
     found.update((name, value) for name, value in own.items() if differs(name))
     return found
+
+
+def step_folder(chdir: str, environment: Mapping[str, str], folder: str) -> str:
+    """Where srun starts a step that is started in `folder`; `chdir`: its option."""
+    place = chdir or environment.get("SLURM_WORKING_DIR", "")
+    return os.path.join(folder, place) if place else folder
 
 
 def step_environment(

@@ -21,7 +21,7 @@ def private_folder() -> Iterator[str]:
     places = [os.environ.get("TMPDIR", ""), "/tmp"]  # noqa: S108
     folder = ""
     for place in places:
-        if place and len(os.fsencode(place)) < LONGEST and os.path.isdir(place):
+        if os.path.isabs(place) and len(os.fsencode(place)) < LONGEST and os.path.isdir(place):
             with contextlib.suppress(OSError):
                 folder = tempfile.mkdtemp(prefix="slipway-", dir=place)
                 break

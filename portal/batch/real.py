@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # `signal` takes 5 ms to import
 import os
 import sys
 
@@ -37,10 +38,17 @@ def execute(name: str, words: Sequence[str], environment: Mapping[str, str]) -> 
     path = find(name, environment)
     if not path:
         fail(name, f"Slurm's {name} was not found in PATH", NOT_FOUND)
+    default_signals()
     try:
         os.execve(path, [name, *words], dict(environment))
     except OSError as error:
         fail(name, f"{path}: {error.strerror}", NOT_FOUND)
+
+
+def default_signals() -> None:
+    """What Python ignores, a program in its place must not: `salloc sh -c 'yes | head'`."""
+    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
+        _signal.signal(number, _signal.SIG_DFL)
 
 
 def fail(name: str, text: str, code: int) -> NoReturn:

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from portal.batch.settings import Image, Settings
 
 VERSION = 1
-MAX_ENV_FILE = 96 << 10
+MAX_ENV_FILE = 95 << 10
 """Bytes; one variable of a process can have 128 KiB, and this one is encoded."""
+MAX_SHM = 1 << 30
+"""MiB; more than any node has."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
@@ -182,6 +184,8 @@ def read_shm(value: str, settings: Settings) -> int:
     found = float(size[1]) * _UNITS[(size[2] or "g").lower()]
     if found < 1:
         raise OptionError(f"--shm: {value!r} is less than 1m")
+    if found > MAX_SHM:
+        raise OptionError(f"--shm: {value!r} is more than any node has")
     most = settings.max_shared_memory_mb
     if most is not None and found > most:
         raise OptionError(f"--shm: at most {most}m are permitted here")
@@ -228,6 +232,11 @@ def read_env_files(options: list[tuple[str, str]]) -> dict[str, str]:
     for option, path in options:
         if option == "env-file":
             found.update(_env_file(path))
+            # Each of them becomes longer in JSON, and then by a third.
+            if sum(len(json.dumps(item)) + 2 for item in found.items()) > MAX_ENV_FILE:
+                raise OptionError(
+                    f"--env-file: {path}: more than {MAX_ENV_FILE >> 10} KiB of variables in all"
+                )
     return found
 
 
@@ -240,7 +249,7 @@ def _env_file(path: str) -> dict[str, str]:
     if len(text) > MAX_ENV_FILE:
         raise OptionError(f"--env-file: {path} has more than {MAX_ENV_FILE >> 10} KiB")
     found = {}
-    for number, raw in enumerate(text.splitlines(), 1):
+    for number, raw in enumerate(text.split("\n"), 1):
         line = raw.strip()
         if not line or line.startswith("#"):
             continue

@@ -29,10 +29,11 @@ def main(words: list[str]) -> NoReturn:
             given = directives.read(found.content or b"") if _has_directives(line, found) else []
             if given or line.own:
                 _submit(line, found, [*given, *line.own])
-            if found.stdin >= 0:
-                os.dup2(found.stdin, 0)
+            found.put_back()
     except OptionError as error:
         real.fail("sbatch", str(error), _error_code())
+    except OSError as error:
+        real.fail("sbatch", f"{error.strerror or error}: {error.filename or ''}", _error_code())
     real.execute("sbatch", words, os.environ)
 
 
@@ -52,14 +53,23 @@ def _error_code() -> int:
     return int(code) if code.isdigit() else BAD_OPTION
 
 
+def _refuse(line: CommandLine) -> NoReturn:
+    """Let sbatch say what is wrong with the script; without the image nothing may be submitted."""
+    from portal.batch import child  # noqa: PLC0415
+
+    code = child.run("sbatch", ["--test-only", *line.options, *line.command], dict(os.environ))
+    if code == 0:
+        real.fail("sbatch", "--image: the script cannot be read as sbatch reads it", _error_code())
+    child.end(code)
+
+
 def _submit(line: CommandLine, found: Script, options: list[tuple[str, str]]) -> None:
-    """Submit for an image and exit; returns if sbatch has to refuse the script."""
+    """Submit for an image, and exit."""
     from portal.batch.submit import prepared  # noqa: PLC0415 - not needed without an image
 
     if found.content is None or not (line.wrap is not None or _complete(found.content)):
-        if found.stdin >= 0:
-            os.dup2(found.stdin, 0)
-        real.execute("sbatch", [*line.options, *line.command], os.environ)
+        found.put_back()
+        _refuse(line)
     asked = prepared.prepare(options, line)
     words = [*asked.options, *line.options]
     if line.wrap is not None:
@@ -74,7 +84,7 @@ def _submit(line: CommandLine, found: Script, options: list[tuple[str, str]]) ->
     if not line.command:
         os.dup2(script.in_memory(text), 0)
         real.execute("sbatch", words, asked.environment)
-    sys.exit(_submit_file(words, line, found, text, asked.environment))
+    _submit_file(words, line, found, text, asked.environment)
 
 
 def _complete(content: bytes) -> bool:
@@ -87,23 +97,24 @@ def _wrapped(line: CommandLine, request: Request) -> str:
     from portal.batch.submit.wrapped import wrap_text  # noqa: PLC0415
 
     command = line.values["wrap"]
-    text = wrap_text(command.encode("utf-8", "surrogateescape"), request)
+    text = wrap_text(os.fsencode(command), request)
     separate = line.options[line.wrap or 0] == command
-    return ("" if separate else "--wrap=") + text.decode("utf-8", "surrogateescape")
+    return ("" if separate else "--wrap=") + os.fsdecode(text)
 
 
 def _submit_file(
     words: list[str], line: CommandLine, found: Script, text: bytes, environment: dict[str, str]
-) -> int:
+) -> NoReturn:
     """Run sbatch on a file of the same name, from which it takes the job's name."""
-    from portal.batch.child import run  # noqa: PLC0415
+    from portal.batch import child  # noqa: PLC0415
     from portal.batch.private import private_folder  # noqa: PLC0415
 
     with private_folder() as folder:
         path = os.path.join(folder, found.name)
         with open(path, "xb") as stream:
             stream.write(text)
-        return run("sbatch", [*words, path, *line.command[1:]], environment)
+        code = child.run("sbatch", [*words, path, *line.command[1:]], environment)
+    child.end(code)
 
 
 def _show(words: list[str], line: CommandLine, found: Script, request: Request) -> NoReturn:
@@ -113,8 +124,10 @@ def _show(words: list[str], line: CommandLine, found: Script, request: Request) 
     from portal.batch.submit.wrapped import batch_script  # noqa: PLC0415
 
     command = ["sbatch", *words, *line.command]
-    print("#", " ".join(map(quote, command)), flush=True)
+    # Bytes, and comments alone: any name may be in it, and the rest is the script.
+    shown = os.fsencode("# " + " ".join(map(quote, command)).replace("\n", "\n# ") + "\n")
     if line.wrap is None:
-        sys.stdout.buffer.write(batch_script(found.content or b"", request))
-        sys.stdout.flush()
+        shown += batch_script(found.content or b"", request)
+    sys.stdout.buffer.write(shown)
+    sys.stdout.flush()
     sys.exit(0)

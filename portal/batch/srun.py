@@ -34,7 +34,8 @@ def srun(words: list[str]) -> NoReturn:
         words = in_image(words, text, "/tmp")  # noqa: S108
     except (OptionError, ValueError) as error:
         real.fail("srun", str(error), BAD_OPTION)
-    environment = handover.step_environment(environment, os.environ, text, os.getcwd())
+    folder = handover.step_folder(line.chdir, environment, os.getcwd())
+    environment = handover.step_environment(environment, os.environ, text, folder)
     real.execute("srun", words, environment)
 
 

@@ -15,14 +15,21 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Generic, Self, TypeGuard, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ValidationError, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+)
 
 from portal.core.validation import wrong
 
 _MAX_WORDS = 8
 _MAX_TEXT = 200
 _TIMES = frozenset({"created", "submitted", "started", "ended"})
-_NUMBERS = {"cpus": 2**31, "memory": 2**31, "priority": 2**63}
+_NUMBERS = {"cpus": 2**31, "memory": 2**31, "time_limit": 2**31, "priority": 2**63}
 """Sort keys that are numbers; greater ones do not fit into the database's column."""
 
 
@@ -41,9 +48,8 @@ class Order(StrEnum):
 
     @property
     def turned(self) -> Self:
-        """The same in reverse order; itself if the list has no such order."""
-        turned = self.key if self.falling else f"-{self.key}"
-        return type(self)(turned) if turned in set(type(self)) else self
+        """The same in reverse order, which every list has."""
+        return type(self)(self.key if self.falling else f"-{self.key}")
 
 
 AnyOrder = TypeVar("AnyOrder", bound=Order)
@@ -130,17 +136,28 @@ CursorText = Annotated[str, AfterValidator(_of_this_list)]
 """A cursor in the order of the field "sort", which has to be an earlier field."""
 
 
-def words_of(text: str | None) -> list[str]:
-    """The search words in a text."""
-    return (text or "").split()[:_MAX_WORDS]
+SearchText = Annotated[
+    PlainText | None, Field(description="Words that all have to occur somewhere")
+]
 
 
-def url_parameters(query: BaseModel, changes: Mapping[str, str | None]) -> dict[str, str]:
-    """The URL parameters of a list's query with changes, without defaults."""
-    values = query.model_dump(exclude={"limit"}, exclude_defaults=True) | dict(changes)
-    if "cursor" not in changes:
-        values.pop("cursor", None)  # a changed list begins at its start
-    return {key: str(value) for key, value in values.items() if value}
+class SearchQuery(BaseModel):
+    """Base of the queries of lists, which have fields "q", "sort", "limit" and "cursor"."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @property
+    def words(self) -> list[str]:
+        """The search words."""
+        text: str | None = getattr(self, "q", None)
+        return (text or "").split()[:_MAX_WORDS]
+
+    def parameters(self, **changes: str | None) -> dict[str, str]:
+        """The URL parameters of this query with changes, without defaults."""
+        values = self.model_dump(exclude={"limit"}, exclude_defaults=True) | changes
+        if "cursor" not in changes:
+            values.pop("cursor", None)  # a changed list begins at its start
+        return {key: str(value) for key, value in values.items() if value}
 
 
 def read_leniently(model: type[Query], values: Mapping[str, str], **fixed: Any) -> Query:

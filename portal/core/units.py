@@ -188,26 +188,20 @@ def _size_from(least: int) -> AfterValidator:
 
 _SIZE_JSON = {"type": "string", "examples": ["600m", "2g"], "pattern": f"^{_SIZE}$"}
 
+_Size = Annotated[int, BeforeValidator(_read_size), PlainSerializer(format_size, return_type=str)]
 Memory = Annotated[
-    int,
-    BeforeValidator(_read_size),
+    _Size,
     _size_from(MIN_MEMORY_MB),
-    PlainSerializer(format_size, return_type=str),
     WithJsonSchema(_SIZE_JSON),
 ]
 SharedMemory = Annotated[
-    int,
-    BeforeValidator(_read_size),
+    _Size,
     _size_from(1),
-    PlainSerializer(format_size, return_type=str),
     WithJsonSchema(_SIZE_JSON | {"description": "size of /dev/shm, a part of memory"}),
 ]
-
 JobMemory = Annotated[
-    int,
-    BeforeValidator(_read_size),
+    _Size,
     _size_from(1),
-    PlainSerializer(format_size, return_type=str),
     WithJsonSchema(_SIZE_JSON | {"description": "memory on each node (sbatch --mem)"}),
 ]
 

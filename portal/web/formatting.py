@@ -21,6 +21,7 @@ from portal.core.units import (
     rounded_size,
     short_minutes,
 )
+from portal.errors import visible
 from portal.web.context import services
 
 
@@ -48,6 +49,7 @@ def install_filters(app: Flask) -> None:
         exact=exact_size,
         mb=parse_size,
         fgpu=fgpu_number,
+        visible=visible,
     )
     app.jinja_env.globals.update(
         icon=icon,

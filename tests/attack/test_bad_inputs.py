@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,6 +18,7 @@ import requests
 
 from portal.core.launch.environment import MAX_TOTAL
 from tests.bad_inputs import FORM, FORM_ROWS, LAUNCH, LIBRARY, MAX_ANSWER, ROWS, FormRow, Row
+from tests.bad_jobs import GROUPS, JOB_FORM_ROWS, NAME, is_named
 from tests.client import Api, Browser, Json
 from tests.cluster import Cluster
 
@@ -81,6 +83,7 @@ def state(people: dict[str, Api]) -> Any:
         # All clusters of a checkout share the images; these come and go with other tests.
         [one for one in images if not one["environment"].startswith(FAULTY)],
         [api.ask("GET", "/presets")["presets"] for api in people.values()],
+        [api.ask("GET", "/job-templates")["templates"] for api in people.values()],
     )
 
 
@@ -119,7 +122,26 @@ def test_api_rows(row: Row, people: dict[str, Api], researcher: Api, session: Js
     assert state(people) == before
 
 
-@pytest.mark.parametrize("row", FORM_ROWS, ids=str)
+@pytest.mark.parametrize(("name", "rows"), GROUPS, ids=[name for name, _ in GROUPS])
+def test_job_rows(name: str, rows: list[Row], people: dict[str, Api], cluster: Cluster) -> None:
+    before, began = state(people), f"now-{int(SECONDS * 60)}seconds"
+    for row in rows:
+        headers = {"Content-Type": "application/json"} | row.headers
+        answer = timed(
+            partial(people["alice"], row.method, row.path, data=row.body, headers=headers)
+        )
+        assert answer.status_code == row.status, (row, answer.text[:500])
+        assert row.words in answer.text, row
+        assert not any(words in answer.text for words in LIBRARY), row
+        assert len(answer.content) <= MAX_ANSWER
+        if row.field:
+            assert is_named(row, [error["field"] for error in answer.json()["errors"]]), row
+    assert state(people) == before
+    submitted = ["sacct", "-nX", f"--starttime={began}", f"--name={NAME}", "--user=alice"]
+    assert cluster.run("login", *submitted, user="alice").strip() == ""
+
+
+@pytest.mark.parametrize("row", [*FORM_ROWS, *JOB_FORM_ROWS], ids=str)
 def test_form_rows(row: FormRow, people: dict[str, Api], browsers: dict[str, Browser]) -> None:
     browser = browsers["admin" if row.admin else "alice"]
     empty = len(browser.get("/sessions/new").content)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,6 +13,8 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection
 
 from tests.apps import Kernel
+from tests.attack.conftest import LoggedIn
+from tests.batch_jobs import cancel, sbatch, wait_for_job
 from tests.client import SMALL, Api, Browser, Json, Visitor, http_session
 from tests.cluster import Cluster
 
@@ -46,14 +51,41 @@ def lab(researcher: Api, session: Json) -> Visitor:
     return researcher.open(session["id"], "jupyterlab")
 
 
-def _operations(api: Api, session: str) -> list[tuple[str, str, Json]]:
-    """Every operation of the OpenAPI document, with a session filled in."""
+@dataclass(frozen=True)
+class Hers:
+    """What alice has: a session, a job that waits, and a job template."""
+
+    session: str
+    job: str
+    template: str = "strangers"
+
+    @property
+    def none(self) -> Hers:
+        """What nobody has."""
+        return Hers("0" * 32, "4000000000", "xyzzy")
+
+
+@pytest.fixture(scope="module")
+def hers(researcher: Api, session: Json, cluster: Cluster) -> Iterator[Hers]:
+    job = sbatch(cluster, "alice", "true", "--hold", "--job-name=herjob")
+    wait_for_job(researcher, job, "PENDING")
+    found = Hers(session["id"], job)
+    body = {"script": "#!/bin/sh\n# herscript\n"}
+    researcher.ask("PUT", f"/job-templates/{found.template}", 201, json=body)
+    yield found
+    researcher("DELETE", f"/job-templates/{found.template}")
+    cancel(cluster, "alice")
+
+
+def _operations(api: Api, hers: Hers) -> list[tuple[str, str, Json]]:
+    """Every operation of the OpenAPI document, with a session and a job filled in."""
     found = []
     for template, operations in api.ask("GET", "/openapi.json")["paths"].items():
         path = template.format(
-            session_id=session,
+            session_id=hers.session,
+            job_id=hers.job,
             app="jupyterlab",
-            name="x",
+            name=hers.template,
             environment="python",
             version="3.13",
             token_id="0" * 16,
@@ -66,35 +98,100 @@ def _operations(api: Api, session: str) -> list[tuple[str, str, Json]]:
     return found
 
 
-def _send(api: Api, method: str, path: str) -> requests.Response:
-    body: dict[str, Any] = {"json": SMALL if path == "/sessions" else {}}
-    return api(method, path, **(body if method == "POST" else {}))
+def _send(api: Api, method: str, path: str, hers: Hers) -> requests.Response:
+    body: Any = {"ids": [hers.job]} if path in ACTIONS else {}
+    body = SMALL if path == "/sessions" else body
+    about = {"owner": "alice"} if path.startswith("/job-templates/") else {}
+    return api(method, path, params=about, **({"json": body} if method == "POST" else {}))
 
 
-def test_without_a_token_every_operation_is_refused(cluster: Cluster, session: Json) -> None:
+ACTIONS = [f"/jobs/{action}" for action in ("cancel", "hold", "release", "requeue")]
+
+
+def test_without_a_token_every_operation_is_refused(cluster: Cluster, hers: Hers) -> None:
     anonymous = Api(cluster, "nobody")
-    operations = _operations(anonymous, session["id"])
-    assert len(operations) > 10
+    operations = _operations(anonymous, hers)
+    assert len(operations) > 60
     for method, path, operation in operations:
         security = operation.get("security")
         if security != [] and {} not in (security or []):  # {}: with or without a token
-            answer = _send(anonymous, method, path)
+            answer = _send(anonymous, method, path, hers)
             assert answer.status_code == 401, (method, path, answer.text)
-            assert session["id"] not in answer.text
+            assert not [
+                text for text in (hers.session, "herjob", "herscript") if text in answer.text
+            ]
 
 
-def test_bob_finds_none_of_alices_resources(bob: Api, session: Json, researcher: Api) -> None:
-    for method, path, _ in _operations(bob, session["id"]):
-        if session["id"] not in path:
+def test_bob_finds_none_of_alices_resources(bob: Api, hers: Hers, researcher: Api) -> None:
+    same = zip(_operations(bob, hers), _operations(bob, hers.none), strict=True)
+    asked = 0
+    for (method, path, _), (_, nowhere, _) in same:
+        is_hers = path != nowhere and path.startswith(("/sessions/", "/jobs/", "/job-templates/"))
+        if method == "PUT" or not (is_hers or path in ACTIONS):  # a template is saved as one's own
             continue
-        answer = _send(bob, method, path)
+        asked += 1
+        answer = _send(bob, method, path, hers)
         assert answer.status_code == 404, (method, path, answer.text)
         # Exactly the same as for resources that do not exist.
-        other = _send(bob, method, path.replace(session["id"], "0" * 32))
+        other = _send(bob, method, nowhere, hers.none)
         assert (other.status_code, other.text) == (answer.status_code, answer.text)
-    assert session["id"] not in [row["id"] for row in bob.list()]
-    assert session["id"] not in [row["id"] for row in bob.list(owner="alice")]
-    assert researcher.get(session["id"])["state"] == "RUNNING"
+    assert asked > 25
+    assert hers.session not in [row["id"] for row in bob.list()]
+    assert hers.session not in [row["id"] for row in bob.list(owner="alice")]
+    templates = bob.ask("GET", "/job-templates")["templates"]
+    assert "alice" not in [template["owner"] for template in templates]
+    assert researcher.get(hers.session)["state"] == "RUNNING"
+    job = researcher.ask("GET", f"/jobs/{hers.job}")
+    assert (job["slurm_state"], job["reason"]["code"]) == ("PENDING", "JobHeldUser")
+    template = researcher.ask("GET", f"/job-templates/{hers.template}")
+    assert "herscript" in template["job"]["script"]
+
+
+def test_a_template_of_the_same_name_is_ones_own(bob: Api, hers: Hers, researcher: Api) -> None:
+    body = {"script": "#!/bin/sh\n# bobs\n"}
+    path = f"/job-templates/{hers.template}"
+    bob.ask("PUT", path, 201, json=body, params={"owner": "alice"})
+    assert "herscript" in researcher.ask("GET", path)["job"]["script"]
+    bob("DELETE", path)
+
+
+def _without(text: str, what: Hers) -> str:
+    """A page without what differs at each request: tokens, and what was asked for."""
+    return re.sub(r'(value|content)="[^"]{20,}"|[0-9]+', "", text.replace(what.template, ""))
+
+
+def test_bobs_browser_finds_none_of_alices_jobs(
+    logged_in: LoggedIn, hers: Hers, researcher: Api
+) -> None:
+    browser, none = logged_in("bob"), hers.none
+    pages = [
+        *(f"/jobs/{{job}}{part}" for part in ("", "/now", "/usage", "/output", "/output/text",
+                                              "/output/download", "/output/text?stream=stderr")),
+        *(f"/jobs/act/{action}?ids={{job}}" for action in ("cancel", "hold", "release", "requeue")),
+        "/jobs/submitted/{job}", "/jobs/new?from={job}",
+        "/jobs/new?template={template}&owner=alice",
+    ]  # fmt: skip
+    posts: list[tuple[str, Json]] = [
+        ("/jobs/{job}/extend", {"minutes": "5"}),
+        *((path.replace("/jobs/", "/jobs/act/"), {"ids": "{job}"}) for path in ACTIONS),
+        ("/jobs/templates/{template}/rename", {"to": "mine"}),
+        ("/jobs/templates/alice/{template}/delete", {}),
+    ]
+    for page in pages:
+        answer, other = (browser.get(page.format(**vars(what))) for what in (hers, none))
+        assert (answer.status_code, other.status_code) == (404, 404), page
+        assert _without(answer.text, hers) == _without(other.text, none), page
+    for page, fields in posts:
+        data = {name: value.format(**vars(hers)) for name, value in fields.items()}
+        assert browser.post(page.format(**vars(hers)), data).status_code == 404, page
+    filters: list[Json] = [{}, {"array": hers.job}, {"open": hers.job}, {"owner": "alice"}]
+    for query in filters:
+        for page in ("/jobs", "/jobs/rows"):
+            text = browser.get(page, params={"state": "pending", **query}).text
+            assert "herjob" not in text, (page, query)
+    assert "strangers" not in browser.get("/jobs/templates").text
+    assert researcher.ask("GET", f"/jobs/{hers.job}")["reason"]["code"] == "JobHeldUser"
+    assert researcher("GET", f"/job-templates/{hers.template}").status_code == 200
 
 
 def test_bobs_browser_finds_none_of_alices_pages(

@@ -61,7 +61,7 @@ def test_the_editor_highlights_indents_and_can_be_left(composer: Page) -> None:
     assert script(composer) == f"{SCRIPT}    "
     composer.keyboard.press("Escape")
     composer.keyboard.press("Tab")
-    expect(composer.get_by_role("radio", name="No image")).to_be_focused()
+    expect(composer.get_by_label("Arguments")).to_be_focused()
 
 
 def test_check_and_command_keep_what_was_entered(composer: Page) -> None:
@@ -114,9 +114,9 @@ def test_a_template_is_saved_and_used(composer: Page, cluster: Cluster) -> None:
     expect(composer.get_by_role("textbox", name="Script", exact=True)).to_be_visible()
     assert script(composer) == SCRIPT
     composer.goto(f"{cluster.url}/jobs/templates")
-    composer.get_by_label(f"Rename or delete {name}").click()
-    composer.get_by_label(f"Delete {name}").click()
-    composer.get_by_role("button", name="Delete the template").click()
+    composer.get_by_label(f"More for {name}", exact=True).click()
+    composer.get_by_label(f"Delete {name}", exact=True).click()
+    composer.get_by_role("button", name="Delete the job template").click()
     expect(composer.get_by_role("heading", name=name)).to_have_count(0)
 
 

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.batch_jobs import cancel, sbatch, wait_for_job
+from tests.batch_jobs import sbatch, wait_for_job
 from tests.browser.axe import clean_in_both_themes, fits
+from tests.browser.batch_jobs import WHO, api, page
 from tests.browser.conftest import LogIn, Picture
+from tests.browser.logs import find_a_hundred
 from tests.client import Api
 from tests.cluster import Cluster
-from tests.slurm.conftest import MakeApi
 
-WHO = "alice"
+__all__ = ["api", "page"]
+
 LINES = "seq -f 'line %07.0f of the fit' 0 2999; echo to-errors >&2; sleep 300"
-
-
-@pytest.fixture
-def api(cluster: Cluster, make_api: MakeApi) -> Iterator[Api]:
-    """The researcher's API client; her jobs end with the test."""
-    yield make_api(WHO)
-    cancel(cluster, WHO)
-
-
-@pytest.fixture
-def page(log_in: LogIn) -> Page:
-    """The researcher's browser."""
-    return log_in(WHO)
 
 
 def test_an_output_is_followed_searched_and_downloaded(
@@ -45,12 +33,7 @@ def test_an_output_is_followed_searched_and_downloaded(
     grow = f'echo 2026-01-31T10:00:00Z größe-is-new >> "my run {number}.out"'
     cluster.shell("login", f"cd && {grow}", user=WHO)
     expect(log).to_contain_text("2026-01-31T10:00:00Z größe-is-new")  # as it was written
-    box = page.get_by_role("searchbox")
-    box.fill("LINE 00015")
-    expect(page.get_by_text("100 found")).to_be_visible()
-    box.press("Enter")
-    expect(page.locator("#find-count")).to_have_text("1 of 100")
-    expect(page.get_by_label("Follow")).not_to_be_checked()
+    find_a_hundred(page)
     picture(page, "job-output")
     clean_in_both_themes(page)
     fits(page, 1280, 390, 320)

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
 from playwright.sync_api import Page, expect
 
-from tests.batch_jobs import cancel, sbatch, wait_for_job
+from tests.batch_jobs import sbatch, wait_for_job
 from tests.browser.axe import clean_in_both_themes, fits
+from tests.browser.batch_jobs import WHO, api, page
 from tests.browser.conftest import LogIn, Picture
 from tests.client import Api
 from tests.cluster import Cluster
-from tests.slurm.conftest import MakeApi
 
-WHO = "alice"
+__all__ = ["api", "page"]
+
 BUSY = "python3 -c 'x = bytearray(60 << 20); any(iter(int, 1))'"
-
-
-@pytest.fixture
-def api(cluster: Cluster, make_api: MakeApi) -> Iterator[Api]:
-    """The researcher's API client; her jobs end with the test."""
-    yield make_api(WHO)
-    cancel(cluster, WHO)
-
-
-@pytest.fixture
-def page(log_in: LogIn) -> Page:
-    """The researcher's browser."""
-    return log_in(WHO)
 
 
 def test_a_running_job_its_use_and_its_end(

@@ -161,6 +161,26 @@ def test_filters_and_search(page: Page, submit: Submit) -> None:
     expect(row_of(page, number)).to_be_visible()
 
 
+def test_headers_sort_by_keyboard_in_both_directions(page: Page, submit: Submit) -> None:
+    long, short = submit("sort-b", "--hold", "--time=20"), submit("sort-a", "--hold", "--time=5")
+    tab(page, "Pending")
+    page.get_by_role("searchbox").fill("sort-")
+    expect(page.locator("tr[data-name]")).to_have_count(2, timeout=SOON)
+    for word, by in [("Time limit", "time_limit"), ("Job", "name")]:
+        header = page.get_by_role("columnheader", name=word, exact=True)
+        link = header.get_by_role("link")
+        link.focus()
+        for order, key, first in [("ascending", by, short), ("descending", f"-{by}", long)]:
+            page.keyboard.press("Enter")
+            expect(header).to_have_attribute("aria-sort", order)
+            expect(page.locator("tr[data-name]").first).to_have_attribute("data-id", first)
+            expect(link).to_be_focused()
+            expect(page.get_by_label("Sort by")).to_have_value(key)
+    page.reload()
+    expect(page.get_by_label("Sort by")).to_have_value("-name")
+    expect(page.locator("tr[data-name]").first).to_have_attribute("data-id", long)
+
+
 def test_everything_works_without_a_script(
     browser: Chromium, log_in: LogIn, cookies: dict[str, Any], cluster: Cluster, submit: Submit
 ) -> None:
@@ -178,7 +198,9 @@ def test_everything_works_without_a_script(
         expect(page.locator("tr.task[data-name]").first).to_be_visible()
         page.get_by_label(f"Select plain ({number})", exact=True).check()
         page.get_by_role("button", name="Cancel the selected jobs").click()
-        expect(page.get_by_role("heading", name=f"Cancel plain ({number})?")).to_be_visible()
+        expect(
+            page.get_by_role("heading", name=f"Cancel plain ({number}), all of its tasks?")
+        ).to_be_visible()
         page.get_by_role("button", name="Cancel job").click()
         expect(page.get_by_role("heading", name="1 job was cancelled.")).to_be_visible()
         page.get_by_role("link", name="Back").click()

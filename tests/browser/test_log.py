@@ -12,6 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture
+from tests.browser.logs import find_a_hundred
 from tests.client import Api
 from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
@@ -58,12 +59,7 @@ def test_s5_the_log_follows_searches_and_downloads(
     expect(log).to_contain_text("größe-is-new")
     at_end = "(log) => log.scrollHeight - log.scrollTop - log.clientHeight < 5"
     wait_for("its end in sight", lambda: log.evaluate(at_end), 10)
-    box = page.get_by_role("searchbox")
-    box.fill("LINE 00015")
-    expect(page.get_by_text("100 found")).to_be_visible()
-    box.press("Enter")
-    expect(page.locator("#find-count")).to_have_text("1 of 100")
-    expect(page.get_by_label("Follow")).not_to_be_checked()
+    box = find_a_hundred(page)
     page.get_by_role("button", name="Next match").click()
     box.press("Shift+Enter")
     box.press("Shift+Enter")

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture
-from tests.browser.test_apps import card, command, launcher, open_from, options, row
-from tests.client import Api, Json
+from tests.browser.launchpad import (
+    STARTS,
+    WHO,
+    card,
+    command,
+    launcher,
+    open_from,
+    options,
+    page,
+    row,
+    session,
+)
+from tests.client import Json
 from tests.slurm.conftest import MakeApi
 
-WHO = "alice"
-STARTS = 60_000
+__all__ = ["page", "session"]
+
 SERVES = "mkdir -p results && echo hello-from-results > results/index.html && cd results"
 GOOD = f"{SERVES} && echo it-serves && exec python -u -m http.server $PORT"
-
-
-@pytest.fixture(scope="module")
-def session(make_api: MakeApi) -> Iterator[Json]:
-    """A running session for all tests of this file."""
-    api: Api = make_api(WHO)
-    yield api.running(name="launchpad")
-    api.clean()
-
-
-@pytest.fixture
-def page(log_in: LogIn, session: Json) -> Page:
-    """The Sessions page with that session."""
-    found = log_in(WHO)
-    expect(row(found)).to_have_attribute("data-state", "RUNNING")
-    return found
 
 
 def field(wanted: Locator) -> Locator:

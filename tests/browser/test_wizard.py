@@ -340,7 +340,7 @@ def test_l13_relaunch_edit_and_save(page: Page, api: Api, cluster: Cluster) -> N
     expect(page.locator("#preset-saved")).to_contain_text("Saved as every day.")
     page.get_by_role("link", name="Your presets").click()
     check_page(page)
-    page.get_by_label("Rename or delete every day").click()
+    page.get_by_label("More for every day").click()
     page.get_by_label("Delete every day", exact=True).click()  # asks first
     expect(page.get_by_text("Delete the preset every day?")).to_be_visible()
     page.reload()

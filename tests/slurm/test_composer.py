@@ -76,7 +76,6 @@ def test_a_check_submits_nothing_and_tells_a_start(cluster: Cluster, alice: Api)
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"resources": {"cpus": 4000}}, "resources.cpus"),
         ({"resources": {"memory": "60t"}}, "resources.memory"),
         ({"image": "python", "mounts": ["missing-folder"]}, "mounts"),
         ({"directory": "/nonexistent"}, "directory"),
@@ -88,6 +87,16 @@ def test_a_check_submits_nothing_and_tells_a_start(cluster: Cluster, alice: Api)
 def test_what_slurm_refuses_names_its_field(alice: Api, body: Json, field: str) -> None:
     answer = alice.ask("POST", "/jobs", 422, json={"script": SCRIPT} | body)
     assert [error["field"] for error in answer["errors"]] == [field]
+
+
+def test_more_cores_than_a_node_has_are_refused(cluster: Cluster, alice: Api) -> None:
+    """One more: Slurm 26.05 accepts more than the whole partition has (PartitionConfig)."""
+    cores = int(
+        cluster.run("login", "sinfo", "--noheader", "--nodes=n1", "--Format=CPUs").split()[0]
+    )
+    body = {"script": SCRIPT, "resources": {"cpus": cores + 1}}
+    answer = alice.ask("POST", "/jobs", 422, json=body)
+    assert [error["field"] for error in answer["errors"]] == ["resources.cpus"]
 
 
 def test_the_same_key_submits_once(cluster: Cluster, alice: Api) -> None:

@@ -6,7 +6,11 @@ import re
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 
+import pytest
+
+from tests.batch_jobs import sbatch, wait_for_job
 from tests.client import Api, Browser, http_session
 from tests.cluster import Cluster
 
@@ -14,6 +18,8 @@ SECONDS = 30.0
 """The worker's longest polling interval, so that each window contains the same queries."""
 POLL = 2.0
 """Polling interval of an open page."""
+LOOKS = 10.0
+"""Interval at which the page of a job asks what it uses."""
 TOLERANCE = 8
 """Tolerated difference of queries per window: each poll makes two, and the phase is random."""
 RARE = 16
@@ -30,25 +36,31 @@ def _queries(cluster: Cluster) -> int:
     return sum(counts.get(user, 0) for user in ("slipway", "alice", "bob", "admin"))
 
 
-def _poll_with(tabs: int, cluster: Cluster, browser: Browser) -> tuple[int, Counter[int]]:
-    """Keep pages open for a while: (Slurm's RPCs meanwhile, the pages' responses by status)."""
+def _poll_with(
+    tabs: int, pages: list[str], cluster: Cluster, browser: Browser
+) -> tuple[int, Counter[int]]:
+    """Keep each page open in so many tabs: (Slurm's RPCs meanwhile, the answers by status)."""
     answers: Counter[int] = Counter()
     stop = time.monotonic() + SECONDS
     before = _queries(cluster)
 
-    def tab(number: int) -> None:
-        http, etag = http_session(), ""
+    def tab(page: str, number: int) -> None:
+        http, etag, looks = http_session(), "", 0.0
         http.cookies.update(browser.http.cookies)
         time.sleep(POLL * number / tabs)
         while time.monotonic() < stop:
             begun = time.monotonic()
-            address = f"{cluster.url}/sessions/rows"
-            answer = http.get(address, headers={"If-None-Match": etag}, timeout=30)
+            answer = http.get(f"{cluster.url}{page}", headers={"If-None-Match": etag}, timeout=30)
             etag = answer.headers.get("ETag", etag)
             answers[answer.status_code] += 1
+            if page.endswith("/now") and begun >= looks:  # what the job uses, as detail.js asks
+                looks = begun + LOOKS
+                use = page.removesuffix("/now") + "/usage"
+                assert http.get(cluster.url + use, timeout=30).status_code == 200
             time.sleep(max(POLL - (time.monotonic() - begun), 0))
 
-    threads = [threading.Thread(target=tab, args=(number,)) for number in range(tabs)]
+    each = [(page, number) for page in pages for number in range(tabs)]
+    threads = [threading.Thread(target=tab, args=one) for one in each]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -56,15 +68,26 @@ def _poll_with(tabs: int, cluster: Cluster, browser: Browser) -> tuple[int, Coun
     return _queries(cluster) - before, answers
 
 
-def test_open_pages_cost_slurm_nothing(cluster: Cluster, alice: Api) -> None:
+@pytest.fixture
+def job(cluster: Cluster, alice: Api) -> Iterator[str]:
+    """A running batch job, of which the portal knows everything."""
+    number = sbatch(cluster, "alice", "sleep 600")
+    wait_for_job(alice, number, "RUNNING")
+    yield number
+    cluster.shell("login", f"scancel {number}", user="alice", check=False)
+
+
+def test_open_pages_cost_slurm_nothing(cluster: Cluster, alice: Api, job: str) -> None:
     alice.running()
+    pages = ["/sessions/rows", "/jobs/rows?state=running", f"/jobs/{job}/now"]
     browser = Browser(cluster, "alice")
-    with_one, _ = _poll_with(1, cluster, browser)
-    with_fifty, answers = _poll_with(50, cluster, browser)
-    print(f"RPCs in {SECONDS:g} s: {with_one} with one page, {with_fifty} with fifty; {answers}")
+    with_one, _ = _poll_with(1, pages, cluster, browser)
+    with_fifty, answers = _poll_with(50, pages, cluster, browser)
+    print(f"RPCs in {SECONDS:g} s: {with_one} with one of each, {with_fifty} with 50; {answers}")
     assert set(answers) <= {200, 204}
-    assert answers.total() > 50 * SECONDS / POLL * 0.8, "the pages were not kept fresh"
+    wanted = 50 * len(pages) * SECONDS / POLL
+    assert answers.total() > wanted * 0.8, "the pages were not kept fresh"
     assert answers[204] > answers[200], "unchanged lists are sent repeatedly"
     assert abs(with_fifty - with_one) <= TOLERANCE
-    # squeue queries the partitions as well as the jobs.
-    assert with_one <= 2 * SECONDS / POLL + RARE + TOLERANCE
+    # squeue queries the partitions as well as the jobs; sstat, the job's steps.
+    assert with_one <= 2 * SECONDS / POLL + RARE + SECONDS / LOOKS + TOLERANCE

@@ -185,6 +185,33 @@ def test_requeued_it_runs_again(batch: Batch) -> None:
     assert batch.output(job).splitlines()[-1] == "run 1"
 
 
+def test_a_script_from_a_pipe_may_have_arguments(batch: Batch) -> None:
+    script = '#!/bin/sh\nprintf "%s|" "$@"; . /etc/os-release; echo "$VERSION_ID"\n'
+    usual = ("--parsable", "--mem=150M", "--output=%j.out", "--time=5", "--image=debian/13")
+    words = ("slipway", "sbatch", *usual, "/dev/stdin", "a b", "-x")
+    job = batch.submitted(*words, stdin=script)
+    assert batch.end(job) == End("COMPLETED", "0:0")
+    assert batch.output(job).strip() == "a b|-x|13"
+    batch.write("run.sh", script)
+    done = batch.shell(f"slipway sbatch {' '.join(usual)} <(cat run.sh) 'c d'")
+    assert done.returncode == 0, done.stderr
+    job = done.stdout.strip()
+    assert batch.end(job) == End("COMPLETED", "0:0")
+    assert batch.output(job).strip() == "c d|13"
+
+
+def test_a_job_in_an_image_submits_another_one(batch: Batch) -> None:
+    script = (
+        "#!/bin/sh\nslipway sbatch --wait --mem=100M --time=5 --output=second.out "
+        "--image=debian/13 --wrap '. /etc/os-release; echo $VERSION_ID'\n"
+        "srun --chdir=/usr pwd\n"
+    )
+    job = batch.submit(script, "--image=debian/12")
+    assert batch.end(job, 120) == End("COMPLETED", "0:0")
+    assert batch.shell("cat second.out").stdout.strip() == "13"
+    assert batch.output(job).splitlines()[-1] == "/usr"
+
+
 def test_mpi_on_two_nodes_with_the_images_own_library(batch: Batch) -> None:
     script = (
         "#!/bin/sh\nsrun hostname | sort | uniq\nsrun --mpi=pmi2 python -c '\n"

@@ -1,14 +1,17 @@
 """sacct: its arguments, and the parsers of its output.
 
-Two questions: the ends of sessions, without any text of users; and whole records of jobs, with
-their texts (names may contain anything, so the delimiter is a word that nobody can know before).
+The ends of sessions and the facts of jobs are asked for without any text of users, so that no line
+can be forged. What users wrote is another question, with a random delimiter. But sacct takes that
+as an argument only, which others on the login node can read and write into a job of theirs while
+the query runs: so its answer counts only if it has exactly the fields of the known records.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,8 +27,10 @@ from portal.adapters.slurm.commands import (
 )
 from portal.adapters.slurm.texts import output_texts
 from portal.core.cluster.jobs import JobReport
-from portal.core.jobs.job import Job
+from portal.core.jobs.job import Job, JobTexts
 
+OFF = "accounting storage is disabled"
+"""sacct's words on a cluster without accounting: it knows no job, and never will."""
 _FIELDS = ("JobIDRaw", "User", "State", "NodeList", "Submit", "Start", "End", "ExitCode")
 
 
@@ -95,39 +100,72 @@ def _ran(words: list[str]) -> JobReport:
 
 # Whole records
 
-_RECORD = (
+_FACTS = (
     *_FIELDS, "JobID", "Partition", "Account", "QOS", "AllocTRES", "ReqTRES", "TimelimitRaw",
-    "Priority", "JobName", "WorkDir",
+    "Priority",
 )  # fmt: skip
+_TEXTS = ("JobIDRaw", "JobName", "WorkDir")
 _OUTPUT = ("StdOut", "StdErr")
 """Fields that exist since Slurm 24.05."""
+_OVER = "BF,CA,CD,DL,F,NF,OOM,PR,TO"
+"""The states of jobs that are over, by their codes."""
 
 
-def records_argv(
-    delimiter: str,
-    *,
-    job_ids: Collection[str] = (),
-    span: tuple[datetime, datetime] | None = None,
-    output: bool = True,
-) -> list[str]:
-    """Whole records of these jobs, or of all jobs that existed in a span of time."""
-    fields = [*_RECORD, *(_OUTPUT if output else ())]
-    argv = _base(delimiter, fields)
+@dataclass(frozen=True)
+class Which:
+    """The records that are wanted: those of some jobs, or of all that ended in a span of time."""
+
+    job_ids: tuple[str, ...] = ()
+    span: tuple[datetime, datetime] | None = None
+
+    @property
+    def options(self) -> list[str]:
+        """sacct's options for them."""
+        if self.span is None:
+            return _jobs(self.job_ids)
+        # With states of jobs that are over, sacct finds those that ended in the span. Without, it
+        # would print the whole queue of a busy site for the shortest one.
+        since, until = map(_moment, self.span)
+        times = [f"--starttime={since}", f"--endtime={until}"]
+        return ["--allusers", f"--state={_OVER}", *times]
+
+
+def facts_argv(which: Which) -> list[str]:
+    """What Slurm itself knows of these jobs."""
+    return [*_base(SEPARATOR, _FACTS), *which.options]
+
+
+def facts_parse(text: str) -> tuple[list[str], list[Job]]:
+    """The numbers of all records in their order, and the jobs without those that are unreadable."""
+    lines = [line.split(SEPARATOR) for line in text.split("\n") if line.strip()]
+    jobs = []
+    for fields in lines:
+        with suppress(UnexpectedOutput, ValueError):
+            jobs.append(_job(fields))
+    return [fields[0].strip() for fields in lines], jobs
+
+
+def texts_argv(which: Which, delimiter: str, *, output: bool = True) -> list[str]:
+    """What users wrote into these jobs."""
+    argv = [*_base(delimiter, [*_TEXTS, *(_OUTPUT if output else ())]), *which.options]
     argv[argv.index("--parsable2")] = "--parsable"  # a delimiter also ends each record
-    if span is None:
-        return [*argv, *_jobs(job_ids)]
-    return [*argv, "--allusers", f"--starttime={_moment(span[0])}", f"--endtime={_moment(span[1])}"]
+    return argv
 
 
-def records_parse(text: str, delimiter: str, *, output: bool = True) -> Iterator[Job]:
-    """Parse whole records; incomplete and unreadable ones are left out."""
-    size = len(_RECORD) + (len(_OUTPUT) if output else 0)
+def texts_parse(
+    text: str, delimiter: str, numbers: Sequence[str], *, output: bool = True
+) -> dict[str, JobTexts] | None:
+    """What users wrote, by job; None unless these are exactly the records of these numbers."""
+    size = len(_TEXTS) + (len(_OUTPUT) if output else 0)
     fields = text.split(delimiter)
-    for start in range(0, len(fields) - size + 1, size):
-        try:
-            yield _record(fields[start : start + size])
-        except (UnexpectedOutput, ValueError):
-            continue
+    if len(fields) != size * len(numbers) + 1:
+        return None
+    records = [fields[start : start + size] for start in range(0, len(fields) - 1, size)]
+    if [record[0].strip() for record in records] != list(numbers):
+        return None
+    return {
+        number: output_texts(*record[1:]) for number, record in zip(numbers, records, strict=True)
+    }
 
 
 _SHOWN = re.compile(
@@ -135,9 +173,11 @@ _SHOWN = re.compile(
 )
 
 
-def _record(fields: list[str]) -> Job:
+def _job(fields: list[str]) -> Job:
+    if len(fields) != len(_FACTS):
+        raise UnexpectedOutput(f"sacct: {len(fields)} fields")
     words = [field.strip() for field in fields]
-    shown, partition, account, qos, allocated, requested, limit, priority = words[8:16]
+    shown, partition, account, qos, allocated, requested, limit, priority = words[8:]
     match = _SHOWN.fullmatch(shown)
     if match is None or not is_job_id(words[0]) or not words[1]:
         raise UnexpectedOutput(f"sacct: job {shown!r}")
@@ -160,5 +200,4 @@ def _record(fields: list[str]) -> Job:
         het_id=match["first"] if match["offset"] else "",
         het_offset=int(match["offset"] or 0),
         signal=exit_signal(words[7]),
-        texts=output_texts(*fields[16:]),
     )

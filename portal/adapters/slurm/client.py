@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from portal.adapters.slurm import accounting, commands, estimate, queue, sacctmgr
 from portal.adapters.slurm.asking import DOWN, Asker
-from portal.adapters.slurm.jobs import TARGET, halving
+from portal.adapters.slurm.jobs import halving
 from portal.adapters.ssh import key_commands
 from portal.adapters.ssh.transport import Completed, Transport
 from portal.core.cluster.inventory import Node, Partition
@@ -129,7 +129,7 @@ class Slurm(Scheduler):
 
         Runs as the operator if there is one, so that it does not depend on the user's shell.
         """
-        known = list(filter(TARGET.fullmatch, job_ids))
+        known = list(filter(commands.TARGET.fullmatch, job_ids))
         if not known:
             return
         argv = self._limited(commands.scancel_argv(*known, user=user if self._operator else ""))

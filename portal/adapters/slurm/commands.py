@@ -18,8 +18,10 @@ from portal.core.cluster.limits import Tres
 
 SEPARATOR = "\x1f"
 
-ENVIRONMENT = ("TZ=UTC", "SLURM_TIME_FORMAT=%s", "LC_ALL=C.UTF-8")
-"""Environment of every query: times in seconds since 1970, messages in English."""
+ENVIRONMENT = ("TZ=UTC", "SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0", "LC_ALL=C.UTF-8")
+"""Environment of every query: times in seconds since 1970, messages in English, lists of an array's
+tasks in full. By default Slurm cuts them after 64 characters, and what remains does not say which
+tasks still wait. Slurm bounds the number of tasks in its queue, and so the length of all lists."""
 
 
 class UnexpectedOutput(Exception):
@@ -123,6 +125,10 @@ def sbatch_argv() -> list[str]:
 def is_job_id(text: str) -> bool:
     """Whether this can be a job id: at most 10 ASCII digits."""
     return re.fullmatch(r"[0-9]{1,10}", text) is not None
+
+
+TARGET = re.compile(r"[0-9]{1,10}(_[0-9]{1,9})?", re.ASCII)
+"""A job, an array or one task of an array, as Slurm's commands take it."""
 
 
 def release_argv(job_id: str) -> list[str]:

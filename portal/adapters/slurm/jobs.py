@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
 from portal.adapters.slurm import accounting, commands, queue, texts
+from portal.adapters.slurm.accounting import Which
 from portal.adapters.slurm.asking import Asker, RefusedError
 from portal.adapters.ssh.transport import Transport
 from portal.core.interfaces.jobs import JobScheduler
@@ -30,10 +31,10 @@ for job in "$@"; do
 done
 """
 _ANSWER = re.compile(r"(?P<job>[0-9_]{1,20}) (?P<code>[0-9]{1,3}) (?P<errors>.*)")
-_PREFIXES = re.compile(r"(slurm_\w+ error: ?|scontrol: error: )+")
-TARGET = re.compile(r"[0-9]{1,10}(_[0-9]{1,9})?", re.ASCII)
-"""A job, an array or one task of an array, as scontrol and scancel take it."""
+_PREFIXES = re.compile(r"(slurm_\w{1,40} error: ?|scontrol: error: )+")
 MAX_ERROR = 200
+_TRIES = 3
+"""How often accounting is asked while its two answers do not fit."""
 
 
 class SlurmJobs(JobScheduler):
@@ -51,8 +52,11 @@ class SlurmJobs(JobScheduler):
             return None
         try:
             found = queue.squeue_parse(self._asker.ask(queue.squeue_argv(job=job_id)))
-        except RefusedError:  # "Invalid job id specified"
+        except RefusedError as error:
+            _check_unknown(error)
             return None
+        except commands.UnexpectedOutput as error:
+            raise Unavailable(f"Slurm's answer cannot be read: {error}") from error
         return next((job for job in found if job.id == job_id), None)
 
     def texts(self, job_ids: Collection[str]) -> dict[str, JobTexts]:
@@ -60,42 +64,58 @@ class SlurmJobs(JobScheduler):
         argv = texts.texts_argv(job_ids)
         try:
             printed = self._asker.ask(argv, texts.texts_format(separator))
-        except RefusedError:  # the only job of the question has left the queue
+        except RefusedError as error:  # the only job of the question has left the queue
+            _check_unknown(error)
             return {}
         return texts.texts_parse(printed, separator, job_ids)
 
     def ended(self, job_ids: Collection[str]) -> dict[str, Job]:
         wanted = sorted(filter(commands.is_job_id, job_ids))
         deadline = time.monotonic() + self._seconds
-        found = halving(lambda ids: self._records(job_ids=ids), wanted, deadline)
+        found = halving(lambda ids: self._records(Which(job_ids=tuple(ids))), wanted, deadline)
         known = set(wanted)
         return {job.id: self._named(job) for job in found if job.id in known}
 
     def history(self, since: datetime, until: datetime) -> list[Job]:
-        return [self._named(job) for job in self._records(span=(since, until))]
+        return [self._named(job) for job in self._records(Which(span=(since, until)))]
 
-    def _records(
-        self,
-        *,
-        job_ids: Collection[str] = (),
-        span: tuple[datetime, datetime] | None = None,
-    ) -> list[Job]:
-        separator, output = texts.new_separator(), self._output
-        argv = accounting.records_argv(separator, job_ids=job_ids, span=span, output=output)
+    def _records(self, which: Which) -> list[Job]:
         try:
-            printed = self._asker.ask(argv)
+            return self._asked(which)
+        except RefusedError as error:
+            if accounting.OFF in error.text:
+                return []
+            raise
+
+    def _asked(self, which: Which) -> list[Job]:
+        for _ in range(_TRIES):
+            numbers, jobs = accounting.facts_parse(self._asker.ask(accounting.facts_argv(which)))
+            told = self._told(which, numbers) if jobs else {}
+            if told is not None:
+                return [replace(job, texts=told.get(job.id, job.texts)) for job in jobs]
+        log.warning("accounting's answers do not have the fields of %d jobs", len(numbers))
+        return jobs
+
+    def _told(self, which: Which, numbers: Sequence[str]) -> Mapping[str, JobTexts] | None:
+        """What users wrote, by job.
+
+        None if another job has ended since their numbers were read, or if the answer is forged.
+        """
+        separator, output = texts.new_separator(), self._output
+        try:
+            printed = self._asker.ask(accounting.texts_argv(which, separator, output=output))
         except RefusedError as error:
             if not output or "field" not in error.text.lower():
                 raise
             self._output = False
-            return self._records(job_ids=job_ids, span=span)
-        return list(accounting.records_parse(printed, separator, output=output))
+            return self._told(which, numbers)
+        return accounting.texts_parse(printed, separator, numbers, output=output)
 
     def _named(self, job: Job) -> Job:
         return replace(job, report=self._asker.named(job.report))
 
     def act(self, user: str, action: JobAction, targets: Sequence[str]) -> dict[str, str]:
-        known = list(filter(TARGET.fullmatch, targets))
+        known = list(filter(commands.TARGET.fullmatch, targets))
         if not known:
             return {}
         limit = ["timeout", "--kill-after=2", f"{self._seconds:.0f}"]
@@ -124,21 +144,35 @@ _SOME_DONE = ": No error"
 
 
 def _words(errors: str) -> str:
-    words = _PREFIXES.sub("", errors.partition("|")[0]).strip()[:MAX_ERROR]
+    # Cut first: a user's shell may print much, over which the pattern would take minutes.
+    words = _PREFIXES.sub("", errors.partition("|")[0][: 2 * MAX_ERROR]).strip()[:MAX_ERROR]
     return "".join(c if c.isprintable() else " " for c in words) or "it does not say why"
+
+
+def _check_unknown(error: RefusedError) -> None:
+    """Raise squeue's refusal again, unless it is that it does not know the job."""
+    if "Invalid job id" not in error.text:
+        raise error
+
+
+BAD_JOB = "Bad job"
+"""In sacct's words about a number that it does not take."""
 
 
 def halving(
     ask: Callable[[Sequence[str]], list[Found]], ids: Sequence[str], deadline: float
 ) -> list[Found]:
-    """Ask about all at once, and about each half on an error: one bad id must not block others."""
+    """Ask about all at once, and about each half if one is bad, which must not block the others."""
     if not ids:
         return []
     try:
         return ask(ids)
     except RefusedError as error:
-        if len(ids) == 1 or time.monotonic() > deadline:
-            log.warning("accounting rejects job %s: %s", ", ".join(ids), error)
+        # Of any other refusal nothing follows for a job, above all not that it is unknown.
+        if BAD_JOB not in error.text or time.monotonic() > deadline:
+            raise
+        if len(ids) == 1:
+            log.warning("accounting rejects job %s: %s", ids[0], error)
             return []
         middle = len(ids) // 2
         halves = ids[:middle], ids[middle:]

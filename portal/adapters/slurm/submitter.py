@@ -69,7 +69,8 @@ class LoginNodeSubmitter(Submitter):
 
     def submit(self, user: str, command: SubmitCommand) -> str:
         done, answer = self._run(user, command, "--parsable")
-        if done.code in _KILLED and answer is not None:
+        lost = done.code in _KILLED or (done.code != 0 and _answer_lost(done.stderr))
+        if lost and answer is not None:
             raise OutcomeUnknown(
                 "Slurm took too long to accept the job. It may have been submitted all the same: "
                 "look at your jobs before you submit it again."
@@ -93,8 +94,7 @@ class LoginNodeSubmitter(Submitter):
     def _run(self, user: str, command: SubmitCommand, how: str) -> tuple[Completed, str | None]:
         """Run sbatch; its output is None if it was not started."""
         places = (command.folder, command.directory, f"{self._seconds:.0f}")
-        file = (f"./{command.file}",) if command.script is None else ()
-        words = (*places, self._program, how, *command.arguments, *file)
+        words = (*places, self._program, how, *command.words)
         # Times in messages are in UTC. A submission keeps the user's environment: jobs inherit it.
         clock = ["env", "TZ=UTC"] if how == "--test-only" else []
         argv = [*clock, "/bin/sh", "-c", _RUN, "sh", *words]
@@ -116,6 +116,18 @@ class LoginNodeSubmitter(Submitter):
         if done.code != 0:
             raise Unavailable(f"The script cannot be read right now: {done.error_text()}")
         return done.stdout
+
+
+# sbatch's words when the request was sent and no answer came: Slurm may have accepted the job.
+_SENT = (
+    "Socket timed out",
+    "Zero Bytes were transmitted",
+    "Transport endpoint is not connected",
+)
+
+
+def _answer_lost(errors: str) -> bool:
+    return any(word in errors for word in _SENT)
 
 
 def _check(done: Completed, answer: str | None) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Collection
 
 from portal.adapters.slurm.commands import is_job_id
 from portal.core.jobs.job import JobTexts
+from portal.core.jobs.output import LONGEST_PATH
 from portal.core.jobs.output_paths import insert_name
 
 _FIELDS = ("JobID", "Name", "WorkDir", "Command", "STDOUT", "STDERR", "Dependency")
@@ -68,4 +69,5 @@ def _absolute(path: str, directory: str) -> str:
     if path in ("", _NULL):
         return ""
     # Slurm 26.05 shows paths as they were written.
-    return path if path.startswith("/") else f"{directory.rstrip('/')}/{path}"
+    found = path if path.startswith("/") else f"{directory.rstrip('/')}/{path}"
+    return found if len(found) <= LONGEST_PATH else ""

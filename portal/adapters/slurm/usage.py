@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from portal.adapters.slurm import commands
-from portal.adapters.slurm.commands import SEPARATOR
+from portal.adapters.slurm.commands import SEPARATOR, TARGET
 from portal.adapters.ssh.transport import Completed, Transport
 from portal.core.interfaces.job_usage import JobMeter
+from portal.core.jobs.job import Job
 from portal.core.jobs.usage import Ended, StepUse
 from portal.errors import Unavailable
 
@@ -23,6 +25,8 @@ SECONDS = 10.0
 """Deadline of a query, in seconds: sstat waits for nodes that do not answer."""
 MOST_STEPS = 500
 """Steps of one job that are read."""
+MOST_TASKS, MOST_BYTES = 10**7, 2**60
+"""Of one step. No job has more: greater numbers are a shell's jokes, which pages cannot format."""
 
 _LIVE = ("JobID", "NTasks", "AveCPU", "AveRSS", "MaxRSS", "MaxRSSNode", "TRESUsageInTot")
 _OVER = (
@@ -39,15 +43,16 @@ _OVER = (
 )
 
 
-def sstat_argv(job_id: str) -> list[str]:
+def sstat_argv(job: Job) -> list[str]:
     """The running steps of one job; sstat separates fields by "|" and no other character."""
     base = ["sstat", "--allsteps", "--noheader", "--parsable2", "--noconvert"]
-    return [*base, f"--jobs={_checked(job_id)}", f"--format={','.join(_LIVE)}"]
+    return [*base, f"--jobs={_checked(job.id)}", f"--format={','.join(_LIVE)}"]
 
 
 def sstat_parse(text: str, job_id: str) -> list[StepUse]:
     """Parse sstat's lines about this job; all others are left out."""
-    return [step for fields in _rows(text, "|", len(_LIVE)) if (step := _live(fields, job_id))]
+    rows = _rows(text, "|", len(_LIVE), job_id)
+    return [step for fields in rows if (step := _live(fields, job_id))]
 
 
 def _live(fields: Sequence[str], job_id: str) -> StepUse | None:
@@ -55,7 +60,7 @@ def _live(fields: Sequence[str], job_id: str) -> StepUse | None:
     step = _step(id_, job_id)
     if step is None:
         return None
-    count = _number(tasks) or 1
+    count = min(_number(tasks), MOST_TASKS) or 1
     all_of = dict(item.partition("=")[::2] for item in total.split(",") if "=" in item)
     seconds, each = read_seconds(all_of.get("cpu", "")), read_seconds(cpu)
     now, one = read_bytes(all_of.get("mem", "")), read_bytes(memory)
@@ -71,7 +76,7 @@ def _live(fields: Sequence[str], job_id: str) -> StepUse | None:
     )
 
 
-def sacct_argv(job_id: str) -> list[str]:
+def sacct_argv(job: Job) -> list[str]:
     """One job and its steps, as accounting has them."""
     return [
         "sacct",
@@ -80,15 +85,14 @@ def sacct_argv(job_id: str) -> list[str]:
         "--parsable2",
         "--noconvert",
         f"--delimiter={SEPARATOR}",
-        f"--jobs={_checked(job_id)}",
+        f"--jobs={_checked(_asked(job))}",
         f"--format={','.join(_OVER)}",
     ]
 
 
 def sacct_parse(text: str, job_id: str) -> Ended | None:
     """Parse sacct's lines about this job; None while accounting does not have its end."""
-    rows = list(_rows(text, SEPARATOR, len(_OVER)))
-    # A list of tasks of an array has the lines of other jobs as well.
+    rows = list(_rows(text, SEPARATOR, len(_OVER), job_id))
     whole = next((row for row in rows if row[0] == job_id), None)
     if whole is None or commands.read_time(whole[2]) is None:
         return None
@@ -115,8 +119,12 @@ def _over(fields: Sequence[str], job_id: str) -> StepUse | None:
     )
 
 
-def _rows(text: str, separator: str, length: int) -> Iterator[list[str]]:
-    for line in text.split("\n")[: MOST_STEPS + 1]:
+def _rows(text: str, separator: str, length: int, job_id: str) -> Iterator[list[str]]:
+    """The fields of the lines about this job; of an array's, there may be those of other tasks."""
+    lines = (
+        line for line in text.split("\n") if line.startswith((job_id + ".", job_id + separator))
+    )
+    for line in islice(lines, MOST_STEPS + 1):
         fields = [field.strip() for field in line.split(separator)]
         if len(fields) == length:
             yield fields
@@ -131,8 +139,16 @@ def _step(id_: str, job_id: str) -> str | None:
     )
 
 
+def _asked(job: Job) -> str:
+    """The number for sacct: that of an array's last task alone would stand for all of them.
+
+    So it does for sstat, which prints all of them for "7_12" as well.
+    """
+    return f"{job.array_id}_{job.tasks}" if job.tasks.isdecimal() else job.id
+
+
 def _checked(job_id: str) -> str:
-    if not commands.is_job_id(job_id):
+    if not TARGET.fullmatch(job_id):
         raise ValueError(f"invalid job id: {job_id}")
     return job_id
 
@@ -155,7 +171,8 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 def read_bytes(text: str) -> int | None:
     """Parse an amount such as "1234", "1205K" or "1.5G" to bytes; None for anything else."""
     match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,6})?)([KMGTP]?)", text)
-    return int(float(match[1]) * _UNITS[match[2]]) if match else None
+    found = int(float(match[1]) * _UNITS[match[2]]) if match else MOST_BYTES
+    return found if found < MOST_BYTES else None
 
 
 def read_seconds(text: str) -> float | None:
@@ -176,19 +193,19 @@ class SlurmMeter(JobMeter):
         self._transport = transport
         self._reader = reader
 
-    def running(self, user: str, job_id: str) -> Sequence[StepUse]:
-        done = self._ask(user, sstat_argv(job_id))
-        steps = sstat_parse(done.stdout.decode(errors="replace"), job_id)
+    def running(self, job: Job) -> Sequence[StepUse]:
+        done = self._ask(job.report.user, sstat_argv(job))
+        steps = sstat_parse(done.stdout.decode(errors="replace"), job.id)
         # It complains about steps that have just ended, and still prints the others.
         if done.code != 0 and not steps:
             raise Unavailable(f"Slurm does not tell what it uses: {done.error_text()[:200]}")
         return steps
 
-    def ended(self, job_id: str) -> Ended | None:
-        done = self._ask(self._reader, sacct_argv(job_id))
+    def ended(self, job: Job) -> Ended | None:
+        done = self._ask(self._reader, sacct_argv(job))
         if done.code != 0:
             raise Unavailable(f"Slurm's accounting does not answer: {done.error_text()[:200]}")
-        return sacct_parse(done.stdout.decode(errors="replace"), job_id)
+        return sacct_parse(done.stdout.decode(errors="replace"), job.id)
 
     def _ask(self, user: str, argv: Sequence[str]) -> Completed:
         # Its own timeout, so that a node that does not answer does not count against the user.

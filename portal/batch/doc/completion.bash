@@ -1,6 +1,6 @@
 # Completion for bash: options of slipway sbatch, srun and salloc, and the site's images.
 _slipway() {
-    local current=$2 previous=$3 images=/etc/slipway/batch.json
+    local current=$2 previous=$3 images=${SLIPWAY_BATCH_SETTINGS:-/etc/slipway/batch.json}
     COMPREPLY=()
     if [[ $COMP_CWORD -eq 1 ]]; then
         mapfile -t COMPREPLY < <(compgen -W "sbatch srun salloc" -- "$current")
@@ -35,7 +35,7 @@ _slipway_images() {
             environment) environment=$value ;;
             version) [[ -z $environment || -z $value ]] || echo "$environment/$value" ;;
         esac
-    done < "$1" 2> /dev/null
+    done 2> /dev/null < "$1"
 }
 
 complete -o filenames -F _slipway slipway

@@ -8,7 +8,7 @@ import signal
 import sys
 
 from portal.batch import handover
-from portal.batch.child import FORWARDED, forward
+from portal.batch.child import FORWARDED, end, forward
 from portal.batch.node.container import ContainerError, argv
 from portal.batch.node.steps import StepServer
 from portal.batch.private import private_folder
@@ -29,17 +29,17 @@ PLACE = "/opt/slipway-job"
 
 def batch(words: list[str]) -> NoReturn:
     """Run the batch script in its image: `slipway node-batch SCRIPT [ARGUMENT…]`."""
-    with open(HANDED, "rb") as stream:
-        text, script = unwrap(stream.read())
     for name in (handover.REQUEST, handover.STEP):  # of the program that submitted the job
         os.environ.pop(name, None)
     try:
+        with open(HANDED, "rb") as stream:
+            text, script = unwrap(stream.read())
         request = parse(text)
         with private_folder() as folder:
             code = _run_script(request, text, script, words, folder)
     except (ContainerError, ValueError, OSError) as error:
         _fail(str(error))
-    _end(code)
+    end(code)
 
 
 def _run_script(request: Request, text: str, script: bytes, words: list[str], folder: str) -> int:
@@ -77,7 +77,7 @@ def _supervise(command: list[str], pid_file: str) -> int:
         # Once it runs, the script itself: Apptainer does not pass signals on.
         os.kill(_started(pid_file) or child, number)
 
-    forward(send)
+    forward(send, FORWARDED)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status)
@@ -109,12 +109,3 @@ def step(words: list[str]) -> NoReturn:
 def _fail(text: str) -> NoReturn:
     print(f"Slipway: {text}", file=sys.stderr, flush=True)
     sys.exit(FAILED)
-
-
-def _end(code: int) -> NoReturn:
-    """End as the script did: by the same signal, so that Slurm reports it."""
-    if code < 0:
-        with contextlib.suppress(OSError):  # nobody can handle SIGKILL
-            signal.signal(-code, signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-    sys.exit(code if code >= 0 else 128 - code)

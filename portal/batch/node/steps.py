@@ -23,8 +23,9 @@ from portal.batch.request import parse as parse_request
 
 COMMANDS = frozenset(
     "sacct sacctmgr salloc sattach sbatch sbcast scancel scontrol sdiag sinfo sprio squeue sreport "
-    "srun sshare sstat strigger".split()
+    "slipway srun sshare sstat strigger".split()
 )
+"""Slurm's, and this program."""
 SOCKET = "slurm"
 MAX_CALL = 8 << 20
 """Bytes of arguments and environment; Linux permits a process 6 MiB."""
@@ -68,7 +69,7 @@ class StepServer:
             try:
                 call = receive(connection, streams)
                 code = self._run(call, streams, connection)
-            except (OSError, ValueError, CallError, OptionError) as error:
+            except (OSError, ValueError, LookupError, TypeError, CallError, OptionError) as error:
                 code = 1
                 if len(streams) == STREAMS:
                     with contextlib.suppress(OSError):
@@ -92,14 +93,7 @@ class StepServer:
         name = os.path.basename(str(words[0]))
         if name not in COMMANDS:
             raise CallError(f"{name} is not a command of Slurm's")
-        path = real.find(name, os.environ)
-        if not path:
-            raise CallError(f"{name} was not found on this node")
-        arguments = list(map(str, words[1:]))
-        own = handover.outside(environment, os.environ)
-        if name == "srun":
-            own = handover.step_environment(environment, os.environ, self._request, folder)
-            arguments = in_image(arguments, self._request, self._folder)
+        path, arguments, own = self._prepared(name, list(map(str, words[1:])), environment, folder)
         child = subprocess.Popen(
             [name, *arguments],
             executable=path,
@@ -114,9 +108,30 @@ class StepServer:
         code = child.wait()
         return code if code >= 0 else 128 - code
 
+    def _prepared(
+        self, name: str, arguments: list[str], environment: dict[str, str], folder: str
+    ) -> tuple[str, list[str], dict[str, str]]:
+        """The path of a command, and its arguments and environment outside of the container."""
+        path = real.find(name, os.environ)
+        own = handover.outside(environment, os.environ)
+        if name == "slipway":
+            path = parse_request(self._request).command
+            if arguments[:1] == ["srun"]:  # in this image, unless it names another one
+                own[handover.REQUEST] = handover.plain(self._request)
+        if not path:
+            raise CallError(f"{name} was not found on this node")
+        if name == "srun":
+            place = handover.step_folder(parse(name, arguments).chdir, environment, folder)
+            own = handover.step_environment(environment, os.environ, self._request, place)
+            arguments = in_image(arguments, self._request, self._folder, folder)
+        return path, arguments, own
 
-def in_image(words: list[str], request: str, folder: str) -> list[str]:
-    """srun's arguments, with each component's program started in the image; raises OptionError."""
+
+def in_image(words: list[str], request: str, folder: str, start: str = "") -> list[str]:
+    """srun's arguments, with each component's program started in the image; raises OptionError.
+
+    `folder`: for a file that srun reads. `start`: the caller's folder.
+    """
     program = [parse_request(request).command, "node-step", "--"]
     found: list[str] = []
     while True:
@@ -128,7 +143,7 @@ def in_image(words: list[str], request: str, folder: str) -> list[str]:
         place = line.command.index(":") if ":" in line.command else len(line.command)
         command, words = line.command[:place], line.command[place + 1 :]
         if _has_programs_in_file(line):
-            command = [_rewritten(command[0], program, folder), *command[1:]]
+            command = [_rewritten(os.path.join(start, command[0]), program, folder), *command[1:]]
             found += [*line.options, *command]
         else:
             found += [*line.options, *program, *command]
@@ -147,11 +162,13 @@ def _rewritten(path: str, program: list[str], folder: str) -> str:
     import tempfile  # noqa: PLC0415
 
     lines = []
+    continued = False
     with open(path, encoding="utf-8", errors="surrogateescape") as stream:
         for line in stream:
-            tasks, _, command = line.strip().partition(" ")
-            words = f"{tasks} {shlex.join(program)} {command.strip()}\n"
-            lines.append(words if command and not tasks.startswith("#") else line)
+            words = [] if continued else line.split(maxsplit=1)
+            own = len(words) == 2 and not words[0].startswith("#")
+            lines.append(f"{words[0]} {shlex.join(program)} {words[1]}" if own else line)
+            continued = line.endswith("\\\n")
     descriptor, copy = tempfile.mkstemp(dir=folder, prefix="multi-prog-")
     with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as stream:
         stream.writelines(lines)
@@ -161,7 +178,9 @@ def _rewritten(path: str, program: list[str], folder: str) -> str:
 def receive(connection: socket.socket, streams: list[int]) -> dict[str, object]:
     """Read a call: its length, its text, and the three streams with the first byte."""
     size = array.array("i").itemsize
-    first, ancillary, _, _ = connection.recvmsg(4, socket.CMSG_LEN(STREAMS * size))
+    room = socket.CMSG_LEN(STREAMS * size)
+    # Without this flag every command that is started meanwhile would inherit them.
+    first, ancillary, _, _ = connection.recvmsg(4, room, socket.MSG_CMSG_CLOEXEC)
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             received = array.array("i")

@@ -12,19 +12,19 @@ PREFIX = b"#SLIPWAY"
 def header_size(script: bytes) -> int:
     """Bytes of the lines that sbatch searches for directives."""
     size = 0
-    for line in script.splitlines(keepends=True):
+    for line in script.split(b"\n"):  # `splitlines` also divides at a carriage return
         text = line.strip()
         if text and not text.startswith(b"#"):
             break
-        size += len(line)
-    return size
+        size += len(line) + 1
+    return min(size, len(script))
 
 
 def has_directives(script: bytes) -> bool:
     """Whether a script has directives of ours; quick, since every submission asks."""
     if PREFIX not in script:
         return False
-    return any(map(_is_directive, script[: header_size(script)].splitlines()))
+    return any(map(_is_directive, script[: header_size(script)].split(b"\n")))
 
 
 def read(script: bytes) -> list[tuple[str, str]]:
@@ -32,7 +32,7 @@ def read(script: bytes) -> list[tuple[str, str]]:
     from portal.batch.options import OptionError, parse  # noqa: PLC0415 - most scripts have none
 
     found: list[tuple[str, str]] = []
-    lines = script[: header_size(script)].splitlines()
+    lines = script[: header_size(script)].split(b"\n")
     for number, line in enumerate(lines, 1):
         if not _is_directive(line):
             continue

@@ -42,12 +42,13 @@ def wrap_text(command: bytes, request: Request) -> bytes:
 def _body(script: bytes, request: Request) -> bytes:
     mark = b"SLIPWAY-" + hashlib.sha256(script).hexdigest()[:24].encode()
     program = shlex.quote(request.command).encode("utf-8", "surrogateescape")
-    missing = b"Slipway is not installed on $SLURMD_NODENAME ($slipway). Tell the administrators."
+    missing = b"Slipway is not installed on $SLURMD_NODENAME ($1). Tell the administrators."
     lines = [
         b"# Runs the script below in the image " + _printable(request.name) + b" (slipway sbatch).",
-        b"slipway=" + program,
-        b'[ -x "$slipway" ] || { echo "' + missing + b'" >&2; exit 1; }',
-        b'exec "$slipway" node-batch "$0" "$@" 9<<\'' + mark + b"'",
+        # A variable could be one that the job has: no name of ours may change its value.
+        b"set -- " + program + b' node-batch "$0" "$@"',
+        b'[ -x "$1" ] || { echo "' + missing + b'" >&2; exit 1; }',
+        b'exec "$@" 9<<\'' + mark + b"'",
         request.text().encode("ascii"),
         b"%d" % len(script),
         script + (b"" if script.endswith(b"\n") else b"\n") + mark,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from portal.core.jobs.job import Job
 from portal.core.jobs.output import Reading
 from portal.core.jobs.usage import Ended, JobUsage, StepUse
 
@@ -13,11 +14,11 @@ from portal.core.jobs.usage import Ended, JobUsage, StepUse
 class JobMeter(Protocol):
     """Slurm's measurements of one job. Raises Unavailable when Slurm does not answer."""
 
-    def running(self, user: str, job_id: str) -> Sequence[StepUse]:
-        """The running steps of a user's job, asked as that user; [] if there are none."""
+    def running(self, job: Job) -> Sequence[StepUse]:
+        """The running steps of a job, asked as its owner; [] if there are none."""
         ...
 
-    def ended(self, job_id: str) -> Ended | None:
+    def ended(self, job: Job) -> Ended | None:
         """What accounting has of a job that is over; None while it does not have its end."""
         ...
 

@@ -47,12 +47,17 @@ class JobStore(Protocol):
         """Store who cancelled jobs, by the numbers of their records, to explain their ends."""
         ...
 
+    def extended(self, job_id: str, limit: int | None, deadline: datetime | None) -> None:
+        """Store a running job's new limit, in minutes; nothing if it does not run any more."""
+        ...
+
     def live_ids(self) -> set[str]:
-        """The numbers of all jobs that the queue had last, for a worker that starts."""
+        """The numbers of all jobs that the queue had last and of which it was to tell more, for a
+        worker that starts."""
         ...
 
     def known_until(self) -> datetime | None:
-        """The time until which all jobs are known; None at first."""
+        """The time until which accounting has been asked for all that ended; None at first."""
         ...
 
     def set_known_until(self, moment: datetime) -> None:
@@ -76,7 +81,10 @@ class JobStore(Protocol):
         ...
 
     def get_many(self, ids: Collection[str]) -> list[Job]:
-        """Jobs by the numbers of their records, or of their arrays (then all of its tasks)."""
+        """Jobs by the numbers of their records or of their arrays, without texts but the name.
+
+        Of an array: its tasks that are not over, or else one of them.
+        """
         ...
 
     def ahead(self, jobs: Collection[Job]) -> dict[str, int]:
@@ -112,7 +120,7 @@ class JobScheduler(Protocol):
         ...
 
     def history(self, since: datetime, until: datetime) -> list[Job]:
-        """Accounting's records of all jobs of all users in a span of time."""
+        """Accounting's records of all jobs of all users that ended in a span of time."""
         ...
 
     def act(self, user: str, action: JobAction, targets: Sequence[str]) -> dict[str, str]:

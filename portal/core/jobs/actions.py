@@ -49,6 +49,11 @@ class Asked:
         return self.jobs[0].report.user
 
     @property
+    def name(self) -> str:
+        """What its owner called it."""
+        return self.jobs[0].texts.name
+
+    @property
     def title(self) -> str:
         """As pages show it."""
         first = self.jobs[0]

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.jobs.tasks import shorten
 
 
 class JobTab(StrEnum):
@@ -72,7 +73,7 @@ class Job:
         if not self.array_id:
             return self.id
         one = self.tasks.isdecimal()
-        return f"{self.array_id}_{self.tasks if one else f'[{self.tasks}]'}"
+        return f"{self.array_id}_{self.tasks if one else f'[{shorten(self.tasks)}]'}"
 
     @property
     def tab(self) -> JobTab:

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from portal.core.jobs.job import Job, JobTab
-from portal.errors import clip
+from portal.errors import clip, visible
 
 LONGEST_PATH = 4096
 """Bytes (PATH_MAX); the kernel opens no longer one."""
@@ -94,7 +94,7 @@ def why_no_path(path: str) -> str:
 
 def why_unread(job: Job, path: str, piece: FilePiece) -> str:
     """Why a file was not read, in words; "" if it was, or if it may still be written."""
-    shown = clip(path, 200)
+    shown = visible(clip(path, 200))
     match piece.state:
         case FileState.REGULAR:
             return ""
@@ -103,7 +103,8 @@ def why_unread(job: Job, path: str, piece: FilePiece) -> str:
         case FileState.SPECIAL:
             return f"{shown} is a device or a pipe, not a file; it is not read."
         case FileState.UNREADABLE:
-            return f"{shown} cannot be read by {job.report.user} on the login node: {piece.why}."
+            why = visible(piece.why)
+            return f"{shown} cannot be read by {job.report.user} on the login node: {why}."
     if job.tab is not JobTab.ENDED and not job.gone:
         return ""
     if "\ufffd" in path:

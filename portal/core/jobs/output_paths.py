@@ -5,16 +5,25 @@ from __future__ import annotations
 import re
 
 from portal.core.jobs.job import Job
+from portal.core.jobs.output import LONGEST_PATH
 
 _PATTERN = re.compile(r"%(?P<width>\d{0,2})(?P<letter>[A-Za-z%])", re.ASCII)
 MAX_WIDTH = 10
 """Slurm pads no number further."""
+MAX_PATTERNS = 200
+"""In one path. A list replaces them in each of its rows, so more would make it slow."""
 
 
 def insert_name(path: str, name: str) -> str:
-    """The pattern with the job's name in it, which may change afterwards."""
+    """The pattern with the job's name in it, which may change afterwards; "" if it is too long.
+
+    A pattern of 4 KB can have the name a thousand times, in each of a thousand tasks.
+    """
     if "\\" in path:
         return path
+    names = sum(match["letter"] == "x" for match in _PATTERN.finditer(path))
+    if len(path) + names * (len(name) - 2) > LONGEST_PATH:
+        return ""
     literal = name.replace("%", "%%")
     return _PATTERN.sub(lambda match: literal if match["letter"] == "x" else match[0], path)
 
@@ -23,6 +32,8 @@ def expand_path(path: str, job: Job) -> str:
     """The path of a batch job's output file; "" while it depends on what is not known yet."""
     if "\\" in path:  # Slurm then replaces nothing, and removes the backslashes
         return path.replace("\\", "")
+    if path.count("%") > MAX_PATTERNS:
+        return ""
     values = _values(job)
     unknown = False
 

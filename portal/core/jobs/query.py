@@ -6,18 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.job import Job, JobTab
-from portal.core.listing import (
-    Cursor,
-    CursorText,
-    Order,
-    PlainText,
-    url_parameters,
-    words_of,
-)
+from portal.core.listing import Cursor, CursorText, Order, PlainText, SearchQuery, SearchText
 from portal.core.validation import Matching
 
 MAX_AT_ONCE = 500
@@ -25,7 +18,11 @@ MAX_AT_ONCE = 500
 
 
 class JobSort(Order):
-    """What the list is sorted by."""
+    """What the list is sorted by.
+
+    By status: the state, and for pending jobs their reason as well. By start: of pending jobs, its
+    estimate. By time limit: no limit is the longest.
+    """
 
     NEWEST = "-submitted"
     OLDEST = "submitted"
@@ -33,23 +30,30 @@ class JobSort(Order):
     NAME_BACK = "-name"
     OWNER = "owner"
     OWNER_BACK = "-owner"
+    STATUS = "status"
+    STATUS_BACK = "-status"
+    PARTITION = "partition"
+    PARTITION_BACK = "-partition"
     STARTED_LAST = "-started"
     STARTED_FIRST = "started"
     ENDED_LAST = "-ended"
     ENDED_FIRST = "ended"
-    PRIORITY = "-priority"
+    LONGEST_LIMIT = "-time_limit"
+    SHORTEST_LIMIT = "time_limit"
+    HIGHEST_PRIORITY = "-priority"
+    LOWEST_PRIORITY = "priority"
     MOST_CPUS = "-cpus"
+    FEWEST_CPUS = "cpus"
     MOST_MEMORY = "-memory"
+    LEAST_MEMORY = "memory"
 
 
-class JobQuery(BaseModel):
+class JobQuery(SearchQuery):
     """Which jobs to list: filters, sorting, page size and cursor."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     state: JobTab | None = None
     owner: PlainText | None = None
-    q: PlainText | None = Field(None, description="Words that all have to occur somewhere")
+    q: SearchText = None
     partition: PlainText | None = None
     account: PlainText | None = None
     slurm_state: JobState | None = None
@@ -65,11 +69,6 @@ class JobQuery(BaseModel):
     cursor: CursorText | None = None
 
     @property
-    def words(self) -> list[str]:
-        """The search words."""
-        return words_of(self.q)
-
-    @property
     def narrowed(self) -> bool:
         """Whether there are filters other than the tab."""
         others = (self.owner, self.partition, self.account, self.slurm_state, self.array, self.days)
@@ -79,10 +78,6 @@ class JobQuery(BaseModel):
     def place(self) -> Cursor[JobSort] | None:
         """Where the page begins; None at the start of the list."""
         return Cursor.read(self.cursor, JobSort) if self.cursor else None
-
-    def parameters(self, **changes: str | None) -> dict[str, str]:
-        """The URL parameters of this query with changes, without defaults."""
-        return url_parameters(self, changes)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,11 @@
-"""Slurm's notation for tasks of an array: "4", "0-19%4", "1-7:2"; a long one ends in "..."."""
+"""Slurm's notation for tasks of an array: "4", "0-19%4", "1-7:2"; where it is cut, "..."."""
 
 from __future__ import annotations
 
 import re
 
+MAX_SHOWN = 64
+"""Characters of a list; Slurm's commands cut longer ones, too."""
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 
 
@@ -16,6 +18,14 @@ def _ranges(tasks: str) -> list[range]:
             first, last, step = match.groups()
             found.append(range(int(first), int(last or first) + 1, int(step or 1) or 1))
     return found
+
+
+def shorten(tasks: str) -> str:
+    """The tasks as Slurm's commands show a long list: its beginning, and how many run at once."""
+    listed, percent, limit = tasks.partition("%")
+    if len(listed) <= MAX_SHOWN:
+        return tasks
+    return f"{listed[:MAX_SHOWN].rpartition(',')[0]},...{percent}{limit}"
 
 
 def count_tasks(tasks: str) -> int:

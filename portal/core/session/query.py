@@ -8,16 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from portal.core.listing import (
-    Cursor,
-    CursorText,
-    Order,
-    PlainText,
-    url_parameters,
-    words_of,
-)
+from portal.core.listing import Cursor, CursorText, Order, PlainText, SearchQuery, SearchText
 from portal.core.session.session import LIVE, Cause, Session, State
 
 TABS = {
@@ -97,14 +90,12 @@ def end_reason(text: str) -> str:
     return reason
 
 
-class ListQuery(BaseModel):
+class ListQuery(SearchQuery):
     """Which sessions to list: filters, sorting, page size and cursor."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     state: Literal["running", "finished", "other"] | None = None
     owner: PlainText | None = None
-    q: PlainText | None = Field(None, description="Words that all have to occur somewhere")
+    q: SearchText = None
     environment: PlainText | None = None
     resource_group: PlainText | None = None
     hub: PlainText | None = Field(None, description="The path of a server of JupyterHub's")
@@ -122,11 +113,6 @@ class ListQuery(BaseModel):
         return TABS[self.state] if self.state else frozenset(State)
 
     @property
-    def words(self) -> list[str]:
-        """The search words."""
-        return words_of(self.q)
-
-    @property
     def narrowed(self) -> bool:
         """Whether there are filters other than the tab."""
         others = (self.environment, self.resource_group, self.status, self.days)
@@ -136,10 +122,6 @@ class ListQuery(BaseModel):
     def place(self) -> Cursor[Sort] | None:
         """Where the page begins; None at the start of the list."""
         return Cursor.read(self.cursor, Sort) if self.cursor else None
-
-    def parameters(self, **changes: str | None) -> dict[str, str]:
-        """The URL parameters of this query with changes, without defaults."""
-        return url_parameters(self, changes)
 
 
 @dataclass(frozen=True)

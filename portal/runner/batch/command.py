@@ -7,6 +7,7 @@ It prepares what Apptainer cannot: shared memory of a size, a share of a GPU, th
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import signal
@@ -129,27 +130,40 @@ def become(options: Options, environment: dict[str, str]) -> NoReturn:
     program = options.program
     try:
         os.execvpe(program[0], program, environment)
-    except PermissionError as error:
-        _fail(f"{program[0]}: {error.strerror}", NOT_EXECUTABLE)
     except OSError as error:
-        interpreter = _interpreter(program[0])
-        if interpreter and not os.path.exists(interpreter):
-            text = f"{options.image} has no {interpreter}, which the first line of the script names"
-            _fail(text, NOT_FOUND)
-        if isinstance(error, FileNotFoundError):
-            _fail(f"{options.image} has no {program[0]}", NOT_FOUND)
-        _fail(f"{program[0]}: {error.strerror}", NOT_EXECUTABLE)
+        if options.job and isinstance(error, PermissionError):
+            _become_interpreter(program, environment)
+        _explain(options, error)
 
 
-def _interpreter(path: str) -> str:
-    """The interpreter that a script's first line names; "" without one."""
+def _explain(options: Options, error: OSError) -> NoReturn:
+    name = options.program[0]
+    interpreter = _interpreter(name)
+    if interpreter and not os.path.exists(interpreter[0]):
+        line = "which the first line of the script names"
+        _fail(f"{options.image} has no {interpreter[0]}, {line}", NOT_FOUND)
+    if isinstance(error, FileNotFoundError):
+        _fail(f"{options.image} has no {name}", NOT_FOUND)
+    _fail(f"{name}: {error.strerror}", NOT_EXECUTABLE)
+
+
+def _become_interpreter(program: list[str], environment: dict[str, str]) -> None:
+    """Start a script as the kernel does; nodes may mount /tmp, where it is, with "noexec"."""
+    interpreter = _interpreter(program[0])
+    with contextlib.suppress(OSError, IndexError):
+        os.execve(interpreter[0], [*interpreter, *program], environment)
+
+
+def _interpreter(path: str) -> list[str]:
+    """The interpreter that a script's first line names, and its argument; [] without one."""
     try:
         with open(path, "rb") as stream:
             first = stream.readline(256)
     except OSError:
-        return ""
-    words = first[2:].split() if first.startswith(b"#!") else []
-    return os.fsdecode(words[0]) if words else ""
+        return []
+    # The kernel passes all that follows the interpreter as one argument.
+    words = first[2:].split(maxsplit=1) if first.startswith(b"#!") else []
+    return [os.fsdecode(word.strip()) for word in words]
 
 
 def _fail(text: str, code: int) -> NoReturn:

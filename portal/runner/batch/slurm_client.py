@@ -22,14 +22,14 @@ def main() -> int:
     """Run the command of this program's name; returns its exit code."""
     name = os.path.basename(sys.argv[0])
     place = os.environ.get("SLIPWAY_SLURM", "")
-    call = {
-        "words": [name, *sys.argv[1:]],
-        "environment": dict(os.environ),
-        "folder": os.getcwd(),
-        "umask": _umask(),
-    }
-    text = json.dumps(call).encode("utf-8", "surrogateescape")
     try:
+        call = {
+            "words": [name, *sys.argv[1:]],
+            "environment": dict(os.environ),
+            "folder": os.getcwd(),
+            "umask": _umask(),
+        }
+        text = json.dumps(call).encode("utf-8", "surrogateescape")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.connect(place)
             return _call(connection, text)
@@ -48,10 +48,14 @@ def _umask() -> int:
 def _call(connection: socket.socket, text: bytes) -> int:
     streams = array.array("i", (0, 1, 2)).tobytes()
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)]
+    passed = signal.valid_signals() - IGNORED
+    # Until the whole call is sent, they wait: the command may get one as soon as it has begun.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, passed)
+    for number in passed:
+        signal.signal(number, lambda got, _frame: connection.sendall(bytes([got])))
     connection.sendmsg([struct.pack("=I", len(text))], rights)
     connection.sendall(text)
-    for number in signal.valid_signals() - IGNORED:
-        signal.signal(number, lambda got, _frame: connection.sendall(bytes([got])))
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
     answer = b""
     while len(answer) < 4:
         piece = connection.recv(4 - len(answer))

@@ -115,20 +115,29 @@ class Composer:
         Raises InvalidRequest (nothing was submitted), KeyReused, Unavailable (nothing was
         submitted), OutcomeUnknown (it may have been).
         """
-        self._look_at_file(person, request)
         body = to_body(request)
-        fingerprint = hash_secret(request.model_dump_json())
+        # Without defaults: fields that a later version adds do not change it.
+        fingerprint = hash_secret(request.model_dump_json(exclude_defaults=True))
         key = key or uuid.uuid4().hex
         claimed = Submission(person.name, key, fingerprint, self._clock(), body)
         if earlier := self._store.claim(claimed):
             return _again(earlier, fingerprint)
+        # Before it is sent: a shell that answers none of its commands could fill the database.
+        self._forget_old(person)
         number = self._send(person, request, key)
         self._store.sent(person.name, key, number)
         self._administration.record(person.name, "job.submit", number, _described(request))
-        self._forget_old(person)
         return number
 
     def _send(self, person: Person, request: JobRequest, key: str) -> str:
+        try:
+            # After the key is claimed: a repeated request is answered whatever the file is now.
+            self._look_at_file(person, request)
+        except (InvalidRequest, Unavailable) as error:
+            self._store.release(person.name, key)
+            if isinstance(error, OutcomeUnknown):
+                raise Unavailable(error.text) from error  # of reading the file: nothing was sent
+            raise
         try:
             return self._submitter.submit(person.name, submit_command(request))
         except SubmissionRefused as error:

@@ -26,10 +26,13 @@ ENDS_AT_ONCE = 200
 """Jobs that accounting is asked about by one query."""
 GAP = timedelta(seconds=60)
 """Without a look at the queue for so long, jobs may have come and gone: accounting is asked."""
-REMEMBER = timedelta(seconds=30)
-"""Between two writes of the time until which all jobs are known."""
+SWEEP = timedelta(minutes=10)
+"""Between two questions of accounting about all that ended, without any gap: Slurm forgets jobs
+that are over after MinJobAge, which may be shorter than the time between two polls."""
 SLICE, SHORTEST_SLICE = timedelta(hours=12), timedelta(minutes=1)
 """Span of time of one question about history; a shorter one if the answer is too large."""
+AT_ONCE = timedelta(seconds=60)
+"""After so long, the rest of a gap is left to the next call: the worker must not seem to hang."""
 OVERLAP = timedelta(minutes=5)
 """Tolerated difference between Slurm's clock and the portal's."""
 
@@ -56,8 +59,9 @@ class JobFollower:
         self._seen: datetime | None = None
         """When the queue was last stored."""
         self._until: datetime | None = None
-        """The end of the gap that accounting has to fill; None: there is none."""
-        self._remembered: datetime | None = None
+        """The end of the span that accounting is to be asked about; None: there is none."""
+        self._swept: datetime | None = None
+        """The end of the last gap or sweep."""
         self._slice = SLICE
         self._texts_at_once = TEXTS_AT_ONCE
         self._lock = threading.Lock()
@@ -85,16 +89,14 @@ class JobFollower:
         self._remember(asked)
 
     def _remember(self, asked: datetime) -> None:
-        """Note that all jobs are known until now, or that there was a gap."""
-        if self._seen is None or asked - self._seen > GAP:
+        """Have accounting asked once in a while, and after a gap: also when a clock was set."""
+        seen, swept = self._seen, self._swept
+        self._seen = asked
+        gap = seen is None or not asked - GAP <= seen <= asked
+        if gap or swept is None or asked - swept > SWEEP:
+            self._swept = asked
             with self._lock:
                 self._until = asked
-        self._seen = asked
-        if self._until is None and (
-            self._remembered is None or asked - self._remembered > REMEMBER
-        ):
-            self._store.set_known_until(asked)
-            self._remembered = asked
 
     def read_texts(self) -> None:
         """Read what the owners of new jobs wrote; raises Unavailable."""
@@ -120,17 +122,18 @@ class JobFollower:
         found = self._scheduler.ended(wanted)
         over = {job_id: job for job_id, job in found.items() if job.report.state.over}
         self._store.settle(over.values())
-        self._store.postpone([job_id for job_id in wanted if job_id not in over], now)
+        # Also those of which accounting has an earlier run only: the others are not asked about.
+        self._store.postpone(wanted, now)
 
     def catch_up(self) -> None:
-        """Read one slice of the history in which nobody looked at the queue; raises Unavailable.
-
-        Afterwards the next one is read at once, until the gap is filled.
-        """
-        while self._until is not None:
+        """Read what ended since accounting was last asked, in slices, until the gap is filled or
+        time is up; raises Unavailable."""
+        called = self._clock()
+        while self._until is not None and self._clock() - called < AT_ONCE:
             until = self._until
             oldest = until - self._history
-            begun = max(self._store.known_until() or oldest, oldest)
+            # The portal's clock may have been ahead when it was read.
+            begun = min(max(self._store.known_until() or oldest, oldest), until)
             end = min(begun + self._slice, until)
             if self._fill(begun, end) and end == until:
                 with self._lock:  # a new gap may have been seen in the meantime
@@ -141,8 +144,7 @@ class JobFollower:
         try:
             jobs = self._scheduler.history(begun - OVERLAP, end)
         except Unavailable:
-            if self._slice <= SHORTEST_SLICE:
-                self._slice = SLICE
+            if self._slice <= SHORTEST_SLICE:  # it is down, rather than asked for too much
                 raise
             self._slice = max(self._slice / 4, SHORTEST_SLICE)
             return False
@@ -150,7 +152,7 @@ class JobFollower:
         for start in range(0, len(over), PIECE):
             self._store.settle(over[start : start + PIECE])
         self._store.set_known_until(end)
-        self._slice = SLICE
+        self._slice = min(self._slice * 4, SLICE)
         return True
 
     def forget(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import datetime
 
 from portal.core.auth.person import Person
@@ -69,15 +70,6 @@ class Jobs:
             raise NotFound(_NONE)
         return job
 
-    def get_many(self, person: Person, ids: Iterable[str]) -> list[Job]:
-        """These jobs, by record or array, if this user may see all of them; else NotFound."""
-        wanted = set(ids)
-        found = self._store.get_many(wanted)
-        known = {job.id for job in found} | {job.array_id for job in found}
-        if not wanted <= known or not all(_may_see(person, job) for job in found):
-            raise NotFound(_NONE if len(wanted) == 1 else "Not all of these jobs exist.")
-        return found
-
     def query(self, person: Person, query: JobQuery) -> JobPage:
         """One page of the jobs that this user may see."""
         if not person.admin and query.owner not in (None, person.name):
@@ -102,12 +94,8 @@ class Jobs:
         """How it ended, in plain words; "" while it lives."""
         return explain_end(job)
 
-    def ahead(self, job: Job) -> int | None:
-        """Number of jobs ahead of a pending one; None if its place in the queue does not matter."""
-        return self.ahead_of([job]).get(job.id)
-
     def ahead_of(self, jobs: Sequence[Job]) -> dict[str, int]:
-        """The same for all jobs of a page, by the numbers of their records."""
+        """Number of jobs ahead of each pending one whose place in the queue matters, by record."""
         return self._store.ahead(jobs)
 
     # Acting
@@ -117,7 +105,7 @@ class Jobs:
 
         Raises NotFound unless the user may see all of them, InvalidRequest for too many.
         """
-        asked = self._asked(person, list(dict.fromkeys(ids)))
+        asked = self.asked(person, ids)
         refused = {one.id: text for one in asked if (text := refusal(action, one))}
         possible = [one for one in asked if one.id not in refused]
         problems = self._do(action, possible)
@@ -132,14 +120,20 @@ class Jobs:
             JobOutcome(one.id, one in done, texts.get(one.id) or problems[one.id]) for one in asked
         ]
 
-    def _asked(self, person: Person, ids: list[str]) -> list[Asked]:
+    def asked(self, person: Person, given: Iterable[str]) -> list[Asked]:
+        """What the numbers of an action refer to, each once, in this order.
+
+        Raises as `act` does.
+        """
+        ids = list(dict.fromkeys(given))
         if len(ids) > MAX_AT_ONCE:
             raise InvalidRequest([FieldError("ids", f"name at most {MAX_AT_ONCE} jobs")])
         numbers = {one for one in ids if re.fullmatch("[0-9]{1,10}", one, re.ASCII)}
         found = self._store.get_many(numbers)
         shown = [job for one in ids if one not in numbers if (job := self._store.get(one))]
+        missing = NotFound(_NONE if len(ids) == 1 else "Not all of these jobs exist.")
         if any(not _may_see(person, job) for job in (*found, *shown)):
-            raise NotFound(_NONE if len(ids) == 1 else "Not all of these jobs exist.")
+            raise missing
         of_record = {job.id: job for job in found}
         tasks: dict[str, list[Job]] = {}
         for job in found:
@@ -149,7 +143,7 @@ class Jobs:
             record = of_record.get(one) or (None if one in numbers else self._store.get(one))
             known = tasks.get(one, []) or ([record] if record else [])
             if not known:
-                raise NotFound(_NONE if len(ids) == 1 else "Not all of these jobs exist.")
+                raise missing
             asked.append(asked_about(one, known))
         return asked
 
@@ -190,7 +184,10 @@ class Jobs:
         if not self._scheduler.may_extend:
             raise Conflict(f"{_NOT_HERE} Ask the administrators.")
         with self._alone(job) as begun:
-            report = self._running(job).report
+            running = self._running(job)
+            # By its shown number: the last task of an array has the array's own number, by which
+            # Slurm would change all tasks, and the first component that of the heterogeneous job.
+            report = replace(running.report, job_id=running.shown_id)
             added = self._extender.extend(
                 report, minutes, self._usual, begun, lambda: self._running(job).report.time_limit
             )
@@ -198,7 +195,7 @@ class Jobs:
         self._administration.record(person.name, "job.extend", job.shown_id, detail)
         changed = self._slurm.find(job.id)
         if changed is not None:
-            self._store.save([changed], self._clock())
+            self._store.extended(job.id, changed.report.time_limit, changed.report.deadline)
         return self._store.get(shown_id) or job
 
     def _alone(self, job: Job) -> AbstractContextManager[datetime]:
@@ -238,5 +235,4 @@ def _of(person: Person, query: JobQuery) -> JobQuery:
 
 
 def _description(person: Person, asked: Asked) -> str:
-    name = asked.jobs[0].texts.name
-    return name if asked.owner == person.name else f"{name} of {asked.owner}"
+    return asked.name if asked.owner == person.name else f"{asked.name} of {asked.owner}"

@@ -52,9 +52,9 @@ class JobUse:
         now = self._clock()
         try:
             if job.tab is JobTab.ENDED:
-                ended = self._meter.ended(job.id)
+                ended = self._meter.ended(job)
                 return ended_usage(job, ended, now) if ended else None
-            steps = self._meter.running(job.report.user, job.id)
+            steps = self._meter.running(job)
             return live_usage(job, steps, self._clock(), known) if steps else None
         except Unavailable as error:
             usage = known or JobUsage(at=now, start=job.report.start)

@@ -25,7 +25,7 @@ IF_MATCH = {
 IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
-    "description": "A repeated request with the same key and body launches only once.",
+    "description": "A repeated request with the same key and body is carried out only once.",
     "schema": {"type": "string", "maxLength": 255},
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import Annotated
 
 from flask import (
@@ -48,10 +49,29 @@ UNATTENDED = frozenset(
 """Endpoints that an unattended tab polls, which must not keep a login alive."""
 
 
-KEPT = frozenset(
-    {"pages.launch", "pages.choose_again", "pages.review", "pages.make_folder", "pages.keep"}
+_WIZARD, _COMPOSER = "wizard", "composer"
+KEPT = MappingProxyType(
+    dict.fromkeys(
+        ("pages.launch", "pages.choose_again", "pages.review", "pages.make_folder", "pages.keep"),
+        _WIZARD,
+    )
+    | dict.fromkeys(
+        (
+            "pages.submit_job",
+            "pages.check_job",
+            "pages.job_command",
+            "pages.read_script",
+            "pages.compose_again",
+            "pages.keep_template",
+        ),
+        _COMPOSER,
+    )
 )
-"""Endpoints whose forms take long to fill in: their fields are kept over a login."""
+"""Endpoints whose forms take long to fill in, and which form: its fields are kept over a login."""
+SHOWN_AT = MappingProxyType(
+    {_WIZARD: "/sessions/new?step=environment", _COMPOSER: "/jobs/new/again"}
+)
+"""Where each form is shown with the fields that were kept."""
 OWNER = "who"
 """Their field with the user who filled it in."""
 _KEPT_TEXT = "You are logged out. Log in: what you entered is kept."
@@ -100,11 +120,16 @@ def require_login() -> ResponseReturnValue | None:
     if "HX-Request" in request.headers:  # the login page must not be swapped into a fragment
         return "", 401, {"HX-Redirect": "/login"}
     if request.endpoint in KEPT and _from_our_page():
-        kept = json.dumps([pair for pair in request.form.items(True) if pair[0] != "csrf_token"])
-        return _form(401, request.form.get(OWNER, ""), _KEPT_TEXT, kept)
+        return _form(401, request.form.get(OWNER, ""), _KEPT_TEXT, _sent_fields())
     if request.method != "GET":
         return redirect("/login", 303)
     return redirect(f"/login?{next_query(here())}", 303)
+
+
+def _sent_fields() -> tuple[str, str]:
+    """Which form was sent, and its fields as JSON."""
+    pairs = [pair for pair in request.form.items(True) if pair[0] != "csrf_token"]
+    return KEPT[request.endpoint or ""], json.dumps(pairs, ensure_ascii=False)
 
 
 def _from_our_page() -> bool:
@@ -126,11 +151,13 @@ def login_form() -> ResponseReturnValue:
 
 
 def _form(
-    status: int, name: str = "", problem: str = "", kept: str | None = None
+    status: int, name: str = "", problem: str = "", sent: tuple[str, str] | None = None
 ) -> ResponseReturnValue:
     target = local_path(request.values.get("next")) or ""
-    kept = request.form.get("kept", "") if kept is None else kept
-    page = render_template("login.html", name=name, problem=problem, target=target, kept=kept)
+    form, kept = sent or (request.form.get("kept_form", ""), request.form.get("kept", ""))
+    page = render_template(
+        "login.html", name=name, problem=problem, target=target, kept=kept, kept_form=form
+    )
     return make_response(page, status)
 
 
@@ -145,7 +172,8 @@ def login() -> ResponseReturnValue:
     _open(user)
     kept = kept_fields(request.form.get("kept", ""))
     if kept and (OWNER, user) in kept:
-        return make_response(render_template("login_kept.html", sent=kept))
+        place = SHOWN_AT.get(request.form.get("kept_form", ""), SHOWN_AT[_WIZARD])
+        return make_response(render_template("login_kept.html", sent=kept, place=place))
     return redirect(local_path(request.form.get("next")) or "/sessions", 303)
 
 

@@ -16,6 +16,16 @@
   menu.addEventListener("focusout", ({ relatedTarget }) => {
     if (relatedTarget && !menu.contains(relatedTarget)) close(false);
   });
+  // What was entered and not sent ends with the login (draft.js); an expired login keeps it.
+  menu.querySelector("[action='/logout']").addEventListener("submit", () => {
+    try {
+      for (const name of Object.keys(localStorage)) {
+        if (name.startsWith("slipway-draft ")) localStorage.removeItem(name);
+      }
+    } catch {
+      // Storage is blocked: nothing is in it.
+    }
+  });
   menu.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && menu.open) {
       event.stopPropagation();

@@ -1,14 +1,9 @@
-// The composer works without this; it adds the editor, keeps what was entered while a response
-// replaces the form, and asks before a page with unsent entries is left.
+// The composer works without this; it adds the editor, and keeps what was entered while a response
+// replaces the form, and after that (draft.js).
 (() => {
   const form = () => document.getElementById("compose");
   const textarea = () => form().querySelector("[name=script]");
   let editor = null; // {host, invalid, handle}, for the text of the form that is shown
-  let first = ""; // the fields as the server sent them, unless they have been changed since
-  let sent = false;
-
-  const entries = () => JSON.stringify(
-    [...new FormData(form())].filter(([name]) => !["csrf_token", "key", "who"].includes(name)));
 
   function host() {
     const made = document.createElement("div");
@@ -38,6 +33,7 @@
       changed: (text) => {
         made.text = text;
         textarea().value = text;
+        textarea().dispatchEvent(new Event("input", { bubbles: true }));
       },
     });
     editor = made;
@@ -89,9 +85,6 @@
     event.detail.shouldSwap = true; // a refused job returns the form with its errors
     event.detail.isError = false;
   });
-  document.addEventListener("htmx:beforeOnLoad", (event) => {
-    if (event.detail.elt === form() && event.detail.xhr.status === 204) sent = true;
-  });
   document.addEventListener("htmx:afterSettle", (event) => {
     prepare();
     if (event.detail.target?.id !== "folder-list") goToNews();
@@ -103,14 +96,16 @@
     event.preventDefault();
     editor.handle.focus();
   });
-  addEventListener("beforeunload", (event) => {
-    if (!sent && form() && entries() !== first) event.preventDefault();
-  });
   // A page from the back/forward cache has a key that was used.
   addEventListener("pageshow", (event) => {
     if (event.persisted) location.reload();
   });
 
+  // Before the editor is made, which shows the text that came back.
+  slipwayDraft.keep({
+    form,
+    wrong: () => form().querySelector(".alert-line.bad[role=alert]:not([hidden])") !== null,
+    closed: true,
+  });
   prepare();
-  first = entries();
 })();

@@ -121,6 +121,7 @@ def test_shared_memory(value: str, mb: int, settings: Settings) -> None:
         ("much", "'much' is not a size; write it as 512m or 2g"),
         ("-1g", "'-1g' is not a size; write it as 512m or 2g"),
         ("1k", "'1k' is less than 1m"),
+        ("9" * 400 + "g", f"'{'9' * 400}g' is more than any node has"),
         ("5g", "at most 4096m are permitted here"),
     ],
 )
@@ -182,7 +183,7 @@ def test_variables_from_files(tmp_path: Path) -> None:
         (b"A=1\n1A=2\n", "line 2: write NAME=value"),
         (b"A=\0", "line 1: write NAME=value"),
         (b"\xff", ": it is not UTF-8"),
-        (b"A=" + b"x" * request.MAX_ENV_FILE, " has more than 96 KiB"),
+        (b"A=" + b"x" * request.MAX_ENV_FILE, " has more than 95 KiB"),
     ],
 )
 def test_wrong_files_of_variables(content: bytes, text: str, tmp_path: Path) -> None:
@@ -191,6 +192,23 @@ def test_wrong_files_of_variables(content: bytes, text: str, tmp_path: Path) -> 
         request.read_env_files([("env-file", str(tmp_path / "e"))])
     assert str(error.value).startswith(f"--env-file: {tmp_path}/e")
     assert str(error.value).endswith(text)
+
+
+def test_the_variables_of_all_files_fit_into_one(tmp_path: Path) -> None:
+    options = []
+    for name in ("A", "B"):
+        (tmp_path / name).write_text(f"{name}={'x' * (request.MAX_ENV_FILE // 2 - 2)}\n")
+        options.append(("env-file", str(tmp_path / name)))
+    assert len(request.read_env_files(options[:1])["A"]) == request.MAX_ENV_FILE // 2 - 2
+    with pytest.raises(OptionError) as error:
+        request.read_env_files(options)
+    assert str(error.value) == f"--env-file: {tmp_path}/B: more than 95 KiB of variables in all"
+
+
+def test_only_a_newline_ends_a_variable(tmp_path: Path) -> None:
+    (tmp_path / "e").write_bytes("A=1\u2028B=2\r\nC=\x0c3\n".encode())
+    found = request.read_env_files([("env-file", str(tmp_path / "e"))])
+    assert found == {"A": "1\u2028B=2", "C": "\x0c3"}
 
 
 def test_a_request_travels_as_text(settings: Settings, tmp_path: Path) -> None:

@@ -8,15 +8,19 @@ import pytest
 from pydantic import ValidationError
 
 from portal.core.jobs.query import JobQuery, JobSort
-from portal.core.listing import Cursor, read_leniently, url_parameters, words_of
+from portal.core.listing import Cursor, Order, read_leniently
+from portal.core.session.query import Sort
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, 5, tzinfo=UTC)
-KEYS = {"submitted": NOON, "started": NOON, "ended": NOON, "cpus": 3, "memory": 600}
+KEYS = {
+    "submitted": NOON, "started": NOON, "ended": NOON, "cpus": 3, "memory": 600,
+    "time_limit": 2**31 - 1, "priority": 2**32 - 1,
+}  # fmt: skip
 
 
 def place(sort: JobSort, key: object = None) -> Cursor[JobSort]:
     """A cursor in a list of jobs."""
-    key = key or KEYS.get(sort.key, 2**32 - 1 if sort.key == "priority" else "x")
+    key = key or KEYS.get(sort.key, "x")
     return Cursor(sort, before=False, key=key, id="7")  # type: ignore[arg-type]
 
 
@@ -29,8 +33,9 @@ def test_a_cursor_of_every_order_survives_the_url(sort: JobSort) -> None:
 
 @pytest.mark.parametrize(
     ("sort", "key"),
-    [(JobSort.PRIORITY, 2**63), (JobSort.PRIORITY, "7"), (JobSort.ENDED_LAST, "2026"),
-     (JobSort.MOST_CPUS, 2**31), (JobSort.NAME, 5)],
+    [(JobSort.HIGHEST_PRIORITY, 2**63), (JobSort.LOWEST_PRIORITY, "7"),
+     (JobSort.ENDED_LAST, "2026"), (JobSort.MOST_CPUS, 2**31), (JobSort.SHORTEST_LIMIT, 2**31),
+     (JobSort.STATUS, 5), (JobSort.NAME, 5)],
 )  # fmt: skip
 def test_a_key_of_the_wrong_kind_is_refused(sort: JobSort, key: object) -> None:
     with pytest.raises(ValidationError) as caught:
@@ -38,10 +43,11 @@ def test_a_key_of_the_wrong_kind_is_refused(sort: JobSort, key: object) -> None:
     assert caught.value.errors()[0]["loc"] == ("cursor",)
 
 
-def test_an_order_without_a_reverse_is_its_own() -> None:
-    assert JobSort.NAME.turned is JobSort.NAME_BACK
-    assert JobSort.PRIORITY.turned is JobSort.PRIORITY
-    assert JobSort.PRIORITY.falling
+@pytest.mark.parametrize("sort", [*JobSort, *Sort])
+def test_every_order_has_its_reverse(sort: Order) -> None:
+    assert sort.turned.key == sort.key
+    assert sort.turned.falling is not sort.falling
+    assert sort.turned.turned is sort
 
 
 def test_invalid_parameters_of_a_page_are_ignored() -> None:
@@ -51,8 +57,8 @@ def test_invalid_parameters_of_a_page_are_ignored() -> None:
 
 def test_a_changed_list_begins_at_its_start() -> None:
     query = JobQuery(q="train", sort=JobSort.NAME, cursor=str(place(JobSort.NAME)))
-    assert url_parameters(query, {"sort": "-name"}) == {"q": "train", "sort": "-name"}
-    assert url_parameters(query, {"cursor": "abc"}) == {
+    assert query.parameters(sort="-name") == {"q": "train", "sort": "-name"}
+    assert query.parameters(cursor="abc") == {
         "q": "train",
         "sort": "name",
         "cursor": "abc",
@@ -60,5 +66,5 @@ def test_a_changed_list_begins_at_its_start() -> None:
 
 
 def test_a_search_has_at_most_eight_words() -> None:
-    assert words_of("a b c d e f g h i j") == list("abcdefgh")
-    assert words_of(None) == []
+    assert JobQuery(q="a b c d e f g h i j").words == list("abcdefgh")
+    assert JobQuery().words == []

@@ -82,6 +82,7 @@ def delete_requeued(db: Database, numbers: Sequence[int]) -> None:
         number
         for number, array, task in tasks
         if array in waiting and task.isdecimal() and has_task(waiting[array], int(task))
+        if "..." not in waiting[array]  # a shortened list does not say which tasks wait
     ]
     if again:
         db.execute(delete(TEXTS).where(TEXTS.c.number.in_(again)))

@@ -37,8 +37,11 @@ _KEYS: dict[str, ColumnElement[Any]] = {
     "submitted": JOBS.c.submitted,
     "name": JOBS.c.name_key,
     "owner": JOBS.c.owner,
+    "status": JOBS.c.status_key,
+    "partition": JOBS.c.partition,
     "started": JOBS.c.started,
     "ended": JOBS.c.ended,
+    "time_limit": JOBS.c.time_limit,
     "priority": JOBS.c.priority,
     "cpus": JOBS.c.cpus,
     "memory": JOBS.c.memory_mb,
@@ -154,16 +157,20 @@ def _states(
 
 
 def jobs_where(
-    db: Database, *conditions: Any, order: Any = JOBS.c.number, limit: int | None = None
+    db: Database,
+    *conditions: Any,
+    order: Any = JOBS.c.number,
+    limit: int | None = None,
+    texts: bool = True,
 ) -> list[Job]:
-    """The jobs of these rows, with their texts."""
+    """The jobs of these rows, with their texts or with their names only."""
     wanted = select(*_COLUMNS).where(*conditions).order_by(order).limit(limit)
     rows = [row._mapping for row in db.execute(wanted)]
-    texts: dict[int, RowMapping] = {}
-    for piece in pieces([row["number"] for row in rows], _PIECE):
+    written: dict[int, RowMapping] = {}
+    for piece in pieces([row["number"] for row in rows if texts], _PIECE):
         found = db.execute(select(TEXTS).where(TEXTS.c.number.in_(piece)))
-        texts |= {row.number: row._mapping for row in found}
-    return [job_of(row, texts_of(row["name"], texts.get(row["number"]))) for row in rows]
+        written |= {row.number: row._mapping for row in found}
+    return [job_of(row, texts_of(row["name"], written.get(row["number"]))) for row in rows]
 
 
 _SHOWN = re.compile(

@@ -14,10 +14,13 @@ from portal.adapters.db.tables import JobRow, JobTextRow
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.output_paths import expand_path
+from portal.errors import visible
 
 NOT_YET = datetime(9999, 12, 31, tzinfo=UTC)
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TIMES = (NOT_YET, NEVER)
+NO_LIMIT = 2**31 - 1
+"""The time limit of jobs that have none, so that lists sort them after the longest one."""
 MAX_NAME, MAX_PATH = 200, 4096
 """Characters that are stored of users' texts."""
 
@@ -51,9 +54,11 @@ def queue_values(job: Job, now: datetime) -> Values:
         "owner": report.user,
         "state": report.state.value,
         "tab": tab.value,
+        "status_key": _status_key(report),
         "submitted": submitted,
         "started": report.start or (NEVER if over else NOT_YET),
         "ended": (report.end or now) if over else NOT_YET,
+        "time_limit": NO_LIMIT if report.time_limit is None else report.time_limit,
         "place": -report.priority,
         "signal": job.signal,
         "array_id": int(job.array_id) if job.array_id else None,
@@ -61,6 +66,12 @@ def queue_values(job: Job, now: datetime) -> Values:
         "het_id": int(job.het_id) if job.het_id else None,
         "het_offset": job.het_offset,
     }
+
+
+def _status_key(report: JobReport) -> str:
+    """What lists sort it by: its state, and while it is pending the reason as well."""
+    reason = report.reason if report.state is JobState.PENDING else None
+    return f"{report.state.value} {reason or ''}".strip()
 
 
 def text_values(texts: JobTexts) -> Values:
@@ -73,8 +84,7 @@ def text_values(texts: JobTexts) -> Values:
 
 def shown_name(name: str) -> str:
     """A job's name as it is stored: what a page cannot show is replaced."""
-    cut = name[:MAX_NAME]
-    return cut if cut.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in cut)
+    return visible(name[:MAX_NAME])
 
 
 def _time(value: datetime) -> datetime | None:
@@ -90,6 +100,7 @@ def job_of(values: RowMapping, texts: JobTexts) -> Job:
         state=JobState(values["state"]),
         start=_time(values["started"]),
         end=_time(values["ended"]) if over else None,
+        time_limit=None if values["time_limit"] == NO_LIMIT else values["time_limit"],
         **{name: values[name] for name in _SAME},
     )
     if report.state is JobState.CANCELLED and values["stopped_by"]:
@@ -111,7 +122,7 @@ def job_of(values: RowMapping, texts: JobTexts) -> Job:
 
 
 _SAME = (
-    "reason", "nodes", "submitted", "deadline", "time_limit", "restarts", "exit_code",
+    "reason", "nodes", "submitted", "deadline", "restarts", "exit_code",
     "partition", "priority", "account", "qos", "cpus", "memory_mb", "shards", "gpus",
     "cancelled_by",
 )  # fmt: skip

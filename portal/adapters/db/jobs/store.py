@@ -3,37 +3,38 @@ an extension's lock."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Engine, RowMapping, bindparam, delete, insert, or_, select, update
+from sqlalchemy import Engine, and_, bindparam, delete, or_, select, update
 from sqlmodel import Session as Database
 
 from portal.adapters.db.jobs import query as job_query
 from portal.adapters.db.jobs.heads import choose_heads, delete_requeued
-from portal.adapters.db.jobs.rows import (
-    JOBS,
-    QUEUE_COLUMNS,
-    TEXTS,
-    Values,
-    pieces,
-    queue_values,
+from portal.adapters.db.jobs.merge import (
+    ACCOUNTING_LAG,
+    from_accounting,
+    from_queue,
+    keeps_accounting,
+    keeps_queue,
+    merge,
 )
+from portal.adapters.db.jobs.rows import JOBS, TEXTS, pieces
 from portal.adapters.db.jobs.texts import by_number, save_texts
 from portal.adapters.db.tables import JobHistoryRow
+from portal.core.cluster.jobs import JobState
 from portal.core.interfaces.jobs import JobStore
 from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.query import JobPage, JobQuery
 
 PIECE = 500
 """Rows of one statement."""
-ACCOUNTING_LAG = timedelta(seconds=5)
-"""How long accounting may lag behind the queue in recording the end of a job."""
 SHORTEST, LONGEST = timedelta(seconds=10), timedelta(hours=1)
 """Between two questions about a job that accounting does not know."""
 GIVE_UP = timedelta(days=7)
-_KNOWN = ("number", "texted", "ask_at", "left", *QUEUE_COLUMNS)
+_UNTOLD = JOBS.c.texted.is_(False) & JOBS.c.tab.in_([tab.value for tab in JobTab])
+"""Jobs whose texts are not known; the tabs are named so that the index serves."""
 
 
 class JobTables(JobStore):
@@ -48,7 +49,7 @@ class JobTables(JobStore):
     def save(self, changed: Iterable[Job], now: datetime) -> None:
         with Database(self._engine) as db:
             for piece in pieces(list(changed), PIECE):
-                _save(db, {int(job.id): _from_queue(job, now) for job in piece}, _keeps_queue)
+                merge(db, {int(job.id): from_queue(job, now) for job in piece}, keeps_queue)
             db.commit()
 
     def leave(self, ids: Collection[str], now: datetime) -> None:
@@ -63,11 +64,19 @@ class JobTables(JobStore):
             db.commit()
 
     def live_ids(self) -> set[str]:
-        wanted = select(JOBS.c.number).where(
-            JOBS.c.tab.in_([JobTab.PENDING.value, JobTab.RUNNING.value]), JOBS.c.left.is_(None)
-        )
+        live = JOBS.c.tab.in_([JobTab.PENDING.value, JobTab.RUNNING.value])
+        # Texts of jobs that left the queue while no worker ran would be asked for again and again.
+        wanted = select(JOBS.c.number).where(JOBS.c.left.is_(None))
         with Database(self._readers) as db:
-            return {str(number) for number in db.scalars(wanted)}
+            found = [*db.scalars(wanted.where(live)), *db.scalars(wanted.where(_UNTOLD))]
+            return set(map(str, found))
+
+    def extended(self, job_id: str, limit: int | None, deadline: datetime | None) -> None:
+        # Only these columns: the worker may have stored the job's end since Slurm was asked.
+        runs = JOBS.c.number == int(job_id), JOBS.c.state == JobState.RUNNING.value
+        with Database(self._engine) as db:
+            db.execute(update(JOBS).where(*runs).values(time_limit=limit, deadline=deadline))
+            db.commit()
 
     def note_cancelled(self, ids: Collection[str], by: str) -> None:
         with Database(self._engine) as db:
@@ -86,8 +95,7 @@ class JobTables(JobStore):
     def without_texts(self, limit: int) -> list[str]:
         wanted = (
             select(JOBS.c.number)
-            .where(JOBS.c.texted.is_(False), JOBS.c.left.is_(None))
-            .where(JOBS.c.tab.in_([tab.value for tab in JobTab]))
+            .where(_UNTOLD, JOBS.c.left.is_(None))
             .order_by(JOBS.c.number.desc())
             .limit(limit)
         )
@@ -106,8 +114,8 @@ class JobTables(JobStore):
             over = [job for job in ended if job.report.state.over and job.report.submitted]
             for piece in pieces(over, PIECE):
                 found = {int(job.id): job for job in piece}
-                values = {number: _from_accounting(job) for number, job in found.items()}
-                _save(db, values, _keeps_accounting)
+                values = {number: from_accounting(job) for number, job in found.items()}
+                merge(db, values, keeps_accounting)
                 untold = select(JOBS.c.number).where(
                     JOBS.c.number.in_(list(found)), JOBS.c.texted.is_(False)
                 )
@@ -118,18 +126,17 @@ class JobTables(JobStore):
     def postpone(self, ids: Collection[str], now: datetime) -> None:
         with Database(self._engine) as db:
             for piece in pieces(sorted(map(int, ids)), PIECE):
-                missing = JOBS.c.number.in_(piece), JOBS.c.left.is_not(None)
-                live = JOBS.c.tab != JobTab.ENDED.value
-                db.execute(
-                    update(JOBS).where(*missing, live, JOBS.c.gone.is_(None)).values(gone=now)
-                )
-                rows = db.execute(
-                    select(JOBS.c.number, JOBS.c.gone, JOBS.c.ended, JOBS.c.tab).where(missing[0])
-                ).all()
+                # Since accounting was asked, the queue may have told that a job lives again.
+                asked = JOBS.c.number.in_(piece), JOBS.c.ask_at.is_not(None)
+                gone = JOBS.c.left.is_not(None), JOBS.c.tab != JobTab.ENDED.value
+                first = JOBS.c.gone.is_(None)
+                db.execute(update(JOBS).where(*asked, *gone, first).values(gone=now))
+                columns = JOBS.c.number, JOBS.c.gone, JOBS.c.ended, JOBS.c.tab
+                rows = db.execute(select(*columns).where(*asked)).all()
                 over = JobTab.ENDED.value
                 later = [
-                    {"_number": n, "_at": _next(now, ended if tab == over else gone or now)}
-                    for n, gone, ended, tab in rows
+                    {"_number": n, "_at": _next(now, ended if tab == over else since or now)}
+                    for n, since, ended, tab in rows
                 ]
                 if later:
                     by_number(db, {"ask_at": bindparam("_at")}, later)
@@ -179,8 +186,11 @@ class JobTables(JobStore):
         found: dict[str, Job] = {}
         with Database(self._readers) as db:
             for piece in pieces(numbers, PIECE):
-                which = or_(JOBS.c.number.in_(piece), JOBS.c.array_id.in_(piece))
-                found |= {job.id: job for job in job_query.jobs_where(db, which)}
+                # Of the tasks that are over, one says so: there may be hundreds of thousands.
+                live = or_(JOBS.c.tab != JobTab.ENDED.value, JOBS.c.all_head.is_(True))
+                tasks = and_(JOBS.c.array_id.in_(piece), live)
+                which = or_(JOBS.c.number.in_(piece), tasks)
+                found |= {job.id: job for job in job_query.jobs_where(db, which, texts=False)}
         return list(found.values())
 
     def ahead(self, jobs: Collection[Job]) -> dict[str, int]:
@@ -212,94 +222,3 @@ def _next(now: datetime, since: datetime) -> datetime | None:
     """When to ask again about an end that is this old; None: never."""
     waited = now - since
     return None if waited > GIVE_UP else now + min(max(waited, SHORTEST), LONGEST)
-
-
-def _from_queue(job: Job, now: datetime) -> Values:
-    asked = now + ACCOUNTING_LAG if job.tab is JobTab.ENDED else None
-    left = {"left": None, "gone": None, "ask_at": asked, "cancelled_by": None}
-    return queue_values(job, now) | left
-
-
-def _from_accounting(job: Job) -> Values:
-    ended = job.report.end or job.report.submitted or datetime.now(UTC)
-    told = {"ask_at": None, "gone": None, "cancelled_by": job.report.cancelled_by}
-    return queue_values(job, ended) | told
-
-
-def _keeps_queue(before: RowMapping, values: Values) -> bool:
-    """Whether a row needs nothing of what the queue says: accounting has told more."""
-    over = JobTab.ENDED.value
-    settled = before["tab"] == over and before["ask_at"] is None
-    again = before["restarts"] != values["restarts"] or before["submitted"] != values["submitted"]
-    if settled and values["tab"] == over and not again and before["left"] is None:
-        return True
-    same = all(before[name] == values[name] for name in QUEUE_COLUMNS)
-    if same and before["tab"] == over:  # its end was saved before, and is being asked about
-        return before["left"] is None
-    return same and before["left"] is None
-
-
-def _keeps_accounting(before: RowMapping, values: Values) -> bool:
-    """Whether a row needs nothing of what accounting says: the job is in the queue again, or the
-    end of this or a later run is known."""
-    if before["tab"] != JobTab.ENDED.value:
-        return before["left"] is None or before["submitted"] > values["submitted"]
-    settled = before["ask_at"] is None
-    return before["submitted"] > values["submitted"] or (
-        settled and all(before[name] == values[name] for name in ("state", "ended", "submitted"))
-    )
-
-
-def _save(
-    db: Database,
-    wanted: Mapping[int, Values],
-    keeps: Callable[[RowMapping, Values], bool],
-) -> None:
-    """Write what differs from the stored rows, and choose the heads of the arrays in it."""
-    columns = [JOBS.c[name] for name in _KNOWN]
-    known = {
-        row.number: row._mapping
-        for row in db.execute(select(*columns).where(JOBS.c.number.in_(list(wanted))))
-    }
-    for number, before in known.items():
-        _keep_membership(before, wanted[number])
-    new = [{"number": n, **values} for n, values in wanted.items() if n not in known]
-    changed = {n: v for n, v in wanted.items() if n in known and not keeps(known[n], v)}
-    if new:
-        db.execute(insert(JOBS), new)
-    others = {n for n, values in changed.items() if known[n]["owner"] != values["owner"]}
-    again = {n for n, v in changed.items() if _is_other_run(known[n], v)}
-    if changed:
-        first = next(iter(changed.values()))
-        assigned: Values = {name: bindparam(f"_{name}") for name in first}
-        rows = [{"_number": n, **{f"_{k}": x for k, x in v.items()}} for n, v in changed.items()]
-        by_number(db, assigned, rows)
-    if again:  # requeued, or a number that Slurm used again
-        which = JOBS.c.number.in_(again)
-        db.execute(update(JOBS).where(which).values(texted=False, stopped_by=None))
-    if others:
-        which = JOBS.c.number.in_(others)
-        db.execute(update(JOBS).where(which).values(name="", name_key="", session=None))
-        db.execute(delete(TEXTS).where(TEXTS.c.number.in_(others)))
-    arrays = {values["array_id"] for values in (*new, *changed.values())}
-    arrays |= {known[n]["array_id"] for n in changed}
-    choose_heads(db, arrays - {None})
-
-
-_MEMBERSHIP = ("array_id", "tasks", "het_id", "het_offset")
-
-
-def _keep_membership(before: RowMapping, values: Values) -> None:
-    """Slurm does not show of which array tasks were that were cancelled before they started, nor
-    accounting of which heterogeneous job a part was: what was known is kept."""
-    if (
-        values["array_id"] is None
-        and values["het_id"] is None
-        and not _is_other_run(before, values)
-    ):
-        values |= {name: before[name] for name in _MEMBERSHIP}
-
-
-def _is_other_run(before: RowMapping, values: Values) -> bool:
-    same = before["submitted"] == values["submitted"] and before["owner"] == values["owner"]
-    return not same

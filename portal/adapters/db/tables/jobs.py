@@ -23,6 +23,10 @@ class JobRow(SQLModel, table=True):
         Index("job_started_of_all", "tab", "tab_head", "started", "number"),
         Index("job_name_of_all", "tab", "tab_head", "name_key", "number"),
         Index("job_owner_of_all", "tab", "tab_head", "owner", "number"),
+        Index("job_status_of_all", "tab", "tab_head", "status_key", "number"),
+        Index("job_partition_of_all", "tab", "tab_head", "partition", "number"),
+        Index("job_limit_of_all", "tab", "tab_head", "time_limit", "number"),
+        Index("job_priority_of_all", "tab", "tab_head", "priority", "number"),
         Index("job_cpus_of_all", "tab", "tab_head", "cpus", "number"),
         Index("job_memory_of_all", "tab", "tab_head", "memory_mb", "number"),
         Index("job_queue", "tab", "partition", "place", "submitted", "number", "reason"),
@@ -39,6 +43,8 @@ class JobRow(SQLModel, table=True):
     owner: str
     state: str
     tab: str
+    status_key: str = ""
+    """What lists are sorted by: the state, and the reason of pending jobs."""
     reason: str | None = None
     nodes: tuple[str, ...] = Field(default=(), sa_type=WordTuple)
     submitted: datetime = time_column()
@@ -47,7 +53,8 @@ class JobRow(SQLModel, table=True):
     ended: datetime = time_column()
     """Likewise."""
     deadline: datetime | None = time_column(default=None)
-    time_limit: int | None = None
+    time_limit: int
+    """Minutes; very many if there is none, so that it can be sorted."""
     restarts: int = 0
     exit_code: int | None = None
     signal: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,8 @@ from portal.core.units import format_size
 from portal.errors import InvalidRequest
 
 _TOLERANCE = timedelta(days=1)
+_TEMPORARY = re.compile(r"/slipway-[a-z0-9_]{8}/[^/]+$")
+"""What `slipway sbatch` gives to sbatch in place of a file of the user's."""
 
 
 def same_job(job: Job, submission: Submission | None) -> dict[str, Any]:
@@ -30,15 +33,15 @@ def _is_of(job: Job, submission: Submission) -> bool:
 def _known(job: Job) -> dict[str, Any]:
     """What Slurm tells: with the script's own file, its #SBATCH lines say the rest."""
     report, texts = job.report, job.texts
-    file = texts.command.partition(" ")[0]
+    file, *arguments = texts.command.split(" ")
     body: dict[str, Any] = {
         "name": texts.name,
         "resource_group": report.partition,
         "directory": texts.directory,
         "time_limit": report.time_limit,
     }
-    if file.startswith("/"):
-        body["path"] = file
+    if file.startswith("/") and not _TEMPORARY.search(file):
+        body |= {"path": file, "args": [word for word in arguments if word]}
     elif len(report.nodes) <= 1:
         size = format_size(report.memory_mb) if report.memory_mb else None
         body["resources"] = {"cpus": report.cpus or None, "memory": size}

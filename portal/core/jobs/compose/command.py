@@ -14,6 +14,9 @@ from portal.core.units import format_size
 HOME = '"$HOME"'
 """The home directory where a shell does not expand "~"."""
 
+STDIN = "/dev/stdin"
+"""The script on standard input, by a name: sbatch takes arguments only after a script's name."""
+
 OPTION_OF: Mapping[str, str] = MappingProxyType(
     {
         "name": "job-name",
@@ -47,6 +50,17 @@ class SubmitCommand:
     """Where it is run."""
     directory: str = ""
     """The job's directory, for --chdir; "" to leave it to the script, else it is `folder`."""
+    script_arguments: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The arguments of `slipway sbatch`, without --chdir."""
+        return (*self.arguments, *self._script_words())
+
+    def _script_words(self) -> tuple[str, ...]:
+        if self.script is None:
+            return (f"./{self.file}", *self.script_arguments)
+        return (STDIN, *self.script_arguments) if self.script_arguments else ()
 
 
 def submit_command(request: JobRequest) -> SubmitCommand:
@@ -59,9 +73,11 @@ def submit_command(request: JobRequest) -> SubmitCommand:
     arguments = (*options, *request.options)
     directory = request.directory or ""
     if request.path is None:
-        return SubmitCommand(arguments, request.script, directory=directory)
+        return SubmitCommand(
+            arguments, request.script, directory=directory, script_arguments=request.args
+        )
     folder, _, file = request.path.rpartition("/")
-    return SubmitCommand(arguments, None, file, folder or "/", directory)
+    return SubmitCommand(arguments, None, file, folder or "/", directory, request.args)
 
 
 def _options(request: JobRequest) -> Iterator[tuple[str, str]]:
@@ -90,12 +106,12 @@ def _written(field: str, value: object) -> str:
 
 def shell_text(command: SubmitCommand) -> str:
     """The command as a person types it in any directory; a script is given as a here-document."""
-    words = ["slipway", "sbatch", *map(shlex.quote, command.arguments)]
+    words = ["slipway", "sbatch", *map(shlex.quote, command.words)]
     if command.directory:
         words.insert(2, f"--chdir={_quoted_path(command.directory, HOME)}")
     start = f"cd {_quoted_path(command.folder, '~')} && "
     if command.script is None:
-        return start + " ".join([*words, shlex.quote(f"./{command.file}")])
+        return start + " ".join(words)
     end = _mark(command.script)
     body = command.script if command.script.endswith("\n") else f"{command.script}\n"
     return f"{start}{' '.join(words)} <<'{end}'\n{body}{end}"

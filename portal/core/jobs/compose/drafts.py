@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 MAX_TEMPLATES = 100
 """Templates of one user."""
-MAX_TEMPLATE_BODY = 640 * 1024
-"""Bytes of a template's fields, with the script."""
 SCRIPTS_KEPT = 50
 """Submitted scripts of one user that are kept, to submit them again."""
 SUBMISSIONS_DAYS = 90

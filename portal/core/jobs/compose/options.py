@@ -1,4 +1,4 @@
-"""More options of sbatch, as somebody types them: divided into words, and checked."""
+"""The script's arguments and more options of sbatch: divided into words, and checked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 MAX_WORDS = 100
 MAX_OPTIONS = 8192
-"""Characters of all options together."""
+"""Characters of all options together, or of one line of a script with options."""
+_TOO_MANY = f"use up to {MAX_WORDS} words with {MAX_OPTIONS:,} characters in total"
 
 REFUSED = {
     "wrap": "the script is what is submitted",
@@ -35,11 +36,26 @@ _LETTERS_WITH_OPTIONAL_VALUE = frozenset("IKk")
 
 
 def divide(text: str) -> list[str]:
-    """Divide a line of options as a shell would; raises ValueError with a message for users."""
+    """Divide a line of words as a shell would; raises ValueError with a message for users."""
+    if len(text) > MAX_OPTIONS:  # shlex takes seconds for a word of some 100 KB
+        raise ValueError(_TOO_MANY)
     try:
         return shlex.split(text, comments=False)
     except ValueError:
         raise ValueError("a quotation mark or backslash is not closed") from None
+
+
+def check_arguments(words: Sequence[str]) -> tuple[str, ...]:
+    """The arguments of a script; raises ValueError with a message for users."""
+    _check_words(words)
+    return tuple(words)
+
+
+def _check_words(words: Sequence[str]) -> None:
+    if len(words) > MAX_WORDS or sum(map(len, words)) > MAX_OPTIONS:
+        raise ValueError(_TOO_MANY)
+    if not all(map(str.isprintable, words)):
+        raise ValueError("use printable characters, in one line")
 
 
 def check_options(words: Sequence[str]) -> tuple[str, ...]:
@@ -47,13 +63,10 @@ def check_options(words: Sequence[str]) -> tuple[str, ...]:
 
     An option and its value are joined, so that no word can be taken for the name of a script.
     """
-    if len(words) > MAX_WORDS or sum(map(len, words)) > MAX_OPTIONS:
-        raise ValueError(f"use up to {MAX_WORDS} words with {MAX_OPTIONS:,} characters in total")
+    _check_words(words)
     joined = []
     rest = iter(words)
     for word in rest:
-        if not word.isprintable():
-            raise ValueError("use printable characters, in one line")
         if word in ("-", "--", ":") or not word.startswith("-"):
             raise ValueError(f"{_shown(word)} is not an option: the script is entered above")
         joined.append(_long(word, rest) if word.startswith("--") else _short(word, rest))
@@ -83,8 +96,6 @@ def _value(option: str, rest: Iterator[str]) -> str:
     value = next(rest, None)
     if value is None:
         raise ValueError(f"{_shown(option)} needs a value")
-    if not value.isprintable():
-        raise ValueError("use printable characters, in one line")
     return value
 
 
@@ -119,6 +130,8 @@ def check_directives(script: str) -> None:
 
 
 def _directive(line: str) -> Iterable[str]:
+    if len(line) > MAX_OPTIONS:
+        raise ValueError(f"use up to {MAX_OPTIONS:,} characters in one line of options")
     try:
         return shlex.split(line.removeprefix("#SBATCH"), comments=True)
     except ValueError:

@@ -8,7 +8,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationInfo, WithJsonSchema, field_validator
 
-from portal.core.jobs.compose.options import MAX_WORDS, check_directives, check_options
+from portal.core.jobs.compose.options import (
+    MAX_WORDS,
+    check_arguments,
+    check_directives,
+    check_options,
+)
 from portal.core.launch.mounts import Mounts
 from portal.core.launch.request import Fgpu, GpuKindName, each_once, needs_amount
 from portal.core.units import JobMemory, SharedMemory, TimeLimit
@@ -105,6 +110,15 @@ class JobResources(BaseModel):
     _how_much = field_validator("gpu_kind")(needs_amount)
 
 
+Words = Annotated[
+    tuple[str, ...],
+    Field(strict=False),
+    at_most(MAX_WORDS),
+    WithJsonSchema({"type": "array", "items": {"type": "string"}, "maxItems": MAX_WORDS}),
+]
+"""Words of a command line, each as one string."""
+
+
 class JobRequest(BaseModel):
     """A job to submit; unknown keys are refused. Either a script or the path of one is needed."""
 
@@ -112,6 +126,8 @@ class JobRequest(BaseModel):
 
     script: Annotated[str, checked(_script)] | None = None
     path: Annotated[str, checked(script_path)] | None = None
+    args: Words = ()
+    """The script's arguments."""
     name: Annotated[str, checked(_name)] | None = None
     image: Annotated[str, checked(_image)] | None = None
     resource_group: Word | None = None
@@ -120,12 +136,7 @@ class JobRequest(BaseModel):
     mounts: Mounts = ()
     directory: Annotated[str, checked(_path)] | None = None
     array: Annotated[str, checked(_array)] | None = None
-    options: Annotated[
-        tuple[str, ...],
-        Field(strict=False),
-        at_most(MAX_WORDS),
-        WithJsonSchema({"type": "array", "items": {"type": "string"}, "maxItems": MAX_WORDS}),
-    ] = ()
+    options: Words = ()
 
     @field_validator("path")
     @classmethod
@@ -134,11 +145,11 @@ class JobRequest(BaseModel):
             raise wrong("send either a script or the path of one")
         return path
 
-    @field_validator("options")
+    @field_validator("args", "options")
     @classmethod
-    def _are_options(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+    def _are_words(cls, words: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         try:
-            return check_options(words)
+            return check_options(words) if info.field_name == "options" else check_arguments(words)
         except ValueError as error:
             raise wrong(str(error)) from None
 

@@ -16,6 +16,7 @@ from portal.core.jobs.usage import JobUsage
 from portal.core.session.pending_reasons import Reason
 from portal.core.units import format_size
 from portal.web.api.models.base import ResponseModel, Time
+from portal.web.api.models.sessions import ReasonOut
 
 
 class ArrayOut(ResponseModel):
@@ -35,18 +36,6 @@ class HetOut(ResponseModel):
     id: str
     """The number of the heterogeneous job."""
     offset: int
-
-
-class JobReasonOut(ResponseModel):
-    """Why a job is not running yet."""
-
-    code: str
-    """Slurm's reason."""
-    text: str
-    advice: str
-    ahead: int | None
-    """Jobs ahead of it in the queue."""
-    estimated_start: Time | None
 
 
 class JobEndOut(ResponseModel):
@@ -109,7 +98,7 @@ class JobOut(ResponseModel):
     owner: str
     state: JobTab
     slurm_state: JobState
-    reason: JobReasonOut | None
+    reason: ReasonOut | None
     end: JobEndOut | None
     unknown_since: Time | None
     """Since when neither Slurm's queue nor its accounting knows the job."""
@@ -185,12 +174,12 @@ def _array(job: Job, states: Mapping[JobState, int] | None) -> ArrayOut | None:
     return ArrayOut(id=job.array_id, tasks=job.tasks, states=dict(states))
 
 
-def _reason(job: Job, facts: JobFacts) -> JobReasonOut | None:
+def _reason(job: Job, facts: JobFacts) -> ReasonOut | None:
     reason = facts.reason
     if reason is None:
         return None
     waits = job.report.state is JobState.PENDING
-    return JobReasonOut(
+    return ReasonOut(
         code=reason.code,
         text=reason.text,
         advice=reason.advice,

@@ -44,7 +44,7 @@ class SessionState(StrEnum):
 
 
 class ReasonOut(ResponseModel):
-    """Why a session is not running yet, or why its state is unknown."""
+    """Why a session or a job is not running yet, or why a session's state is unknown."""
 
     code: str
     """Slurm's reason, or one of Slipway's own."""

@@ -14,6 +14,7 @@ from portal.core.jobs.dependencies import Dependency, dependencies
 from portal.core.jobs.job import Job, JobTab
 from portal.core.jobs.output import Reading, Stream, path_of, streams_of, title_of, why_no_path
 from portal.core.jobs.query import JobQuery, JobRow
+from portal.core.jobs.tasks import count_tasks, shorten
 from portal.core.jobs.usage import JobUsage
 from portal.web.context import person, services
 from portal.web.pages.blueprint import blueprint, by_htmx
@@ -84,7 +85,15 @@ class JobPage:
             return []
         query = JobQuery(array=self.job.array_id, owner=self.job.report.user)
         counts = services().jobs.counts(person(), query)
+        first = services().jobs.get(person(), self.job.array_id)
+        if first.tab is JobTab.PENDING and not first.tasks.isdecimal():  # one record for them all
+            counts[JobTab.PENDING] += count_tasks(first.tasks) - 1
         return [(tab, counts[tab]) for tab in JobTab if counts.get(tab)]
+
+    @property
+    def waiting_tasks(self) -> str:
+        """The tasks that have not started, in Slurm's notation."""
+        return shorten(self.job.tasks)
 
     @property
     def waits_for(self) -> tuple[list[Dependency], bool]:

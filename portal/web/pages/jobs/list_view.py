@@ -30,14 +30,30 @@ SORTS = {
     JobSort.NAME_BACK: "Name, Z to A",
     JobSort.OWNER: "Owner",
     JobSort.OWNER_BACK: "Owner, Z to A",
+    JobSort.STATUS: "Status",
+    JobSort.STATUS_BACK: "Status, Z to A",
+    JobSort.PARTITION: "Partition",
+    JobSort.PARTITION_BACK: "Partition, Z to A",
     JobSort.STARTED_LAST: "Started last",
     JobSort.STARTED_FIRST: "Started first",
     JobSort.ENDED_LAST: "Ended last",
     JobSort.ENDED_FIRST: "Ended first",
-    JobSort.PRIORITY: "Highest priority",
+    JobSort.LONGEST_LIMIT: "Longest time limit",
+    JobSort.SHORTEST_LIMIT: "Shortest time limit",
+    JobSort.HIGHEST_PRIORITY: "Highest priority",
+    JobSort.LOWEST_PRIORITY: "Lowest priority",
     JobSort.MOST_CPUS: "Most cores",
+    JobSort.FEWEST_CPUS: "Fewest cores",
     JobSort.MOST_MEMORY: "Most memory",
+    JobSort.LEAST_MEMORY: "Least memory",
 }
+
+TIMES = {
+    JobTab.PENDING: ("Time limit", "time_limit"),
+    JobTab.RUNNING: ("Started", "started"),
+    JobTab.ENDED: ("Ended", "ended"),
+}
+"""The header of the column of times on each tab, and what it sorts by."""
 
 STATES = {tab: tuple(state for state in JobState if tab_of(state) is tab) for tab in JobTab}
 """The states to choose from on each tab."""
@@ -48,8 +64,9 @@ GONE = {JobTab.PENDING: "is no longer pending", JobTab.RUNNING: "has ended"}
 
 # The sort order after the first click on a column header.
 _FIRST = {sort.key: sort for sort in (
-    JobSort.NAME, JobSort.OWNER, JobSort.NEWEST, JobSort.STARTED_LAST, JobSort.ENDED_LAST,
-    JobSort.MOST_CPUS, JobSort.MOST_MEMORY,
+    JobSort.NAME, JobSort.OWNER, JobSort.STATUS, JobSort.PARTITION, JobSort.NEWEST,
+    JobSort.STARTED_LAST, JobSort.ENDED_LAST, JobSort.SHORTEST_LIMIT, JobSort.MOST_CPUS,
+    JobSort.MOST_MEMORY,
 )}  # fmt: skip
 
 
@@ -97,6 +114,11 @@ class JobListView(ListView[JobQuery]):
     def task_link(self, cursor: str) -> str:
         """The address of another page of the opened array's tasks."""
         return self.link(cursor=self.query.cursor, open=self.opened, tasks=cursor)
+
+    @property
+    def time_column(self) -> tuple[str, str]:
+        """The header of the column of times on this tab, and what it sorts by."""
+        return TIMES[JobTab(self.tab)]
 
     @property
     def gone(self) -> str:

@@ -15,7 +15,7 @@ from portal.core.units import plural
 from portal.web.api.jobs.responses import row_responses
 from portal.web.api.models.jobs import JobOut
 from portal.web.context import services
-from portal.web.pages.jobs.words import called
+from portal.web.pages.jobs.words import called, in_question
 from portal.web.pages.sessions.rows import REASON_CHIPS, Chip
 
 _BAD = "exclamation-triangle-fill"
@@ -74,6 +74,12 @@ class JobView:
     def called(self) -> str:
         """How it is called in texts: names repeat."""
         return called(self.session_name or self.data.name, self.key)
+
+    @property
+    def in_question(self) -> str:
+        """How a dialog names it."""
+        name, array = self.called, self.row.is_array
+        return in_question(name, self.data.owner, self.person.name, array=array)
 
     @property
     def own(self) -> bool:

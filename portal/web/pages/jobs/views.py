@@ -15,7 +15,7 @@ from portal.web.context import person, services
 from portal.web.http.paths import here, local_path
 from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.pages.jobs.list_view import JobListView, asked_for
-from portal.web.pages.jobs.words import WORDS, called
+from portal.web.pages.jobs.words import WORDS, called, in_question
 from portal.web.pages.listing import Parts
 
 PARTS = ("_tabs.html", "_job_state.html", "_job_rows.html")
@@ -79,8 +79,11 @@ def ask_act(action: str) -> ResponseReturnValue:
     back = local_path(request.args.get("back")) or "/jobs"
     if not ids:
         return redirect(back, 303)
-    found = [services().jobs.get(person(), one) for one in ids]
-    names = [called(job.texts.name, one) for job, one in zip(found, ids, strict=True)]
+    reader = person().name
+    names = [
+        in_question(called(one.name, one.id), one.owner, reader, array=one.is_array)
+        for one in services().jobs.asked(person(), ids)
+    ]
     return render_template(
         "job_act.html",
         action=action,

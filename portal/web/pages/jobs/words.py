@@ -54,6 +54,12 @@ def called(name: str, number: str) -> str:
     return f"{name} ({number})" if name else f"job {number}"
 
 
+def in_question(called: str, owner: str, reader: str, *, array: bool) -> str:
+    """How a job, or a whole array, is named where somebody is asked about an action on it."""
+    whose = "" if owner == reader else f"{owner}'s "
+    return f"{whose}{called}{', all of its tasks' if array else ''}"
+
+
 def install(app: Flask) -> None:
     """Make the words available to the templates."""
     app.jinja_env.globals.update(action_words=WORDS)

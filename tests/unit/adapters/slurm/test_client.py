@@ -115,6 +115,18 @@ def test_an_unavailable_accounting_is_queried_once() -> None:
     assert picky.questions == 1
 
 
+def test_a_refusal_that_names_no_number_says_of_no_job_that_it_is_unknown() -> None:
+    """A broken slurm.conf on the login node, for example: no job is lost by that."""
+    refused = Completed(1, b"", "sacct: fatal: Unable to process configuration file\n")
+    with pytest.raises(Unavailable, match="configuration file"):
+        Slurm(Replay(refused), "s", ".slipway", 20).ended(["1"])
+
+
+def test_without_time_to_find_the_bad_number_no_job_is_unknown() -> None:
+    with pytest.raises(Unavailable, match="Bad job"):
+        Slurm(Picky("117"), "s", ".slipway", -1).ended(["116", "117"])
+
+
 def test_sessions_are_cancelled_by_the_operator_if_configured() -> None:
     """H3: the end of a session does not wait for its owner's shell."""
     replay = Replay(Completed(0, b"", ""))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -10,6 +11,7 @@ from portal.adapters.slurm.jobs import SlurmJobs
 from portal.adapters.ssh.transport import Completed
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.actions import JobAction
+from portal.core.jobs.job import JobTexts
 from portal.errors import Unavailable
 from tests.fakes import FakeClock, FakeJob, FakeSlurm
 from tests.unit.adapters.slurm.test_client import Replay
@@ -37,6 +39,34 @@ def test_one_job_as_it_is_now() -> None:
     assert SlurmJobs(refused, "slipway", 20).find("9") is None
 
 
+def test_an_answer_that_cannot_be_read_is_slurms_failure() -> None:
+    unreadable = Replay(Completed(0, b"1\x1fnonsense\n", ""))
+    with pytest.raises(Unavailable, match="cannot be read"):
+        SlurmJobs(unreadable, "slipway", 20).find("1")
+
+
+def test_a_refusal_for_another_reason_does_not_make_a_job_unknown() -> None:
+    words = "squeue: fatal: Unable to process configuration file\n"
+    slurm = SlurmJobs(Replay(*[Completed(1, b"", words)] * 2), "slipway", 20)
+    with pytest.raises(Unavailable, match="configuration file"):
+        slurm.find("1")
+    with pytest.raises(Unavailable, match="configuration file"):
+        slurm.texts(["1"])
+
+
+def test_texts_of_the_only_job_that_has_left_are_none() -> None:
+    refused = Replay(Completed(1, b"", "slurm_load_jobs error: Invalid job id specified\n"))
+    assert SlurmJobs(refused, "slipway", 20).texts(["1"]) == {}
+
+
+def test_lists_of_tasks_are_asked_for_in_full() -> None:
+    transport = Replay(Completed(0, b"", ""))
+    SlurmJobs(transport, "slipway", 20).find("1")
+    assert transport.asked[0][:5] == [
+        "env", "TZ=UTC", "SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0", "LC_ALL=C.UTF-8"
+    ]  # fmt: skip
+
+
 def test_texts_are_asked_for_by_standard_input() -> None:
     node, slurm = login_node()
     assert slurm.texts(["1", "7"])["1"].name == "one\n2"
@@ -54,14 +84,40 @@ def test_whole_records() -> None:
     assert [job.id for job in slurm.history(*span)] == ["1", "2"]
 
 
+FACTS = "\x1f".join(
+    ["1", "bob", "FAILED", "n1", "1", "2", "3", "3:9", "1", "main", "a", "q", "", "", "5", "1"]
+)
+
+
 def test_an_older_accounting_has_no_paths_of_output() -> None:
+    facts = Completed(0, FACTS.encode(), "")
     refusal = Completed(1, b"", 'sacct: fatal: Invalid field requested: "StdOut"\n')
-    transport = Replay(refusal, Completed(0, b"", ""), Completed(0, b"", ""))
+    nothing = Completed(0, b"", "")
+    transport = Replay(facts, refusal, *(nothing, facts) * 5, nothing)
     slurm = SlurmJobs(transport, "slipway", 20)
-    assert slurm.ended(["1"]) == {}
-    assert slurm.ended(["1"]) == {}
+    for _ in range(2):
+        assert slurm.ended(["1"])["1"].report.exit_code == 3
     fields = ["StdOut" in " ".join(words) for words in transport.asked]
-    assert fields == [True, False, False]
+    assert fields == [False, True, *[False] * 11]
+
+
+def test_an_answer_that_may_be_forged_names_no_job(caplog: pytest.LogCaptureFixture) -> None:
+    answers = Completed(0, FACTS.encode(), ""), Completed(0, b"1 x 1 y", "")
+    transport = Replay(*answers, *answers, *answers)
+    job = SlurmJobs(transport, "slipway", 20).ended(["1"])["1"]
+    assert (job.report.user, job.texts) == ("bob", JobTexts())
+    assert len(transport.asked) == 6
+    assert "answers do not have the fields of 1 jobs" in caplog.text
+
+
+def test_without_accounting_no_job_is_known_and_nothing_is_asked_twice() -> None:
+    off = Completed(1, b"", "Slurm accounting storage is disabled\n")
+    transport = Replay(off)
+    slurm = SlurmJobs(transport, "slipway", 20)
+    assert slurm.ended([str(number) for number in range(1, 201)]) == {}
+    now = datetime(2026, 11, 23, tzinfo=UTC)
+    assert slurm.history(now - timedelta(days=7), now) == []
+    assert len(transport.asked) == 2
 
 
 @pytest.mark.parametrize(
@@ -81,6 +137,15 @@ def test_the_answer_for_each_job(printed: str, outcome: str) -> None:
     assert slurm.act("alice", JobAction.HOLD, ["4", "4; rm -rf /", "--uid"]) == {"4": outcome}
     assert transport.users == ["alice"]
     assert transport.asked[0][-3:] == ["sh", "hold", "4"]
+
+
+def test_what_a_shell_prints_is_cut_before_it_is_searched() -> None:
+    """Over 256 KB of "slurm_" the search for Slurm's prefixes took more than a minute."""
+    printed = Completed(0, b"4 1 " + b"slurm_" * 43_000 + b"\n", "")
+    begun = time.monotonic()
+    answer = SlurmJobs(Replay(printed), "slipway", 20).act("bob", JobAction.HOLD, ["4"])
+    assert time.monotonic() - begun < 1
+    assert answer == {"4": ("slurm_" * 40)[:200]}
 
 
 def test_no_answer_is_no_success() -> None:

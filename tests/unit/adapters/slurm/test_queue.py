@@ -10,7 +10,9 @@ from portal.adapters.slurm.commands import SEPARATOR, UnexpectedOutput
 from portal.adapters.slurm.queue import QueueReader, squeue_argv, squeue_parse
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.job import Job
+from portal.core.jobs.tasks import count_tasks, has_task
 from tests.paths import RECORDED
+from tests.record import LONG
 from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded
 
 
@@ -31,6 +33,18 @@ def test_an_array_is_its_tasks_that_run_and_one_record_for_the_others(version: s
     running = [job for job in jobs.values() if job.array_id == array and job.id != array]
     assert sorted(job.shown_id for job in running) == [f"{array}_0", f"{array}_1"]
     assert {job.report.state for job in running} == {JobState.RUNNING}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_long_list_of_tasks_is_read_in_full_and_shown_in_short(version: str) -> None:
+    text = (RECORDED / version / "use-jobs.json").read_text(encoding="utf-8")
+    jobs = {job.id: job for job in squeue_parse(recorded(version, "use-squeue"))}
+    waiting = jobs[json.loads(text)["long"]]
+    assert waiting.tasks == f"{LONG}%3".replace("0,1,4", "0-1,4")
+    assert (count_tasks(waiting.tasks), has_task(waiting.tasks, 900)) == (32, True)
+    assert has_task(waiting.tasks, 901) is False
+    assert waiting.shown_id.endswith(",...%3]")
+    assert len(waiting.shown_id) < 90
 
 
 @pytest.mark.parametrize("version", VERSIONS)

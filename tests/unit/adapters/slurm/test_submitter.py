@@ -46,6 +46,15 @@ def test_words_and_script_arrive_unchanged(shell: Shell) -> None:
     assert (shell.home / "stdin").read_text() == SCRIPT
 
 
+def test_arguments_follow_the_script_unchanged(shell: Shell) -> None:
+    arguments = ("-x", HARD, "", "--parsable")
+    command = SubmitCommand(("--hold",), SCRIPT, script_arguments=arguments)
+    assert submitter(shell, NOTES).submit("alice", command) == "77"
+    words = (shell.home / "words").read_text().split("\0")
+    assert words[1:-1] == ["sbatch", "--parsable", "--hold", "/dev/stdin", *arguments]
+    assert (shell.home / "stdin").read_text() == SCRIPT
+
+
 def test_a_file_is_named_in_its_own_folder(shell: Shell) -> None:
     (shell.home / "a b").mkdir()
     command = SubmitCommand(("--hold",), None, "-run.sh", "~/a b")
@@ -68,6 +77,23 @@ def test_an_answer_without_a_number_may_be_a_job(shell: Shell, output: str) -> N
 def test_a_slow_answer_may_be_a_job(shell: Shell) -> None:
     with pytest.raises(OutcomeUnknown, match="Slurm took too long"):
         submitter(shell, "exec sleep 9", 1).submit("alice", SubmitCommand((), "x"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Socket timed out on send/recv operation",
+        "Zero Bytes were transmitted or received",
+        "Transport endpoint is not connected",
+    ],
+)
+def test_an_answer_that_was_lost_may_be_a_job(shell: Shell, words: str) -> None:
+    program = f"echo 'sbatch: error: Batch job submission failed: {words}' >&2; exit 1"
+    with pytest.raises(OutcomeUnknown, match="may have been submitted all the same"):
+        submitter(shell, program).submit("alice", SubmitCommand((), "x"))
+    with pytest.raises(Unavailable, match="Slurm does not answer") as caught:
+        submitter(shell, program).check("alice", SubmitCommand((), "x"))
+    assert not isinstance(caught.value, OutcomeUnknown)
 
 
 def test_a_refusal_has_the_words_of_sbatch(shell: Shell) -> None:

@@ -75,3 +75,14 @@ def test_the_separator_is_new_each_time_and_in_no_argument() -> None:
 def test_numbers_of_jobs_are_checked() -> None:
     with pytest.raises(ValueError, match="invalid job ids"):
         texts_argv(["1", "2;id"])
+
+
+def test_a_path_that_cannot_exist_is_unknown() -> None:
+    long = "d" * 4090
+    text = record("8", "b", f"/{long}", "c", "o", "/" + "%x" * 2000, "(null)")
+    assert texts_parse(text, "<s>", ["8"])["8"] == JobTexts(
+        "b", f"/{long}", "c", f"/{long}/o", "/" + "b" * 2000
+    )
+    text = record("8", "b" * 1000, f"/{long}", "c", "o" * 10, "/" + "%x" * 2000, "(null)")
+    assert texts_parse(text, "<s>", ["8"])["8"].stdout == ""
+    assert texts_parse(text, "<s>", ["8"])["8"].stderr == ""

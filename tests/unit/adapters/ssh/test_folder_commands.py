@@ -18,6 +18,9 @@ from portal.errors import Conflict, InvalidRequest, Unavailable
 class Shell:
     """A transport to this machine, with a temporary home and a greeting login shell."""
 
+    account: int | None = None
+    """Whose commands they are; None: those of whoever runs the tests."""
+
     def __init__(self, home: Path) -> None:
         self.home = home
         self.chat = b""
@@ -32,8 +35,19 @@ class Shell:
     ) -> Completed:
         """Run the command to its end."""
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.home)}
-        done = subprocess.run(argv, input=stdin, capture_output=True, env=environment, check=False)
+        done = subprocess.run(
+            self.changed(list(argv)),
+            input=stdin,
+            capture_output=True,
+            env=environment,
+            user=self.account,
+            check=False,
+        )
         return Completed(done.returncode, self.chat + done.stdout, done.stderr.decode())
+
+    def changed(self, words: list[str]) -> list[str]:
+        """What is run instead of a command."""
+        return words
 
 
 @pytest.fixture

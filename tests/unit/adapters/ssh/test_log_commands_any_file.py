@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.log_commands import piece_parse
 from portal.core.jobs.output import FilePiece, FileState
 from portal.errors import Unavailable
+from tests.unit.adapters.slurm.test_client import Replay
 from tests.unit.adapters.ssh.test_folder_commands import Shell
 
 NOBODY = 65534
@@ -127,19 +127,9 @@ def test_a_fifo_that_takes_the_place_of_the_file_does_not_block(home: Path) -> N
     file = home / "out"
 
     class Replacing(Shell):
-        def run(
-            self,
-            user: str,
-            argv: Sequence[str],
-            stdin: bytes = b"",
-            seconds: float = 20.0,
-            most: int = 0,
-        ) -> Completed:
-            words = list(argv)
-            at = words.index("-c") + 1
+        def changed(self, words: list[str]) -> list[str]:
             swap = 'rm -f "$1"; mkfifo "$1"\nexec dd'
-            words[at] = words[at].replace("exec dd", swap)
-            return super().run(user, words)
+            return [word.replace("exec dd", swap) for word in words]
 
     file.write_text("a file at first")
     begun = time.monotonic()
@@ -151,22 +141,7 @@ def test_a_fifo_that_takes_the_place_of_the_file_does_not_block(home: Path) -> N
 class ShellOfNobody(Shell):
     """Commands run as a user who may read nothing of root's."""
 
-    def run(
-        self,
-        user: str,
-        argv: Sequence[str],
-        stdin: bytes = b"",
-        seconds: float = 20.0,
-        most: int = 0,
-    ) -> Completed:
-        done = subprocess.run(
-            argv,
-            capture_output=True,
-            env={"PATH": os.environ["PATH"], "HOME": str(self.home)},
-            user=NOBODY,
-            check=False,
-        )
-        return Completed(done.returncode, done.stdout, done.stderr.decode())
+    account = NOBODY
 
 
 @pytest.fixture
@@ -210,17 +185,7 @@ def test_an_endless_answer_is_cut() -> None:
 
 
 @pytest.mark.parametrize(("code", "words"), [(124, "in time"), (137, "in time"), (1, "no home")])
-def test_a_file_that_cannot_be_read_now(home: Path, code: int, words: str) -> None:
-    class Failing(Shell):
-        def run(
-            self,
-            user: str,
-            argv: Sequence[str],
-            stdin: bytes = b"",
-            seconds: float = 20.0,
-            most: int = 0,
-        ) -> Completed:
-            return Completed(code, b"", "sh: no home")
-
+def test_a_file_that_cannot_be_read_now(code: int, words: str) -> None:
+    failing = Replay(Completed(code, b"", "sh: no home"))
     with pytest.raises(Unavailable, match=words):
-        HomeFiles(Failing(home), ".slipway", "storage").read_file("alice", "/x", 0, 10)
+        HomeFiles(failing, ".slipway", "storage").read_file("alice", "/x", 0, 10)

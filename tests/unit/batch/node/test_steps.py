@@ -59,6 +59,13 @@ def test_programs_listed_in_a_file(tmp_path: Path) -> None:
     assert listed.read_text().startswith("# tasks\n0-1  echo")
 
 
+def test_a_list_of_programs_may_have_tabs_and_continued_lines(tmp_path: Path) -> None:
+    (tmp_path / "tasks").write_text("0\techo a \\\n  b\n1 date\n")
+    words = in_image(["--multi-prog", "tasks"], a_request(), str(tmp_path), str(tmp_path))
+    step = shlex.join(STEP)
+    assert Path(words[1]).read_text() == f"0 {step} echo a \\\n  b\n1 {step} date\n"
+
+
 def test_a_step_has_the_image_of_its_job(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="--image: a step runs in the image of its job"):
         in_image(["--image", "r", "date"], a_request(), str(tmp_path))
@@ -137,6 +144,44 @@ def test_variables_of_the_image_return_in_the_step(
     assert step["variables"]["LD_LIBRARY_PATH"] == "/image/lib"
 
 
+@pytest.mark.parametrize(
+    ("words", "variables", "folder"),
+    [
+        (["--chdir=sub", "pwd"], {}, "sub"),
+        (["-D", "/data", "pwd"], {}, "/data"),
+        (["pwd"], {"SLURM_WORKING_DIR": "/data"}, "/data"),
+    ],
+)
+def test_a_step_starts_where_srun_is_told(
+    words: list[str],
+    variables: dict[str, str],
+    folder: str,
+    slurm: Path,
+    server: Path,
+    tmp_path: Path,
+) -> None:
+    program(slurm, "srun", f'printf "%s" "${handover.STEP}"')
+    out, _ = client(server, tmp_path, "srun", *words, **variables).communicate()
+    assert json.loads(handover.decode(out.decode()))["folder"] == str(tmp_path / folder)
+
+
+def test_slipway_itself_runs_outside_and_knows_the_image_of_steps(
+    server: Path, tmp_path: Path
+) -> None:
+    request = Request()
+    request.command = str(tmp_path / "slip way")
+    program(tmp_path, "slip way", f'printf "%s|" "$@"; printf "%s" "${handover.REQUEST}"')
+    folder = tmp_path / "other"
+    folder.mkdir()
+    found = StepServer(str(folder), request.text())
+    found.start()
+    out, _ = client(folder, tmp_path, "slipway", "srun", "date").communicate()
+    assert out.decode() == f"srun|date|{handover.plain(request.text())}"
+    out, _ = client(folder, tmp_path, "slipway", "sbatch", "job.sh").communicate()
+    assert out.decode() == "sbatch|job.sh|"
+    found.stop()
+
+
 def test_signals_reach_the_command(slurm: Path, server: Path, tmp_path: Path) -> None:
     program(slurm, "srun", 'trap "echo got; exit 3" USR1; echo up; while :; do sleep 0.05; done')
     found = client(server, tmp_path, "srun", "date")
@@ -186,7 +231,9 @@ def test_without_a_server_the_client_says_so(tmp_path: Path) -> None:
     assert error.startswith(b"squeue: error: Slurm cannot be reached from this container: ")
 
 
-@pytest.mark.parametrize("data", [b"", b"\1", b"\xff\xff\xff\xff", b"\2\0\0\0[]", b"\4\0\0\0x"])
+@pytest.mark.parametrize(
+    "data", [b"", b"\1", b"\xff\xff\xff\xff", b"\2\0\0\0[]", b"\2\0\0\0{}", b"\4\0\0\0x"]
+)
 def test_an_odd_call_ends_nothing(data: bytes, slurm: Path, server: Path, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.connect(f"{server}/slurm")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from portal.batch.request import Request, parse
 from portal.batch.submit import wrapped
+from portal.batch.submit.directives import header_size
 
 
 def a_request(command: str = "/usr/local/bin/slipway") -> Request:
@@ -78,6 +79,39 @@ def test_directives_stay_and_code_does_not() -> None:
         b"  # blank",
     ]
     assert b"#SBATCH -n9" not in b"\n".join(lines)
+
+
+def test_a_carriage_return_in_a_comment_ends_no_directives() -> None:
+    script = b"#!/bin/sh\n# a\rb\n#SBATCH --mem=1G\n#SLIPWAY --image=x\rid\nid\n"
+    submitted = wrapped.batch_script(script, a_request())
+    assert submitted.startswith(b"#!/bin/sh\n# a\rb\n#SBATCH --mem=1G\n")
+    assert header_size(script) == len(script) - len(b"id\n")
+
+
+def test_no_variable_of_the_job_is_changed(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\nenv\n")
+    program.chmod(0o755)
+    environment = {"slipway": "mine", "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        ["/bin/sh"],
+        input=wrapped.batch_script(b"#!/bin/sh\n", a_request(str(program))),
+        env=environment,
+        capture_output=True,
+        check=True,
+    )
+    assert b"slipway=mine\n" in done.stdout
+
+
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
+def test_every_byte_passes_every_shell(shell: str, tmp_path: Path) -> None:
+    script = b"#!/bin/sh\n" + bytes(range(1, 256)) * 300 + b"\n"
+    program = tmp_path / "program"
+    program.write_text(f'#!/bin/sh\ncat <&9 > "{tmp_path}/given"\n')
+    program.chmod(0o755)
+    submitted = wrapped.batch_script(script, a_request(str(program)))
+    subprocess.run([shell, "-s"], input=submitted, check=True)
+    assert wrapped.unwrap((tmp_path / "given").read_bytes())[1] == script
 
 
 def test_the_command_of_wrap_arrives(tmp_path: Path) -> None:

@@ -76,6 +76,9 @@ def test_what_is_in_the_place_of_the_file() -> None:
     assert words(FileState.REGULAR) == ""
     assert words(FileState.FOLDER) == "/x/o is a folder, so there is no output to show."
     assert words(FileState.SPECIAL) == "/x/o is a device or a pipe, not a file; it is not read."
+    assert why_unread(job(), "/\u202ecod.exe\n", FilePiece(state=FileState.FOLDER)) == (
+        "/\ufffdcod.exe\ufffd is a folder, so there is no output to show."
+    )
     assert words(FileState.UNREADABLE, "Permission denied") == (
         "/x/o cannot be read by alice on the login node: Permission denied."
     )

@@ -40,3 +40,12 @@ def test_what_is_not_known_yet_is_not_guessed(pattern: str) -> None:
 def test_the_name_is_inserted_as_it_is() -> None:
     assert expand_path(insert_name("%x-%j", "50%j/a"), PLAIN) == "50%j/a-17"
     assert insert_name("lit\\%x", "a") == "lit\\%x"
+
+
+def test_paths_that_cannot_exist_are_not_built() -> None:
+    """A thousand tasks with 4 KB of %x and a name of 1 KB once were gigabytes."""
+    assert insert_name("/" + "%x" * 1300, "n" * 1000) == ""
+    assert insert_name("/%x/%x", "n" * 2047) == f"/{'n' * 2047}/{'n' * 2047}"
+    assert insert_name("/%x/%x", "n" * 2048) == ""
+    assert expand_path("/" + "%j" * 200, PLAIN) == "/" + "17" * 200
+    assert expand_path("/" + "%j" * 201, PLAIN) == ""

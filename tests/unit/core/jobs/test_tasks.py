@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.core.jobs.tasks import at_once, count_tasks, has_task
+from portal.core.jobs.tasks import at_once, count_tasks, has_task, shorten
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,13 @@ def test_a_task_is_found(tasks: str, task: int, found: bool) -> None:
 @pytest.mark.parametrize(("tasks", "most"), [("0-9%4", 4), ("0-9", None), ("0-9%", None)])
 def test_how_many_run_at_once(tasks: str, most: int | None) -> None:
     assert at_once(tasks) == most
+
+
+def test_a_long_list_is_shown_as_slurms_commands_do() -> None:
+    listed = ",".join(map(str, range(0, 200, 3)))
+    assert shorten(f"{listed}%3") == (
+        "0,3,6,9,12,15,18,21,24,27,30,33,36,39,42,45,48,51,54,57,60,63,...%3"
+    )
+    assert shorten(listed).endswith(",63,...")
+    for short in ("4", "0-19%4", "", "1,3,5-8"):
+        assert shorten(short) == short

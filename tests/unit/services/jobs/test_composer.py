@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from sqlmodel import Session as Database
-from sqlmodel import select
+from sqlmodel import col, select
 
 from portal.adapters.db.tables import JournalRow, SubmissionRow
 from portal.core.auth.person import Person
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.compose.again import same_job
+from portal.core.jobs.compose.drafts import SCRIPTS_KEPT
 from portal.core.jobs.compose.submission import JobRequest
 from portal.core.jobs.job import Job, JobTexts
 from portal.errors import InvalidRequest, KeyReused, OutcomeUnknown, Unavailable
@@ -79,6 +80,48 @@ def test_a_lost_answer_is_never_submitted_again(world: World) -> None:
         with pytest.raises(OutcomeUnknown, match="Look at your jobs before you submit it again"):
             composer.submit(ALICE, request(world), "k")
     assert len(world.slurm.submitted) == 1
+
+
+def test_a_repeated_request_is_answered_although_its_file_is_gone(world: World) -> None:
+    composer = world.services.composer
+    request = composer.parse(ALICE, {"path": "~/run.sh"})
+    with pytest.raises(InvalidRequest, match="path: there is no such file"):
+        composer.submit(ALICE, request, "k")
+    world.slurm.scripts["~/run.sh"] = SCRIPT.encode()
+    assert composer.submit(ALICE, request, "k") == "1"
+    del world.slurm.scripts["~/run.sh"]
+    assert composer.submit(ALICE, request, "k") == "1"
+    assert len(world.slurm.submitted) == 1
+
+
+def test_a_crash_after_sbatchs_answer_never_submits_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, composer = world.systems.stores.submissions, world.services.composer
+
+    def crash(*_: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store), "sent", crash)
+        with pytest.raises(SystemExit):
+            composer.submit(ALICE, request(world), "k")
+    with pytest.raises(OutcomeUnknown, match="Look at your jobs before you submit it again"):
+        composer.submit(ALICE, request(world), "k")
+    assert len(world.slurm.submitted) == 1
+
+
+def test_lost_answers_keep_no_more_scripts_than_others(world: World) -> None:
+    """A shell of one's own can lose every answer: their scripts once filled the database."""
+    world.slurm.lose_answer = True
+    asked = request(world)
+    for _ in range(SCRIPTS_KEPT + 5):
+        world.clock.advance(seconds=1)
+        with pytest.raises(OutcomeUnknown):
+            world.services.composer.submit(ALICE, asked)
+    with Database(world.engine) as db:
+        kept = db.exec(select(SubmissionRow).where(col(SubmissionRow.request).is_not(None))).all()
+    assert len(kept) == SCRIPTS_KEPT
 
 
 @pytest.mark.parametrize(
@@ -165,7 +208,11 @@ def test_of_another_job_what_slurm_knows_is_proposed(world: World) -> None:
     rest = {"name": "seven", "resource_group": "main", "directory": "/data", "time_limit": 30}
     resources = {"resources": {"cpus": 2, "memory": "2g"}}
     assert same_job(job(world), None) == rest | resources
-    assert same_job(job(world, command="/a/run.sh x"), None) == rest | {"path": "/a/run.sh"}
+    file = {"path": "/a/run.sh", "args": ["x", "y"]}
+    assert same_job(job(world, command="/a/run.sh x y"), None) == rest | file
+    assert same_job(job(world, command="/a/run.sh"), None) == rest | {"path": "/a/run.sh"}
+    passing = "/tmp/slipway-ab_12xyz/run.sh x"  # of `slipway sbatch`, deleted since
+    assert same_job(job(world, command=passing), None) == rest | resources
     assert "directory" not in same_job(job(world, directory="/a\nb"), None)
 
 

@@ -11,7 +11,7 @@ from portal.core.cluster.jobs import JobState
 from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.query import JobQuery
 from portal.errors import Unavailable
-from portal.services.jobs.follower import GAP, SLICE
+from portal.services.jobs.follower import GAP, OVERLAP, SLICE
 from tests.fakes import FakeJob, World, make_world
 
 
@@ -143,6 +143,12 @@ def test_jobs_that_left_while_the_worker_was_down(world: World, settings: Settin
     assert get(again, "7").report.state is JobState.TIMEOUT
 
 
+def questions(world: World) -> list[str]:
+    """What accounting was asked about spans of time, but for what users wrote."""
+    lines = [line for line in world.slurm.commands if "--starttime" in line]
+    return [line for line in lines if "WorkDir" not in line]
+
+
 def test_the_history_is_read_once_and_after_each_gap(world: World) -> None:
     ended = int(world.clock.now.timestamp()) - 60
     add(world, 5, "COMPLETED", start=ended - 5, end=ended, node="n1")
@@ -153,18 +159,77 @@ def test_the_history_is_read_once_and_after_each_gap(world: World) -> None:
     world.worker.catch_up()
     assert get(world, "5").texts.name == "job 5"
     assert get(world, "6").tab is JobTab.RUNNING
-    asked = [line for line in world.slurm.commands if "--starttime" in line]
+    asked = questions(world)
     assert len(asked) == timedelta(days=7) / SLICE
     world.worker.catch_up()
     look(world, seconds=GAP.total_seconds())
     world.worker.catch_up()
-    assert [line for line in world.slurm.commands if "--starttime" in line] == asked
+    assert questions(world) == asked
     add(world, 8, "FAILED", start=ended, end=ended, node="n1")
     world.slurm.forgotten.add(8)
     look(world, seconds=GAP.total_seconds() + 1)
     world.worker.catch_up()
     assert get(world, "8").report.state is JobState.FAILED
-    assert len([line for line in world.slurm.commands if "--starttime" in line]) == len(asked) + 1
+    assert len(questions(world)) == len(asked) + 1
+
+
+def history(world: World) -> int:
+    """How often accounting was asked which jobs ended in a span of time."""
+    facts = [line for line in world.slurm.commands if "WorkDir" not in line]
+    return sum("--starttime" in line for line in facts)
+
+
+def test_what_came_and_went_between_two_polls_is_found_within_ten_minutes(world: World) -> None:
+    look(world)
+    world.worker.catch_up()
+    asked = history(world)
+    ended = int(world.clock.now.timestamp()) + 1
+    add(world, 8, "FAILED", start=ended, end=ended, node="n1")
+    world.slurm.forgotten.add(8)
+    for _ in range(20):
+        look(world, seconds=GAP.total_seconds() / 2)
+        world.worker.catch_up()
+    assert history(world) == asked
+    look(world)
+    world.worker.catch_up()
+    assert history(world) == asked + 1
+    assert get(world, "8").report.state is JobState.FAILED
+
+
+def test_a_clock_that_was_set_back_asks_for_a_span_that_accounting_takes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look(world)
+    world.worker.catch_up()
+    spans: list[tuple[datetime, datetime]] = []
+
+    def noted(since: datetime, until: datetime) -> list[Job]:
+        spans.append((since, until))
+        return []
+
+    monkeypatch.setattr(world.systems.slurm_jobs, "history", noted)
+    look(world, seconds=-7200)
+    world.worker.catch_up()
+    now = world.clock.now
+    assert spans == [(now - OVERLAP, now)]
+    assert world.systems.stores.jobs.known_until() == now
+
+
+def test_accounting_that_is_down_is_asked_once_at_a_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look(world)
+    world.slurm.accounting_down = True
+    asked = []
+    for _ in range(3):
+        before = history(world)
+        with pytest.raises(Unavailable):
+            world.worker.catch_up()
+        asked.append(history(world) - before)
+    assert asked == [6, 1, 1]
+    world.slurm.accounting_down = False
+    world.worker.catch_up()
+    assert world.systems.stores.jobs.known_until() == world.clock.now
 
 
 def test_a_slice_that_is_too_large_is_read_in_pieces(
@@ -183,6 +248,28 @@ def test_a_slice_that_is_too_large_is_read_in_pieces(
     world.worker.catch_up()
     assert spans[1] < spans[0] / 3
     assert world.systems.stores.jobs.known_until() == world.clock.now
+
+
+def test_a_long_history_is_read_in_several_calls(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look(world)
+    spans: list[tuple[datetime, datetime]] = []
+
+    def slow(since: datetime, until: datetime) -> list[Job]:
+        spans.append((since, until))
+        world.clock.advance(seconds=25)
+        return []
+
+    monkeypatch.setattr(world.systems.slurm_jobs, "history", slow)
+    world.worker.catch_up()
+    assert len(spans) == 3
+    assert world.systems.stores.jobs.known_until() == spans[-1][1]
+    for _ in range(10):
+        world.worker.catch_up()
+    assert len(spans) == timedelta(days=7) / SLICE
+    ends, begins = [end for _, end in spans[:-1]], [begin for begin, _ in spans[1:]]
+    assert [end - begin for end, begin in zip(ends, begins, strict=True)] == [OVERLAP] * len(ends)
 
 
 def test_history_that_cannot_be_read_is_asked_for_again(world: World) -> None:

@@ -70,19 +70,22 @@ def test_others_jobs_are_indistinguishable_from_none(world: World) -> None:
     with pytest.raises(NotFound):
         jobs.extend(BOB, "7", None)
     with pytest.raises(NotFound):
-        jobs.get_many(BOB, ["7"])
+        jobs.asked(BOB, ["7"])
 
 
-def test_many_are_found_by_record_or_array_or_not_at_all(world: World) -> None:
+def test_many_are_named_by_record_or_array_or_not_at_all(world: World) -> None:
     add(world, 20, array=20, tasks="1-9")
     running(world, 21, array=20, tasks="0")
     add(world, 30)
     look(world)
     jobs = world.services.jobs
-    assert {job.id for job in jobs.get_many(ALICE, ["20", "30"])} == {"20", "21", "30"}
-    assert [job.id for job in jobs.get_many(ALICE, ["21"])] == ["21"]
+    asked = jobs.asked(ALICE, ["30", "20", "30"])
+    assert [(one.id, one.is_array, len(one.jobs)) for one in asked] == [
+        ("30", False, 1), ("20", True, 2)
+    ]  # fmt: skip
+    assert [one.title for one in jobs.asked(ALICE, ["21"])] == ["20_0"]
     with pytest.raises(NotFound, match="Not all"):
-        jobs.get_many(ALICE, ["30", "31"])
+        jobs.asked(ALICE, ["30", "31"])
 
 
 def test_reasons_places_and_ends(world: World) -> None:
@@ -94,7 +97,7 @@ def test_reasons_places_and_ends(world: World) -> None:
     held = jobs.reason(get(world, "7"))
     assert held is not None
     assert held.advice == "Release it, and it takes its turn."
-    assert (jobs.ahead(get(world, "7")), jobs.ahead(get(world, "8"))) == (None, 0)
+    assert jobs.ahead_of([get(world, "7"), get(world, "8")]) == {"8": 0}
     assert jobs.end_text(get(world, "9")) == "It failed with exit code 7. Its output may say why."
     assert jobs.end_text(get(world, "8")) == ""
 
@@ -262,6 +265,19 @@ def test_more_time_within_the_limits(operated: World) -> None:
         ("job.extend", "7", "30 minutes"),
         ("job.extend", "7", "390 minutes"),
     ]
+
+
+def test_more_time_for_one_task_leaves_the_others_as_they_are(operated: World) -> None:
+    """The last task has the number of its array, by which scontrol would change all of them."""
+    running(operated, 21, array=20, tasks="0")
+    running(operated, 20, array=20, tasks="1")
+    look(operated)
+    jobs = operated.services.jobs
+    assert jobs.extend(ALICE, "20_1", 30).report.time_limit == 90
+    assert get(operated, "20_0").report.time_limit == 60
+    changes = [line for line in operated.slurm.commands if "TimeLimit=" in line]
+    assert changes == ["operator: scontrol update JobId=20_1 TimeLimit=90"]
+    assert events(operated) == [("alice", "job.extend", "20_1", "30 minutes")]
 
 
 def test_only_running_jobs_get_more_time(operated: World) -> None:

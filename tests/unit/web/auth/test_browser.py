@@ -31,6 +31,42 @@ def test_an_expired_login_keeps_the_fields_of_our_own_page(app: Flask, alice: Br
     assert "kept1" not in other.text
 
 
+def test_an_expired_login_keeps_a_long_script_of_the_composer(app: Flask, alice: Browser) -> None:
+    token = alice.csrf()
+    Browser(app).log_in("alice").post("/account/log-out-everywhere")
+    script = "#!/bin/sh\n" + "echo 'é\"\\'\n" * 25_000
+    sent = {"csrf_token": token, "who": "alice", "source": "editor", "script": script}
+    page = alice.client.post(
+        "/jobs/new",
+        data=sent | {"args": "a b", "key": "k"},
+        base_url=alice.base,
+        content_type="multipart/form-data",
+    )
+    assert page.status_code == 401
+    fields = {
+        "username": "alice",
+        "kept": value(page.text, "kept"),
+        "kept_form": value(page.text, "kept_form"),
+    }
+    wrong = alice.client.post(
+        "/login",
+        data=fields | {"csrf_token": token, "password": "wrong"},
+        base_url=alice.base,
+        content_type="multipart/form-data",
+    )
+    assert (wrong.status_code, value(wrong.text, "kept")) == (401, fields["kept"])
+    answer = alice.client.post(
+        "/login",
+        data=fields | {"csrf_token": token, "password": PASSWORDS["alice"]},
+        base_url=alice.base,
+        content_type="multipart/form-data",
+    )
+    assert 'action="/jobs/new/again"' in answer.text
+    assert "Nothing was submitted yet." in answer.text
+    assert value(answer.text, "script") == script
+    assert (value(answer.text, "args"), value(answer.text, "key")) == ("a b", "k")
+
+
 @pytest.mark.parametrize("kept", ["junk", "{}", "[1]", '[["a"]]', "[" * 50])
 def test_invalid_kept_fields_are_ignored(app: Flask, kept: str) -> None:
     fields = {"username": "alice", "password": PASSWORDS["alice"], "kept": kept}

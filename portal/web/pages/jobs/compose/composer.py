@@ -111,4 +111,5 @@ def _beside(field: str) -> str:
     if field == "resources.gpu_kind":
         return "resources.fgpu"
     top = field.partition(".")[0]
-    return top if top in (fields_of_form.OPTIONS, "mounts") else field
+    lists = (fields_of_form.OPTIONS, fields_of_form.ARGUMENTS, "mounts")
+    return top if top in lists else field

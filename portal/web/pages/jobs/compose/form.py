@@ -28,7 +28,7 @@ from portal.web.pages.launch.form import (
     ticked_mounts,
 )
 
-SCRIPT, PATH, OPTIONS = "script", "path", "options"
+SCRIPT, PATH, OPTIONS, ARGUMENTS = "script", "path", "options", "args"
 SOURCE = "source"
 """Where the script is: "editor", or "file" for a file that is submitted as it is."""
 IMAGE, OWN_IMAGE = "image", "own_image"
@@ -44,9 +44,10 @@ NOT_SENT = frozenset(
 LABELS = {
     SCRIPT: "Script",
     PATH: "Script file",
+    ARGUMENTS: "Arguments",
     "name": "Job name",
     IMAGE: "Image",
-    "resource_group": "Resource group",
+    "resource_group": "Partition",
     "resources.nodes": "Nodes",
     "resources.tasks": "Tasks",
     "resources.cpus": "Cores per task",
@@ -62,7 +63,9 @@ LABELS = {
     "template": "Template",
 }
 FIELDS = frozenset(LABELS)
-_LONGEST = {SCRIPT: MAX_SCRIPT, OPTIONS: MAX_OPTIONS}
+_WORDS = frozenset({OPTIONS, ARGUMENTS})
+"""Fields of words, divided as in a shell."""
+_LONGEST = {SCRIPT: MAX_SCRIPT, OPTIONS: MAX_OPTIONS, ARGUMENTS: MAX_OPTIONS}
 NEW_SCRIPT = "#!/bin/bash\n\n"
 
 
@@ -103,7 +106,7 @@ def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
         elif name == IMAGE and value == OWN:
             body[IMAGE] = trim(form.get(OWN_IMAGE, ""))
         else:
-            body[name] = _options(value) if name == OPTIONS else value
+            body[name] = _divided(name, value) if name in _WORDS else value
     if resources:
         body["resources"] = resources
     if mounts := ticked_mounts(form):
@@ -125,11 +128,11 @@ def _value(name: str, text: str) -> object:
     return with_unit(text) if name in SIZES else text
 
 
-def _options(text: str) -> list[str]:
+def _divided(name: str, text: str) -> list[str]:
     try:
         return divide(text)
     except ValueError as error:
-        raise InvalidRequest([FieldError(OPTIONS, str(error))]) from None
+        raise InvalidRequest([FieldError(name, str(error))]) from None
 
 
 def from_body(body: Mapping[str, Any], own_image: bool) -> Entered:
@@ -137,9 +140,9 @@ def from_body(body: Mapping[str, Any], own_image: bool) -> Entered:
 
     `own_image`: whether its image is none of the site's.
     """
-    plain = {name: value for name, value in body.items() if name not in ("mounts", OPTIONS)}
+    plain = {name: value for name, value in body.items() if name not in {"mounts"} | _WORDS}
     values = dict.fromkeys(FIELDS, "") | flat_values(plain)
-    values[OPTIONS] = shlex.join(body.get(OPTIONS, ()))
+    values |= {name: shlex.join(body.get(name, ())) for name in _WORDS}
     values[SOURCE] = "file" if PATH in body else "editor"
     values[SCRIPT] = body.get(SCRIPT, "") or (NEW_SCRIPT if PATH not in body else "")
     if own_image:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event
 
 from portal.adapters.db.engine import open_database, upgrade
 from portal.adapters.db.jobs.store import JobTables
 from portal.core.cluster.jobs import JobState
 from portal.core.cluster.queue import queue_positions
-from portal.core.jobs.job import JobTab, JobTexts
+from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.query import JobQuery, JobSort
 from portal.errors import InvalidRequest
 from tests.unit.adapters.db.jobs.test_store import NOW, job
 
 MANY = 50_000
+KEYS: dict[str, Callable[[Job], Any]] = {
+    "submitted": lambda one: one.report.submitted,
+    "owner": lambda one: one.report.user,
+    "priority": lambda one: one.report.priority,
+    "cpus": lambda one: one.report.cpus,
+}
+"""What differs among the jobs of `full`."""
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +78,12 @@ def test_pages_cover_all_jobs_in_order_and_back(full: JobTables, sort: JobSort) 
     assert len(seen) == len(set(seen)) == 250
     back = full.query(query.model_copy(update={"cursor": page.previous}), NOW)
     assert [row.job.id for row in back.rows] == pages[-2]
+    key = KEYS.get(sort.key)  # the others are equal
+    jobs = full.get_many(seen)
+    order = sorted(
+        jobs, key=lambda one: (key(one) if key else 0, int(one.id)), reverse=sort.falling
+    )
+    assert seen == [one.id for one in order]
 
 
 def test_places_of_a_page_agree_with_those_of_the_whole_queue(full: JobTables) -> None:
@@ -79,29 +94,72 @@ def test_places_of_a_page_agree_with_those_of_the_whole_queue(full: JobTables) -
     assert full.ahead(jobs) == {one.id: places[one.id] for one in jobs}
 
 
+def plan_of(store: JobTables, query: JobQuery) -> str:
+    """How SQLite finds the rows of a page, in its words."""
+    asked: list[tuple[str, Any]] = []
+
+    def note(_db: Any, _cursor: Any, statement: str, values: Any, *_: object) -> None:
+        asked.append((statement, values))
+
+    event.listen(store._engine, "before_cursor_execute", note)
+    try:
+        store.query(query, NOW)
+    finally:
+        event.remove(store._engine, "before_cursor_execute", note)
+    statement, values = next(one for one in asked if "ORDER BY" in one[0])
+    with store._engine.connect() as db:
+        plan = db.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)
+        return " ".join(f"{row[-1]} " for row in plan)
+
+
+@pytest.mark.parametrize("tab", JobTab)
+@pytest.mark.parametrize("sort", JobSort)
+def test_everybodys_pages_are_read_by_an_index_in_every_order(
+    full: JobTables, tab: JobTab, sort: JobSort
+) -> None:
+    assert "TEMP B-TREE" not in plan_of(full, JobQuery(state=tab, sort=sort))
+
+
 @pytest.mark.parametrize(
-    ("state", "owner", "index"),
+    ("query", "index"),
     [
-        (JobTab.PENDING, "u007", "job_tab "),
-        (JobTab.ENDED, None, "job_tab_of_all"),
-        (None, "u007", "job_newest "),
-        (None, None, "job_newest_of_all"),
+        (JobQuery(state=JobTab.PENDING, owner="u007"), "job_tab "),
+        (JobQuery(owner="u007"), "job_newest "),
+        (JobQuery(), "job_newest_of_all"),
     ],
 )
-def test_pages_are_read_by_an_index(
-    full: JobTables, state: JobTab | None, owner: str | None, index: str
-) -> None:
-    statements: list[str] = []
-    conditions = [f"owner = '{owner}'"] if owner else []
-    conditions += [f"tab = '{state.value}'", "tab_head IS 1"] if state else ["all_head IS 1"]
-    statements.append(
-        f"EXPLAIN QUERY PLAN SELECT number FROM job WHERE {' AND '.join(conditions)} "
-        "ORDER BY submitted DESC, number DESC LIMIT 51"
-    )
-    with full._engine.connect() as db:
-        plan = " ".join(str(row[-1]) + " " for row in db.execute(text(statements[0])))
+def test_the_newest_jobs_are_read_by_an_index(full: JobTables, query: JobQuery, index: str) -> None:
+    plan = plan_of(full, query)
     assert f"USING COVERING INDEX {index}" in plan or f"USING INDEX {index}" in plan
     assert "TEMP B-TREE" not in plan
+
+
+def test_every_column_sorts_in_both_directions(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'jobs.db'}"
+    upgrade(url)
+    store = JobTables(open_database(url))
+    hours = [NOW - timedelta(hours=number) for number in range(4)]
+    store.save(
+        [
+            job(1, user="bob", submitted=hours[1], start=hours[0], reason="Priority", priority=9),
+            job(2, user="alice", submitted=hours[3], partition="gpu", reason="Dependency", cpus=8),
+            job(3, user="carol", submitted=hours[2], time_limit=60, memory_mb=512),
+            job(4, JobState.RUNNING, user="dave", submitted=hours[0], time_limit=5),
+            job(5, JobState.FAILED, user="erin", submitted=hours[0], end=hours[1]),
+        ],
+        NOW,
+    )
+    names = {"1": "b", "2": "A", "3": "a", "4": "c", "5": "C"}
+    store.save_texts({number: JobTexts(name) for number, name in names.items()})
+    rising = {
+        "submitted": "23145", "name": "23145", "owner": "21345", "status": "53214",
+        "partition": "21345", "started": "51234", "ended": "51234", "time_limit": "43125",
+        "priority": "23451", "cpus": "13452", "memory": "12453",
+    }  # fmt: skip
+    assert set(rising) == {sort.key for sort in JobSort}
+    for sort in JobSort:
+        found = "".join(row.job.id for row in store.query(JobQuery(sort=sort), NOW).rows)
+        assert found == (rising[sort.key][::-1] if sort.falling else rising[sort.key]), sort
 
 
 def test_words_days_and_other_filters(tmp_path: Path) -> None:

@@ -232,6 +232,18 @@ def test_tasks_are_found_by_their_numbers(store: JobStore) -> None:
     assert [one.id for one in store.get_many(["21", "x"])] == ["21"]
 
 
+def test_of_tasks_that_are_over_one_is_read_to_act_on_an_array(store: JobStore) -> None:
+    """Hundreds of thousands of them, with paths of 4 KB each, once filled the memory."""
+    over = [job(n, JobState.COMPLETED, array=20, tasks=str(n)) for n in range(21, 29)]
+    store.save([*over, job(29, JobState.RUNNING, array=20, tasks="29")], NOW)
+    store.save_texts({"29": JobTexts("n29", "/d", stdout="/o"), "28": JobTexts("n28", "/d")})
+    (alive,) = store.get_many(["20"])
+    assert (alive.id, alive.texts) == ("29", JobTexts("n29"))
+    store.save([job(29, JobState.COMPLETED, array=20, tasks="29")], NOW)
+    assert [one.id for one in store.get_many(["20"])] == ["29"]
+    assert [one.id for one in store.get_many(["20", "22"])] == ["22", "29"]
+
+
 def test_tasks_cancelled_before_they_started_stay_in_their_array(store: JobStore) -> None:
     store.save([job(20, array=20, tasks="3-9%2")], NOW)
     store.save([job(20, JobState.CANCELLED)], at(9))  # so squeue shows it (tests/recorded)

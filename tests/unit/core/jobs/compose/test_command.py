@@ -40,6 +40,7 @@ def test_every_field_becomes_its_option_and_typed_ones_come_last() -> None:
         ),
         script=SCRIPT,
         directory="~/runs of mine",
+        script_arguments=("-n", "two words", "", "it's $HOME"),
     )
 
 
@@ -83,6 +84,16 @@ def test_the_shown_command_does_the_same_in_a_real_shell(tmp_path: Path) -> None
     assert folder == str(tmp_path)
     assert words == ["sbatch", f"--chdir={tmp_path}/{HARD}", *command.arguments]
     assert stdin == script
+
+
+def test_arguments_follow_the_script_in_a_real_shell(tmp_path: Path) -> None:
+    arguments = ["-x", HARD, "", "--mem=1"]
+    command = submit_command(parse_job({"script": SCRIPT, "args": arguments, "array": "1-2"}))
+    _, words, stdin = typed(shell_text(command), tmp_path)
+    assert words == ["sbatch", "--array=1-2", "/dev/stdin", *arguments]
+    assert stdin == SCRIPT
+    command = submit_command(parse_job({"path": "~/run.sh", "args": arguments}))
+    assert typed(shell_text(command), tmp_path)[1] == ["sbatch", "./run.sh", *arguments]
 
 
 def test_the_shown_command_for_a_file_goes_to_its_folder(tmp_path: Path) -> None:

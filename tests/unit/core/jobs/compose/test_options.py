@@ -116,3 +116,12 @@ def test_directives_that_would_hide_the_number_are_refused(script: str, message:
 )
 def test_other_lines_are_left_to_sbatch(script: str) -> None:
     check_directives(script)
+
+
+def test_long_lines_of_options_are_refused_at_once() -> None:
+    """Dividing one word of 500 KB took eight seconds of the portal's processor."""
+    with pytest.raises(ValueError, match=r"^use up to 100 words with 8,192 characters"):
+        divide("a" * 8193)
+    with pytest.raises(ValueError, match=r"^line 2: use up to 8,192 characters in one line"):
+        check_directives("#!/bin/sh\n#SBATCH " + "a" * 8192)
+    check_directives("#!/bin/sh\n#" + "a" * 500_000 + "\n#SBATCH " + "a" * 8184)

@@ -12,6 +12,7 @@ from portal.errors import InvalidRequest
 SCRIPT = "#!/bin/sh\nhostname\n"
 EVERYTHING: dict[str, Any] = {
     "script": SCRIPT,
+    "args": ["-n", "two words", "", "it's $HOME"],
     "name": "a job's name",
     "image": "python/3.13",
     "resource_group": "main",
@@ -71,6 +72,13 @@ def test_only_a_script_or_its_path_is_needed() -> None:
         ({"options": ["run.sh"]}, "options", "run.sh is not an option"),
         ({"options": "--hold"}, "options", "this must be a list"),
         ({"options": ["-H"] * 101}, "options", "these are too many; there may be 100"),
+        ({"args": "a b"}, "args", "this must be a list"),
+        ({"args": [1]}, "args.0", "this must be text"),
+        ({"args": ["a\nb"]}, "args", "use printable characters, in one line"),
+        ({"args": ["a\0"]}, "args", "use printable characters, in one line"),
+        ({"args": ["\ud800"]}, "args", "use printable characters, in one line"),
+        ({"args": ["x" * 8193]}, "args", "use up to 100 words with 8,192 characters"),
+        ({"args": ["x"] * 101}, "args", "these are too many; there may be 100"),
         ({"user": "bob"}, "user", "there is no such field"),
     ],
 )

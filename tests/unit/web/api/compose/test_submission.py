@@ -26,6 +26,12 @@ def test_a_job_is_submitted_once_for_its_key(api: Client, world: World) -> None:
     assert answer.status_code == 409
 
 
+def test_arguments_reach_the_script_as_they_are(api: Client, world: World) -> None:
+    body = {"script": SCRIPT, "args": ["a", "b c", "$HOME"]}
+    assert api("alice")("POST", "/jobs", json=body).status_code == 201
+    assert world.slurm.submitted == [("alice", ["/dev/stdin", "a", "b c", "$HOME"], SCRIPT)]
+
+
 def test_a_check_submits_nothing(api: Client, world: World) -> None:
     answer = api("alice")("POST", "/jobs", json={"script": SCRIPT, "test_only": True})
     assert answer.status_code == 200

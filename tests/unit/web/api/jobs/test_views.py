@@ -103,6 +103,41 @@ def test_pages_follow_each_other(world: World, api: MakeApi) -> None:
     assert rest["next_cursor"] is None
 
 
+@pytest.mark.parametrize(
+    ("sort", "rising"),
+    [("partition", "2314"), ("status", "4213"), ("time_limit", "4123"), ("priority", "4321")],
+)
+def test_jobs_are_sorted_in_both_directions(
+    world: World, api: MakeApi, sort: str, rising: str
+) -> None:
+    now = world.clock()
+    store_jobs(
+        world,
+        job(1, now),
+        job(2, now, partition="gpu", reason="Dependency", time_limit=90),
+        job(3, now, partition="gpu", reason="Resources", time_limit=None),
+        job(4, now, state="COMPLETED", time_limit=5),
+    )
+
+    def ids(order: str) -> str:
+        found, cursor = "", ""
+        while cursor is not None:
+            page = response_json(api("alice")("GET", f"/jobs?sort={order}&limit=1{cursor}"))
+            found += "".join(one["id"] for one in page["jobs"])
+            cursor = page["next_cursor"] and f"&cursor={page['next_cursor']}"
+        return found
+
+    assert ids(sort) == rising
+    assert ids(f"-{sort}") == rising[::-1]
+
+
+@pytest.mark.parametrize("sort", ["price", "-", "--name", "NAME", "submitted,name"])
+def test_an_unknown_order_is_refused_by_name(api: MakeApi, sort: str) -> None:
+    answer = api("alice")("GET", f"/jobs?sort={sort}")
+    assert answer.status_code == 422
+    assert [error["field"] for error in response_json(answer)["errors"]] == ["sort"]
+
+
 @pytest.mark.parametrize("number", ["20", "21_0", "999", "x", "20_1", "%00"])
 @pytest.mark.parametrize(
     ("method", "path", "body"),

@@ -46,6 +46,21 @@ def test_gpus_are_explained_only_where_there_are_any(tmp_path: Path) -> None:
     assert "1 fGPU is 0.5 of a GPU" in site(tmp_path, gpus=True).get("/help").text
 
 
+def test_examples_of_batch_jobs_name_an_image_that_the_reader_can_use(tmp_path: Path) -> None:
+    visitor = site(tmp_path)
+    assert "#SLIPWAY --image=NAME/VERSION\n" in visitor.get("/help").text
+    page = visitor.log_in("alice").get("/help").text
+    assert "#SLIPWAY --image=python/3.13\n" in page
+    for word in ("slipway sbatch job.py", "--array=0-19", "srun --mpi=pmix", "Show the command"):
+        assert word in page
+    assert "--fgpu" not in page
+
+
+def test_the_example_of_a_share_is_one_that_can_be_had(tmp_path: Path) -> None:
+    page = site(tmp_path, gpus=True).get("/help").text
+    assert "--image=NAME/VERSION --fgpu=0.5 job.py" in page
+
+
 def test_the_sites_name_links_and_contact_are_on_every_page(tmp_path: Path) -> None:
     visitor = site(tmp_path, site_name="Harbour & Co", contact="help@example.org", help_links=LINKS)
     pages = [visitor.get("/login"), visitor.get("/help")]

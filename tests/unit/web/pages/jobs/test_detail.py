@@ -31,6 +31,15 @@ def test_all_that_was_asked_for_and_given_is_shown(world: World, alice: Browser)
     assert re.findall(r'data-act="(\w+)"', text) == ["requeue", "cancel"]
 
 
+def test_paths_cannot_change_how_the_page_is_read(world: World, alice: Browser) -> None:
+    odd = JobTexts("fit", "/d\u202e\n", "/c\u2066 <b>", "/o\x1b[2J", "/e\u200f", "\u202eafter:1")
+    submit(world, texts=odd)
+    for path in ("/jobs/7", "/jobs/7/output", "/jobs/7/output?stream=stderr"):
+        text = alice.get(path).text
+        assert not [sign for sign in "\u202e\u2066\x1b\u200f" if sign in text], path
+    assert "<code>/d\ufffd\ufffd</code>" in alice.get("/jobs/7").text
+
+
 def test_a_pending_job_says_why_and_for_which_jobs_it_waits(world: World, alice: Browser) -> None:
     texts = JobTexts("fit", dependency="afterok:5_*(unfulfilled),afterany:6(unfulfilled)")
     submit(world, reason="Dependency", texts=texts)
@@ -123,6 +132,23 @@ def test_slurm_is_asked_for_its_use_once_for_all_who_look(
     assert "3 of 4 cores busy now" in alice.get("/jobs/7").text
 
 
+def test_an_sstat_of_ones_own_cannot_break_the_page(
+    world: World, alice: Browser, admin: Browser
+) -> None:
+    """Amounts of thirty digits could not be formatted: the page failed, for administrators too."""
+    run(world)
+    most, long = "999999999999999999P", "999999-999999:59:59.999999"
+    for size in (most, "1023P"):
+        total = f"cpu={long},mem={size},gres/gpuutil=999999,gres/gpumem={size}"
+        line = f"7.0|999999999999999|{long}|{size}|{size}|n1|{total}"
+        world.slurm.steps[7] = [line, *(line.replace("7.0", f"7.{n}") for n in range(1, 600))]
+        for browser in (alice, admin):
+            answer = browser.get("/jobs/7/usage", headers={"HX-Request": "true"})
+            assert answer.status_code == 200
+            assert browser.get("/jobs/7").status_code == 200
+        world.clock.advance(seconds=10)
+
+
 def test_without_a_script_a_link_asks_again(world: World, alice: Browser) -> None:
     run(world)
     world.slurm.steps[7] = [live_step(7, 60)]
@@ -160,6 +186,8 @@ def test_a_task_of_an_array_leads_to_the_others(world: World, alice: Browser) ->
     text = alice.get("/jobs/20_4").text
     assert "This is task 4." in text
     assert "/jobs?array=20&amp;state=pending" in text
+    assert "5 tasks pending" in text
+    assert "1 task running" in text
     assert 'hx-get="/jobs/20_4/now"' in text
     assert alice.get("/jobs/20_%5B5-9%5D").status_code == 200
 
@@ -169,3 +197,22 @@ def test_names_and_paths_are_shown_as_text(world: World, alice: Browser) -> None
     run(world, texts=JobTexts(*[f"/home/{evil}"] * 6))
     for path in ("/jobs/7", "/jobs/7/output"):
         assert "<script>alert" not in alice.get(path).text
+
+
+def test_while_slurm_does_not_answer_the_page_says_so(world: World, alice: Browser) -> None:
+    run(world)
+    assert "has not answered" not in alice.get("/jobs/7").text
+    world.slurm.down = True
+    world.worker.poll()
+    for path in ("/jobs/7", "/jobs/7/now", "/jobs"):
+        assert "Slurm has not answered since" in alice.get(path).text, path
+    world.slurm.down = False
+    world.worker.poll()
+    assert "has not answered" not in alice.get("/jobs").text
+
+
+def test_a_page_that_is_not_there_leads_back_to_the_jobs(alice: Browser) -> None:
+    answer = alice.get("/jobs/999")
+    assert answer.status_code == 404
+    assert '<a class="btn btn-primary" href="/jobs">' in answer.text
+    assert "Back to the jobs" in answer.text

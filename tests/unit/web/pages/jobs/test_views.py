@@ -128,6 +128,58 @@ def test_a_state_to_filter_by_leads_to_its_tab(world: World, alice: Browser) -> 
     assert links(nothing, "Show all") == ["/jobs?state=running"]
 
 
+def headers(text: str) -> dict[str, tuple[str, str]]:
+    """What the column headers of a page say: words to aria-sort and address."""
+    head = text.partition("<thead")[2].partition("</thead")[0]
+    found = {}
+    for attributes, inside in re.findall(r"<th ([^>]*)>(.*?)</th>", head, re.DOTALL):
+        sort = re.search('aria-sort="([a-z]+)"', attributes)
+        for address, word in re.findall(r'<a href="([^"]+)"[^>]*>([A-Za-z ]+)', inside):
+            found[word] = (sort[1] if sort else "", unescape(address))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("tab", "time"), [("pending", "Time limit"), ("running", "Started"), ("ended", "Ended")]
+)
+def test_every_header_sorts_and_a_second_time_in_reverse(
+    world: World, app: Flask, tab: str, time: str
+) -> None:
+    state = {"pending": "PENDING", "running": "RUNNING", "ended": "FAILED"}[tab]
+    store_jobs(world, *(job(number, world.clock(), state=state) for number in (1, 2, 3)))
+    admin = Browser(app).log_in("admin")
+    start = f"/jobs?state={tab}"
+    columns = ["Job", "Owner", "Status", "Partition", "cores", "memory", "Submitted", time]
+    first = headers(admin.get(start).text)
+    assert list(first) == columns
+    assert first["Submitted"] == ("descending", f"{start}&sort=submitted")
+    for word, (_, address) in first.items():
+        once = headers(admin.get(address).text)[word]
+        twice = headers(admin.get(once[1]).text)[word]
+        assert {once[0], twice[0]} == {"ascending", "descending"}
+        assert twice[1] in (address, start)
+    by_name = admin.get(f"{start}&sort=-name").text
+    assert names(by_name) == ["job3 (3)", "job2 (2)", "job1 (1)"]
+    assert re.search('<option value="-name" selected>Name, Z to A', by_name)
+    assert 'id="sort-status"' in by_name
+
+
+def test_an_order_survives_tabs_pages_and_opened_arrays(world: World, alice: Browser) -> None:
+    now = world.clock()
+    many = [job(number, now, state="RUNNING", cpus=number % 3 + 1) for number in range(1, 61)]
+    store_jobs(world, *many, *array(100, now, 2, cpus=9))
+    page = alice.get("/jobs?sort=-cpus").text
+    assert names(page)[:2] == ["array100 (100)", "job59 (59)"]
+    (following,) = links(page, "Next")
+    assert "sort=-cpus" in following
+    rest = names(alice.get(following).text)
+    assert len(rest) == 11
+    assert not set(rest) & set(names(page))
+    (opened,) = links(page, "2 tasks")
+    assert names(alice.get(opened).text)[1:3] == ["array100 (100_0)", "array100 (100_1)"]
+    assert "/jobs?state=ended&sort=-cpus" in unescape(page)
+
+
 def test_administrators_see_everybodys(world: World, app: Flask) -> None:
     store_jobs(
         world, job(1, world.clock(), state="RUNNING"), job(2, world.clock(), "bob", state="RUNNING")
@@ -135,7 +187,7 @@ def test_administrators_see_everybodys(world: World, app: Flask) -> None:
     admin = Browser(app).log_in("admin")
     page = admin.get("/jobs?sort=owner").text
     assert names(page) == ["job1 (1)", "job2 (2)"]
-    assert "bob's job2 (2)" in page
+    assert "bob's job2 (2)" in unescape(page)
     assert names(admin.get("/jobs?owner=bob").text) == ["job2 (2)"]
 
 
@@ -188,6 +240,20 @@ def test_without_a_script_a_page_asks_for_confirmation(world: World, alice: Brow
     assert alice.get("/jobs/act/hold").headers["Location"] == "/jobs"
     assert alice.get("/jobs/act/delete?ids=1").status_code == 404
     assert "evil" not in alice.get("/jobs/act/hold?ids=1&back=//evil.example.org").text
+
+
+def test_the_question_names_owners_and_whole_arrays(world: World, app: Flask) -> None:
+    now = world.clock()
+    store_jobs(world, job(1, now, "bob"), *array(100, now, 2), job(9, now, "admin"))
+    admin = Browser(app).log_in("admin")
+    asked = admin.get("/jobs/act/cancel?ids=1&ids=100&ids=100_1&ids=9").text
+    questions = asked.partition('class="end-names"')[2].partition("</ul>")[0]
+    assert re.findall("<li>([^<]+)</li>", unescape(questions)) == [
+        "bob's job1 (1)", "alice's array100 (100), all of its tasks", "alice's array100 (100_1)",
+        "job9 (9)",
+    ]  # fmt: skip
+    listed = admin.get("/jobs?state=pending").text
+    assert re.findall('data-called="([^"]+)"', unescape(listed)) == ["job9 (9)", "bob's job1 (1)"]
 
 
 def test_what_became_of_each_job_is_shown(world: World, alice: Browser) -> None:

@@ -74,7 +74,7 @@ def test_a_job_is_submitted_and_its_page_awaited(
         "resources.nodes": "1", "resources.tasks": "2", "resources.cpus": "3",
         "resources.memory": "2", "resources.shared_memory": "512 MB", "time_limit": "1:30",
         "mount": "data", "read_only": "data", "directory": "~/work", "array": "0-3",
-        "options": "--hold --comment 'a b'",
+        "options": "--hold --comment 'a b'", "args": "-n 'two words' ''",
     }  # fmt: skip
     answer = alice.post("/jobs/new", FORM | given)
     assert (answer.status_code, answer.location) == (303, "/jobs/submitted/1")
@@ -85,6 +85,7 @@ def test_a_job_is_submitted_and_its_page_awaited(
                 "--job-name=first", "--image=python/3.13", "--partition=main", "--nodes=1",
                 "--ntasks=2", "--cpus-per-task=3", "--mem=2G", "--shm=512m", "--time=90",
                 "--array=0-3", "--mount=data:ro", "--hold", "--comment=a b",
+                "/dev/stdin", "-n", "two words", "",
             ],
             SCRIPT,
         )
@@ -115,6 +116,8 @@ def test_a_job_is_submitted_and_its_page_awaited(
         ({"options": "--wrap=id"}, "options", "--wrap is not possible here"),
         ({"options": "run.sh"}, "options", "Run.sh is not an option"),
         ({"options": "'"}, "options", "A quotation mark or backslash is not closed"),
+        ({"args": "'"}, "args", "A quotation mark or backslash is not closed"),
+        ({"args": "a \u0007"}, "args", "Use printable characters, in one line"),
         ({"name": "\u0007"}, "name", "Use 1 to 200 printable characters"),
     ],
 )
@@ -188,11 +191,13 @@ def test_a_file_is_opened_in_the_editor(alice: Browser, world: World) -> None:
 def test_a_job_of_ones_own_is_submitted_again(
     alice: Browser, bob: Browser, known: dict[str, Job]
 ) -> None:
-    alice.post("/jobs/new", FORM | {"array": "0-3", "options": "--comment 'a b'"})
+    given = {"array": "0-3", "options": "--comment 'a b'", "args": 'x "y z"'}
+    alice.post("/jobs/new", FORM | given)
     known["1"] = Job(JobReport("1", "alice", JobState.COMPLETED), texts=JobTexts(name="x"))
     page = alice.get("/jobs/new?from=1").text
     assert (script(page), field(page, "array")) == (SCRIPT, "0-3")
     assert field(page, "options") == "'--comment=a b'"
+    assert field(page, "args") == "x 'y z'"
     assert bob.get("/jobs/new?from=1").status_code == 404
 
 
