@@ -1,4 +1,4 @@
-"""Tokens of services that act for users."""
+"""JupyterHub's servers in sessions, and tokens of services that act for users."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -7,6 +7,7 @@ revision = "0014"
 down_revision = "0013"
 
 _TIME = sa.DateTime(timezone=True)
+_LIVE = sa.text("hub_prefix <> '' AND state NOT IN ('FINISHED', 'FAILED')")
 
 
 def upgrade() -> None:
@@ -28,4 +29,14 @@ def upgrade() -> None:
         sa.Column("token", sa.String(), primary_key=True),
         sa.Column("user", sa.String(), primary_key=True),
         sa.Column("used", _TIME, nullable=False),
+    )
+    for table, name in (("session", "hub_prefix"), ("session_env", "hub")):
+        op.add_column(table, sa.Column(name, sa.String(), nullable=False, server_default=""))
+    op.create_index(
+        "session_hub",
+        "session",
+        ["hub_prefix"],
+        unique=True,
+        sqlite_where=_LIVE,
+        postgresql_where=_LIVE,
     )
