@@ -620,6 +620,8 @@ APPS = {
     "notebook": AppSpec(name="notebook", title="Notebook", path="/tree", shares="jupyterlab"),
     "terminal": AppSpec(name="terminal", title="Terminal", script="ttyd"),
     "board": AppSpec(name="board", title="Board", script="board", public=True),
+    "jupyterhub": AppSpec(name="jupyterhub", title="JupyterHub", kind="hub", ready="/api",
+                          detect=("jupyterhub-singleuser",), script="jupyterhub-singleuser"),
     "any": AppSpec(name="any", title="Any web app", script="any", asks="Its command"),
 }  # fmt: skip
 

@@ -305,7 +305,8 @@ class Catalog(BaseModel):
         First those that need a program in the image; last those that open no window at once.
         """
         if image is not None and image.apps:
-            return [name for name in image.apps if name in self.apps]
+            hubs = [name for name, spec in self.apps.items() if spec.kind == "hub"]
+            return [name for name in dict.fromkeys([*image.apps, *hubs]) if name in self.apps]
         return sorted(self.apps, key=lambda name: _rank(self.apps[name]))
 
     def _presumed(self, image: Image | None) -> set[str]:
