@@ -85,7 +85,8 @@ class App(_Model):
     """An app of a session."""
 
     name: str
-    state: str
+    state: str | None = None
+    """None until it has been opened."""
     message: str = ""
 
 

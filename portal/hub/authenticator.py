@@ -17,7 +17,7 @@ TOKEN = "slipway_token"  # noqa: S105
 WRONG = frozenset({401, 403, 422})
 
 
-class SlipwayAuthenticator(Authenticator):
+class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub has no types
     """The portal checks the password, and answers with a token of the user's own.
 
     The token is in auth_state, which JupyterHub encrypts with $JUPYTERHUB_CRYPT_KEY.

@@ -28,7 +28,15 @@ LOST = 2
 """How often a session must be missing before it counts as gone."""
 
 
-class SlipwaySpawner(Spawner):
+class _Refusal(HTTPError):
+    """The portal's words, as JupyterHub's page shows them."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(status, words)
+        self.jupyterhub_message = words
+
+
+class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
     """Starts a user's server as a session: a Slurm job with an Apptainer image."""
 
     portal_url = Unicode(help="Address of the portal.").tag(config=True)
@@ -82,7 +90,7 @@ class SlipwaySpawner(Spawner):
             state = await self.user.get_auth_state() or {}
             self._token = state.get(TOKEN, "")
         if not self._token:
-            raise HTTPError(403, "Please log out of JupyterHub and log in again.")
+            raise _Refusal(403, "Please log out of JupyterHub and log in again.")
         return Client(self.portal_url, self._token, verify=verify)
 
     async def _ask(self, what: Callable[..., Found], *args: Any, **kwargs: Any) -> Found:
@@ -107,7 +115,7 @@ class SlipwaySpawner(Spawner):
 
     # The form
 
-    @default("options_form")  # type: ignore[untyped-decorator]
+    @default("options_form")
     def _options_form(self) -> Callable[[Spawner], Any]:
         return lambda spawner: spawner.form()
 
@@ -116,10 +124,10 @@ class SlipwaySpawner(Spawner):
         try:
             offers = await self._ask((await self.client()).offers)
         except ClientError as error:
-            raise HTTPError(503, error.text) from error
+            raise _Refusal(503, error.text) from error
         return page(offers)
 
-    @default("options_from_form")  # type: ignore[untyped-decorator]
+    @default("options_from_form")
     def _from_form(self) -> Callable[..., dict[str, Any]]:
         return options_from_form
 
@@ -170,14 +178,14 @@ class SlipwaySpawner(Spawner):
             session = await self._look(client)
             if session is not None:
                 if session.is_over:
-                    raise HTTPError(500, _ended(session))
+                    raise _Refusal(500, _ended(session))
                 if app := session.app(APP):
                     if app.state == "ready":
                         return self.servers_url
                     if app.state in ("failed", "stopped"):
-                        raise HTTPError(500, app.message or "JupyterHub's server has ended.")
+                        raise _Refusal(500, app.message or "JupyterHub's server has ended.")
                 elif session.state == "RUNNING":
-                    raise HTTPError(
+                    raise _Refusal(
                         400,
                         "This environment has no jupyterhub-singleuser. Choose another one, or "
                         "ask for JupyterHub to be installed in its image.",
@@ -296,9 +304,6 @@ def _ended(session: Session) -> str:
 def _for_user(error: ClientError) -> HTTPError:
     """The portal's words, on JupyterHub's page."""
     if not isinstance(error, Refused):
-        return HTTPError(503, error.text, reason="The portal does not answer")
+        return _Refusal(503, error.text)
     fields = "; ".join(f"{wrong.field}: {wrong.message}" for wrong in error.errors)
-    words = f"{error.text} {fields}".strip()
-    answer = HTTPError(error.status, words)
-    answer.jupyterhub_message = words
-    return answer
+    return _Refusal(error.status, f"{error.text} {fields}".strip())

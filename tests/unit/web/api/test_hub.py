@@ -63,7 +63,9 @@ def test_its_path_leads_to_it_while_it_runs(world: World, runner: Runner, api: M
     key = hub_key(runner.session.id)
     assert key not in world.routes.map
     world.services.app_reports.note_app(
-        world.store.get(runner.session.id), "jupyterhub", AppState.READY  # type: ignore[arg-type]
+        world.store.get(runner.session.id),
+        "jupyterhub",
+        AppState.READY,  # type: ignore[arg-type]
     )
     target = f"10.0.0.1@40123@jupyterhub.{runner.session.id}.slipway"
     assert world.routes.map[key] == target
