@@ -85,7 +85,10 @@ def spawner(portal: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> New
             server, spawner_class=SlipwaySpawner, hub=Hub(), user=user, **settings
         )
         made.api_token = "secret1"
-        made.server = Server(orm_server=orm.Server(base_url=made.prefix))
+        place = orm.Server(base_url=made.prefix)
+        db.add(place)
+        db.commit()
+        made.server = Server(orm_server=place)
         return made
 
     return make

@@ -85,7 +85,7 @@ async def started(world: World, made: SlipwaySpawner) -> Session:
     """Start a server; returns its session."""
     made.user_options = OPTIONS
     starting = asyncio.create_task(made.start())
-    session = await until(lambda: only(world))
+    session: Session = await until(lambda: only(world))
     run(world, session)
     answer(world, session)
     assert await asyncio.wait_for(starting, SOON) == SERVERS

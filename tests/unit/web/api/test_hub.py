@@ -62,11 +62,9 @@ def test_its_path_leads_to_it_while_it_runs(world: World, runner: Runner, api: M
     ready(runner)
     key = hub_key(runner.session.id)
     assert key not in world.routes.map
-    world.services.app_reports.note_app(
-        world.store.get(runner.session.id),
-        "jupyterhub",
-        AppState.READY,  # type: ignore[arg-type]
-    )
+    session = world.store.get(runner.session.id)
+    assert session is not None
+    world.services.app_reports.note_app(session, "jupyterhub", AppState.READY)
     target = f"10.0.0.1@40123@jupyterhub.{runner.session.id}.slipway"
     assert world.routes.map[key] == target
     assert world.routes.paths == {PREFIX: key}
