@@ -28,6 +28,7 @@ PAUSE = 0.5
 PASSING = frozenset({429, 502, 503, 504})
 """Statuses after which the same request may succeed."""
 AGENT = "slipway-client"
+SCOPES = ["read", "write"]
 
 
 class ClientError(Exception):
@@ -257,8 +258,8 @@ class Client:
     # Tokens
 
     def make_token(self, username: str, password: str, name: str, days: int | None = None) -> str:
-        """Exchange a password for a token of its owner's."""
-        body = {"username": username, "password": password, "name": name}
+        """Exchange a password for a token of its owner's, without an administrator's rights."""
+        body = {"username": username, "password": password, "name": name, "scopes": SCOPES}
         answer = self._send("POST", "/tokens", json=body | ({"days": days} if days else {}))
         return str(answer["token"])
 

@@ -49,7 +49,8 @@ class HaproxyRoutes(Routes):
 
     def set_paths(self, paths: Mapping[str, str]) -> None:
         lines = self._haproxy.ask(f"show map {self._hub}").splitlines()
-        known = {fields[1]: fields[2] for line in lines if len(fields := line.split()) == 3}
+        entries = (line.split() for line in lines if line.startswith("0x"))
+        known = {fields[1]: fields[2] for fields in entries if len(fields) == 3}
         _send(
             self._haproxy, (f"del map {self._hub} {path}" for path in known.keys() - paths.keys())
         )
