@@ -39,8 +39,10 @@ def main(words: list[str]) -> NoReturn:
 
 def _asks_information(line: CommandLine) -> bool:
     """Whether sbatch only prints something: it reads no script, which might be awaited for ever."""
-    options = {"--help", "--usage", "--version", "-h", "-V"}
-    return not line.own and not line.command and not options.isdisjoint(line.options)
+    return not line.own and not line.command and not _INFORMATION.isdisjoint(line.options)
+
+
+_INFORMATION = frozenset({"--help", "--usage", "--version", "-h", "-V"})
 
 
 def _has_directives(line: CommandLine, found: Script) -> bool:
@@ -58,7 +60,7 @@ def _refuse(line: CommandLine) -> NoReturn:
     from portal.batch import child  # noqa: PLC0415
 
     code = child.run("sbatch", ["--test-only", *line.options, *line.command], dict(os.environ))
-    if code == 0:
+    if code == 0 and _INFORMATION.isdisjoint(line.options):
         real.fail("sbatch", "--image: the script cannot be read as sbatch reads it", _error_code())
     child.end(code)
 

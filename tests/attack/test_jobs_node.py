@@ -177,5 +177,5 @@ def test_settings_of_ones_own_are_ones_own(cluster: Cluster) -> None:
     hers = theirs.shell("slipway sbatch --dry-run --image=debian/12", stdin="#!/bin/sh\n").stdout
     for batch in (his, theirs):
         batch.clean()
-    assert "slipway=/home/bob/settings/evil" in mine
-    assert f"slipway={settings['command']}" in hers
+    assert "\nset -- /home/bob/settings/evil " in mine
+    assert f"\nset -- {settings['command']} " in hers

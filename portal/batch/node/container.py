@@ -61,6 +61,8 @@ def argv(
     options = list(launcher)
     if request.shm_mb and not shared:  # a mount of its own would separate a task from the others
         options += ["--shm", str(request.shm_mb)]
+    if shared:
+        options.append("--shared")
     if GPU_PLACE in " ".join(gpu):
         options.append("--gpu")
     return [*words, *gpu, request.image, LAUNCHER, *options, "--", *program]

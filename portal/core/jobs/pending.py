@@ -43,8 +43,6 @@ def _more(job: Job, code: str) -> str:
         case "JobArrayTaskLimit" if most := at_once(job.tasks):
             few = "one task" if most == 1 else f"{most} tasks"
             return f"At most {few} of this array may run at once."
-        case "BeginTime" if job.report.start is not None:
-            return f"It is planned to start at {job.report.start:%Y-%m-%d %H:%M} UTC."
         case _:
             return ""
 

@@ -14,6 +14,7 @@ import signal
 import sys
 
 from ..mounts.namespace import Namespace, NotGranted
+from .barrier import wait_for_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,10 +34,12 @@ NOT_EXECUTABLE, NOT_FOUND = 126, 127
 class Options:
     """The launcher's own options."""
 
-    __slots__ = ("gpu", "image", "job", "program", "shm")
+    __slots__ = ("gpu", "image", "job", "program", "shared", "shm")
 
     def __init__(self, words: list[str]) -> None:
         self.gpu = False
+        self.shared = False
+        """Whether other tasks of the step share this container."""
         self.image = "the image"
         self.job = ""
         """The folder of the batch job's socket, "" for a task of a step."""
@@ -46,6 +49,9 @@ class Options:
             match words[place]:
                 case "--gpu":
                     self.gpu = True
+                    place -= 1
+                case "--shared":
+                    self.shared = True
                     place -= 1
                 case "--image":
                     self.image = words[place + 1]
@@ -72,6 +78,8 @@ def main() -> NoReturn:
         environment["SLIPWAY_SLURM"] = f"{options.job}/slurm"
         environment["PATH"] = f"{CLIENTS}:{environment.get('PATH', '')}"
         write_pid(f"{options.job}/pid")
+    if options.shared:
+        wait_for_all(os.environ)  # Slurm's own, not those of the script
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)  # Python's own handling is not for the program
     become(options, environment)
