@@ -83,6 +83,7 @@ def _join(address: str, deadline: float) -> None:
             except (ConnectionRefusedError, FileNotFoundError, BlockingIOError):
                 time.sleep(_PAUSE)
                 continue
-            connection.settimeout(left)
-            connection.recv(1)  # it says nothing: it closes the connection
+            if _is_ours(connection):  # anybody on the node could listen there
+                connection.settimeout(left)
+                connection.recv(1)  # it says nothing: it closes the connection
         return

@@ -42,8 +42,6 @@ def keeps_queue(before: RowMapping, values: Values) -> bool:
     if settled and values["tab"] == over and not again and before["left"] is None:
         return True
     same = all(before[name] == values[name] for name in QUEUE_COLUMNS)
-    if same and before["tab"] == over:  # its end was saved before, and is being asked about
-        return before["left"] is None
     return same and before["left"] is None
 
 

@@ -80,6 +80,16 @@ def test_an_address_that_is_taken_keeps_nobody() -> None:
         assert time.monotonic() - begun < 5
 
 
+def test_nobody_waits_for_another_users_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("portal.runner.batch.barrier._is_ours", lambda _: False)
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(f"\0slipway-step-{os.getuid()}-{os.getpid()}.theirs")
+        other.listen(1)
+        begun = time.monotonic()
+        wait_for_all(task(1, 2, "theirs"), 20)
+        assert time.monotonic() - begun < 5
+
+
 def test_a_single_task_waits_for_nobody() -> None:
     begun = time.monotonic()
     wait_for_all(task(0, 1, "single"), 20)
