@@ -142,7 +142,8 @@ class Cluster:
             [str(CTL), *words],
             input=stdin,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="backslashreplace",  # names of jobs and files can be any bytes
             timeout=seconds,
             check=False,
             env=self.environment(),

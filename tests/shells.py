@@ -108,8 +108,9 @@ class Shell:
 
 
 def _text(data: bytes) -> str:
-    """Decode as subprocess does in text mode."""
-    return base64.b64decode(data).decode().replace("\r\n", "\n").replace("\r", "\n")
+    """Decode as subprocess does in text mode; names of jobs and files can be any bytes."""
+    text = base64.b64decode(data).decode(errors="backslashreplace")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 class Shells:
