@@ -1,10 +1,11 @@
 # The entry points. PORT=9090 make up: another port; SLURM=26.05 make up: another Slurm version;
 # HTTPS=1 make up: with https; APPS=ports or APPS=subdomains: the kind of the apps' origins.
 # SESSION_HOME=persistent make up: sessions in users' own home directories.
-.PHONY: help up down logs shell test attack check clean assets
+.PHONY: help up hub down logs shell test attack check clean assets
 
 help:
 	@echo "make up     install, build and start everything; prints the address"
+	@echo "make hub    the same with a JupyterHub in front of it"
 	@echo "make down   stop it (data stays)"
 	@echo "make logs   follow the logs of all services"
 	@echo "make shell  a shell on the login node as alice"
@@ -16,6 +17,9 @@ help:
 
 up:
 	@cluster/up.sh
+
+hub:
+	@HUB=1 cluster/up.sh
 
 down:
 	@cluster/down.sh

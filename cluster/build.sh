@@ -78,3 +78,8 @@ build_portal_image() {
         cluster/bin/start-portal cluster/supervisor/portal.conf cluster/etc/slipway.toml \
         pyproject.toml requirements.txt portal templates apps
 }
+
+build_hub_image() {
+    build_image hub "localhost/slipway-hub:$SLIPWAY_CLONE" cluster/Containerfile cluster/build cluster/hub \
+        cluster/bin cluster/supervisor cluster/etc/slipway.toml pyproject.toml requirements.txt portal templates apps
+}

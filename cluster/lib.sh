@@ -37,8 +37,10 @@ else
     export CLUSTER_PASSWORDS=$PROJECT_DIR/demo-passwords
 fi
 
+# HUB=1: a JupyterHub in front of the portal, at its own port.
+export HUB=${HUB:-} HUB_PORT=${HUB_PORT:-8000}
 # shellcheck disable=SC2034  # used where this is sourced
-SERVICES=(ctl login n1 n2 portal)
+SERVICES=(ctl login n1 n2 portal ${HUB:+hub})
 
 fail() {
     printf '%s\n' "$@" >&2
@@ -49,7 +51,7 @@ fail() {
 become_root() {
     [ "$(id -u)" -ne 0 ] || return 0
     command -v sudo >/dev/null || fail "Please run this as root, or install sudo."
-    exec sudo --preserve-env=PORT,APPS,HTTPS,SESSION_HOME,SLURM,DEMO_PASSWORD,COMPOSE_PROJECT_NAME,NODE_MEMORY,NODE_MAX_CPUS,http_proxy,https_proxy,no_proxy \
+    exec sudo --preserve-env=PORT,HUB,HUB_PORT,APPS,HTTPS,SESSION_HOME,SLURM,DEMO_PASSWORD,COMPOSE_PROJECT_NAME,NODE_MEMORY,NODE_MAX_CPUS,http_proxy,https_proxy,no_proxy \
         "$0" "$@"
 }
 

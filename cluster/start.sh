@@ -91,7 +91,7 @@ is_current() {
     is_running "$1" || return 1
     container=$(container_of "$1")
     case $1 in
-        portal) tag=localhost/slipway-portal:$SLIPWAY_CLONE ;;
+        portal | hub) tag=localhost/slipway-$1:$SLIPWAY_CLONE ;;
         n1 | n2) tag=localhost/slipway-node:$SLURM_TAG ;;
         *) tag=localhost/slipway-$1:$SLURM_TAG ;;
     esac
@@ -101,7 +101,7 @@ is_current() {
         [ "$(cat "$PROJECT_DIR/started-$1" 2>/dev/null)" = "$(settings_of)" ]
 }
 
-settings_of() { echo "$(sha256sum < "$CLUSTER_DIR/compose.yaml" | cut -c1-16) $(cat "$PROJECT_DIR/network" "$PROJECT_DIR/ports" | tr '\n' ' ') $PORT $SCHEME $APPS $SLURM ${SESSION_HOME:-} ${NODE_MEMORY:-} ${NODE_MAX_CPUS:-}"; }
+settings_of() { echo "$(sha256sum < "$CLUSTER_DIR/compose.yaml" | cut -c1-16) $(cat "$PROJECT_DIR/network" "$PROJECT_DIR/ports" | tr '\n' ' ') $PORT $HUB_PORT $SCHEME $APPS $SLURM ${SESSION_HOME:-} ${NODE_MEMORY:-} ${NODE_MAX_CPUS:-}"; }
 
 start_cluster() {
     local service stale=()
@@ -140,7 +140,7 @@ start_from_nothing() {
 
 remove_everything_but_data() {
     local service
-    for service in "${SERVICES[@]}"; do
+    for service in "${SERVICES[@]}" hub; do
         remove_container "$service" &
     done
     wait
@@ -183,6 +183,12 @@ wait_for_portal() {
     keep_certificate
 }
 
+hub_answers() { engine exec "$(container_of hub)" curl -fsS -o /dev/null http://localhost:8000/hub/api/; }
+
+wait_for_hub() {
+    [ -z "$HUB" ] || wait_for 90 hub_answers || { last_lines hub; return 1; }
+}
+
 # The authority's certificate, for browsers and for the tests.
 keep_certificate() {
     rm -f "$PROJECT_DIR/ca.crt"
@@ -195,6 +201,7 @@ print_welcome() {
     printf '\nSlipway is up: %s\n' "$PUBLIC_URL"
     [ -z "$HTTPS" ] || printf 'Browsers trust it once they trust this authority, which is valid for *.localhost only:\n    %s\n' \
         "$PROJECT_DIR/ca.crt"
+    [ -z "$HUB" ] || printf 'JupyterHub: http://localhost:%s\n' "$HUB_PORT"
     printf '\nDemo accounts:\n'
     awk -F: '{ printf "    %-8s password: %s\n", $1, substr($0, length($1) + 2) }' "$CLUSTER_PASSWORDS"
     printf '\nmake shell = a shell on the login node, make logs, make down\n'

@@ -11,6 +11,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/start.sh"
 
 STEPS=10
+[ -z "${HUB:-}" ] || STEPS=12
 step_number=0
 
 # step "Title" "What to do if it fails" FUNCTION…
@@ -42,12 +43,14 @@ main() {
     step "Base image" "$network" ensure_base
     step "Images of the cluster (Slurm $SLURM)" "$network" build_cluster_images
     step "Image of the portal" "$network" build_portal_image
+    [ -z "$HUB" ] || step "Image of JupyterHub" "$network" build_hub_image
     step "Toolkit for sessions" "$network" build_toolkit
     step "Session image $FIRST_IMAGE" "$network" build_session_image "$FIRST_IMAGE"
     step "Session images ${MORE_IMAGES[*]}" "$network" build_more_images
     step "Starting the cluster" "make down, then make up; is port $PORT free? (PORT=9090 make up takes another)" start_cluster
     step "Waiting for Slurm" "see the daemons' logs: make logs" wait_for_slurm
     step "Waiting for the portal" "see the portal's log: make logs" wait_for_portal
+    [ -z "$HUB" ] || step "Waiting for JupyterHub" "see its log: cluster/ctl.sh logs hub" wait_for_hub
     print_welcome
 }
 

@@ -5,6 +5,7 @@ The tree (the web layer maps each to an HTTP status, in one place):
     PortalError                  500
      ├─ InvalidRequest           422  names each wrong field; nothing was changed
      ├─ Unauthorized             401  no credentials, or invalid ones
+     ├─ Forbidden                403  valid credentials that do not permit this
      ├─ NotFound                 404  also for what belongs to other users
      ├─ Conflict                 409  the resource is not in a state that permits this
      ├─ Gone                     410  the session is over
@@ -84,6 +85,13 @@ class Unauthorized(PortalError):
 
     status = 401
     title = "Please log in"
+
+
+class Forbidden(PortalError):
+    """The credentials are valid, but do not permit this request."""
+
+    status = 403
+    title = "Not permitted"
 
 
 class NotFound(PortalError):

@@ -20,6 +20,7 @@ from portal.adapters.db.samples import SampleTables
 from portal.adapters.db.saved.job_templates import JobTemplateTables
 from portal.adapters.db.saved.presets import PresetTables
 from portal.adapters.db.saved.submissions import SubmissionTables
+from portal.adapters.db.service_tokens import ServiceTokenTables
 from portal.adapters.db.sessions import SessionTables
 from portal.adapters.db.status import StatusTables
 from portal.adapters.encryption import Sealer
@@ -102,6 +103,7 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
         job_templates=JobTemplateTables(engine),
         submissions=SubmissionTables(engine),
         logins=LoginTables(engine),
+        service_tokens=ServiceTokenTables(engine),
         attempts=AttemptTables(engine),
         job_pages=JobPageTables(engine),
     )

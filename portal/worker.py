@@ -95,6 +95,7 @@ class Worker:
                 PeriodicTask("left over", 5.0, logins.revoke_left_over),
                 PeriodicTask("attempts", 60.0, services.login_attempts.record_finished_hours),
                 PeriodicTask("variables", 3600.0, housekeeping.forget_variables),
+                PeriodicTask("hub variables", 60.0, housekeeping.forget_hub_env),
                 PeriodicTask("samples", 3600.0, housekeeping.forget_samples),
                 PeriodicTask("job use", 3600.0, services.job_use.forget),
                 PeriodicTask("journal", 3600.0, services.administration.expire),

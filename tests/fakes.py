@@ -27,7 +27,7 @@ from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import Completed
 from portal.config import Settings
 from portal.core.apps.catalog import AppSpec, Catalog, Image
-from portal.core.auth.accounts import AccountStatus
+from portal.core.auth.accounts import AccountStatus, Identity
 from portal.core.auth.person import Person
 from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.sessions import SessionStore
@@ -495,6 +495,7 @@ class FakeRoutes:
         self.alive = False
         self.sent: dict[str, Traffic] = {}
         self.background: list[str] = []
+        self.paths: dict[str, str] = {}
         self.unreachable = False
 
     def traffic(self) -> dict[str, Traffic]:
@@ -508,6 +509,14 @@ class FakeRoutes:
     def add(self, key: str, target: str) -> None:
         """Add a route."""
         self.map[key] = target
+
+    def add_path(self, path: str, key: str) -> None:
+        """Add a path of JupyterHub's."""
+        self.paths[path] = key
+
+    def set_paths(self, paths: Mapping[str, str]) -> None:
+        """Set all paths of JupyterHub's."""
+        self.paths = dict(paths)
 
     def remove(self, *keys: str) -> None:
         """Remove routes."""
@@ -557,6 +566,12 @@ class FakeAccounts:
         self.removed: set[str] = set()
         self.refused: set[str] = set()
         self.passwords: dict[str, str] = {}
+        self.identities = {
+            "alice": Identity(1001, frozenset({"alice", "research"})),
+            "bob": Identity(1002, frozenset({"bob"})),
+            "admin": Identity(1003, frozenset({"admin"})),
+            "root": Identity(0, frozenset({"root", "research"})),
+        }
         self.silent = False
         self.asked: list[str] = []
 
@@ -565,6 +580,13 @@ class FakeAccounts:
         if self.silent:
             raise Unavailable("the login node does not answer")
         return set(names) & self.removed
+
+    def identity(self, user: str) -> Identity | None:
+        """The account's number and groups."""
+        self.asked.append(user)
+        if self.silent:
+            raise Unavailable("the login node does not answer")
+        return None if user in self.removed else self.identities.get(user)
 
     def standing(self, user: str) -> AccountStatus:
         """Whether the account may log in, and its password state."""
@@ -598,6 +620,8 @@ APPS = {
     "notebook": AppSpec(name="notebook", title="Notebook", path="/tree", shares="jupyterlab"),
     "terminal": AppSpec(name="terminal", title="Terminal", script="ttyd"),
     "board": AppSpec(name="board", title="Board", script="board", public=True),
+    "jupyterhub": AppSpec(name="jupyterhub", title="JupyterHub", kind="hub", ready="/api",
+                          detect=("jupyterhub-singleuser",), script="jupyterhub-singleuser"),
     "any": AppSpec(name="any", title="Any web app", script="any", asks="Its command"),
 }  # fmt: skip
 

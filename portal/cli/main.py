@@ -17,6 +17,7 @@ from portal.adapters.db.reencrypt import seal_all
 from portal.adapters.encryption import Sealer, make_key, read_keys
 from portal.cli.check import check, check_gpus
 from portal.cli.render import render
+from portal.cli.token import add_parser as add_token
 from portal.config import Settings, SettingsError, load_settings
 from portal.config.annotate import annotated
 from portal.services.owner_queue import OwnerQueue
@@ -55,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
         ("apps", _apps, "list the apps, and the images that can run each"),
     ):
         commands.add_parser(name, help=text).set_defaults(action=command)
+    add_token(commands)
     check_parser = commands.add_parser(
         "check", help="report what is missing before the portal can work; for GPUs: check gpu"
     )
@@ -86,7 +88,7 @@ def _init(settings: Settings, _options: argparse.Namespace) -> int:
     _seal(settings)
     run = Path(settings.state.run)
     run.mkdir(parents=True, exist_ok=True)
-    for name in ("routes.map", "background.map"):
+    for name in ("routes.map", "background.map", "hub.map"):
         (run / name).touch()  # HAProxy needs the file to exist; its content is set at run time
     print(f"ready: {state}")
     return 0

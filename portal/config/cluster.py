@@ -25,6 +25,11 @@ class LoginSettings(BaseModel):
     source_address: str = Field(
         "", description="Address that certificates are restricted to; empty: the connection's own."
     )
+    min_uid: int = Field(
+        1000,
+        ge=1,
+        description="Smallest user number of a person; services never act for accounts below it.",
+    )
     account_checks: int = Field(
         300,
         ge=0,

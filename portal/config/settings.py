@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from portal.config.base import FROZEN
 from portal.config.batch import BatchSettings
 from portal.config.cluster import LoginSettings, SlurmSettings
 from portal.config.gpu import GpuSettings
+from portal.config.hub import HubSettings
 from portal.config.sessions import SessionSettings
 from portal.config.state import StateSettings
 from portal.config.web import WebSettings
@@ -24,8 +26,16 @@ _FROM_OUTSIDE = {
     "SLIPWAY_SSH_PORTS": ("web", "ssh_ports"),
     "SLIPWAY_TLS_CERTIFICATE": ("web", "tls_certificate"),
     "SLIPWAY_SESSION_HOME": ("sessions", "home"),
+    "SLIPWAY_HUB_PROXIES": ("hub", "proxies"),
+    "SLIPWAY_HUB_URL": ("hub", "url"),
 }
-"""Settings that are known only when a container starts; ranges as "10000-10039"."""
+"""Settings that are known only when a container starts."""
+_LISTS: dict[str, Callable[[str], Any]] = {
+    "apps_ports": lambda text: text.split("-"),
+    "ssh_ports": lambda text: text.split("-"),
+    "proxies": lambda text: text.split(),
+}
+"""Ranges are written as "10000-10039", lists with blanks."""
 
 
 class Settings(BaseModel):
@@ -42,6 +52,7 @@ class Settings(BaseModel):
         GpuSettings(),
         description="GPUs, and how they are shared; none are offered unless named here.",
     )
+    hub: HubSettings = Field(HubSettings(), description="JupyterHub in front of sessions.")
     state: StateSettings = Field(StateSettings(), description="Where the portal keeps its data.")
 
 
@@ -64,9 +75,7 @@ def load_settings(path: str | None = None) -> Settings:
         raise SettingsError(f"{file}: {error}") from error
     for variable, (section, name) in _FROM_OUTSIDE.items():
         if value := os.environ.get(variable):
-            data.setdefault(section, {})[name] = (
-                value.split("-") if name.endswith("_ports") else value
-            )
+            data.setdefault(section, {})[name] = _LISTS.get(name, str)(value)
     try:
         return Settings.model_validate(data)
     except ValidationError as error:

@@ -28,13 +28,14 @@ class AppStart:
     """How to start one app; `timeout`: seconds until it must answer the probe of `ready`.
 
     The fields are described in core/apps/catalog.py. `origin` is the app's address in browsers,
-    `asked` the owner's answer to the app's prompt.
+    `asked` the owner's answer to the app's prompt, `env` variables that no other app gets.
     """
 
     __slots__ = (
         "asked",
         "busy",
         "busy_when",
+        "env",
         "kind",
         "listen",
         "name",
@@ -59,6 +60,7 @@ class AppStart:
         busy: str = "",
         busy_when: str = "",
         session_name: str = "",
+        env: dict[str, str] | None = None,
     ) -> None:
         self.name = name
         self.script = script
@@ -71,6 +73,7 @@ class AppStart:
         self.busy = busy
         self.busy_when = busy_when
         self.session_name = session_name
+        self.env = env or {}
 
 
 class SharedMemory:
@@ -178,13 +181,14 @@ def parse_app_start(item: object) -> AppStart:
         script=_text(item, "script"),
         ready=_text(item, "ready", PATH),
         timeout=_number(item, "timeout", 0.05, 3600),
-        kind=_choice(item, "kind", ("web", "ssh")),
+        kind=_choice(item, "kind", ("web", "ssh", "hub")),
         listen=_choice(item, "listen", ("unix", "tcp")),
         asked=_optional(item, "asked"),
         origin=_optional(item, "origin"),
         busy=_optional(item, "busy", PATH),
         busy_when=_expression(item, "busy_when"),
         session_name=_optional(item, "session_name"),
+        env=_environment(item),
     )
 
 

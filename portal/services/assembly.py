@@ -18,6 +18,7 @@ from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
+from portal.services.auth.service_tokens import ServiceTokens
 from portal.services.cluster import ClusterReader
 from portal.services.container import Services
 from portal.services.job_assembly import JobAssembly
@@ -86,6 +87,7 @@ class _Assembly(JobAssembly):
             batch_settings=self.batch_settings,
             authenticate=self._systems.authenticate,
             logins=self.logins,
+            service_tokens=self.service_tokens,
             login_attempts=self.login_attempts,
             account_watch=self.account_watch,
             cluster_reader=self.cluster_reader,
@@ -117,7 +119,13 @@ class _Assembly(JobAssembly):
     @cached_property
     def app_starter(self) -> AppStarter:
         origin = self._settings.web.origins.url
-        return AppStarter(self._stores.access, self._systems.runners, self._catalog, origin)
+        return AppStarter(
+            self._stores.access,
+            self._systems.runners,
+            self._catalog,
+            origin,
+            self._stores.sessions.hub_env,
+        )
 
     @cached_property
     def apps(self) -> Apps:
@@ -188,6 +196,7 @@ class _Assembly(JobAssembly):
             administration=self.administration,
             gpus=self._gpus,
             close_apps=self.apps.close_session,
+            hub_base_url=self._settings.hub.base_url,
         )
 
     @cached_property
@@ -312,6 +321,16 @@ class _Assembly(JobAssembly):
             record=self.administration.record,
             revoke_routes=self.proxy.revoke,
             address=caller_address.get,
+        )
+
+    @cached_property
+    def service_tokens(self) -> ServiceTokens:
+        return ServiceTokens(
+            self._stores.service_tokens,
+            self._systems.accounts,
+            self._settings.login.min_uid,
+            self._clock,
+            self.administration.record,
         )
 
     @cached_property

@@ -21,6 +21,7 @@ from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
+from portal.services.auth.service_tokens import ServiceTokens
 from portal.services.cluster import Cluster, ClusterReader
 from portal.services.jobs.composer import Composer
 from portal.services.jobs.follower import JobFollower
@@ -83,6 +84,7 @@ class Services:
     batch_settings: BatchSettings
     authenticate: Authenticator
     logins: Logins
+    service_tokens: ServiceTokens
     login_attempts: LoginAttempts
 
     # Used by the worker only

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from portal.core.apps.catalog import Catalog
 from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.administration import AdministrationStore
-from portal.core.interfaces.auth import Accounts, AttemptStore, LoginStore
+from portal.core.interfaces.auth import Accounts, AttemptStore, LoginStore, ServiceTokenStore
 from portal.core.interfaces.job_usage import JobMeter, JobPageStore
 from portal.core.interfaces.jobs import JobScheduler, JobStore
 from portal.core.interfaces.presets import PresetStore
@@ -44,6 +44,7 @@ class Stores:
     job_templates: JobTemplateStore
     submissions: SubmissionStore
     logins: LoginStore
+    service_tokens: ServiceTokenStore
     attempts: AttemptStore
     job_pages: JobPageStore
 

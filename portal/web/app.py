@@ -76,7 +76,8 @@ def _portal(services: Services) -> Flask:
     install_filters(app)
     warnings.install(app)
     words.install(app)
-    app.jinja_env.globals.update(site=services.settings.web, version=_version())
+    settings = services.settings
+    app.jinja_env.globals.update(site=settings.web, hub_url=settings.hub.url, version=_version())
     security.install(app, services.settings.web)
     browser.install(app)
     app.register_blueprint(pages.blueprint)

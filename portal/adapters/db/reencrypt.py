@@ -57,18 +57,20 @@ def _seal_sessions(engine: Engine, sealer: Sealer) -> tuple[int, int]:
     done = lost = 0
     for row in _rows(engine, select(SessionEnvRow)):
         place = place_of(row.session)
-        if sealer.is_current(row.variables):
-            continue
-        try:
-            clear = row.variables if row.variables[:1] == "{" else sealer.open(row.variables, place)
-        except Unreadable:
-            lost += 1
-            continue
-        which = (col(SessionEnvRow.session) == row.session) & (
-            col(SessionEnvRow.variables) == row.variables
-        )
-        values = {"variables": sealer.seal(clear, place)}
-        done += _change(engine, update(SessionEnvRow).where(which).values(**values))
+        for name in ("variables", "hub"):
+            stored: str = getattr(row, name)
+            if not stored or sealer.is_current(stored):
+                continue
+            try:
+                clear = stored if stored[:1] == "{" else sealer.open(stored, place)
+            except Unreadable:
+                lost += 1
+                continue
+            which = (col(SessionEnvRow.session) == row.session) & (
+                getattr(SessionEnvRow, name) == stored
+            )
+            values = {name: sealer.seal(clear, place)}
+            done += _change(engine, update(SessionEnvRow).where(which).values(**values))
     return done, lost
 
 

@@ -19,9 +19,11 @@ from sqlmodel import col, delete, select, update
 
 from portal.adapters.db.lists.session_query import count_states, query_page
 from portal.adapters.db.reencrypt import place_of
-from portal.adapters.db.tables import LaunchKeyRow, SessionEnvRow, SessionRow
+from portal.adapters.db.tables import AppRow, LaunchKeyRow, SessionEnvRow, SessionRow
 from portal.adapters.encryption import Sealer, is_sealed
+from portal.core.apps.access import AppState
 from portal.core.interfaces.sessions import SessionStore
+from portal.core.launch.hub import APP
 from portal.core.launch.names import distinct_names
 from portal.core.session.ended_lately import EndedLately
 from portal.core.session.holders import HOLDING
@@ -45,10 +47,12 @@ class SessionTables(SessionStore):
         key: str | None,
         fingerprint: str,
         env: Mapping[str, str],
+        hub_env: Mapping[str, str] | None = None,
     ) -> tuple[list[Session], bool]:
         owner = sessions[0].owner
         # A plain hash of guessable values could be reversed; a keyed one requires the key.
-        stored = self._sealer.mark(fingerprint) if env and key is not None else fingerprint
+        secret = bool(env or hub_env)
+        stored = self._sealer.mark(fingerprint) if secret and key is not None else fingerprint
         try:
             with Database(self._engine) as db:
                 if key is not None:
@@ -64,22 +68,42 @@ class SessionTables(SessionStore):
                 named = _named_apart(db, sessions)
                 for session in named:
                     db.add(SessionRow(**session.model_dump()))
-                    if env:
-                        sealed = self._sealer.seal(json.dumps(dict(env)), place_of(session.id))
-                        db.add(SessionEnvRow(session=session.id, variables=sealed))
+                    if env or hub_env:
+                        db.add(self._env_row(session.id, env, hub_env or {}))
+                    if session.hub_prefix:
+                        db.add(_hub_app(session))
                 db.commit()
         except IntegrityError:
-            if key is None:
-                raise
-            return self._earlier(owner, key, fingerprint), False
+            if key is not None and (earlier := self._earlier(owner, key, fingerprint)):
+                return earlier, False
+            raise self._taken(sessions[0].hub_prefix) from None
         return named, True
 
+    def _env_row(
+        self, session: str, env: Mapping[str, str], hub_env: Mapping[str, str]
+    ) -> SessionEnvRow:
+        sealed, hub = (
+            self._sealer.seal(json.dumps(dict(one)), place_of(session)) if one else ""
+            for one in (env, hub_env)
+        )
+        return SessionEnvRow(session=session, variables=sealed, hub=hub)
+
+    def _taken(self, prefix: str) -> Conflict:
+        which = (col(SessionRow.hub_prefix) == prefix, col(SessionRow.state).in_(LIVE))
+        with Database(self._readers) as db:
+            found = db.exec(select(SessionRow).where(*which)).first() if prefix else None
+        if found is None:
+            return Conflict("The session could not be stored. Please try again.")
+        return Conflict(f"The session {found.id} has JupyterHub's server at {prefix} already.")
+
     def _earlier(self, owner: str, key: str, fingerprint: str) -> list[Session]:
+        """The sessions of an earlier launch with this key; [] if the key was not used."""
         with Database(self._readers) as db:
             row = db.get(LaunchKeyRow, (owner, key))
-            batch = select(SessionRow).where(_of_batch(row.session if row else ""))
-            found = db.exec(batch).all()
-            if row is None or not found:
+            if row is None:
+                return []
+            found = db.exec(select(SessionRow).where(_of_batch(row.session))).all()
+            if not found:
                 raise Conflict("A launch with this key was just refused. Use a new key.")
             known = row.fingerprint
             if known != fingerprint and not (
@@ -92,12 +116,24 @@ class SessionTables(SessionStore):
     def env(self, session: str) -> dict[str, str]:
         with Database(self._readers) as db:
             row = db.get(SessionEnvRow, session)
-        if row is None:
-            return {}
-        sealed = is_sealed(row.variables)
-        clear = self._sealer.open(row.variables, place_of(session)) if sealed else row.variables
-        variables: dict[str, str] = json.loads(clear)
+        return self._opened(session, row.variables if row else "")
+
+    def hub_env(self, session: str) -> dict[str, str]:
+        with Database(self._readers) as db:
+            row = db.get(SessionEnvRow, session)
+        return self._opened(session, row.hub if row else "")
+
+    def _opened(self, session: str, stored: str) -> dict[str, str]:
+        clear = self._sealer.open(stored, place_of(session)) if is_sealed(stored) else stored
+        variables: dict[str, str] = json.loads(clear or "{}")
         return variables
+
+    def forget_hub_env(self) -> None:
+        over = select(SessionRow.id).where(col(SessionRow.state).in_(OVER))
+        which = (col(SessionEnvRow.hub) != "", col(SessionEnvRow.session).in_(over))
+        with Database(self._engine) as db:
+            db.exec(update(SessionEnvRow).where(*which).values(hub=""))
+            db.commit()
 
     def forget_variables(self, before: datetime) -> None:
         over = select(SessionRow.id).where(
@@ -281,3 +317,8 @@ def _of_batch(batch: str) -> Any:
 
 def _session(row: SessionRow) -> Session:
     return Session.model_validate(row, from_attributes=True)
+
+
+def _hub_app(session: Session) -> AppRow:
+    """The server of JupyterHub's, which starts with the session; it has no origin of its own."""
+    return AppRow(session=session.id, app=APP, label=session.id, state=AppState.WANTED)

@@ -13,9 +13,10 @@ from portal.core.session.idle import Traffic
 
 CANARY = "slipway"
 """An entry that exists as long as HAProxy has not lost the map."""
-_KEY = re.compile(r"[a-z0-9]+\.([0-9a-f]{64}|public|ssh)")
+_KEY = re.compile(r"[a-z0-9]+\.([0-9a-f]{64}|public|ssh|hub)")
 _TARGET = re.compile(r"[0-9a-fA-F.:]+@[0-9]+@[a-z0-9.-]+")
 _PATH = re.compile(r"[A-Za-z0-9_./~%+@=-]+")
+_HUB_PATH = re.compile(r"/[A-Za-z0-9_./~%@!$&*+=-]*/")
 _INSIDE = re.compile(r"key=([^|\s]+)\|(\S+) use=[1-9]")
 _STREAM = re.compile(r"^(0x[0-9a-f]+): proto=\S+ src=(\S+) ", re.MULTILINE)
 _SENT = re.compile(r"key=(\S+) .*http_req_cnt=(\d+) bytes_in_cnt=(\d+)")
@@ -30,13 +31,32 @@ class HaproxyRoutes(Routes):
         self._haproxy = Haproxy(run_directory)
         self._map = f"{run_directory}/routes.map"
         self._background = f"{run_directory}/background.map"
+        self._hub = f"{run_directory}/hub.map"
 
     def add(self, key: str, target: str) -> None:
         if not _KEY.fullmatch(key) or not _TARGET.fullmatch(target):
             raise ValueError("a route that HAProxy would misread")
-        answer = self._haproxy.ask(f"set map {self._map} {key} {target}")
-        if "not found" in answer:
-            self._haproxy.ask(f"add map {self._map} {key} {target}")
+        self._set(self._map, key, target)
+
+    def _set(self, map: str, key: str, value: str) -> None:
+        if "not found" in self._haproxy.ask(f"set map {map} {key} {value}"):
+            self._haproxy.ask(f"add map {map} {key} {value}")
+
+    def add_path(self, path: str, key: str) -> None:
+        if not _HUB_PATH.fullmatch(path) or not _KEY.fullmatch(key):
+            raise ValueError("a path that HAProxy would misread")
+        self._set(self._hub, path, key)
+
+    def set_paths(self, paths: Mapping[str, str]) -> None:
+        lines = self._haproxy.ask(f"show map {self._hub}").splitlines()
+        entries = (line.split() for line in lines if line.startswith("0x"))
+        known = {fields[1]: fields[2] for fields in entries if len(fields) == 3}
+        _send(
+            self._haproxy, (f"del map {self._hub} {path}" for path in known.keys() - paths.keys())
+        )
+        for path, key in paths.items():
+            if known.get(path) != key:
+                self.add_path(path, key)
 
     def remove(self, *keys: str) -> None:
         if not all(_KEY.fullmatch(key) for key in keys):

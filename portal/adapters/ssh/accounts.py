@@ -13,7 +13,13 @@ import paramiko
 from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.ssh.transport import USER, Transport, open_transport
 from portal.config import LoginSettings
-from portal.core.auth.accounts import AccountStatus, read_missing, read_password_status
+from portal.core.auth.accounts import (
+    AccountStatus,
+    Identity,
+    read_missing,
+    read_password_status,
+    read_uid,
+)
 from portal.core.interfaces.auth import Accounts
 from portal.errors import Unavailable
 
@@ -40,12 +46,24 @@ class LoginNodeAccounts(Accounts):
         found: set[str] = set()
         for begin in range(0, len(asked), AT_ONCE):
             part = asked[begin : begin + AT_ONCE]
-            argv = ["getent", "passwd", *part]
-            answer = self._transport.run(self._settings.reader, argv, seconds=SECONDS)
-            if answer.code not in (0, 2):  # 2: some of them do not exist
-                raise Unavailable("The login node cannot look up accounts.")
-            found |= read_missing(part, answer.stdout.decode(errors="replace"))
+            answer = self._answer(["getent", "passwd", *part], "look up accounts")
+            found |= read_missing(part, answer)
         return found
+
+    def identity(self, user: str) -> Identity | None:
+        if not USER.fullmatch(user):
+            return None
+        uid = read_uid(user, self._answer(["getent", "passwd", user], "look up accounts"))
+        if uid is None:
+            return None
+        groups = self._answer(["id", "-G", "-n", "-z", "--", user], "list groups").split("\0")
+        return Identity(uid, frozenset(filter(None, groups)))
+
+    def _answer(self, argv: list[str], what: str) -> str:
+        answer = self._transport.run(self._settings.reader, argv, seconds=SECONDS)
+        if answer.code not in (0, 2):  # 2: getent has not found all of them
+            raise Unavailable(f"The login node cannot {what}.")
+        return answer.stdout.decode(errors="replace")
 
     def standing(self, user: str) -> AccountStatus:
         """Whether an account may log in now, and the status of its password.

@@ -133,6 +133,11 @@ def ssh_key(label: str) -> str:
     return f"{label}.ssh"
 
 
+def hub_key(label: str) -> str:
+    """The key of HAProxy's map for a server of JupyterHub's, which authenticates its users."""
+    return f"{label}.hub"
+
+
 def gateway_name(app: str, session: str) -> str:
     """The TLS name under which a session's gateway forwards to one app's socket."""
     return f"{app}.{session}.slipway"

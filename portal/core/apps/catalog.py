@@ -66,6 +66,7 @@ def _check_program(name: str) -> str:
     return name
 
 
+Kind = Literal["web", "ssh", "hub"]
 WebPath = Annotated[str, AfterValidator(_check_path)]
 Request = Annotated[str, AfterValidator(_check_request)]
 Program = Annotated[str, AfterValidator(_check_program)]
@@ -85,8 +86,8 @@ class AppSpec(BaseModel):
     timeout: Annotated[int, Field(ge=1, le=3600)] = 60
     shares: AppName | None = None
     """The app whose process also serves this one (Notebook: JupyterLab's)."""
-    kind: Literal["web", "ssh"] = "web"
-    """How users connect: with a browser, or with an SSH client."""
+    kind: Kind = "web"
+    """How users connect: with a browser, with an SSH client, or through JupyterHub."""
     listen: Literal["unix", "tcp"] = "unix"
     """Where it listens: on the socket $SLIPWAY_SOCKET, or on 127.0.0.1:$PORT in a network namespace
     of its own."""
@@ -137,9 +138,9 @@ class AppSpec(BaseModel):
             yield "must_answer", "this needs asks"
         if bool(self.busy) != bool(self.busy_when):
             yield "busy" if self.busy else "busy_when", "set both busy and busy_when, or neither"
-        if self.kind == "ssh":
+        if self.kind != "web":
             for field in sorted(_WEB_ONLY & self.model_fields_set):
-                yield field, "this does not apply to apps of the kind ssh"
+                yield field, f"this does not apply to apps of the kind {self.kind}"
 
     def _as_sharer(self) -> Iterator[tuple[str, str]]:
         if self.script:
@@ -279,14 +280,15 @@ class Catalog(BaseModel):
 
     def offered(self, session: Session) -> list[AppSpec]:
         """The apps that a session offers to its owner."""
-        return self.apps_of(session.environment, session.version, session.apps)
+        found = self.apps_of(session.environment, session.version, session.apps)
+        return [spec for spec in found if spec.kind != "hub" or session.hub_prefix]
 
     def server_of(self, app: str) -> str:
         """Name of the app whose process serves this one; an unknown one serves itself."""
         spec = self.apps.get(app)
         return spec.server if spec else app
 
-    def kind_of(self, app: str) -> Literal["web", "ssh"]:
+    def kind_of(self, app: str) -> Kind:
         """How users connect to this app; an unknown one counts as "web"."""
         spec = self.apps.get(app)
         return spec.kind if spec else "web"
@@ -303,7 +305,8 @@ class Catalog(BaseModel):
         First those that need a program in the image; last those that open no window at once.
         """
         if image is not None and image.apps:
-            return [name for name in image.apps if name in self.apps]
+            hubs = [name for name, spec in self.apps.items() if spec.kind == "hub"]
+            return [name for name in dict.fromkeys([*image.apps, *hubs]) if name in self.apps]
         return sorted(self.apps, key=lambda name: _rank(self.apps[name]))
 
     def _presumed(self, image: Image | None) -> set[str]:
@@ -316,4 +319,4 @@ class Catalog(BaseModel):
 
 
 def _rank(app: AppSpec) -> tuple[bool, bool, bool, str]:
-    return not app.detect, app.kind == "ssh", app.must_answer, app.name
+    return not app.detect, app.kind != "web", app.must_answer, app.name

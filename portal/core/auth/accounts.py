@@ -20,6 +20,24 @@ class AccountStatus:
     """"P" for a usable password, "L" for a locked one, "" if unknown."""
 
 
+@dataclass(frozen=True)
+class Identity:
+    """An account of the login node that may log in."""
+
+    uid: int
+    groups: frozenset[str]
+    """Names of all of its groups."""
+
+
+def read_uid(user: str, passwd: str) -> int | None:
+    """The user's number in `passwd` (passwd(5)); None without an entry or a shell for logins."""
+    for line in passwd.splitlines():
+        fields = line.split(":")
+        if len(fields) == 7 and fields[0] == user and fields[2].isdecimal():
+            return None if fields[6].rpartition("/")[2] in NO_SHELLS else int(fields[2])
+    return None
+
+
 def read_missing(names: Collection[str], passwd: str) -> set[str]:
     """The names without an entry in `passwd` (passwd(5)), or with a shell that refuses logins."""
     found = set()

@@ -21,6 +21,8 @@ class Person:
     admin: bool
     login: str
     """Identifies the login or token of the request."""
+    service: str = ""
+    """The service that acts for the user, if one does."""
 
     def may_see(self, session: Session) -> bool:
         """Whether this user may see and end the session."""

@@ -6,8 +6,9 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from portal.core.auth.accounts import AccountStatus
+from portal.core.auth.accounts import AccountStatus, Identity
 from portal.core.auth.logins import KINDS, FailedAttempts, Login, UserLogins
+from portal.core.auth.service_tokens import ServiceToken
 
 
 class LoginStore(Protocol):
@@ -68,6 +69,30 @@ class LoginStore(Protocol):
         ...
 
 
+class ServiceTokenStore(Protocol):
+    """Tokens of services. Every method is one transaction."""
+
+    def add(self, token: ServiceToken) -> None:
+        """Store a token."""
+        ...
+
+    def find(self, hash: str, now: datetime) -> ServiceToken | None:
+        """The token with this hash, unless it has expired."""
+        ...
+
+    def all(self) -> list[ServiceToken]:
+        """All tokens, also expired ones, by name."""
+        ...
+
+    def remove(self, id: str) -> ServiceToken | None:
+        """Delete a token; None if there is none."""
+        ...
+
+    def note_use(self, id: str, user: str, now: datetime, since: datetime) -> bool:
+        """Store a use for a user; False if one since `since` is stored already."""
+        ...
+
+
 class AttemptStore(Protocol):
     """Login attempts, counted across all processes. Every method is one transaction."""
 
@@ -116,6 +141,10 @@ class Accounts(Protocol):
 
     def missing(self, names: Collection[str]) -> set[str]:
         """Those of these accounts that do not exist or have no login shell."""
+        ...
+
+    def identity(self, user: str) -> Identity | None:
+        """The number and the groups of an account; None if it does not exist or has no shell."""
         ...
 
     def standing(self, user: str) -> AccountStatus:

@@ -21,6 +21,7 @@ class SessionStore(Protocol):
         key: str | None,
         fingerprint: str,
         env: Mapping[str, str],
+        hub_env: Mapping[str, str] | None = None,
     ) -> tuple[list[Session], bool]:
         """Store all sessions of a launch and return (them as stored, True).
 
@@ -29,7 +30,8 @@ class SessionStore(Protocol):
 
         `key` is the Idempotency-Key: for one that the owner has already used, returns (the
         sessions of that launch, False) if `fingerprint` is the same. Raises KeyReused if it
-        differs, and Conflict if that launch has just been refused.
+        differs, and Conflict if that launch has just been refused, or if a live session has
+        JupyterHub's server at the same path; `hub_env` are that server's variables.
         """
         ...
 
@@ -38,6 +40,14 @@ class SessionStore(Protocol):
 
         Raises Unavailable if the key that encrypts them is missing.
         """
+        ...
+
+    def hub_env(self, session: str) -> dict[str, str]:
+        """The variables of JupyterHub's server in a session; {} once it is over."""
+        ...
+
+    def forget_hub_env(self) -> None:
+        """Delete these variables of sessions that are over."""
         ...
 
     def forget_variables(self, before: datetime) -> None:

@@ -212,6 +212,14 @@ class Routes(Protocol):
         """
         ...
 
+    def add_path(self, path: str, key: str) -> None:
+        """Have requests from JupyterHub below this path take the route of the key."""
+        ...
+
+    def set_paths(self, paths: Mapping[str, str]) -> None:
+        """The same for all such paths; others are forgotten."""
+        ...
+
     def is_lost(self) -> bool:
         """Whether HAProxy has lost the map, as after a restart."""
         ...

@@ -44,6 +44,8 @@ class StartRequest(TypedDict):
     busy_when: str
     session_name: str
     """For the titles of windows."""
+    env: dict[str, str]
+    """Further variables, which only this app gets; secret."""
 
 
 class ReadyMessage(BaseModel):

@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from portal.core.launch.environment import Variables
+from portal.core.launch.hub import HubServer
 from portal.core.launch.mounts import Mounts
 from portal.core.launch.names import MAX_NAME, MIN_NAME, session_name
 from portal.core.units import MIN_MEMORY_MB, Memory, SharedMemory, TimeLimit
@@ -128,6 +129,15 @@ class LaunchRequest(BaseModel):
     count: Annotated[int, Field(ge=1, le=MAX_COUNT, description="how many; all or none")] = 1
     mounts: Mounts = ()
     env: Variables = {}
+    hub: HubServer | None = None
+    """Only JupyterHub sets it: the server that it will reach at this path."""
+
+    @field_validator("hub")
+    @classmethod
+    def _only_one(cls, hub: HubServer | None, info: ValidationInfo) -> HubServer | None:
+        if hub is not None and info.data.get("count", 1) > 1:
+            raise at_field("count", "JupyterHub starts one session at a time")
+        return hub
 
     @field_validator("count")
     @classmethod

@@ -98,6 +98,7 @@ class ListQuery(SearchQuery):
     q: SearchText = None
     environment: PlainText | None = None
     resource_group: PlainText | None = None
+    hub: PlainText | None = Field(None, description="The path of a server of JupyterHub's")
     status: Status | None = None
     days: Annotated[int, Field(ge=1, le=3650, description="Launched in the last N days")] | None = (
         None

@@ -93,6 +93,8 @@ class Session(BaseModel):
     home: Home = Home.SESSION
     preset: str = ""
     """The preset that it was launched from; "" if none."""
+    hub_prefix: str = ""
+    """The path of JupyterHub's server in it, for example "/user/alice/"; "" without one."""
 
     state: State = State.SUBMITTING
     created: datetime

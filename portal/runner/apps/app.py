@@ -183,18 +183,22 @@ class App:
             environment["PATH"] = f"{self._env['PATH']}:{os.environ.get('PATH', os.defpath)}"
         if description.listen == "tcp":
             environment["PORT"] = str(netns.PORT)
-        return environment | {
-            "SLIPWAY_APP": self.name,
-            "SLIPWAY_SOCKET": self.socket_path,
-            "SLIPWAY_RUN": self._home,
-            "SLIPWAY_TOOLKIT": self._toolkit,
-            "SLIPWAY_WORKDIR": self._start_directory(),
-            "SLIPWAY_ORIGIN": description.origin,
-            # Every app has an origin of its own, so it is at the root.
-            "SLIPWAY_BASE_PATH": "/",
-            "SLIPWAY_ASKED": description.asked,
-            "SLIPWAY_NAME": description.session_name,
-        }
+        return (
+            environment
+            | description.env
+            | {
+                "SLIPWAY_APP": self.name,
+                "SLIPWAY_SOCKET": self.socket_path,
+                "SLIPWAY_RUN": self._home,
+                "SLIPWAY_TOOLKIT": self._toolkit,
+                "SLIPWAY_WORKDIR": self._start_directory(),
+                "SLIPWAY_ORIGIN": description.origin,
+                # Every app has an origin of its own, so it is at the root.
+                "SLIPWAY_BASE_PATH": "/",
+                "SLIPWAY_ASKED": description.asked,
+                "SLIPWAY_NAME": description.session_name,
+            }
+        )
 
     def _read_output(self, process: subprocess.Popen[bytes], lines: deque[str]) -> None:
         stream: BufferedReader = process.stdout  # type: ignore[assignment]

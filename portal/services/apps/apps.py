@@ -25,7 +25,7 @@ from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, NewEvent, RecordEvent
 from portal.core.session.session import OVER, Session, State
 from portal.core.site_rules import SiteRules
-from portal.errors import Conflict, FieldError, InvalidRequest, NotFound
+from portal.errors import Conflict, FieldError, Forbidden, InvalidRequest, NotFound
 from portal.services.apps.origins import AppOrigins, AssignedOrigin
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.apps.starter import AppStarter
@@ -88,6 +88,8 @@ class Apps:
         port is left, InvalidRequest for options that are not permitted, Unavailable if an app
         cannot be stopped to get a new answer, StillOpen if HAProxy did not remove a revoked route.
         """
+        if person.service:
+            raise Forbidden("A service cannot open apps for a user.")
         # Before the transaction, which must not wait for file access.
         catalog = self._catalog()
         secret = secrets.token_urlsafe(32)
@@ -140,6 +142,8 @@ class Apps:
         spec = _find(catalog.offered(session), app)
         if session.state in OVER or session.state is State.ENDING:
             raise Conflict("This session is over. Launch it again to use its apps.")
+        if spec.kind == "hub":
+            raise Conflict(f"{spec.title} opens through JupyterHub, at {session.hub_prefix}")
         return spec
 
     def _is_open(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 
-from portal.core.apps.access import AppState, OpenApp, public_key, route_target, ssh_key
+from portal.core.apps.access import AppState, OpenApp, hub_key, public_key, route_target, ssh_key
 from portal.core.apps.catalog import Catalog, split_request
 from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.sessions import SessionStore
@@ -45,6 +45,8 @@ class ProxyRoutes:
         target = route_target(session, self._catalog().server_of(app))
         if target is None:
             return
+        if key == hub_key(session.id):
+            self._routes.add_path(session.hub_prefix, key)
         self._routes.add(key, target)
         if not self._is_valid(key, session.id, app):  # it was revoked meanwhile
             self._routes.remove(key)
@@ -78,8 +80,11 @@ class ProxyRoutes:
 
     def _standing_keys(self, opened: OpenApp) -> list[str]:
         """The keys under which an app is reached without a cookie."""
-        if self._catalog().kind_of(opened.app) == "ssh":
+        kind = self._catalog().kind_of(opened.app)
+        if kind == "ssh":
             return [] if opened.closed else [ssh_key(opened.label)]
+        if kind == "hub":
+            return [] if opened.closed else [hub_key(opened.label)]
         return [public_key(opened.label)] if opened.public_since else []
 
     def server_changed(self, session: Session, server: str, state: AppState) -> None:
@@ -112,6 +117,7 @@ class ProxyRoutes:
             return False
         self._routes.set_background_requests(self._background())
         filled = dict(self._expected())
+        self._routes.set_paths(self._paths())
         self._routes.fill(filled)
         # What was revoked meanwhile must not come back.
         self._routes.remove(*(filled.keys() - dict(self._expected()).keys()))
@@ -127,6 +133,7 @@ class ProxyRoutes:
         After a crash or an outage: routes that should not exist are removed and their connections
         cut, missing ones are added.
         """
+        self._routes.set_paths(self._paths())
         known = self._routes.entries()
         # Read after the map, so that it includes routes added meanwhile.
         expected = dict(self._expected())
@@ -143,6 +150,10 @@ class ProxyRoutes:
         if wrong or missing:
             log.warning("routes: %d removed, %d added in HAProxy's map", len(wrong), len(missing))
         return len(wrong) + len(missing)
+
+    def _paths(self) -> dict[str, str]:
+        """The paths of JupyterHub's servers, with the keys of their routes."""
+        return {s.hub_prefix: hub_key(s.id) for s in self._sessions.live() if s.hub_prefix}
 
     def _background(self) -> list[str]:
         """Requests that do not count as use, in the format of Routes.set_background_requests."""

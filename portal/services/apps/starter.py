@@ -26,8 +26,10 @@ class AppStarter:
         runners: Runners,
         catalog: Callable[[], Catalog],
         origin: Callable[[str], str],
+        hub_env: Callable[[str], dict[str, str]],
     ) -> None:
         self._store = store
+        self._hub_env = hub_env
         self._runners = runners
         self._catalog = catalog
         self._origin = origin
@@ -89,10 +91,11 @@ class AppStarter:
         ]
 
     def _request(self, session: Session, spec: AppSpec, opened: OpenApp) -> StartRequest:
+        of_hub = spec.kind == "hub"
         return {
             "name": spec.name,
             "script": spec.script,
-            "ready": spec.ready,
+            "ready": session.hub_prefix.rstrip("/") + spec.ready if of_hub else spec.ready,
             "timeout": spec.timeout,
             "kind": spec.kind,
             "listen": spec.listen,
@@ -101,4 +104,5 @@ class AppStarter:
             "busy": spec.busy,
             "busy_when": spec.busy_when,
             "session_name": session.name,
+            "env": self._hub_env(session.id) if of_hub else {},
         }

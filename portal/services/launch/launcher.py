@@ -18,6 +18,7 @@ from portal.core.interfaces.systems import Certificates, Clock, Scheduler, UserF
 from portal.core.job.batch_script import render_script
 from portal.core.job.description import JobSettings, build_job
 from portal.core.job.runner_protocol import runner_spec
+from portal.core.launch.hub import check_prefix
 from portal.core.launch.mounts import HOME, Mount, check_in_own_home
 from portal.core.launch.names import names_for
 from portal.core.launch.request import MOUNTS, LaunchRequest, parse_launch, without
@@ -67,6 +68,7 @@ class Launcher:
         administration: Administration,
         gpus: Gpus,
         close_apps: Callable[[str], None],
+        hub_base_url: str,
     ) -> None:
         self._store = store
         self._cluster = cluster
@@ -80,6 +82,7 @@ class Launcher:
         self._administration = administration
         self._gpus = gpus
         self._close_apps = close_apps
+        self._hub_base_url = hub_base_url
 
     def parse(self, data: object) -> LaunchRequest:
         """Validate untrusted input, expanding a template; raises InvalidRequest."""
@@ -127,7 +130,8 @@ class Launcher:
         created = [session.model_copy(update={"preset": preset}) for session in made]
         # Hashed, since the request may contain passwords.
         fingerprint = hash_secret(request.model_dump_json())
-        stored, new = self._store.add(created, key, fingerprint, request.env)
+        hub_env = request.hub.env if request.hub else {}
+        stored, new = self._store.add(created, key, fingerprint, request.env, hub_env)
         if not new:
             return stored
         self._note(person, "session.launch", stored)
@@ -158,6 +162,10 @@ class Launcher:
         """The decision on a request; raises InvalidRequest."""
         if self._job_settings.home is Home.PERSISTENT and (
             wrong := check_in_own_home(request.mounts)
+        ):
+            raise InvalidRequest(wrong)
+        if request.hub and (
+            wrong := check_prefix(request.hub.prefix, person.name, self._hub_base_url)
         ):
             raise InvalidRequest(wrong)
         partitions = self._cluster.partitions_for(person.name)
@@ -208,6 +216,7 @@ class Launcher:
                 env_names=tuple(request.env),
                 mounts=request.mounts,
                 home=self._job_settings.home,
+                hub_prefix=request.hub.prefix if request.hub else "",
                 partition=decided.group,
                 time_limit=decided.minutes,
                 created=now,

@@ -127,6 +127,10 @@ class Housekeeping:
         """Delete the environment variables of sessions that ended long enough ago."""
         self._store.forget_variables(self._clock() - self._variables_kept)
 
+    def forget_hub_env(self) -> None:
+        """Delete the variables of JupyterHub's servers in sessions that are over."""
+        self._store.forget_hub_env()
+
     def forget_samples(self) -> None:
         """Delete the use over time of sessions that ended long enough ago."""
         self._samples.forget_samples(self._clock() - self._samples_kept)

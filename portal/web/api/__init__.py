@@ -10,13 +10,16 @@ from portal.web.security import csrf
 PREFIX = "/api/v1"
 
 
-def guarded(name: str) -> Blueprint:
-    """A blueprint of the API that requires a token; cookies are ignored."""
+def guarded(name: str, for_services: bool = False) -> Blueprint:
+    """A blueprint of the API that requires a token; cookies are ignored.
+
+    `for_services`: whether services may send these requests for users.
+    """
     blueprint = open_to_all(name)
 
     @blueprint.before_request
     def guard() -> None:
-        require_token()
+        require_token(for_services)
 
     return blueprint
 

@@ -10,7 +10,7 @@ from portal.web.api.operation import operation
 from portal.web.context import person, services
 from portal.web.http.body import read_json
 
-blueprint = guarded("estimate")
+blueprint = guarded("estimate", for_services=True)
 
 
 @blueprint.post("/sessions/estimate")

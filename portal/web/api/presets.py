@@ -17,7 +17,7 @@ from portal.web.context import person, services
 from portal.web.http.body import read_json, read_model, read_nothing
 from portal.web.http.idempotency import key_of_request
 
-blueprint = guarded("presets")
+blueprint = guarded("presets", for_services=True)
 
 
 @blueprint.get("/presets")

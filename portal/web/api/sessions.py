@@ -29,7 +29,7 @@ from portal.web.http.body import read_json, read_model, read_nothing, read_query
 from portal.web.http.idempotency import key_of_request
 from portal.web.log_text import app_piece, decode
 
-blueprint = guarded("sessions")
+blueprint = guarded("sessions", for_services=True)
 
 SessionId = Annotated[str, Matching("[0-9A-Za-z._-]{1,64}", "this is no id of a session")]
 _QUERY = ConfigDict(extra="forbid", frozen=True)

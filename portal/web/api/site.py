@@ -25,7 +25,7 @@ from portal.web.api.operation import operation
 from portal.web.context import person, services
 from portal.web.http.body import read_query
 
-blueprint = guarded("site")
+blueprint = guarded("site", for_services=True)
 
 
 @blueprint.get("/environments")

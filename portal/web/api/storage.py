@@ -15,7 +15,7 @@ from portal.web.api.operation import operation
 from portal.web.context import person, services
 from portal.web.http.body import read_model
 
-blueprint = guarded("folders")
+blueprint = guarded("folders", for_services=True)
 
 
 class FolderRequest(BaseModel):

@@ -1,21 +1,18 @@
-"""API authentication: `Authorization: Bearer …`, never cookies, so CSRF is impossible."""
+"""API authentication: `Authorization: Bearer …`, never cookies, so CSRF is impossible.
+
+A service's token acts for the user in the header `Slipway-User`.
+"""
 
 from __future__ import annotations
 
 from flask import request
 
-from portal.core.auth.logins import TOKEN, Login
-from portal.errors import PortalError, Unauthorized
+from portal.core.auth.logins import TOKEN
+from portal.errors import Forbidden, Unauthorized
 from portal.web.context import services, set_person
 
-_MAX_TOKEN = 512
-
-
-class Forbidden(PortalError):
-    """The token is valid, but lacks the scope for this request."""
-
-    status = 403
-    title = "Not permitted"
+_MAX_TOKEN, _MAX_USER = 512, 64
+ACTING_FOR = "Slipway-User"
 
 
 def bearer() -> str:
@@ -27,18 +24,38 @@ def bearer() -> str:
     return token
 
 
-def require_token() -> Login:
-    """Authenticate the request by its token.
+def require_token(for_services: bool = False) -> None:
+    """Authenticate the request by its token, or by a service's if these may send it.
 
-    Raises Unauthorized for an invalid token, and Forbidden for one without the scope.
+    Raises Unauthorized for an invalid token, and Forbidden for one that does not permit it.
     """
+    user = request.headers.get(ACTING_FOR)
+    if user is None:
+        _require_own()
+    elif for_services:
+        _require_service(user)
+    else:
+        raise Forbidden("A service cannot do this for a user.")
+
+
+def _reads() -> bool:
+    return request.method in ("GET", "HEAD")
+
+
+def _require_own() -> None:
     logins = services().logins
     login = logins.find(bearer(), TOKEN)
     if login is None:
         raise Unauthorized("This token is unknown, has expired or was revoked.")
-    needed = "read" if request.method in ("GET", "HEAD") else "write"
+    needed = "read" if _reads() else "write"
     if not login.allows(needed):
         raise Forbidden(f"This token was created without the scope “{needed}”.")
     logins.keep_alive(login)
     set_person(logins.person(login))
-    return login
+
+
+def _require_service(user: str) -> None:
+    if not 0 < len(user) <= _MAX_USER:
+        raise Forbidden(f"{ACTING_FOR}: name one user.")
+    what = f"{request.method} {request.path}"
+    set_person(services().service_tokens.person(bearer(), user, what, changes=not _reads()))

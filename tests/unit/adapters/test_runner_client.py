@@ -35,6 +35,7 @@ TERMINAL = StartRequest(
     busy="",
     busy_when="",
     session_name="calmotter12",
+    env={},
 )
 
 

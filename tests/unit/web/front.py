@@ -138,6 +138,8 @@ class Front:
     portal: PortalServer
     ca: Path
     process: subprocess.Popen[bytes]
+    hub_port: int = 0
+    """Where JupyterHub's proxy connects."""
 
     @property
     def origin(self) -> str:
@@ -164,6 +166,10 @@ class Front:
     ) -> Answer:
         """Send a request to the portal's port; underscores in header names stand for dashes."""
         return self._ask(self.port, host, path, method, body, **headers)
+
+    def hub(self, path: str, method: str = "GET", **headers: str) -> Answer:
+        """Send a request as JupyterHub's proxy does."""
+        return self._ask(self.hub_port, "hub.example.org", path, method, "", **headers)
 
     def app(self, path: str = "/", method: str = "GET", **headers: str) -> Answer:
         """Send a request to the app's origin, with its cookie."""
@@ -290,11 +296,12 @@ def render(settings: Settings) -> str:
     return environment.from_string(text).render(settings=settings) + "\n"
 
 
-def make_settings(folder: Path, **web: object) -> Settings:
-    """Settings whose state and sockets are in a folder."""
+def make_settings(folder: Path, hub_port: int = 0, **web: object) -> Settings:
+    """Settings whose state and sockets are in a folder; a JupyterHub may connect on loopback."""
     return Settings.model_validate(
         {
             "web": web,
+            "hub": {"listen": f"127.0.0.1:{hub_port}"} if hub_port else {},
             "state": {"directory": str(folder), "run": str(folder)},
             "sessions": {"templates": str(TEMPLATES)},
         }
@@ -306,10 +313,11 @@ def running_front(folder: Path, mode: Mode = "ports", **web: object) -> Iterator
     """HAProxy between the test, a portal and one session; further web settings can be given."""
     ca = folder / "ca"
     prepare_authorities(ca, "portal")
-    port = free_ports(2 + 2 * POOL)
-    runners_port, first = port + 1, port + 2
+    port = free_ports(3 + 2 * POOL)
+    runners_port, hub_port, first = port + 1, port + 2, port + 3
     settings = make_settings(
         folder,
+        hub_port,
         public_url=f"http://localhost:{port}",
         listen=f"127.0.0.1:{port}",
         listen_runners=f"127.0.0.1:{runners_port}",
@@ -318,7 +326,7 @@ def running_front(folder: Path, mode: Mode = "ports", **web: object) -> Iterator
         ssh_ports=(first + POOL, first + 2 * POOL - 1),
         **web,
     )
-    for name in ("routes.map", "background.map"):
+    for name in ("routes.map", "background.map", "hub.map"):
         (folder / name).touch()
     (folder / "haproxy.cfg").write_text(render(settings))
     gateway = _gateway(ca, folder)
@@ -334,8 +342,9 @@ def running_front(folder: Path, mode: Mode = "ports", **web: object) -> Iterator
         label = str(first) if mode == "ports" else "a1b2c3d4e5f6a7b8c9d0"
         app_port = first if mode == "ports" else port
         yield Front(
-            settings.web, label, port, app_port, runners_port, routes, gateway, portal, ca, process
-        )
+            settings.web, label, port, app_port, runners_port, routes, gateway, portal, ca, process,
+            hub_port,
+        )  # fmt: skip
     finally:
         process.terminate()
         process.wait()

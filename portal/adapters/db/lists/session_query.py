@@ -72,6 +72,8 @@ def _conditions(query: ListQuery, now: datetime) -> list[Any]:
         conditions.append(col(SessionRow.environment) == query.environment)
     if query.resource_group is not None:
         conditions.append(col(SessionRow.partition) == query.resource_group)
+    if query.hub is not None:
+        conditions.append(col(SessionRow.hub_prefix) == query.hub)
     return [*conditions, *(_has(word, query.owner is None) for word in query.words)]
 
 

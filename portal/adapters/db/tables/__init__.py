@@ -16,6 +16,8 @@ from portal.adapters.db.tables.auth import (
     KnownNetworkRow,
     LoginRow,
     RefusalRow,
+    ServiceTokenRow,
+    ServiceUseRow,
 )
 from portal.adapters.db.tables.cluster import ClusterNodesRow, ClusterRow
 from portal.adapters.db.tables.columns import MountList, UtcDateTime, WordTuple
@@ -56,6 +58,8 @@ __all__ = [
     "PresetRow",
     "RefusalRow",
     "SampleRow",
+    "ServiceTokenRow",
+    "ServiceUseRow",
     "SessionEnvRow",
     "SessionRow",
     "SiteRuleRow",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger
+from sqlalchemy import JSON, BigInteger
 from sqlmodel import Field, SQLModel
 
 from portal.adapters.db.tables.columns import WordTuple, time_column
@@ -26,6 +26,31 @@ class LoginRow(SQLModel, table=True):
     expires: datetime = time_column()
     address: str = ""
     revoked: datetime | None = time_column(default=None, index=True)
+
+
+class ServiceTokenRow(SQLModel, table=True):
+    """A service's token; fields as in core.auth.service_tokens.ServiceToken."""
+
+    __tablename__ = "service_token"
+
+    hash: str = Field(primary_key=True)
+    id: str = Field(unique=True, index=True)
+    name: str
+    users: tuple[str, ...] = Field(default=(), sa_type=WordTuple)
+    groups: list[str] = Field(default_factory=list, sa_type=JSON)
+    created: datetime = time_column()
+    used: datetime | None = time_column(default=None)
+    expires: datetime = time_column()
+
+
+class ServiceUseRow(SQLModel, table=True):
+    """When a service's token was last used for a user, as far as the audit log says it."""
+
+    __tablename__ = "service_use"
+
+    token: str = Field(primary_key=True)
+    user: str = Field(primary_key=True)
+    used: datetime = time_column()
 
 
 class AccountRow(SQLModel, table=True):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Index
+from sqlalchemy import BigInteger, Index, text
 from sqlmodel import Field, SQLModel
 
 from portal.adapters.db.tables.columns import MountList, WordTuple, time_column
 from portal.core.launch.mounts import Mount
 from portal.core.session.session import Home
+
+_LIVE_HUB = text("hub_prefix <> '' AND state NOT IN ('FINISHED', 'FAILED')")
 
 
 class SessionRow(SQLModel, table=True):
@@ -22,6 +24,14 @@ class SessionRow(SQLModel, table=True):
         Index("session_tab", "owner", "state", "created", "id"),
         Index("session_tab_of_all", "state", "created", "id"),
         Index("session_unseen", "owner", "end_seen", "ended"),
+        # Two live sessions cannot have the same path.
+        Index(
+            "session_hub",
+            "hub_prefix",
+            unique=True,
+            sqlite_where=_LIVE_HUB,
+            postgresql_where=_LIVE_HUB,
+        ),
     )
 
     id: str = Field(primary_key=True)
@@ -45,6 +55,7 @@ class SessionRow(SQLModel, table=True):
     mounts: tuple[Mount, ...] = Field(default=(), sa_type=MountList)
     home: str = Home.SESSION
     preset: str = ""
+    hub_prefix: str = ""
     state: str
     created: datetime = time_column()
     token_hash: str
@@ -102,6 +113,7 @@ class SessionEnvRow(SQLModel, table=True):
 
     session: str = Field(primary_key=True)
     variables: str
+    hub: str = ""
 
 
 class LaunchKeyRow(SQLModel, table=True):

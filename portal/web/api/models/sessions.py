@@ -196,6 +196,8 @@ class SessionOut(ResponseModel):
     home: HomeOut
     preset: str
     """The preset that it was launched from; empty if none."""
+    hub_prefix: str
+    """The path of JupyterHub's server in it; empty without one."""
     env: list[str]
     """Names of the environment variables; the values may be secret."""
     resource_group: str | None
@@ -247,6 +249,7 @@ class SessionOut(ResponseModel):
             mounts=mounts_of(session, context.storage),
             home=HomeOut.of(session),
             preset=session.preset,
+            hub_prefix=session.hub_prefix,
             env=list(session.env_names),
             resource_group=session.partition,
             time_limit=shown_limit(session),

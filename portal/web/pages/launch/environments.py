@@ -94,7 +94,7 @@ def _chip(catalog: Catalog, image: Image, picked: bool, proposed: bool) -> Versi
         image=image,
         label=naming.version,
         title=naming.full,
-        apps=[app for app in apps if app.name not in catalog.everywhere],
+        apps=[a for a in apps if a.kind != "hub" and a.name not in catalog.everywhere],
         picked=picked,
         proposed=proposed,
     )

@@ -1,0 +1,337 @@
+"""A client of the portal's REST API, for the JupyterHub spawner, benchmarks and tests.
+
+Requests are repeated only if that changes nothing: reads, and launches with an Idempotency-Key.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import requests
+from pydantic import BaseModel, ConfigDict
+from requests.adapters import HTTPAdapter
+
+from portal.errors import FieldError
+
+Json = Mapping[str, Any]
+
+CONNECT = 5.0
+"""Seconds until a connection attempt is given up."""
+ANSWER = 30.0
+"""Seconds until an answer is given up."""
+TRIES = 3
+PAUSE = 0.5
+"""Seconds before the second try; doubled before each further one."""
+PASSING = frozenset({429, 502, 503, 504})
+"""Statuses after which the same request may succeed."""
+AGENT = "slipway-client"
+SCOPES = ["read", "write"]
+
+
+class ClientError(Exception):
+    """The portal did not do what it was asked for; `text` may be shown to users."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+class NoAnswer(ClientError):
+    """The portal did not answer, so whether it acted is unknown."""
+
+
+class Refused(ClientError):
+    """The portal refused; `errors` names the wrong fields, if any."""
+
+    def __init__(self, status: int, text: str, errors: tuple[FieldError, ...] = ()) -> None:
+        super().__init__(text)
+        self.status = status
+        self.errors = errors
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.status in PASSING
+
+
+class _Model(BaseModel):
+    """Part of a response; fields that this client does not know are ignored."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Reason(_Model):
+    """Why a session is not running yet."""
+
+    code: str
+    text: str
+    advice: str
+    ahead: int | None = None
+    estimated_start: datetime | None = None
+
+
+class End(_Model):
+    """How a session ended."""
+
+    cause: str
+    text: str
+    exit_code: int | None = None
+    log: str = ""
+
+
+class App(_Model):
+    """An app of a session."""
+
+    name: str
+    state: str | None = None
+    """None until it has been opened."""
+    message: str = ""
+
+
+class Session(_Model):
+    """A session, as the API describes it."""
+
+    id: str
+    name: str
+    owner: str
+    state: str
+    reason: Reason | None = None
+    end: End | None = None
+    job_id: str | None = None
+    node: str | None = None
+    apps: tuple[App, ...] = ()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        return self.state in ("FINISHED", "FAILED")
+
+    def app(self, name: str) -> App | None:
+        """The app of this name, if the session offers it."""
+        return next((app for app in self.apps if app.name == name), None)
+
+
+class AppTitle(_Model):
+    """An app that an image can run."""
+
+    name: str
+
+
+class Version(_Model):
+    """One version of an environment."""
+
+    version: str
+    title: str
+    apps: tuple[AppTitle, ...] = ()
+
+
+class Environment(_Model):
+    """An environment with its versions, newest first."""
+
+    name: str
+    title: str
+    versions: tuple[Version, ...]
+
+
+class GpuAmount(_Model):
+    """An amount of a GPU that can be requested."""
+
+    fgpu: float
+
+
+class GpuOffer(_Model):
+    """One type of GPU."""
+
+    kind: str
+    title: str
+    amounts: tuple[GpuAmount, ...]
+
+
+class ResourceGroup(_Model):
+    """A partition with the user's limits; times in minutes."""
+
+    name: str
+    default: bool
+    max_cpus: int
+    max_memory: str
+    max_time_limit: int | None = None
+    default_time_limit: int | None = None
+    gpus: tuple[GpuOffer, ...] = ()
+
+
+class Template(_Model):
+    """A resource template, and whether the user's limits allow it."""
+
+    name: str
+    title: str
+    description: str = ""
+    fits: bool
+    why: str = ""
+
+
+class Folder(_Model):
+    """A folder that can be mounted."""
+
+    name: str
+    path: str
+    mountable: bool
+
+
+class Offers(_Model):
+    """What a user can ask for."""
+
+    environments: tuple[Environment, ...]
+    resource_groups: tuple[ResourceGroup, ...]
+    templates: tuple[Template, ...]
+    folders: tuple[Folder, ...]
+
+
+class _Sessions(_Model):
+    sessions: tuple[Session, ...]
+
+
+class Client:
+    """The REST API, with a user's token, or with a service's token that acts for `user`.
+
+    Thread-safe as requests.Session is: one connection pool for all calls. Every method raises
+    Refused, or NoAnswer.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        user: str | None = None,
+        verify: bool | str = True,
+        http: requests.Session | None = None,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._http = http or _pool(verify)
+        self._headers = {"Accept": "application/json", "User-Agent": AGENT}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
+        if user is not None:
+            self._headers["Slipway-User"] = user
+
+    def acting_for(self, user: str, token: str) -> Client:
+        """The same portal and connections, for another user or with another token."""
+        return Client(self.url, token, user=user, http=self._http)
+
+    # Sessions
+
+    def launch(self, request: Json, key: str) -> tuple[Session, ...]:
+        """Launch sessions; the same `key` never launches twice."""
+        answer = self._send(
+            "POST", "/sessions", tries=TRIES, json=request, headers={"Idempotency-Key": key}
+        )
+        return _Sessions.model_validate(answer).sessions
+
+    def session(self, identifier: str) -> Session:
+        """One session."""
+        return Session.model_validate(self._send("GET", f"/sessions/{identifier}", tries=TRIES))
+
+    def sessions(self, **query: str | int) -> tuple[Session, ...]:
+        """The first page of the sessions that match, newest first."""
+        answer = self._send("GET", "/sessions", tries=TRIES, params=query)
+        return _Sessions.model_validate(answer).sessions
+
+    def stop(self, identifier: str) -> Session:
+        """End a session; no effect on one that is over."""
+        answer = self._send("DELETE", f"/sessions/{identifier}", tries=TRIES)
+        return Session.model_validate(answer)
+
+    def check(self, request: Json) -> None:
+        """Check a launch request without launching; raises Refused that names the fields."""
+        self._send("POST", "/sessions/estimate", tries=TRIES, json=request)
+
+    def offers(self) -> Offers:
+        """What the user can ask for right now."""
+        found: dict[str, Any] = {}
+        for path in ("environments", "resource-groups", "templates", "folders"):
+            found |= self._send("GET", f"/{path}", tries=TRIES)
+        return Offers.model_validate(found)
+
+    # Tokens
+
+    def make_token(self, username: str, password: str, name: str, days: int | None = None) -> str:
+        """Exchange a password for a token of its owner's, without an administrator's rights."""
+        body = {"username": username, "password": password, "name": name, "scopes": SCOPES}
+        answer = self._send("POST", "/tokens", json=body | ({"days": days} if days else {}))
+        return str(answer["token"])
+
+    # Requests
+
+    def _send(self, method: str, path: str, *, tries: int = 1, **options: Any) -> dict[str, Any]:
+        """Send a request, up to `tries` times if it fails in a way that may pass."""
+        pause = PAUSE
+        while True:
+            tries -= 1
+            try:
+                return self._once(method, path, **options)
+            except ClientError as error:
+                passing = isinstance(error, NoAnswer) or (
+                    isinstance(error, Refused) and error.is_passing
+                )
+                if not tries or not passing:
+                    raise
+            time.sleep(pause)
+            pause *= 2
+
+    def _once(
+        self, method: str, path: str, headers: Mapping[str, str] | None = None, **options: Any
+    ) -> dict[str, Any]:
+        try:
+            response = self._http.request(
+                method,
+                f"{self.url}/api/v1{path}",
+                headers={**self._headers, **(headers or {})},
+                timeout=(CONNECT, ANSWER),
+                allow_redirects=False,
+                **options,
+            )
+        except requests.RequestException as error:
+            raise NoAnswer("The portal does not answer.") from error
+        return _answer(response)
+
+
+def _pool(verify: bool | str) -> requests.Session:
+    session = requests.Session()
+    session.verify = verify
+    session.trust_env = False  # neither a proxy nor a password of the machine's
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, HTTPAdapter(pool_maxsize=64))
+    return session
+
+
+def _answer(response: requests.Response) -> dict[str, Any]:
+    """The JSON object of a successful response; raises Refused."""
+    body = _object(response)
+    if response.ok and body is not None and not response.is_redirect:
+        return body
+    if response.status_code == 204:
+        return {}
+    body = body or {}
+    text = body.get("detail") or f"The portal answered with status {response.status_code}."
+    raise Refused(response.status_code, str(text), _fields(body.get("errors")))
+
+
+def _object(response: requests.Response) -> dict[str, Any] | None:
+    try:
+        body = response.json()
+    except requests.JSONDecodeError:
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _fields(errors: object) -> tuple[FieldError, ...]:
+    if not isinstance(errors, list):
+        return ()
+    return tuple(
+        FieldError(str(error.get("field", "")), str(error.get("message", "")))
+        for error in errors
+        if isinstance(error, dict)
+    )

@@ -1,0 +1,65 @@
+"""Tokens of services that act for users, such as a JupyterHub."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from portal.core.auth.accounts import Identity
+from portal.core.auth.logins import MAX_NAME
+from portal.errors import FieldError
+
+MAX_LISTED = 500
+"""Users, or groups, of one token."""
+_ACCOUNT = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.@-]{0,63}")
+"""Names of users; those of groups may also contain blanks."""
+_GROUP = re.compile(r"[!-~][ -~]{0,63}")
+
+
+@dataclass(frozen=True)
+class ServiceToken:
+    """A service's token; stored by the hash of its secret."""
+
+    hash: str
+    id: str
+    """Public identifier; not a secret."""
+    name: str
+    users: tuple[str, ...]
+    """The users that it may act for."""
+    groups: tuple[str, ...]
+    """Unix groups of the login node, for whose members it may act."""
+    created: datetime
+    used: datetime | None
+    expires: datetime
+
+
+def refusal(token: ServiceToken, user: str, identity: Identity | None, min_uid: int) -> str:
+    """Why the token may not act for a user; "" if it may.
+
+    `identity` is None for an account that the login node does not have, or lets nobody use.
+    """
+    if identity is None:
+        return f"The login node has no account {user} that may log in."
+    if identity.uid < min_uid:
+        return f"{user} is a system account, for which no service may act."
+    if user in token.users or not identity.groups.isdisjoint(token.groups):
+        return ""
+    return f"The service token {token.name} may not act for {user}."
+
+
+def problems(name: str, users: Collection[str], groups: Collection[str]) -> list[FieldError]:
+    """What is wrong with a new token."""
+    found = []
+    if not (0 < len(name) <= MAX_NAME and name.isprintable() and name.strip() == name):
+        text = f"use 1 to {MAX_NAME} printable characters, without spaces at the ends"
+        found.append(FieldError("name", text))
+    if not users and not groups:
+        found.append(FieldError("users", "name at least one user or group"))
+    for field, names, pattern in (("users", users, _ACCOUNT), ("groups", groups, _GROUP)):
+        if len(names) > MAX_LISTED:
+            found.append(FieldError(field, f"name at most {MAX_LISTED}; a group can have more"))
+        if wrong := [one for one in names if not pattern.fullmatch(one)]:
+            found.append(FieldError(field, f"{wrong[0]!r} is no name of an account"))
+    return found

@@ -1,0 +1,67 @@
+"""Logs users of JupyterHub in with the password of the login node, through the portal."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from jupyterhub.auth import Authenticator
+from jupyterhub.handlers import BaseHandler
+from tornado.web import HTTPError
+from traitlets import Bool, Integer, Unicode
+
+from portal.client import Client, NoAnswer, Refused
+
+TOKEN = "slipway_token"  # noqa: S105
+"""Where auth_state has the user's token."""
+WRONG = frozenset({401, 403, 422})
+
+
+class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub has no types
+    """The portal checks the password, and answers with a token of the user's own.
+
+    The token is in auth_state, which JupyterHub encrypts with $JUPYTERHUB_CRYPT_KEY.
+    """
+
+    portal_url = Unicode(help="Address of the portal.").tag(config=True)
+    verify = Unicode("", help="File of the authority of the portal's certificate (PEM).").tag(
+        config=True
+    )
+    token_days = Integer(7, min=1, help="Lifetime of users' tokens in days.").tag(config=True)
+    enable_auth_state = Bool(True, help="Needed: it has the user's token.").tag(config=True)
+
+    async def authenticate(
+        self, handler: BaseHandler, data: dict[str, str]
+    ) -> dict[str, Any] | None:
+        """The user's name and token; None for a wrong password."""
+        client = Client(self.portal_url, verify=self.verify or True)
+        name, password = data.get("username", ""), data.get("password", "")
+        try:
+            token = await asyncio.to_thread(
+                client.make_token, name, password, "JupyterHub", self.token_days
+            )
+        except Refused as error:
+            if error.status in WRONG:
+                return None
+            raise HTTPError(error.status, error.text, reason=_one_line(error.text)) from error
+        except NoAnswer as error:
+            raise HTTPError(503, error.text, reason=error.text) from error
+        return {"name": name, "auth_state": {TOKEN: token}}
+
+    async def refresh_user(self, user: Any, handler: BaseHandler | None = None) -> bool:
+        """Whether the user's token is still valid; otherwise they log in again."""
+        state = await user.get_auth_state()
+        if not state or TOKEN not in state:
+            return False
+        client = Client(self.portal_url, state[TOKEN], verify=self.verify or True)
+        try:
+            await asyncio.to_thread(client.sessions, limit=1)
+        except Refused as error:
+            return error.status != 401
+        except NoAnswer:
+            pass  # nobody is logged out because the portal is away
+        return True
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:200]

@@ -1,0 +1,164 @@
+"""The spawn form: what the portal offers, and the portal's own names of fields.
+
+Nothing is decided here. The portal validates what the form or JupyterHub's REST API sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+
+from portal.client import Environment, Offers, ResourceGroup, Template
+from portal.core.launch.environment import parse_lines
+from portal.errors import InvalidRequest
+
+APP = "jupyterhub"
+OWN = ""
+"""The value of `template` for resources of one's own."""
+
+
+def page(offers: Offers) -> str:
+    """The form's fields as HTML, for JupyterHub's page."""
+    parts = [
+        _select("image", "Environment", _images(offers.environments)),
+        _templates(offers.templates),
+        _field("cpus", "CPU cores", "number", "1", 'min="1" step="1"'),
+        _field("memory", "Memory", "text", "2 GB"),
+        _gpus(offers.resource_groups),
+        _groups(offers.resource_groups),
+        _field("time_limit", "Time limit", "text", "", 'placeholder="8 h"'),
+        _folders(offers),
+        _textarea("env", "Environment variables", "NAME=value, one on each line"),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _images(environments: Iterable[Environment]) -> list[tuple[str, str]]:
+    """The versions that have JupyterHub's server first; others say that they do not."""
+    found = []
+    for environment in environments:
+        for version in environment.versions:
+            has = any(app.name == APP for app in version.apps)
+            note = "" if has else " (JupyterHub's server has not been found in it)"
+            value = f"{environment.name}/{version.version}"
+            found.append((not has, value, version.title + note))
+    return [(value, text) for _, value, text in sorted(found, key=lambda one: one[0])]
+
+
+def _templates(templates: Iterable[Template]) -> str:
+    fitting = [
+        (one.name, f"{one.title} {one.description}".strip()) for one in templates if one.fits
+    ]
+    if not fitting:
+        return ""
+    return _select("template", "Resources", [(OWN, "As entered below"), *fitting])
+
+
+def _groups(groups: tuple[ResourceGroup, ...]) -> str:
+    if len(groups) < 2:
+        return ""
+    choices = [(group.name, _limits(group)) for group in groups]
+    return _select("resource_group", "Partition", choices, [g.name for g in groups if g.default])
+
+
+def _limits(group: ResourceGroup) -> str:
+    hours = f", {group.max_time_limit // 60} h" if group.max_time_limit else ""
+    return f"{group.name} (up to {group.max_cpus} cores, {group.max_memory}{hours})"
+
+
+def _gpus(groups: Iterable[ResourceGroup]) -> str:
+    choices: dict[str, str] = {}
+    for group in groups:
+        for offer in group.gpus:
+            for amount in offer.amounts:
+                value = f"{offer.kind}/{amount.fgpu:g}"
+                choices[value] = f"{amount.fgpu:g} fGPU {offer.title}".strip()
+    return _select("gpu", "GPU", [("", "None"), *choices.items()]) if choices else ""
+
+
+def _folders(offers: Offers) -> str:
+    boxes = [
+        f'<div class="form-check"><input class="form-check-input" type="checkbox" name="mounts" '
+        f'id="mount-{number}" value="{escape(folder.name)}">'
+        f'<label class="form-check-label" for="mount-{number}">{escape(folder.path)}</label></div>'
+        for number, folder in enumerate(offers.folders)
+        if folder.mountable
+    ]
+    legend = '<legend class="form-label fs-6">Folders that are kept</legend>'
+    return f'<fieldset class="mb-3">{legend}{"".join(boxes)}</fieldset>' if boxes else ""
+
+
+def _select(
+    name: str, label: str, choices: Iterable[tuple[str, str]], chosen: Iterable[str] = ()
+) -> str:
+    options = "".join(
+        f'<option value="{escape(value)}"{" selected" if value in chosen else ""}>'
+        f"{escape(text)}</option>"
+        for value, text in choices
+    )
+    return _labelled(
+        name, label, f'<select class="form-select" id="{name}" name="{name}">{options}</select>'
+    )
+
+
+def _field(name: str, label: str, kind: str, value: str, more: str = "") -> str:
+    field = f'<input class="form-control" type="{kind}" id="{name}" name="{name}" '
+    return _labelled(name, label, f'{field}value="{escape(value)}" {more}>')
+
+
+def _textarea(name: str, label: str, hint: str) -> str:
+    field = f'<textarea class="form-control" id="{name}" name="{name}" rows="2" '
+    return _labelled(name, label, f'{field}placeholder="{escape(hint)}"></textarea>')
+
+
+def _labelled(name: str, label: str, field: str) -> str:
+    label = f'<label class="form-label" for="{name}">{escape(label)}</label>'
+    return f'<div class="mb-3">{label}{field}</div>'
+
+
+def options_from_form(data: Mapping[str, list[str]]) -> dict[str, Any]:
+    """The form's fields as the portal's launch request, without those that are empty."""
+    one = {name: values[0].strip() for name, values in data.items() if values and values[0].strip()}
+    found: dict[str, Any] = {
+        name: one[name] for name in ("resource_group", "time_limit", "template") if name in one
+    }
+    if "image" in one:
+        found["environment"], _, found["version"] = one["image"].partition("/")
+    if "template" not in one:
+        found["resources"] = _resources(one)
+    if mounts := [folder for folder in data.get("mounts", []) if folder]:
+        found["mounts"] = [{"folder": folder} for folder in mounts]
+    if "env" in one:
+        found["env"] = _variables(data["env"][0])
+    return found
+
+
+def _resources(one: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {name: one[name] for name in ("memory",) if name in one}
+    if "cpus" in one:
+        found["cpus"] = int(one["cpus"]) if one["cpus"].isdecimal() else one["cpus"]
+    if "gpu" in one:
+        kind, _, amount = one["gpu"].rpartition("/")
+        found |= {"fgpu": _number(amount), "gpu_kind": kind}
+    return found
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _variables(text: str) -> dict[str, str]:
+    """Raises ValueError with the reason, which JupyterHub shows above the form."""
+    try:
+        return parse_lines(text)
+    except InvalidRequest as error:
+        raise ValueError(error.errors[0].message) from error
+
+
+def request_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The launch request of `user_options`, which may come from anywhere."""
+    return {name: value for name, value in options.items() if name not in ("hub", "count")}

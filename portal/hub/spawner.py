@@ -1,0 +1,309 @@
+"""The spawner: a server of JupyterHub's is a session of the portal's.
+
+It never asks Slurm: the portal does, once for everybody. A session is known by the path of its
+server, so that it is found again even if JupyterHub was killed before it stored anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any, TypeVar
+
+from jupyterhub.spawner import Spawner
+from tornado.web import HTTPError
+from traitlets import Float, Integer, Unicode, default
+
+from portal.client import Client, ClientError, NoAnswer, Refused, Session
+from portal.hub.authenticator import TOKEN
+from portal.hub.form import options_from_form, page, request_of
+from portal.hub.progress import Step, steps_of
+
+Found = TypeVar("Found")
+
+PREFIXES = ("JUPYTERHUB_", "JPY_")
+APP = "jupyterhub"
+LOST = 2
+"""How often a session must be missing before it counts as gone."""
+
+
+class _Refusal(HTTPError):
+    """The portal's words, as JupyterHub's page shows them."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(status, words)
+        self.jupyterhub_message = words
+
+
+class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
+    """Starts a user's server as a session: a Slurm job with an Apptainer image."""
+
+    portal_url = Unicode(help="Address of the portal.").tag(config=True)
+    servers_url = Unicode(
+        help="Address of [hub] listen in the portal's settings, where the servers are reached."
+    ).tag(config=True)
+    verify = Unicode("", help="File of the authority of the portal's certificate (PEM).").tag(
+        config=True
+    )
+    service_token = Unicode(
+        "",
+        help="Token of `slipway token create`, for authenticators other than SlipwayAuthenticator. "
+        "It acts for the user of the same name.",
+    ).tag(config=True)
+    pause = Float(1.0, min=0.1, help="Seconds between two questions while a server starts.").tag(
+        config=True
+    )
+    # A queue has no timeout: the user cancels, or the site sets one.
+    start_timeout = Integer(
+        7 * 24 * 3600, help="Seconds until a server has to run, with the time in Slurm's queue."
+    ).tag(config=True)
+    http_timeout = Integer(60, help="Seconds until a running server has to answer.").tag(
+        config=True
+    )
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._session_id = ""
+        self._last: Session | None = None
+        self._token = ""
+        self._missing = 0
+        self._starting = False
+
+    # The portal
+
+    @property
+    def prefix(self) -> str:
+        """The path of the server: /user/NAME/, or /user/NAME/SERVER/."""
+        return str(self.server.base_url) if self.server else f"{self._server_path()}"
+
+    def _server_path(self) -> str:
+        path: str = self.user.server_url(self.name) if self.name else self.user.base_url
+        return path if path.endswith("/") else f"{path}/"
+
+    async def client(self) -> Client:
+        """The portal, as this server's user."""
+        verify = self.verify or True
+        if self.service_token:
+            return Client(self.portal_url, self.service_token, user=self.user.name, verify=verify)
+        if not self._token:
+            state = await self.user.get_auth_state() or {}
+            self._token = state.get(TOKEN, "")
+        if not self._token:
+            raise _Refusal(403, "Please log out of JupyterHub and log in again.")
+        return Client(self.portal_url, self._token, verify=verify)
+
+    async def _ask(self, what: Callable[..., Found], *args: Any, **kwargs: Any) -> Found:
+        return await asyncio.to_thread(what, *args, **kwargs)
+
+    # State
+
+    def get_state(self) -> dict[str, Any]:
+        """What JupyterHub stores: the session's id."""
+        state: dict[str, Any] = super().get_state()
+        return state | ({"session": self._session_id} if self._session_id else {})
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Read what JupyterHub has stored."""
+        super().load_state(state)
+        self._session_id = str(state.get("session", ""))
+
+    def clear_state(self) -> None:
+        """Forget the session."""
+        super().clear_state()
+        self._session_id, self._last, self._missing = "", None, 0
+
+    # The form
+
+    @default("options_form")
+    def _options_form(self) -> Callable[[Spawner], Any]:
+        return lambda spawner: spawner.form()
+
+    async def form(self) -> str:
+        """The form, of what the portal offers this user right now."""
+        try:
+            offers = await self._ask((await self.client()).offers)
+        except ClientError as error:
+            raise _Refusal(503, error.text) from error
+        return page(offers)
+
+    @default("options_from_form")
+    def _from_form(self) -> Callable[..., dict[str, Any]]:
+        return options_from_form
+
+    # Starting
+
+    async def start(self) -> str:
+        """Launch a session, and wait until its server answers; returns where it is reached.
+
+        Raises HTTPError with the portal's words if it refuses, or if the session ends.
+        """
+        self._starting = True
+        try:
+            return await self._start()
+        except (Refused, NoAnswer) as error:
+            raise _for_user(error) from error
+        except asyncio.CancelledError:
+            await asyncio.shield(self._abandon())
+            raise
+        finally:
+            self._starting = False
+
+    async def _start(self) -> str:
+        client = await self.client()
+        await self._end_earlier(client)
+        body = request_of(self.user_options) | {"hub": self._hub()}
+        # The key outlives a lost answer; another start has another one.
+        launching = asyncio.ensure_future(self._ask(client.launch, body, secrets.token_hex(16)))
+        try:
+            launched = await asyncio.shield(launching)
+        except asyncio.CancelledError:
+            # Cancelled while the portal was submitting: its session is found and ended.
+            await asyncio.wait([launching])
+            raise
+        self._remember(launched[0])
+        return await self._until_it_answers(client)
+
+    def _hub(self) -> dict[str, Any]:
+        env = {k: v for k, v in self.get_env().items() if k.startswith(PREFIXES)}
+        return {"prefix": self.prefix, "env": env}
+
+    async def _end_earlier(self, client: Client) -> None:
+        """End what an earlier start has left at this path, since its token is another one."""
+        for session in await self._ask(client.sessions, hub=self.prefix, state="running"):
+            await self._end(client, session.id)
+
+    async def _until_it_answers(self, client: Client) -> str:
+        while True:
+            session = await self._look(client)
+            if session is not None:
+                if session.is_over:
+                    raise _Refusal(500, _ended(session))
+                if app := session.app(APP):
+                    if app.state == "ready":
+                        return self.servers_url
+                    if app.state in ("failed", "stopped"):
+                        raise _Refusal(500, app.message or "JupyterHub's server has ended.")
+                elif session.state == "RUNNING":
+                    raise _Refusal(
+                        400,
+                        "This environment has no jupyterhub-singleuser. Choose another one, or "
+                        "ask for JupyterHub to be installed in its image.",
+                    )
+            await asyncio.sleep(self.pause)
+
+    async def _look(self, client: Client) -> Session | None:
+        """The session now; None while the portal does not answer."""
+        try:
+            found: Session = await self._ask(client.session, self._session_id)
+        except NoAnswer:
+            return None
+        except Refused as error:
+            if not error.is_passing:
+                raise
+            return None
+        self._remember(found)
+        return found
+
+    def _remember(self, session: Session) -> None:
+        self._session_id, self._last, self._missing = session.id, session, 0
+
+    async def _abandon(self) -> None:
+        """End what a cancelled start has launched."""
+        try:
+            client = await self.client()
+            for session in await self._ask(client.sessions, hub=self.prefix, state="running"):
+                await self._ask(client.stop, session.id)
+        except (ClientError, HTTPError) as error:
+            self.log.warning("%s: not ended yet: %s", self._log_name, error)
+
+    async def get_url(self) -> str:
+        """Where the server is reached."""
+        return f"{self.servers_url.rstrip('/')}{self.prefix}"
+
+    async def progress(self) -> AsyncGenerator[dict[str, Any], None]:
+        """What the session does, in words; also for those who open the page later."""
+        told: Step | None = None
+        while self._starting:
+            if self._last is not None:
+                for step in steps_of(self._last, APP):
+                    if step != told:
+                        told = step
+                        yield {"progress": step.percent, "message": step.text}
+            await asyncio.sleep(self.pause)
+
+    # Living and ending
+
+    async def poll(self) -> int | None:
+        """None while the session lives, or as long as nobody knows; otherwise its exit code."""
+        if self._starting:
+            return None
+        try:
+            client = await self.client()
+            if not self._session_id:
+                return await self._adopt(client)
+            session = await self._ask(client.session, self._session_id)
+        except Refused as error:
+            if error.status != 404:
+                return None
+            self._missing += 1
+            return 1 if self._missing >= LOST else None
+        except (ClientError, HTTPError) as error:
+            self.log.warning("%s: state unknown: %s", self._log_name, error)
+            return None
+        self._remember(session)
+        return _exit_code(session)
+
+    async def _adopt(self, client: Client) -> int | None:
+        """Find the session of a JupyterHub that was killed before it stored anything."""
+        found = await self._ask(client.sessions, hub=self.prefix, state="running")
+        if not found:
+            return 0
+        session = found[0]
+        app = session.app(APP)
+        if session.state == "RUNNING" and app is not None and app.state == "ready":
+            self._remember(session)
+            return None
+        # JupyterHub has forgotten that somebody waits for it.
+        await self._ask(client.stop, session.id)
+        return 1
+
+    async def stop(self, now: bool = False) -> None:
+        """End the session, and wait until its job is gone."""
+        try:
+            client = await self.client()
+            if not self._session_id:
+                await self._end_earlier(client)
+            else:
+                await self._end(client, self._session_id)
+        except ClientError as error:
+            raise _for_user(error) from error
+
+    async def _end(self, client: Client, identifier: str) -> None:
+        try:
+            session = await self._ask(client.stop, identifier)
+            while not session.is_over:
+                await asyncio.sleep(self.pause)
+                session = await self._ask(client.session, identifier)
+        except Refused as error:
+            if error.status != 404:
+                raise
+
+
+def _exit_code(session: Session) -> int | None:
+    if not session.is_over:
+        return None
+    return (session.end and session.end.exit_code) or (0 if session.state == "FINISHED" else 1)
+
+
+def _ended(session: Session) -> str:
+    text = session.end.text if session.end else ""
+    return text or "The session has ended."
+
+
+def _for_user(error: ClientError) -> HTTPError:
+    """The portal's words, on JupyterHub's page."""
+    if not isinstance(error, Refused):
+        return _Refusal(503, error.text)
+    fields = "; ".join(f"{wrong.field}: {wrong.message}" for wrong in error.errors)
+    return _Refusal(error.status, f"{error.text} {fields}".strip())

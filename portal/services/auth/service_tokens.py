@@ -1,0 +1,107 @@
+"""Tokens of services that act for users: create, list, revoke, use."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+from portal.core.auth.accounts import Identity
+from portal.core.auth.logins import MARK
+from portal.core.auth.person import Person, hash_secret
+from portal.core.auth.service_tokens import ServiceToken, problems, refusal
+from portal.core.interfaces.auth import Accounts, ServiceTokenStore
+from portal.core.interfaces.systems import Clock, RecordEvent
+from portal.errors import FieldError, Forbidden, InvalidRequest, NotFound, Unauthorized
+
+MAX_DAYS = 3650
+TRUSTED = timedelta(minutes=1)
+"""How long an account's groups are believed without asking the login node again."""
+NOTED = timedelta(hours=1)
+"""Reads for the same user are recorded once in this time; changes are always recorded."""
+MAX_KNOWN = 10_000
+
+
+class ServiceTokens:
+    """Creates, finds and revokes services' tokens."""
+
+    def __init__(
+        self,
+        store: ServiceTokenStore,
+        accounts: Accounts,
+        min_uid: int,
+        clock: Clock,
+        record: RecordEvent,
+    ) -> None:
+        self._store = store
+        self._accounts = accounts
+        self._min_uid = min_uid
+        self._clock = clock
+        self._record = record
+        self._known: dict[str, tuple[datetime, Identity | None]] = {}
+
+    def make(
+        self, by: str, name: str, users: Collection[str], groups: Collection[str], days: int
+    ) -> tuple[str, ServiceToken]:
+        """Create a token; the secret is returned once and never stored. Raises InvalidRequest."""
+        wrong = problems(name, users, groups)
+        if not 1 <= days <= MAX_DAYS:
+            wrong.append(FieldError("days", f"choose 1 to {MAX_DAYS} days"))
+        if wrong:
+            raise InvalidRequest(wrong)
+        secret, now = MARK + secrets.token_urlsafe(32), self._clock()
+        token = ServiceToken(
+            hash=hash_secret(secret),
+            id=secrets.token_hex(8),
+            name=name,
+            users=tuple(dict.fromkeys(users)),
+            groups=tuple(dict.fromkeys(groups)),
+            created=now,
+            used=None,
+            expires=now + timedelta(days=days),
+        )
+        self._store.add(token)
+        detail = f"{name}: users {', '.join(users) or '-'}; groups {', '.join(groups) or '-'}"
+        self._record(by, "service.make", token.id, detail)
+        return secret, token
+
+    def all(self) -> list[ServiceToken]:
+        """All tokens, also expired ones, by name."""
+        return self._store.all()
+
+    def revoke(self, by: str, id: str) -> None:
+        """Revoke a token; what was started with it goes on. Raises NotFound."""
+        token = self._store.remove(id)
+        if token is None:
+            raise NotFound(f"There is no service token {id}.")
+        self._record(by, "service.revoke", id, token.name)
+
+    def person(self, secret: str, user: str, what: str, changes: bool) -> Person:
+        """The user that the token acts for in a request (`what`); never as an administrator.
+
+        Raises Unauthorized for an unknown token, Forbidden with the reason, and Unavailable while
+        the login node does not answer.
+        """
+        token = self._store.find(hash_secret(secret), self._clock())
+        if token is None:
+            raise Unauthorized("This service token is unknown, has expired or was revoked.")
+        if text := refusal(token, user, self._identity(user), self._min_uid):
+            raise Forbidden(text)
+        self._note(token, user, what, changes)
+        return Person(user, admin=False, login=token.hash, service=token.name)
+
+    def _identity(self, user: str) -> Identity | None:
+        now = self._clock()
+        asked, identity = self._known.get(user, (now - 2 * TRUSTED, None))
+        if now - asked > TRUSTED:
+            identity = self._accounts.identity(user)
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            self._known[user] = (now, identity)
+        return identity
+
+    def _note(self, token: ServiceToken, user: str, what: str, changes: bool) -> None:
+        now = self._clock()
+        since = now if changes else now - NOTED
+        if self._store.note_use(token.id, user, now, since):
+            self._record(token.name, "service.use", user, what)

@@ -1,0 +1,123 @@
+"""The spawn form: the portal's offers as fields, and the fields as the portal's request."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from portal.client import Client, Offers
+from portal.hub.form import options_from_form, page, request_of
+
+
+class Fields(HTMLParser):
+    """Names of the fields with their choices, and what they are labelled with."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.choices: dict[str, list[str]] = {}
+        self.ids: set[str] = set()
+        self.labelled: set[str] = set()
+        self._select = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a field, a choice or a label."""
+        at = dict(attrs)
+        if tag in ("input", "select", "textarea"):
+            self._select = at["name"] or ""
+            self.ids.add(at["id"] or "")
+            self.choices.setdefault(self._select, [])
+            if at.get("type") == "checkbox":
+                self.choices[self._select].append(at["value"] or "")
+        elif tag == "option":
+            self.choices[self._select].append(at["value"] or "")
+        elif tag == "label":
+            self.labelled.add(at["for"] or "")
+
+
+def test_the_form_has_what_the_portal_offers(client: Client) -> None:
+    fields = Fields(page(client.offers()))
+    assert fields.ids == fields.labelled
+    assert "python/3.13" in fields.choices["image"]
+    assert set(fields.choices) >= {"image", "cpus", "memory", "time_limit", "env"}
+
+
+def test_words_of_the_site_are_escaped() -> None:
+    offers = Offers.model_validate(
+        {
+            "environments": [
+                {
+                    "name": "a",
+                    "title": "x",
+                    "versions": [{"version": "1", "title": "<script>", "apps": []}],
+                }
+            ],
+            "resource_groups": [],
+            "templates": [{"name": 'x"y', "title": "<b>", "fits": True}],
+            "folders": [{"name": "a&b", "path": "/<i>", "mountable": True}],
+        }
+    )
+    text = page(offers)
+    assert not [tag for tag in ("<script>", "<b>", "<i>", 'x"y') if tag in text]
+
+
+def test_images_with_the_server_come_first_and_others_say_so() -> None:
+    versions = [
+        {"version": "1", "title": "Debian", "apps": [{"name": "terminal"}]},
+        {"version": "2", "title": "Python", "apps": [{"name": "jupyterhub"}]},
+    ]
+    offers = Offers.model_validate(
+        {
+            "environments": [{"name": "e", "title": "E", "versions": versions}],
+            "resource_groups": [],
+            "templates": [],
+            "folders": [],
+        }
+    )
+    text = page(offers)
+    assert Fields(text).choices["image"] == ["e/2", "e/1"]
+    assert "Debian (JupyterHub&#x27;s server has not been found in it)" in text
+
+
+@pytest.mark.parametrize(
+    ("form", "options"),
+    [
+        (
+            {"image": ["python/3.13"], "cpus": ["2"], "memory": ["1 GB"], "time_limit": [""]},
+            {
+                "environment": "python",
+                "version": "3.13",
+                "resources": {"cpus": 2, "memory": "1 GB"},
+            },
+        ),
+        (
+            {"image": ["python/3.13"], "template": ["small"], "cpus": ["2"], "memory": ["1 GB"]},
+            {"environment": "python", "version": "3.13", "template": "small"},
+        ),
+        (
+            {"gpu": ["demo/0.5"], "cpus": ["two"], "mounts": ["home", "data"], "env": ["A=1\nB=x"]},
+            {
+                "resources": {"cpus": "two", "fgpu": 0.5, "gpu_kind": "demo"},
+                "mounts": [{"folder": "home"}, {"folder": "data"}],
+                "env": {"A": "1", "B": "x"},
+            },
+        ),
+        ({}, {"resources": {}}),
+    ],
+)
+def test_fields_become_the_portals_request(
+    form: dict[str, list[str]], options: dict[str, Any]
+) -> None:
+    assert options_from_form(form) == options
+
+
+def test_a_wrong_line_of_a_variable_is_named() -> None:
+    with pytest.raises(ValueError, match="write line 2 as NAME=value"):
+        options_from_form({"env": ["A=1\nnonsense"]})
+
+
+def test_users_choose_neither_the_path_nor_the_number() -> None:
+    options = {"environment": "python", "hub": {"prefix": "/user/bob/"}, "count": 9}
+    assert request_of(options) == {"environment": "python"}

@@ -1,0 +1,273 @@
+"""A server of JupyterHub's from its start to its end, and what goes wrong on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from tornado.web import HTTPError
+
+from portal.core.apps.access import AppState
+from portal.core.session.session import OVER, Session, State
+from portal.hub.spawner import SlipwaySpawner
+from tests.fakes import World
+from tests.unit.hub.conftest import SERVERS, NewSpawner
+
+PREFIX = "/user/alice/"
+OPTIONS: dict[str, Any] = {
+    "environment": "python",
+    "resources": {"cpus": 1, "memory": "600m"},
+}
+SOON = 20.0
+
+
+def sessions(world: World) -> list[Session]:
+    """The live sessions with a server of JupyterHub's."""
+    return [session for session in world.store.live() if session.hub_prefix]
+
+
+async def until(probe: Callable[[], Any]) -> Any:
+    """Wait until it is there."""
+    async with asyncio.timeout(SOON):
+        while (found := probe()) is None:
+            await asyncio.sleep(0.02)
+        return found
+
+
+def only(world: World) -> Session | None:
+    """The session, once it has a job."""
+    return next((one for one in sessions(world) if one.job_id), None)
+
+
+def run(world: World, session: Session) -> None:
+    """Slurm starts the job, and its gateway calls back."""
+    job = next(job for job in world.slurm.jobs if job.name == session.id)
+    world.slurm.start(job)
+    world.worker.poll()
+    world.store.change(
+        session.id,
+        {State.STARTING, State.PENDING},
+        address="10.0.0.1",
+        port=40123,
+        ready=world.clock(),
+        apps=("jupyterlab", "jupyterhub"),
+    )
+    from portal.core.session.transitions import ready  # noqa: PLC0415
+
+    now = world.store.get(session.id)
+    assert now is not None
+    proof = {"job_id": session.job_id, "node": "n1", "address": "10.0.0.1"}
+    world.store.apply(
+        session.id,
+        ready(now, proof, 40123, ("jupyterlab", "jupyterhub"), world.clock()),  # type: ignore[arg-type]
+    )
+
+
+def answer(world: World, session: Session) -> None:
+    """The server in it answers."""
+    now = world.store.get(session.id)
+    assert now is not None
+    world.services.app_reports.note_app(now, "jupyterhub", AppState.READY)
+
+
+def end(world: World, session: Session, state: str, code: int = 0) -> None:
+    """The session's job ends."""
+    job = next(job for job in world.slurm.jobs if job.name == session.id)
+    world.slurm.finish(job, state, code)
+    for _ in range(3):
+        world.worker.poll()
+        world.clock.advance(seconds=10)
+
+
+async def started(world: World, made: SlipwaySpawner) -> Session:
+    """Start a server; returns its session."""
+    made.user_options = OPTIONS
+    starting = asyncio.create_task(made.start())
+    session: Session = await until(lambda: only(world))
+    run(world, session)
+    answer(world, session)
+    assert await asyncio.wait_for(starting, SOON) == SERVERS
+    return session
+
+
+def do(work: Coroutine[Any, Any, None]) -> None:
+    """Run it in an event loop."""
+    asyncio.run(work)
+
+
+def test_a_server_from_start_to_stop(world: World, spawner: NewSpawner) -> None:
+    async def work() -> None:
+        made = spawner()
+        assert await made.poll() == 0
+        session = await started(world, made)
+        assert session.hub_prefix == PREFIX
+        assert await made.poll() is None
+        assert made.get_state() == {"session": session.id}
+        assert await made.get_url() == SERVERS + PREFIX
+        assert world.store.hub_env(session.id)["JUPYTERHUB_API_TOKEN"] == "secret1"
+        assert world.store.hub_env(session.id)["JUPYTERHUB_SERVICE_PREFIX"] == PREFIX
+        stopping = asyncio.create_task(made.stop())
+        await until(lambda: world.store.get(session.id).stop_requested)  # type: ignore[union-attr]
+        end(world, session, "CANCELLED")
+        await asyncio.wait_for(stopping, SOON)
+        assert world.store.get(session.id).state in OVER  # type: ignore[union-attr]
+
+    do(work())
+
+
+def test_progress_tells_the_reason_and_the_steps(world: World, spawner: NewSpawner) -> None:
+    async def work() -> None:
+        made = spawner()
+        made.user_options = OPTIONS
+        starting = asyncio.create_task(made.start())
+        told: list[str] = []
+
+        async def listen() -> None:
+            async for event in made.progress():
+                told.append(event["message"])
+
+        session = await until(lambda: only(world))
+        listening = asyncio.create_task(listen())
+        await until(lambda: told or None)
+        run(world, session)
+        await until(lambda: "server is starting" in told[-1] or None)
+        answer(world, session)
+        await asyncio.wait_for(starting, SOON)
+        await asyncio.wait_for(listening, SOON)
+        assert told[-1] == "The session runs; the server is starting"
+
+    do(work())
+
+
+def test_cancelled_while_it_waits_no_session_is_left(world: World, spawner: NewSpawner) -> None:
+    async def work() -> None:
+        made = spawner()
+        made.user_options = OPTIONS
+        starting = asyncio.create_task(made.start())
+        session = await until(lambda: only(world))
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        assert world.store.get(session.id).stop_requested  # type: ignore[union-attr]
+
+    do(work())
+
+
+def test_a_killed_hub_finds_its_running_server_again(world: World, spawner: NewSpawner) -> None:
+    async def work() -> None:
+        session = await started(world, spawner())
+        again = spawner()
+        again.load_state({})
+        assert await again.poll() is None
+        assert again.get_state() == {"session": session.id}
+
+    do(work())
+
+
+def test_a_start_that_a_killed_hub_forgot_is_ended(world: World, spawner: NewSpawner) -> None:
+    async def work() -> None:
+        made = spawner()
+        made.user_options = OPTIONS
+        starting = asyncio.create_task(made.start())
+        session = await until(lambda: only(world))
+        assert await spawner().poll() == 1
+        assert world.store.get(session.id).stop_requested  # type: ignore[union-attr]
+        starting.cancel()
+
+    do(work())
+
+
+def test_while_nobody_knows_the_server_lives(
+    world: World, spawner: NewSpawner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portal.client.PAUSE", 0.01)
+
+    async def work() -> None:
+        made = spawner()
+        await started(world, made)
+        made.portal_url = "http://127.0.0.1:1"
+        assert await made.poll() is None
+
+    do(work())
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "text"),
+    [("OUT_OF_MEMORY", 0, "memory"), ("TIMEOUT", 0, "time limit"), ("NODE_FAIL", 0, "node")],
+)
+def test_an_end_before_it_answers_is_explained(
+    world: World, spawner: NewSpawner, state: str, code: int, text: str
+) -> None:
+    async def work() -> None:
+        made = spawner()
+        made.user_options = OPTIONS
+        starting = asyncio.create_task(made.start())
+        session = await until(lambda: only(world))
+        run(world, session)
+        end(world, session, state, code)
+        with pytest.raises(HTTPError) as caught:
+            await asyncio.wait_for(starting, SOON)
+        assert text in (caught.value.log_message or "")
+        assert await made.poll() is not None
+
+    do(work())
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"environment": "nope", "resources": {"memory": "1g"}}, "environment"),
+        ({"environment": "python", "resources": {"cpus": 9999, "memory": "1g"}}, "cpus"),
+        ({"environment": "python", "resources": {"memory": "1g"}, "no_such": 1}, "no_such"),
+        ({"environment": "python"}, "resources"),
+        ({"environment": "python", "resources": "x"}, "resources"),
+    ],
+)
+def test_wrong_options_are_refused_by_their_field(
+    world: World, spawner: NewSpawner, options: dict[str, Any], field: str
+) -> None:
+    async def work() -> None:
+        made = spawner()
+        made.user_options = options
+        with pytest.raises(HTTPError) as caught:
+            await made.start()
+        assert caught.value.status_code == 422
+        assert field in (caught.value.log_message or "")
+        assert sessions(world) == []
+
+    do(work())
+
+
+def test_a_named_server_has_its_own_session(world: World, spawner: NewSpawner) -> None:
+    async def work() -> None:
+        await started(world, spawner())
+        made = spawner(server="second")
+        made.user_options = OPTIONS
+        starting = asyncio.create_task(made.start())
+        session = await until(
+            lambda: next((s for s in sessions(world) if s.hub_prefix == f"{PREFIX}second/"), None)
+        )
+        assert len(sessions(world)) == 2
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        assert world.store.get(session.id).stop_requested  # type: ignore[union-attr]
+
+    do(work())
+
+
+def test_an_image_without_jupyterhub_says_so(world: World, spawner: NewSpawner) -> None:
+    async def work() -> None:
+        made = spawner()
+        made.user_options = OPTIONS
+        starting = asyncio.create_task(made.start())
+        session = await until(lambda: only(world))
+        run(world, session)
+        world.store.change(session.id, {State.RUNNING}, apps=("terminal",))
+        with pytest.raises(HTTPError) as caught:
+            await asyncio.wait_for(starting, SOON)
+        assert "no jupyterhub-singleuser" in (caught.value.log_message or "")
+
+    do(work())
