@@ -19,7 +19,7 @@ up:
 	@cluster/up.sh
 
 hub:
-	@HUB=1 cluster/up.sh
+	@HUB=$${HUB:-6.1} cluster/up.sh
 
 down:
 	@cluster/down.sh

@@ -51,7 +51,7 @@ build_image() {
     done
     local layers=()
     [ "$ENGINE" = docker ] || layers=(--layers)
-    engine build "${layers[@]}" "${secrets[@]}" --network=host --build-arg "SLURM=$SLURM" \
+    engine build "${layers[@]}" "${secrets[@]}" --network=host --build-arg "SLURM=$SLURM" --build-arg "HUB=${HUB:-6.1}" \
         --label "slipway.inputs=$print" --target "$target" --tag "$tag" \
         --file "$CLUSTER_DIR/Containerfile" "$REPO_DIR"
 }
@@ -80,6 +80,6 @@ build_portal_image() {
 }
 
 build_hub_image() {
-    build_image hub "localhost/slipway-hub:$SLIPWAY_CLONE" cluster/Containerfile cluster/build cluster/hub \
+    build_image hub "localhost/slipway-hub:$HUB_TAG" cluster/Containerfile cluster/build cluster/hub \
         cluster/bin cluster/supervisor cluster/etc/slipway.toml pyproject.toml requirements.txt portal templates apps
 }

@@ -37,8 +37,15 @@ else
     export CLUSTER_PASSWORDS=$PROJECT_DIR/demo-passwords
 fi
 
-# HUB=1: a JupyterHub in front of the portal, at its own port.
-export HUB=${HUB:-} HUB_PORT=${HUB_PORT:-8000}
+# HUB=6.1 or HUB=5.5: a JupyterHub of this version in front of the portal, at its own port; with HTTPS=1,
+# with its internal_ssl, whose certificates it gives to the portal.
+case ${HUB:-} in
+    "" | 0 | no | off) HUB='' ;;
+    1 | yes | on) HUB=6.1 ;;
+esac
+export HUB HUB_PORT=${HUB_PORT:-8000} HUB_TAG=$HUB-$SLIPWAY_CLONE
+export HUB_CERTIFICATE='' HUB_CLIENT_CA=''
+[ -z "$HUB" ] || [ -z "$HTTPS" ] || HUB_CERTIFICATE=/etc/slipway/hub/servers.pem HUB_CLIENT_CA=/etc/slipway/hub/clients.pem
 # shellcheck disable=SC2034  # used where this is sourced
 SERVICES=(ctl login n1 n2 portal ${HUB:+hub})
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Regenerates requirements.txt and requirements-dev.txt with current versions and their hashes.
+"""Regenerates the files of pinned packages with current versions and their hashes.
 
-The versions are those that pip resolves for the ranges of pyproject.toml with the oldest supported
+The versions of requirements.txt and requirements-dev.txt are those that pip resolves for the ranges of pyproject.toml with the oldest supported
 Python; the hashes are those of the wheels for every Python and machine below. pip uses the package
 index that it is configured for. `pin.py --keep` keeps the versions and only renews the hashes.
 """
@@ -28,6 +28,9 @@ GLIBCS = (17, 24, 27, 28, 31, 34, 35, 39)
 RUNTIME = ("requirements.txt", "What the portal image installs")
 IMAGES = ("images/python/3.11/requirements.txt", "images/python/3.13/requirements.txt")
 """Packages of session images, for the Python in the folder's name; versions are chosen by hand."""
+HUBS = {f"cluster/hub/requirements-{v}.txt": f"jupyterhub=={v}.*" for v in ("5.5", "6.1")}
+"""What the demo's JupyterHub needs beyond requirements.txt, in a Python of its Debian."""
+HUB_PYTHONS = ("3.13",)
 DEV = ("requirements-dev.txt", "What the tests need beyond requirements.txt")
 
 Pins = dict[str, str]
@@ -114,6 +117,24 @@ def write_image(pip: Path, name: str) -> None:
     (ROOT / name).write_text(heading + listed(pins, known), encoding="utf-8")
 
 
+def write_hub(pip: Path, name: str, wanted: str, runtime: Pins, keep: bool) -> None:
+    """Write the packages of one version of JupyterHub."""
+    fixed = [f"{package}=={version}" for package, version in runtime.items()]
+    if keep:
+        pins = read(name)
+    else:
+        found = versions(report(pip, [*fixed, wanted, "requests"], HUB_PYTHONS[0], MACHINES[0]))
+        known_names = {normalised(package) for package in runtime}
+        pins = {one: found[one] for one in found if normalised(one) not in known_names}
+    known: Hashes = {}
+    gather(pip, pins, HUB_PYTHONS, known)
+    heading = (
+        "# What the demo's JupyterHub needs beyond requirements.txt: exact versions.\n"
+        "# Made by cluster/pin.py.\n"
+    )
+    (ROOT / name).write_text(heading + listed(pins, known), encoding="utf-8")
+
+
 def gather(pip: Path, pins: Pins, pythons: Iterable[str], known: Hashes) -> None:
     """Add the hashes of these versions for these Pythons and all machines."""
     wanted = [f"{name}=={version}" for name, version in pins.items()]
@@ -150,6 +171,8 @@ def main() -> None:
         gather(pip, runtime | dev, PYTHONS, known)
         for image in IMAGES:
             write_image(pip, image)
+        for name, wanted in HUBS.items():
+            write_hub(pip, name, wanted, runtime, keep)
     write(*RUNTIME, runtime, known)
     write(*DEV, dev, known)
 

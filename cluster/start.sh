@@ -91,7 +91,8 @@ is_current() {
     is_running "$1" || return 1
     container=$(container_of "$1")
     case $1 in
-        portal | hub) tag=localhost/slipway-$1:$SLIPWAY_CLONE ;;
+        portal) tag=localhost/slipway-portal:$SLIPWAY_CLONE ;;
+        hub) tag=localhost/slipway-hub:$HUB_TAG ;;
         n1 | n2) tag=localhost/slipway-node:$SLURM_TAG ;;
         *) tag=localhost/slipway-$1:$SLURM_TAG ;;
     esac
@@ -101,7 +102,7 @@ is_current() {
         [ "$(cat "$PROJECT_DIR/started-$1" 2>/dev/null)" = "$(settings_of)" ]
 }
 
-settings_of() { echo "$(sha256sum < "$CLUSTER_DIR/compose.yaml" | cut -c1-16) $(cat "$PROJECT_DIR/network" "$PROJECT_DIR/ports" | tr '\n' ' ') $PORT $HUB_PORT $SCHEME $APPS $SLURM ${SESSION_HOME:-} ${NODE_MEMORY:-} ${NODE_MAX_CPUS:-}"; }
+settings_of() { echo "$(sha256sum < "$CLUSTER_DIR/compose.yaml" | cut -c1-16) $(cat "$PROJECT_DIR/network" "$PROJECT_DIR/ports" | tr '\n' ' ') $PORT $HUB $HUB_PORT $SCHEME $APPS $SLURM ${SESSION_HOME:-} ${NODE_MEMORY:-} ${NODE_MAX_CPUS:-}"; }
 
 start_cluster() {
     local service stale=()

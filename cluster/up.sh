@@ -11,7 +11,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/start.sh"
 
 STEPS=10
-[ -z "${HUB:-}" ] || STEPS=12
+[ -z "$HUB" ] || STEPS=12
 step_number=0
 
 # step "Title" "What to do if it fails" FUNCTION…
@@ -43,7 +43,7 @@ main() {
     step "Base image" "$network" ensure_base
     step "Images of the cluster (Slurm $SLURM)" "$network" build_cluster_images
     step "Image of the portal" "$network" build_portal_image
-    [ -z "$HUB" ] || step "Image of JupyterHub" "$network" build_hub_image
+    [ -z "$HUB" ] || step "Image of JupyterHub $HUB" "$network" build_hub_image
     step "Toolkit for sessions" "$network" build_toolkit
     step "Session image $FIRST_IMAGE" "$network" build_session_image "$FIRST_IMAGE"
     step "Session images ${MORE_IMAGES[*]}" "$network" build_more_images

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from datetime import datetime
+from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 
 import requests
@@ -217,8 +218,8 @@ class Client:
         if user is not None:
             self._headers["Slipway-User"] = user
 
-    def acting_for(self, user: str, token: str) -> Client:
-        """The same portal and connections, for another user or with another token."""
+    def acting_for(self, token: str, user: str | None = None) -> Client:
+        """The same portal and connections, with another token or for another user."""
         return Client(self.url, token, user=user, http=self._http)
 
     # Sessions
@@ -302,6 +303,7 @@ def _pool(verify: bool | str) -> requests.Session:
     session = requests.Session()
     session.verify = verify
     session.trust_env = False  # neither a proxy nor a password of the machine's
+    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # users share connections
     for scheme in ("http://", "https://"):
         session.mount(scheme, HTTPAdapter(pool_maxsize=64))
     return session

@@ -2,14 +2,20 @@
 
 import os
 
+from portal.hub import TEMPLATES
+
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
+ssl = bool(os.environ.get("SLIPWAY_HUB_CLIENT_CA"))
+scheme = "https" if ssl else "http"
 
 c.JupyterHub.spawner_class = "slipway"
 c.JupyterHub.authenticator_class = "slipway"
 c.SlipwaySpawner.portal_url = os.environ["SLIPWAY_PORTAL"]
-c.SlipwaySpawner.servers_url = "http://portal:8090"
+c.SlipwaySpawner.servers_url = f"{scheme}://portal:8090"
 c.SlipwayAuthenticator.portal_url = os.environ["SLIPWAY_PORTAL"]
 c.SlipwaySpawner.verify = c.SlipwayAuthenticator.verify = os.environ.get("SLIPWAY_CA", "")
+# Pages that tell how a server ended.
+c.JupyterHub.template_paths = [TEMPLATES]
 
 # The portal knows the accounts.
 c.Authenticator.allow_all = True
@@ -17,11 +23,16 @@ c.Authenticator.admin_users = {"admin"}
 c.JupyterHub.allow_named_servers = True
 # Servers go on while JupyterHub restarts.
 c.JupyterHub.cleanup_servers = False
+# Servers that wait in Slurm's queue are starting, and there may be any number of them.
+c.JupyterHub.concurrent_spawn_limit = 0
 
 c.JupyterHub.bind_url = "http://:8000"
 # Servers on the nodes ask JupyterHub who their users are.
-c.JupyterHub.hub_bind_url = "http://:8081"
-c.JupyterHub.hub_connect_url = "http://hub:8081"
+c.JupyterHub.hub_bind_url = f"{scheme}://:8081"
+c.JupyterHub.hub_connect_url = f"{scheme}://hub:8081"
+c.JupyterHub.internal_ssl = ssl
+c.JupyterHub.internal_certs_location = "/var/lib/jupyterhub/internal-ssl"
+c.JupyterHub.trusted_alt_names = ["DNS:hub"]
 c.JupyterHub.db_url = "sqlite:////var/lib/jupyterhub/jupyterhub.sqlite"
 c.JupyterHub.cookie_secret_file = "/var/lib/jupyterhub/cookie_secret"  # noqa: S105
 c.ConfigurableHTTPProxy.pid_file = "/run/jupyterhub-proxy.pid"

@@ -3,7 +3,12 @@
 They run inside JupyterHub, which need share neither a host nor a database with the portal.
 """
 
+from pathlib import Path
+
 from portal.hub.authenticator import SlipwayAuthenticator
 from portal.hub.spawner import SlipwaySpawner
 
-__all__ = ["SlipwayAuthenticator", "SlipwaySpawner"]
+TEMPLATES = str(Path(__file__).parent / "templates")
+"""For `c.JupyterHub.template_paths`: pages that tell how a server ended."""
+
+__all__ = ["TEMPLATES", "SlipwayAuthenticator", "SlipwaySpawner"]

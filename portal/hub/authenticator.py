@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from jupyterhub.auth import Authenticator
@@ -10,7 +9,8 @@ from jupyterhub.handlers import BaseHandler
 from tornado.web import HTTPError
 from traitlets import Bool, Integer, Unicode
 
-from portal.client import Client, NoAnswer, Refused
+from portal.client import NoAnswer, Refused
+from portal.hub.connection import ask, connection
 
 TOKEN = "slipway_token"  # noqa: S105
 """Where auth_state has the user's token."""
@@ -34,12 +34,10 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
         self, handler: BaseHandler, data: dict[str, str]
     ) -> dict[str, Any] | None:
         """The user's name and token; None for a wrong password."""
-        client = Client(self.portal_url, verify=self.verify or True)
+        client = connection(self.portal_url, self.verify)
         name, password = data.get("username", ""), data.get("password", "")
         try:
-            token = await asyncio.to_thread(
-                client.make_token, name, password, "JupyterHub", self.token_days
-            )
+            token = await ask(client.make_token, name, password, "JupyterHub", self.token_days)
         except Refused as error:
             if error.status in WRONG:
                 return None
@@ -53,9 +51,9 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
         state = await user.get_auth_state()
         if not state or TOKEN not in state:
             return False
-        client = Client(self.portal_url, state[TOKEN], verify=self.verify or True)
+        client = connection(self.portal_url, self.verify).acting_for(state[TOKEN])
         try:
-            await asyncio.to_thread(client.sessions, limit=1)
+            await ask(client.sessions, limit=1)
         except Refused as error:
             return error.status != 401
         except NoAnswer:

@@ -18,9 +18,10 @@ OWN = ""
 """The value of `template` for resources of one's own."""
 
 
-def page(offers: Offers) -> str:
-    """The form's fields as HTML, for JupyterHub's page."""
+def page(offers: Offers, ended: str = "") -> str:
+    """The form's fields as HTML, for JupyterHub's page; `ended`: how the last session ended."""
     parts = [
+        f'<p class="alert alert-warning">{escape(ended)}</p>' if ended else "",
         _select("image", "Environment", _images(offers.environments)),
         _templates(offers.templates),
         _field("cpus", "CPU cores", "number", "1", 'min="1" step="1"'),
@@ -157,8 +158,3 @@ def _variables(text: str) -> dict[str, str]:
         return parse_lines(text)
     except InvalidRequest as error:
         raise ValueError(error.errors[0].message) from error
-
-
-def request_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The launch request of `user_options`, which may come from anywhere."""
-    return {name: value for name, value in options.items() if name not in ("hub", "count")}

@@ -9,31 +9,24 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from jupyterhub.spawner import Spawner
 from tornado.web import HTTPError
 from traitlets import Float, Integer, Unicode, default
 
 from portal.client import Client, ClientError, NoAnswer, Refused, Session
+from portal.hub import launch
 from portal.hub.authenticator import TOKEN
-from portal.hub.form import options_from_form, page, request_of
+from portal.hub.connection import ask, connection
+from portal.hub.form import APP, options_from_form, page
 from portal.hub.progress import Step, steps_of
+from portal.hub.refusals import ENDED, Refusal, for_user
 
-Found = TypeVar("Found")
-
-PREFIXES = ("JUPYTERHUB_", "JPY_")
-APP = "jupyterhub"
 LOST = 2
 """How often a session must be missing before it counts as gone."""
-
-
-class _Refusal(HTTPError):
-    """The portal's words, as JupyterHub's page shows them."""
-
-    def __init__(self, status: int, words: str) -> None:
-        super().__init__(status, words)
-        self.jupyterhub_message = words
+PATIENCE = 5.0
+"""Seconds between two tries to end a session while the portal is away."""
 
 
 class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
@@ -61,14 +54,18 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
     http_timeout = Integer(60, help="Seconds until a running server has to answer.").tag(
         config=True
     )
+    # One small request for each server; the portal does not ask Slurm for it.
+    poll_interval = Integer(5, help="Seconds between two looks at a running server.").tag(
+        config=True
+    )
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._session_id = ""
         self._last: Session | None = None
-        self._token = ""
         self._missing = 0
         self._starting = False
+        self._certificate: launch.Certificate | None = None
 
     # The portal
 
@@ -83,18 +80,13 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
 
     async def client(self) -> Client:
         """The portal, as this server's user."""
-        verify = self.verify or True
+        portal = connection(self.portal_url, self.verify)
         if self.service_token:
-            return Client(self.portal_url, self.service_token, user=self.user.name, verify=verify)
-        if not self._token:
-            state = await self.user.get_auth_state() or {}
-            self._token = state.get(TOKEN, "")
-        if not self._token:
-            raise _Refusal(403, "Please log out of JupyterHub and log in again.")
-        return Client(self.portal_url, self._token, verify=verify)
-
-    async def _ask(self, what: Callable[..., Found], *args: Any, **kwargs: Any) -> Found:
-        return await asyncio.to_thread(what, *args, **kwargs)
+            return portal.acting_for(self.service_token, self.user.name)
+        state = await self.user.get_auth_state() or {}
+        if TOKEN not in state:
+            raise Refusal(403, "Please log out of JupyterHub and log in again.")
+        return portal.acting_for(state[TOKEN])
 
     # State
 
@@ -122,10 +114,19 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
     async def form(self) -> str:
         """The form, of what the portal offers this user right now."""
         try:
-            offers = await self._ask((await self.client()).offers)
+            offers = await ask((await self.client()).offers)
         except ClientError as error:
-            raise _Refusal(503, error.text) from error
-        return page(offers)
+            raise Refusal(503, error.text) from error
+        return page(offers, await self.last_end())
+
+    async def last_end(self) -> str:
+        """How the last session of this server ended; "" if it was ended by the user."""
+        try:
+            found = await ask((await self.client()).sessions, hub=self.prefix, limit=1)
+        except (ClientError, HTTPError):
+            return ""
+        end = found[0].end if found else None
+        return end.text if end and end.text != f"Ended by {found[0].owner}." else ""
 
     @default("options_from_form")
     def _from_form(self) -> Callable[..., dict[str, Any]]:
@@ -142,7 +143,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         try:
             return await self._start()
         except (Refused, NoAnswer) as error:
-            raise _for_user(error) from error
+            raise for_user(error) from error
         except asyncio.CancelledError:
             await asyncio.shield(self._abandon())
             raise
@@ -152,9 +153,9 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
     async def _start(self) -> str:
         client = await self.client()
         await self._end_earlier(client)
-        body = request_of(self.user_options) | {"hub": self._hub()}
+        body = self._body()
         # The key outlives a lost answer; another start has another one.
-        launching = asyncio.ensure_future(self._ask(client.launch, body, secrets.token_hex(16)))
+        launching = asyncio.ensure_future(ask(client.launch, body, secrets.token_hex(16)))
         try:
             launched = await asyncio.shield(launching)
         except asyncio.CancelledError:
@@ -164,13 +165,21 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         self._remember(launched[0])
         return await self._until_it_answers(client)
 
-    def _hub(self) -> dict[str, Any]:
-        env = {k: v for k, v in self.get_env().items() if k.startswith(PREFIXES)}
-        return {"prefix": self.prefix, "env": env}
+    def _body(self) -> dict[str, Any]:
+        """The launch request."""
+        env = self.get_env()
+        site = launch.site_variables(self.environment, env)
+        body = launch.with_site_defaults(self.user_options, site, self.cpu_limit, self.mem_limit)
+        return body | {"hub": launch.server(self.prefix, env, self._certificate)}
+
+    async def move_certs(self, paths: Mapping[str, str]) -> Mapping[str, str]:
+        """Keep the certificate's contents for the launch; no path of this machine is sent."""
+        self._certificate = await ask(launch.Certificate.read, paths)
+        return paths
 
     async def _end_earlier(self, client: Client) -> None:
         """End what an earlier start has left at this path, since its token is another one."""
-        for session in await self._ask(client.sessions, hub=self.prefix, state="running"):
+        for session in await ask(client.sessions, hub=self.prefix, state="running"):
             await self._end(client, session.id)
 
     async def _until_it_answers(self, client: Client) -> str:
@@ -178,14 +187,14 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
             session = await self._look(client)
             if session is not None:
                 if session.is_over:
-                    raise _Refusal(500, _ended(session))
+                    raise Refusal(ENDED, _ended(session))
                 if app := session.app(APP):
                     if app.state == "ready":
                         return self.servers_url
                     if app.state in ("failed", "stopped"):
-                        raise _Refusal(500, app.message or "JupyterHub's server has ended.")
+                        raise Refusal(ENDED, app.message or "JupyterHub's server has ended.")
                 elif session.state == "RUNNING":
-                    raise _Refusal(
+                    raise Refusal(
                         400,
                         "This environment has no jupyterhub-singleuser. Choose another one, or "
                         "ask for JupyterHub to be installed in its image.",
@@ -195,7 +204,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
     async def _look(self, client: Client) -> Session | None:
         """The session now; None while the portal does not answer."""
         try:
-            found: Session = await self._ask(client.session, self._session_id)
+            found: Session = await ask(client.session, self._session_id)
         except NoAnswer:
             return None
         except Refused as error:
@@ -209,11 +218,11 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         self._session_id, self._last, self._missing = session.id, session, 0
 
     async def _abandon(self) -> None:
-        """End what a cancelled start has launched."""
+        """Ask for the end of what is at this path, without waiting for it."""
         try:
             client = await self.client()
-            for session in await self._ask(client.sessions, hub=self.prefix, state="running"):
-                await self._ask(client.stop, session.id)
+            for session in await ask(client.sessions, hub=self.prefix, state="running"):
+                await ask(client.stop, session.id)
         except (ClientError, HTTPError) as error:
             self.log.warning("%s: not ended yet: %s", self._log_name, error)
 
@@ -242,7 +251,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
             client = await self.client()
             if not self._session_id:
                 return await self._adopt(client)
-            session = await self._ask(client.session, self._session_id)
+            session = await ask(client.session, self._session_id)
         except Refused as error:
             if error.status != 404:
                 return None
@@ -252,11 +261,14 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
             self.log.warning("%s: state unknown: %s", self._log_name, error)
             return None
         self._remember(session)
+        if _server_has_ended(session):
+            await self._abandon()
+            return 1
         return _exit_code(session)
 
     async def _adopt(self, client: Client) -> int | None:
         """Find the session of a JupyterHub that was killed before it stored anything."""
-        found = await self._ask(client.sessions, hub=self.prefix, state="running")
+        found = await ask(client.sessions, hub=self.prefix, state="running")
         if not found:
             return 0
         session = found[0]
@@ -265,29 +277,48 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
             self._remember(session)
             return None
         # JupyterHub has forgotten that somebody waits for it.
-        await self._ask(client.stop, session.id)
+        await ask(client.stop, session.id)
         return 1
 
     async def stop(self, now: bool = False) -> None:
-        """End the session, and wait until its job is gone."""
-        try:
-            client = await self.client()
-            if not self._session_id:
-                await self._end_earlier(client)
+        """End the session, and wait until its job is gone.
+
+        JupyterHub forgets the server afterwards in any case, so this goes on while the portal is
+        away. A job cannot be gone at once: `now` makes no difference.
+        """
+        while True:
+            try:
+                await self._end_all(await self.client())
+            except NoAnswer as error:
+                self.log.warning("%s: not ended yet: %s", self._log_name, error)
+            except Refused as error:
+                if not error.is_passing:
+                    raise for_user(error) from error
             else:
-                await self._end(client, self._session_id)
-        except ClientError as error:
-            raise _for_user(error) from error
+                return
+            await asyncio.sleep(PATIENCE)
+
+    async def _end_all(self, client: Client) -> None:
+        """End this server's session, and others at its path."""
+        if self._session_id:
+            await self._end(client, self._session_id)
+        await self._end_earlier(client)
 
     async def _end(self, client: Client, identifier: str) -> None:
         try:
-            session = await self._ask(client.stop, identifier)
+            session = await ask(client.stop, identifier)
             while not session.is_over:
                 await asyncio.sleep(self.pause)
-                session = await self._ask(client.session, identifier)
+                session = await ask(client.session, identifier)
         except Refused as error:
             if error.status != 404:
                 raise
+
+
+def _server_has_ended(session: Session) -> bool:
+    """Whether only the rest of the session is left, which JupyterHub cannot show."""
+    app = session.app(APP)
+    return session.state == "RUNNING" and app is not None and app.state in ("failed", "stopped")
 
 
 def _exit_code(session: Session) -> int | None:
@@ -299,11 +330,3 @@ def _exit_code(session: Session) -> int | None:
 def _ended(session: Session) -> str:
     text = session.end.text if session.end else ""
     return text or "The session has ended."
-
-
-def _for_user(error: ClientError) -> HTTPError:
-    """The portal's words, on JupyterHub's page."""
-    if not isinstance(error, Refused):
-        return _Refusal(503, error.text)
-    fields = "; ".join(f"{wrong.field}: {wrong.message}" for wrong in error.errors)
-    return _Refusal(error.status, f"{error.text} {fields}".strip())

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from portal.core.launch.environment import MAX_TOTAL, MAX_VALUE
+from portal.core.launch.environment import MAX_TOTAL
 from portal.core.validation import STRICT, Matching, at_most, wrong
 from portal.errors import FieldError
 
@@ -17,6 +17,8 @@ APP = "jupyterhub"
 PREFIX = "hub.prefix"
 MAX_PREFIX = 200
 MAX_VARIABLES = 60
+MAX_VALUE = 16_384
+"""Characters; certificates of authorities are the longest."""
 _NAME = re.compile(r"(JUPYTERHUB|JUPYTER|JPY)_[A-Z0-9_]{1,100}")
 _KEPT = re.compile(r"JUPYTER_(CONFIG|PATH|DATA|RUNTIME|PREFER|NO_CONFIG|ALLOW_INSECURE).*")
 """Settings of Jupyter that protect the session; its start script sets them."""

@@ -18,7 +18,7 @@ def log_in(portal: str, name: str, password: str) -> dict[str, Any] | None:
     """What JupyterHub gets for a password."""
     made = SlipwayAuthenticator(portal_url=portal)
     data = {"username": name, "password": password}
-    return asyncio.run(made.authenticate(None, data))  # type: ignore[arg-type]
+    return asyncio.run(made.authenticate(None, data))
 
 
 def test_a_password_becomes_a_token_of_the_users_own(portal: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from portal.client import Client, Offers
-from portal.hub.form import options_from_form, page, request_of
+from portal.hub.form import options_from_form, page
 
 
 class Fields(HTMLParser):
@@ -116,8 +116,3 @@ def test_fields_become_the_portals_request(
 def test_a_wrong_line_of_a_variable_is_named() -> None:
     with pytest.raises(ValueError, match="write line 2 as NAME=value"):
         options_from_form({"env": ["A=1\nnonsense"]})
-
-
-def test_users_choose_neither_the_path_nor_the_number() -> None:
-    options = {"environment": "python", "hub": {"prefix": "/user/bob/"}, "count": 9}
-    assert request_of(options) == {"environment": "python"}

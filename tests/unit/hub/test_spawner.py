@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from html import unescape
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader
+from jupyterhub.user import User
 from tornado.web import HTTPError
 
 from portal.core.apps.access import AppState
 from portal.core.session.session import OVER, Session, State
+from portal.hub import TEMPLATES
+from portal.hub.authenticator import TOKEN
 from portal.hub.spawner import SlipwaySpawner
 from tests.fakes import World
 from tests.unit.hub.conftest import SERVERS, NewSpawner
@@ -269,5 +275,139 @@ def test_an_image_without_jupyterhub_says_so(world: World, spawner: NewSpawner) 
         with pytest.raises(HTTPError) as caught:
             await asyncio.wait_for(starting, SOON)
         assert "no jupyterhub-singleuser" in (caught.value.log_message or "")
+
+    do(work())
+
+
+def test_the_end_of_the_last_session_is_told_also_by_a_new_hub(
+    world: World, spawner: NewSpawner
+) -> None:
+    async def work() -> None:
+        assert await spawner().last_end() == ""
+        session = await started(world, spawner())
+        assert await spawner().last_end() == ""
+        end(world, session, "OUT_OF_MEMORY")
+        text = await spawner().last_end()
+        assert text.startswith("The session needed more memory than the 600 MB")
+        assert text in unescape(await spawner().form())
+        assert await spawner(server="other").last_end() == ""
+
+    do(work())
+
+
+def test_an_end_by_its_user_needs_no_notice(world: World, spawner: NewSpawner) -> None:
+    async def work() -> None:
+        made = spawner()
+        session = await started(world, made)
+        stopping = asyncio.create_task(made.stop())
+        await until(lambda: world.store.get(session.id).stop_requested or None)  # type: ignore[union-attr]
+        end(world, session, "CANCELLED")
+        await asyncio.wait_for(stopping, SOON)
+        assert await spawner().last_end() == ""
+
+    do(work())
+
+
+def test_jupyterhubs_page_tells_it(world: World, spawner: NewSpawner) -> None:
+    """The template renders as JupyterHub renders it, around JupyterHub's own."""
+    environment = Environment(
+        autoescape=True,
+        enable_async=True,
+        loader=ChoiceLoader(
+            [
+                FileSystemLoader([TEMPLATES]),
+                DictLoader(
+                    {
+                        "templates/not_running.html": "{% block message %}"
+                        "{{ 'failed' if failed else 'not running' }}{% endblock %}"
+                    }
+                ),
+            ]
+        ),
+    )
+
+    async def work() -> None:
+        session = await started(world, spawner())
+        end(world, session, "NODE_FAIL")
+        user = SimpleNamespace(spawners={"": spawner()})
+        page = environment.get_template("not_running.html")
+        text = await page.render_async(user=user, server_name="")
+        assert '<p id="slipway-ended">The compute node n1 failed. Launch' in text
+        assert text.rstrip().endswith("not running")
+        failed = await page.render_async(user=user, server_name="", failed=True)
+        assert failed.strip() == "failed"
+
+    do(work())
+
+
+def test_a_stop_goes_on_while_the_portal_is_away(
+    world: World, spawner: NewSpawner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JupyterHub forgets the server after stop(), so it must not return before."""
+    monkeypatch.setattr("portal.client.PAUSE", 0.01)
+    monkeypatch.setattr("portal.hub.spawner.PATIENCE", 0.05)
+
+    async def work() -> None:
+        made = spawner()
+        session = await started(world, made)
+        portal, made.portal_url = made.portal_url, "http://127.0.0.1:1"
+        stopping = asyncio.create_task(made.stop(now=True))
+        await asyncio.sleep(0.3)
+        assert not stopping.done()
+        made.portal_url = portal
+        await until(lambda: world.store.get(session.id).stop_requested or None)  # type: ignore[union-attr]
+        end(world, session, "CANCELLED")
+        await asyncio.wait_for(stopping, SOON)
+
+    do(work())
+
+
+def test_a_server_that_ends_by_itself_ends_its_session(world: World, spawner: NewSpawner) -> None:
+    async def work() -> None:
+        made = spawner()
+        session = await started(world, made)
+        now = world.store.get(session.id)
+        assert now is not None
+        world.services.app_reports.note_app(now, "jupyterhub", AppState.STOPPED)
+        assert await made.poll() == 1
+        assert world.store.get(session.id).stop_requested  # type: ignore[union-attr]
+
+    do(work())
+
+
+def test_the_sites_settings_reach_the_session(world: World, spawner: NewSpawner) -> None:
+    async def work() -> None:
+        made = spawner(
+            environment={"SITE": "x", "JUPYTERHUB_X": "y"}, mem_limit="512M", cpu_limit=1
+        )
+        made.user_options = {"environment": "python"}
+        starting = asyncio.create_task(made.start())
+        session = await until(lambda: only(world))
+        assert (session.cpus, session.memory_mb, session.env_names) == (1, 512, ("SITE",))
+        assert world.store.hub_env(session.id)["JUPYTERHUB_X"] == "y"
+        starting.cancel()
+
+    do(work())
+
+
+def test_a_new_login_is_used_at_once(
+    world: World, spawner: NewSpawner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The token in auth_state is replaced whenever the user logs in."""
+
+    async def work() -> None:
+        made = spawner()
+        session = await started(world, made)
+        token = (await made.user.get_auth_state())[TOKEN]
+        state = {TOKEN: "gone"}
+
+        async def auth_state(_user: User) -> dict[str, str]:
+            return state
+
+        monkeypatch.setattr(User, "get_auth_state", auth_state)
+        end(world, session, "TIMEOUT")
+        assert await made.poll() is None  # nobody knows
+        state[TOKEN] = token
+        assert await made.poll() == 0
 
     do(work())

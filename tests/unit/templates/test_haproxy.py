@@ -9,6 +9,7 @@ import ssl
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -234,7 +235,7 @@ def test_apps_keep_working_while_the_portal_restarts(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_haproxy_accepts_the_configuration_without_a_warning(
-    front: Front, tmp_path: Path, web: dict[str, str]
+    front: Front, tmp_path: Path, web: dict[str, Any]
 ) -> None:
     shutil.copytree(front.ca, tmp_path / "ca")
     for name in ("routes.map", "background.map"):

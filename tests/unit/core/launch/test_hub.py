@@ -71,7 +71,7 @@ def test_names_are_escaped_as_jupyterhub_does() -> None:
         (
             {"prefix": "/user/a/", "env": {"JUPYTERHUB_API_TOKEN": "a\nb"}},
             "hub.env",
-            "JUPYTERHUB_API_TOKEN: use up to 4096 printable characters",
+            "JUPYTERHUB_API_TOKEN: use up to 16384 printable characters",
         ),
         (
             {"prefix": "/user/a/", "env": {f"JUPYTERHUB_{n}": "" for n in range(99)}},

@@ -1,0 +1,29 @@
+"""JupyterHub's connections to the portal, which all servers share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from typing import ParamSpec, TypeVar
+
+from portal.client import Client
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Not the event loop's own threads: JupyterHub needs those while the portal does not answer.
+_THREADS = ThreadPoolExecutor(32, "slipway")
+
+
+@cache
+def connection(url: str, authority: str) -> Client:
+    """A client without a token; `authority`: PEM file of the certificate's authority, or ""."""
+    return Client(url, verify=authority or True)
+
+
+async def ask(what: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a method of the client in a thread."""
+    work = partial(what, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, work)

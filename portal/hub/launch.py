@@ -1,0 +1,69 @@
+"""What the spawner sends to the portal: the user's options, and what the site has configured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PREFIXES = ("JUPYTERHUB_", "JPY_")
+OWN = frozenset({"hub", "count"})
+"""Fields that the spawner sets, or that have no meaning for a server."""
+FILES = {"keyfile": "KEYFILE", "certfile": "CERTFILE", "cafile": "CLIENT_CA"}
+"""Names of create_certs' paths, and the ends of JupyterHub's variables for them."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a server needs with internal_ssl: contents of PEM files by their names in FILES."""
+
+    files: Mapping[str, str]
+
+    @classmethod
+    def read(cls, paths: Mapping[str, str]) -> Certificate:
+        """Read the files that JupyterHub has made for one server."""
+        return cls({name: Path(paths[name]).read_text(encoding="ascii") for name in FILES})
+
+    def variables(self) -> dict[str, str]:
+        """One variable for each file, on one line; apps/jupyterhub/start.sh writes the files."""
+        return {
+            f"JUPYTERHUB_SSL_{end}_PEM": self.files[name].strip().replace("\n", "\\n")
+            for name, end in FILES.items()
+        }
+
+
+def server(prefix: str, env: Mapping[str, str], certificate: Certificate | None) -> dict[str, Any]:
+    """The launch request's field `hub`, of all variables that JupyterHub wants to set."""
+    found = {name: value for name, value in env.items() if name.startswith(PREFIXES)}
+    for end in FILES.values():
+        found.pop(f"JUPYTERHUB_SSL_{end}", None)
+    return {"prefix": prefix, "env": found | (certificate.variables() if certificate else {})}
+
+
+def site_variables(names: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:
+    """The variables of `c.Spawner.environment`, except JupyterHub's own."""
+    return {name: env[name] for name in names if name in env and not name.startswith(PREFIXES)}
+
+
+def with_site_defaults(
+    options: Mapping[str, Any],
+    variables: Mapping[str, str],
+    cpus: float | None,
+    memory: int | None,
+) -> dict[str, Any]:
+    """The user's options with the site's.
+
+    `variables` are those of `c.Spawner.environment`, which win; `cpus` and `memory` (bytes) are
+    used if the user has chosen no resources.
+    """
+    found = {name: value for name, value in options.items() if name not in OWN}
+    if variables:
+        chosen = found.get("env", {})
+        # A wrong value is kept, so that the portal names it.
+        found["env"] = {**chosen, **variables} if isinstance(chosen, dict) else chosen
+    if memory and not found.keys() & {"resources", "template"}:
+        amount = {"memory": f"{math.ceil(memory / 2**20)}m"}
+        found["resources"] = amount | ({"cpus": math.ceil(cpus)} if cpus else {})
+    return found
