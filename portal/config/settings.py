@@ -28,6 +28,8 @@ _FROM_OUTSIDE = {
     "SLIPWAY_SESSION_HOME": ("sessions", "home"),
     "SLIPWAY_HUB_PROXIES": ("hub", "proxies"),
     "SLIPWAY_HUB_URL": ("hub", "url"),
+    "SLIPWAY_HUB_TLS_CERTIFICATE": ("hub", "tls_certificate"),
+    "SLIPWAY_HUB_CLIENT_CA": ("hub", "client_ca"),
 }
 """Settings that are known only when a container starts."""
 _LISTS: dict[str, Callable[[str], Any]] = {
