@@ -69,6 +69,8 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         self._token = ""
         self._missing = 0
         self._starting = False
+        self._launching: asyncio.Future[tuple[Session, ...]] | None = None
+        self._abandoning: asyncio.Future[None] | None = None
 
     # The portal
 
@@ -138,13 +140,14 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
 
         Raises HTTPError with the portal's words if it refuses, or if the session ends.
         """
-        self._starting = True
+        self._starting, self._launching = True, None
         try:
             return await self._start()
         except (Refused, NoAnswer) as error:
             raise _for_user(error) from error
         except asyncio.CancelledError:
-            await asyncio.shield(self._abandon())
+            # JupyterHub gives a cancelled start one second; stop() waits for the rest.
+            self._abandoning = asyncio.ensure_future(self._abandon())
             raise
         finally:
             self._starting = False
@@ -154,13 +157,9 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         await self._end_earlier(client)
         body = request_of(self.user_options) | {"hub": self._hub()}
         # The key outlives a lost answer; another start has another one.
-        launching = asyncio.ensure_future(self._ask(client.launch, body, secrets.token_hex(16)))
-        try:
-            launched = await asyncio.shield(launching)
-        except asyncio.CancelledError:
-            # Cancelled while the portal was submitting: its session is found and ended.
-            await asyncio.wait([launching])
-            raise
+        asked = self._ask(client.launch, body, secrets.token_hex(16))
+        self._launching = asyncio.ensure_future(asked)
+        launched = await asyncio.shield(self._launching)
         self._remember(launched[0])
         return await self._until_it_answers(client)
 
@@ -209,7 +208,9 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         self._session_id, self._last, self._missing = session.id, session, 0
 
     async def _abandon(self) -> None:
-        """End what a cancelled start has launched."""
+        """End what a cancelled start has launched, or is still launching."""
+        if self._launching is not None:
+            await asyncio.wait([self._launching])
         try:
             client = await self.client()
             for session in await self._ask(client.sessions, hub=self.prefix, state="running"):
@@ -236,7 +237,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
 
     async def poll(self) -> int | None:
         """None while the session lives, or as long as nobody knows; otherwise its exit code."""
-        if self._starting:
+        if self._starting or (self._abandoning and not self._abandoning.done()):
             return None
         try:
             client = await self.client()
@@ -270,6 +271,8 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
 
     async def stop(self, now: bool = False) -> None:
         """End the session, and wait until its job is gone."""
+        if self._abandoning is not None:
+            await asyncio.wait([self._abandoning])
         try:
             client = await self.client()
             if not self._session_id:
