@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -23,6 +22,8 @@ STARTS = 60.0
 """Seconds until a server runs, on a busy machine."""
 SEEN = 10.0
 """Seconds until JupyterHub knows that a server has ended without it."""
+LOOK = 0.5
+"""Seconds between two looks."""
 BACK = 60.0
 """Seconds until JupyterHub answers after a start."""
 XSRF = re.compile(r'name="_xsrf"[^>]*value="([^"]*)"')
@@ -126,11 +127,12 @@ class HubApi:
             assert now is not None, f"the server {name!r} did not start: {self.failure(name)}"
             return now if now["ready"] else None
 
-        return wait_for(f"{self.user}'s server {name!r}", there, seconds)
+        return wait_for(f"{self.user}'s server {name!r}", there, seconds, LOOK)
 
     def wait_gone(self, name: str = "", seconds: float = SEEN) -> None:
         """Wait until JupyterHub knows that a server has ended."""
-        wait_for(f"no server {name!r} in JupyterHub", lambda: name not in self.servers(), seconds)
+        what = f"no server {name!r} in JupyterHub"
+        wait_for(what, lambda: name not in self.servers(), seconds, LOOK)
 
     def progress(self, name: str = "") -> str:
         """What JupyterHub says about a starting server right now (server-sent events)."""
@@ -158,7 +160,7 @@ class HubApi:
         wait_for("JupyterHub", lambda: is_up(self.cluster), BACK)
         for name in self.servers():
             self.stop(name)
-        wait_for("no servers in JupyterHub", lambda: not self.servers(), STARTS)
+        wait_for("no servers in JupyterHub", lambda: not self.servers(), STARTS, LOOK)
 
 
 class ServerVisitor(Visitor):
@@ -224,14 +226,3 @@ def live_jobs(cluster: Cluster, user: str) -> list[str]:
     """The names of a user's jobs that Slurm has not ended, which are sessions' ids."""
     argv = ["squeue", "--noheader", f"--user={user}", "--format=%j"]
     return cluster.run("login", *argv).split()
-
-
-def wait_no_jobs(cluster: Cluster, user: str, seconds: float = 30) -> None:
-    """Wait until Slurm has none of the user's jobs."""
-    wait_for(f"no jobs of {user}'s", lambda: not live_jobs(cluster, user), seconds)
-
-
-def moments(seed: str, count: int, longest: float) -> list[float]:
-    """Reproducible delays in seconds, from 0 to `longest`."""
-    chance = random.Random(seed)
-    return [chance.uniform(0, longest) for _ in range(count)]

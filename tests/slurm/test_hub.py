@@ -23,11 +23,11 @@ from tests.hubs import (
     session_at,
     sessions_at,
     sized,
-    wait_no_jobs,
 )
 from tests.slurm.conftest import MakeApi, MakeHub
 from tests.slurm.test_ends import LABELLED, impatient
 from tests.slurm.test_load import TOLERANCE, queries
+from tests.slurm.test_session import MB, SEEN_IN_CGROUP
 
 SMALL = sized(1, "400m")
 
@@ -80,7 +80,7 @@ def test_a_server_is_a_session_with_what_was_asked_for(
     session = session_at(researcher, path_of("alice"))
     assert (session["owner"], session["state"]) == ("alice", "RUNNING")
     assert (session["environment"], session["version"]) == ("python", "3.13")
-    assert (session["resources"]["cpus"], session["resources"]["memory"]) == (1, "500 MB")
+    assert (session["resources"]["cpus"], session["resources"]["memory"]) == (1, "500m")
     assert live_jobs(cluster, "alice") == [session["id"]]
     words = ["squeue", "-h", f"--jobs={session['job_id']}", "--format=%C %m %T"]
     assert cluster.run("login", *words).split() == ["1", "500M", "RUNNING"]
@@ -90,9 +90,7 @@ def test_a_server_is_a_session_with_what_was_asked_for(
 
 
 def test_the_kernel_has_the_jobs_limits(kernel: Kernel) -> None:
-    memory = kernel.run("print(open('/sys/fs/cgroup/memory.max').read())").text.strip()
-    cores = kernel.value("import json, os; print(json.dumps(len(os.sched_getaffinity(0))))")
-    assert (memory, cores) == (str(500 * 1024**2), 1)
+    assert kernel.value(SEEN_IN_CGROUP) == [500 * MB, 1, 1, 1]
     words = kernel.run("import os; print(os.environ['JUPYTERHUB_SERVICE_PREFIX'])").text
     assert words == "/user/alice/\n"
 
@@ -177,15 +175,16 @@ def test_cancelled_while_pending(others_hub: HubApi, make_api: MakeApi, cluster:
 
 @contextmanager
 def slow_sbatch(cluster: Cluster, seconds: float) -> Iterator[None]:
-    """Let sbatch take its time on the login node."""
+    """Let sbatch take its time on the login node; the program stays beside it for good."""
     place = cluster.shell("login", "command -v sbatch").strip()
-    script = f'#!/bin/sh\nsleep {seconds}\nexec {place}.real "$@"\n'
-    cluster.shell("login", f"mv {place} {place}.real")
-    cluster.shell("login", f"cat > {place} <<'E'\n{script}E\nchmod 755 {place}")
+    keep = f"[ -e {place}.real ] || ln {place} {place}.real"
+    script = f'#!/bin/sh\nsleep {seconds:g}\nexec {place}.real "$@"\n'
+    cluster.shell("login", f"{keep}; cat > {place}.new <<'E'\n{script}E\n")
+    cluster.shell("login", f"chmod 755 {place}.new && mv {place}.new {place}")
     try:
         yield
     finally:
-        cluster.shell("login", f"mv {place}.real {place}")
+        cluster.shell("login", f"ln {place}.real {place}.new && mv {place}.new {place}")
 
 
 @pytest.mark.parametrize("delay", [0.5, 2.5])
@@ -194,6 +193,7 @@ def test_cancelled_in_the_middle_of_sbatch(
 ) -> None:
     bob = make_api("bob")
     path = path_of("bob", "early")
+    earlier = {session["id"] for session in sessions_at(bob, path)}
     with slow_sbatch(cluster, 4):
         asking = threading.Thread(target=others_hub.start, args=("early", SMALL))
         asking.start()
@@ -201,10 +201,10 @@ def test_cancelled_in_the_middle_of_sbatch(
         assert others_hub.stop("early").status_code in (202, 204)
         others_hub.wait_gone("early", 20)
         asking.join()
-    for session in sessions_at(bob, path, state="running"):
-        bob.wait_state(session["id"], *OVER)
-    wait_no_jobs(cluster, "bob")
-    assert {session["state"] for session in sessions_at(bob, path)} <= set(OVER)
+    made = [one for one in sessions_at(bob, path) if one["id"] not in earlier]
+    assert {bob.wait_state(one["id"], *OVER)["end"]["cause"] for one in made} <= {"cancelled"}
+    jobs = {one["id"] for one in made}
+    wait_for("no job of it", lambda: jobs.isdisjoint(live_jobs(cluster, "bob")))
 
 
 # Outages
