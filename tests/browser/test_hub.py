@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import SIZE, Picture
-from tests.browser.test_researcher import LIMITS
+from tests.browser.test_researcher import LIMITS, new_notebook, run_cell
 from tests.client import OVER, Api
 from tests.cluster import Cluster, wait_for
 from tests.hubs import SEEN, HubApi, path_of, session_at, sessions_at, sized
@@ -76,15 +76,6 @@ def _start(page: Page) -> None:
     page.get_by_role("button", name="Start").click()
 
 
-def _run_cell(page: Page, code: str) -> None:
-    """Write a cell in a new notebook, and run it."""
-    page.locator(".jp-LauncherCard[data-category=Notebook]").first.click()
-    cell = page.locator(".jp-Notebook .jp-Cell .cm-content").first
-    cell.click(timeout=STARTS)
-    page.keyboard.type(code)
-    page.keyboard.press("Shift+Enter")
-
-
 def test_a_notebook_runs_in_a_server_of_the_chosen_size(
     page: Page, hub: HubApi, api: Api, picture: Picture
 ) -> None:
@@ -95,9 +86,9 @@ def test_a_notebook_runs_in_a_server_of_the_chosen_size(
     page.wait_for_url(re.compile("/hub/spawn-pending/alice|/user/alice/"))
     picture(page, "hub-progress")
     page.wait_for_url("**/user/alice/lab**", timeout=STARTS)
-    _run_cell(page, LIMITS)
-    output = page.locator(".jp-OutputArea-output").first
-    expect(output).to_contain_text(f"memory {600 * 1024**2} cores 1", timeout=STARTS)
+    new_notebook(page)
+    output = run_cell(page, LIMITS)
+    expect(output).to_have_text(f"memory {600 * 1024**2} cores 1\n", timeout=STARTS)
     picture(page, "hub-notebook")
     session = session_at(api, path_of("alice"))
     assert (session["owner"], session["environment"]) == ("alice", "python")
