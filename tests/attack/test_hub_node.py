@@ -82,13 +82,9 @@ def test_only_jupyterhubs_proxy_reaches_the_port_of_its_servers(
     assert _status(cluster, machine, address, *claim, user="") == NONE
 
 
-def test_jupyterhubs_proxy_does_reach_it(cluster: Cluster, hers: HubApi) -> None:
+def test_jupyterhubs_proxy_does_reach_it(hers: HubApi) -> None:
     """Otherwise the silence above would show nothing."""
-    answers = {
-        _status(cluster, "hub", f"{scheme}://portal:8090{path_of('alice')}api", user="")
-        for scheme in ("http", "https")
-    }
-    assert answers & {"200", "400", "403"} or hers.visit().get("/api").status_code == 200
+    assert hers.visit().get("/api/status").status_code == 200
 
 
 @pytest.mark.parametrize("machine", ["login", "n1", "n2"])

@@ -6,16 +6,17 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
-from tests.browser.conftest import SIZE, Picture
+from tests.browser.conftest import Picture
 from tests.browser.test_researcher import LIMITS, new_notebook, run_cell
 from tests.client import OVER, Api
 from tests.cluster import Cluster, wait_for
 from tests.hubs import SEEN, HubApi, path_of, session_at, sessions_at, sized
 from tests.slurm.conftest import MakeApi, MakeHub
 
-NARROW = {"width": 380, "height": 800}
+WIDE: ViewportSize = {"width": 1280, "height": 860}
+NARROW: ViewportSize = {"width": 380, "height": 800}
 STARTS = 90_000
 """Milliseconds until JupyterLab shows itself on a busy machine."""
 
@@ -42,7 +43,7 @@ def hub(make_hub: MakeHub) -> Iterator[HubApi]:
 @pytest.fixture(scope="module")
 def page(browser: Browser, cluster: Cluster, hub: HubApi) -> Iterator[Page]:
     """Alice's browser, logged in at JupyterHub with its form."""
-    context = browser.new_context(viewport=SIZE)
+    context = browser.new_context(viewport=WIDE)
     found = context.new_page()
     found.goto(f"{hub.url}/hub/login")
     found.get_by_label("Username").fill("alice")
@@ -58,7 +59,7 @@ def narrow(page: Page) -> Iterator[Page]:
     """The same on a telephone's screen."""
     page.set_viewport_size(NARROW)
     yield page
-    page.set_viewport_size(SIZE)
+    page.set_viewport_size(WIDE)
 
 
 def _fill(page: Page, memory: str = "600 MB", cpus: str = "1") -> None:
@@ -158,7 +159,7 @@ def test_a_server_waits_for_its_turn_and_starts_by_itself(
     expect(page.locator("body")).to_contain_text("of your 3 GB", timeout=STARTS)
     expect(reason).to_be_visible()
     picture(page, "hub-waiting-narrow")
-    page.set_viewport_size(SIZE)
+    page.set_viewport_size(WIDE)
     picture(page, "hub-waiting")
     hub.stop("first")
     page.wait_for_url("**/user/alice/third/lab**", timeout=STARTS)
