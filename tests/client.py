@@ -208,12 +208,15 @@ class Visitor:
         place = urlsplit(self.origin)
         request = requests.Request("GET", self.origin + path).prepare()
         cookies = get_cookie_header(self.http.cookies, request)  # type: ignore[no-untyped-call]
+        headers = {"Cookie": cookies} if cookies else {}
+        if token := self.http.headers.get("Authorization"):
+            headers["Authorization"] = str(token)
         opening = connect(
             self.origin.replace("http", "ws", 1) + path,
             sock=socket.create_connection((LOOPBACK, port_of(self.origin)), TIMEOUT),
             ssl=tls() if place.scheme == "https" else None,
             origin=Origin(origin or self.origin),
-            additional_headers={"Cookie": cookies} if cookies else {},
+            additional_headers=headers,
             subprotocols=[Subprotocol(subprotocol)] if subprotocol else None,
             max_size=None,
             proxy=None,

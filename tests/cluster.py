@@ -108,6 +108,13 @@ class Cluster:
         return self.run("portal", "printenv", "SLIPWAY_PUBLIC_URL").strip()
 
     @functools.cached_property
+    def hub_url(self) -> str:
+        """JupyterHub's base URL."""
+        if self.attempt("address", "hub").returncode != 0:
+            raise AssertionError("This cluster has no JupyterHub: start the cluster with make hub.")
+        return self.run("portal", "printenv", "SLIPWAY_HUB_URL").strip()
+
+    @functools.cached_property
     def mode(self) -> str:
         """How apps get their origins: "ports" or "subdomains"."""
         return self.run("portal", "printenv", "SLIPWAY_APPS").strip()

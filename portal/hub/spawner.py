@@ -66,6 +66,8 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         self._missing = 0
         self._starting = False
         self._certificate: launch.Certificate | None = None
+        self._launching: asyncio.Future[tuple[Session, ...]] | None = None
+        self._abandoning: asyncio.Future[None] | None = None
 
     # The portal
 
@@ -139,13 +141,14 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
 
         Raises HTTPError with the portal's words if it refuses, or if the session ends.
         """
-        self._starting = True
+        self._starting, self._launching = True, None
         try:
             return await self._start()
         except (Refused, NoAnswer) as error:
             raise for_user(error) from error
         except asyncio.CancelledError:
-            await asyncio.shield(self._abandon())
+            # JupyterHub gives a cancelled start one second; stop() waits for the rest.
+            self._abandoning = asyncio.ensure_future(self._abandon())
             raise
         finally:
             self._starting = False
@@ -155,13 +158,9 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         await self._end_earlier(client)
         body = self._body()
         # The key outlives a lost answer; another start has another one.
-        launching = asyncio.ensure_future(ask(client.launch, body, secrets.token_hex(16)))
-        try:
-            launched = await asyncio.shield(launching)
-        except asyncio.CancelledError:
-            # Cancelled while the portal was submitting: its session is found and ended.
-            await asyncio.wait([launching])
-            raise
+        asked = ask(client.launch, body, secrets.token_hex(16))
+        self._launching = asyncio.ensure_future(asked)
+        launched = await asyncio.shield(self._launching)
         self._remember(launched[0])
         return await self._until_it_answers(client)
 
@@ -218,7 +217,9 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         self._session_id, self._last, self._missing = session.id, session, 0
 
     async def _abandon(self) -> None:
-        """Ask for the end of what is at this path, without waiting for it."""
+        """Ask for the end of what is at this path, or is still being launched there."""
+        if self._launching is not None:
+            await asyncio.wait([self._launching])
         try:
             client = await self.client()
             for session in await ask(client.sessions, hub=self.prefix, state="running"):
@@ -245,7 +246,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
 
     async def poll(self) -> int | None:
         """None while the session lives, or as long as nobody knows; otherwise its exit code."""
-        if self._starting:
+        if self._starting or (self._abandoning and not self._abandoning.done()):
             return None
         try:
             client = await self.client()
@@ -286,6 +287,8 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         JupyterHub forgets the server afterwards in any case, so this goes on while the portal is
         away. A job cannot be gone at once: `now` makes no difference.
         """
+        if self._abandoning is not None:
+            await asyncio.wait([self._abandoning])
         while True:
             try:
                 await self._end_all(await self.client())

@@ -80,7 +80,8 @@ def _questions(
     }
 
 
-def _judge(found: Json, gateway: int) -> None:
+def judge(found: Json, gateway: int) -> None:
+    """Fail if the program on the node found a way in, or a secret."""
     assert gateway in found["listening"], "alice's gateway is not listening"
     # A session opens a single TCP port, whatever its apps are.
     assert found["theirs"] == [gateway]
@@ -108,7 +109,7 @@ def test_a_job_on_the_same_node_gains_nothing(
     words = [*srun, "python3", "-", json.dumps(questions)]
     found = json.loads(cluster.run("login", *words, user="bob", stdin=HOSTILE, seconds=120))
     assert found["processes"] > 3, "alice's processes are not on this node"
-    _judge(found, questions["gateway"])
+    judge(found, questions["gateway"])
     assert "jupyter" in " ".join(found["lines"])
     assert {"scontrol show job -dd", "squeue --all --json"} <= set(found["asked"])
 
@@ -137,7 +138,7 @@ def test_a_session_on_the_same_node_gains_nothing(
     # In his container bob sees no processes but his own.
     own = ("/var/tmp/", "/proc/")
     found["sockets"] = [path for path in found["sockets"] if not path.startswith(own)]
-    _judge(found, questions["gateway"])
+    judge(found, questions["gateway"])
 
 
 def test_the_runner_token_is_exposed_nowhere(alice: Api, cluster: Cluster) -> None:

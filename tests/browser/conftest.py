@@ -23,9 +23,9 @@ from tests.browser.axe import settled
 from tests.browser.terminals import SIZE, NewTerminal, Terminal
 from tests.client import Api
 from tests.cluster import ROOT, Cluster, authority
-from tests.slurm.conftest import MakeApi, cluster, make_api, tokens
+from tests.slurm.conftest import MakeApi, cluster, hub_logins, make_api, make_hub, tokens
 
-__all__ = ["SIZE", "cluster", "make_api", "tokens"]
+__all__ = ["SIZE", "cluster", "hub_logins", "make_api", "make_hub", "tokens"]
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [

@@ -12,8 +12,10 @@ import pytest
 
 from tests.client import Api, Json, login
 from tests.cluster import Cluster, healthy, wait_for
+from tests.hubs import HubApi, HubLogin, wait_back
 
 MakeApi = Callable[[str], Api]
+MakeHub = Callable[[str], HubApi]
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +36,27 @@ def tokens(cluster: Cluster) -> dict[str, str]:
 def make_api(cluster: Cluster, tokens: dict[str, str]) -> MakeApi:
     """Creates API clients and cleans up after them."""
     return lambda user: Api(cluster, user, tokens[user])
+
+
+@pytest.fixture(scope="session")
+def hub_logins(cluster: Cluster) -> dict[str, HubLogin]:
+    """Users' logins at JupyterHub by name: login attempts are limited."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def make_hub(cluster: Cluster, hub_logins: dict[str, HubLogin]) -> MakeHub:
+    """Creates clients of JupyterHub's REST API."""
+    tokens: dict[str, str] = {}
+
+    def make(user: str) -> HubApi:
+        if user not in tokens:
+            wait_back(cluster)
+            hub_logins[user] = HubLogin(cluster, user)
+            tokens[user] = hub_logins[user].make_token()
+        return HubApi(cluster, user, tokens[user])
+
+    return make
 
 
 @pytest.fixture

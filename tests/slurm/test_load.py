@@ -26,7 +26,7 @@ RARE = 16
 """Queries per window that are made rarely: nodes, partitions, limits."""
 
 
-def _queries(cluster: Cluster) -> int:
+def queries(cluster: Cluster) -> int:
     """The number of RPCs that slurmctld has received from the portal and its users."""
     text = cluster.run("ctl", "sdiag")
     by_user = text.split("Remote Procedure Call statistics by user", 1)[1].split("Pending RPC")[0]
@@ -42,7 +42,7 @@ def _poll_with(
     """Keep each page open in so many tabs: (Slurm's RPCs meanwhile, the answers by status)."""
     answers: Counter[int] = Counter()
     stop = time.monotonic() + SECONDS
-    before = _queries(cluster)
+    before = queries(cluster)
 
     def tab(page: str, number: int) -> None:
         http, etag, looks = http_session(), "", 0.0
@@ -65,7 +65,7 @@ def _poll_with(
         thread.start()
     for thread in threads:
         thread.join()
-    return _queries(cluster) - before, answers
+    return queries(cluster) - before, answers
 
 
 @pytest.fixture

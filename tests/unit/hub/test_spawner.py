@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
 from html import unescape
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader
 from jupyterhub.user import User
 from tornado.web import HTTPError
 
+from portal.client import Client
 from portal.core.apps.access import AppState
 from portal.core.session.session import OVER, Session, State
 from portal.hub import TEMPLATES
@@ -156,7 +158,41 @@ def test_cancelled_while_it_waits_no_session_is_left(world: World, spawner: NewS
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await starting
-        assert world.store.get(session.id).stop_requested  # type: ignore[union-attr]
+        await until(lambda: world.store.get(session.id).stop_requested or None)  # type: ignore[union-attr]
+
+    do(work())
+
+
+def test_cancelled_in_the_middle_of_a_launch_it_gives_way_at_once(
+    world: World, spawner: NewSpawner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JupyterHub waits for a second, and then calls stop() only if poll() says that it lives."""
+    go_on = threading.Event()
+    launch = Client.launch
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        go_on.wait(SOON)
+        return launch(*args, **kwargs)
+
+    monkeypatch.setattr(Client, "launch", slow)
+
+    async def work() -> None:
+        made = spawner()
+        made.user_options = OPTIONS
+        starting = asyncio.create_task(made.start())
+        await until(lambda: made._launching)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(starting, 0.5)
+        assert await made.poll() is None
+        stopping = asyncio.create_task(made.stop())
+        await asyncio.sleep(0.1)
+        assert not stopping.done()
+        go_on.set()
+        session = await until(lambda: only(world))
+        await until(lambda: world.store.get(session.id).stop_requested or None)  # type: ignore[union-attr]
+        end(world, session, "CANCELLED")
+        await asyncio.wait_for(stopping, SOON)
 
     do(work())
 
@@ -259,7 +295,7 @@ def test_a_named_server_has_its_own_session(world: World, spawner: NewSpawner) -
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await starting
-        assert world.store.get(session.id).stop_requested  # type: ignore[union-attr]
+        await until(lambda: world.store.get(session.id).stop_requested or None)  # type: ignore[union-attr]
 
     do(work())
 
