@@ -4,11 +4,12 @@
 #   bash tests/run.sh [check] [unit] [slurm] [browser] [attack]     only these parts; by default, all
 #
 # Tests on clusters mostly wait for Slurm, so they run in parallel: each of CLUSTERS clusters (4; 2 on a
-# machine with little memory) runs one test file after the other. The first has subdomains for apps and
-# https, the second ports and http, and so on alternately. Attacks run on a cluster of each kind, all
-# other tests on one cluster (tests/sharing.py). Clusters start while check and unit run.
+# machine with little memory) runs one test file after the other. The first has subdomains for apps,
+# https, and JupyterHub 6 with internal_ssl; the second ports, http and JupyterHub 5; and so on
+# alternately. Attacks run on a cluster of each kind, all other tests on one cluster (tests/sharing.py).
+# Clusters start while check and unit run.
 # SLIPWAY_PROJECT (and PORT) name running clusters to use, for example SLIPWAY_PROJECT=slipway for the
-# one of `make up`, or SLIPWAY_PROJECT="one two" PORT="8081 8082". PYTEST_ADDOPTS applies, too.
+# one of `make hub`, or SLIPWAY_PROJECT="one two" PORT="8081 8082". PYTEST_ADDOPTS applies, too.
 # shellcheck source-path=SCRIPTDIR/..
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -275,12 +276,13 @@ begin_clusters() {
 }
 
 start_clusters() {
-    local number https apps
+    local number https apps hub
     for number in "${!projects[@]}"; do
-        https=$(((number + 1) % 2)) apps=ports
-        [ "$https" = 0 ] || apps=subdomains
-        title "A cluster for these tests: ${projects[number]} ($apps, HTTPS=$https)"
-        COMPOSE_PROJECT_NAME=${projects[number]} PORT=${ports[number]} HTTPS=$https APPS=$apps cluster/up.sh
+        https=$(((number + 1) % 2)) apps=ports hub=5.5
+        [ "$https" = 0 ] || apps=subdomains hub=6.1
+        title "A cluster for these tests: ${projects[number]} ($apps, HTTPS=$https, HUB=$hub)"
+        COMPOSE_PROJECT_NAME=${projects[number]} PORT=${ports[number]} HUB_PORT=$(free_port) \
+            HTTPS=$https APPS=$apps HUB=$hub cluster/up.sh
     done
     echo "all clusters started after $((SECONDS - started)) s"
 }
