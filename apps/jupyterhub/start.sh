@@ -50,7 +50,7 @@ exec jupyterhub-singleuser \
     --ServerApp.sock="$SLIPWAY_SOCKET" --ServerApp.sock_mode=0600 \
     --ServerApp.root_dir="$root_dir" \
     --Application.log_level=ERROR \
-    --ServerApp.jpserver_extensions="{'jupyter_lsp': False}" \
+    --ServerApp.jpserver_extensions="{'jupyter_lsp': False, 'slipway_jupyter': True}" \
     --ServerApp.tornado_settings="{'ws_ping_interval': 0}" \
     --ServerApp.terminado_settings="{'shell_command': ['$SHELL']}" \
     --ServerApp.kernel_manager_class=jupyter_server.services.kernels.kernelmanager.AsyncMappingKernelManager \

@@ -16,6 +16,7 @@ from .home import HomeCounter
 from .log import say
 from .memory import MemoryWatch
 from .spec import Spec, SpecError, parse_app_start
+from .status import StatusFile
 from .usage import read_gpu_usage, read_usage
 
 # Slurm waits 30 s between SIGTERM and SIGKILL; users should not have to.
@@ -35,12 +36,13 @@ class Session:
             spec.apps, directory, toolkit, self._app_changed, spec.env, spec.workdir
         )
         self._countdown = Countdown(Tmux(toolkit, directory))
+        self._status = StatusFile(directory)
         self._reporter = Reporter(
             self._callback,
             spec.heartbeat_seconds,
             self._usage,
             lambda: self.end(0),
-            self._countdown.tell,
+            self._answered,
         )
         self._home = HomeCounter(os.environ.get("HOME", "/"))
         self._memory = MemoryWatch(self._killed)
@@ -104,6 +106,10 @@ class Session:
 
     def _app_changed(self, app: App) -> None:
         self._reporter.app_changed(app.name, app.report())
+
+    def _answered(self, answer: dict[str, object]) -> None:
+        self._status.write(answer)
+        self._countdown.tell(answer)
 
     def _killed(self, text: str) -> None:
         self._reporter.hurry()

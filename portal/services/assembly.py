@@ -124,8 +124,13 @@ class _Assembly(JobAssembly):
             self._systems.runners,
             self._catalog,
             origin,
-            self._stores.sessions.hub_env,
+            self._hub_env,
         )
+
+    def _hub_env(self, session: str) -> dict[str, str]:
+        """The variables of JupyterHub's server, with the portal's address for its windows."""
+        sessions = f"{self._settings.web.public_url.rstrip('/')}/sessions"
+        return self._stores.sessions.hub_env(session) | {"SLIPWAY_SESSIONS": sessions}
 
     @cached_property
     def apps(self) -> Apps:

@@ -3,18 +3,25 @@
 Whatever other settings say, kernels of this server communicate over unix sockets. A Python kernel
 is started through kernel.py, which does the rest. Any other kernel is watched by the server until
 it first answers, and ended if it listens on TCP.
+
+In JupyterHub's servers it is an extension as well, which tells the server's own windows the time
+left; elsewhere the portal does, at the app's origin.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import time
 from itertools import pairwise
 from pathlib import Path
 
+from jupyter_server.base.handlers import APIHandler
 from jupyter_server.services.kernels.kernelmanager import ServerKernelManager
+from jupyter_server.utils import url_path_join
+from tornado.web import HTTPError, authenticated
 
 START = str(Path(__file__).with_name("kernel.py"))
 LAUNCHERS = ("ipykernel_launcher", "ipykernel")
@@ -114,3 +121,57 @@ def _listening() -> dict[str, int]:
                 if fields[3] == LISTEN:
                     found[fields[9]] = int(fields[1].rpartition(":")[2], 16)
     return found
+
+
+def _jupyter_server_extension_points():
+    return [{"module": "slipway_jupyter"}]
+
+
+def _load_jupyter_server_extension(server):
+    path = url_path_join(server.web_app.settings["base_url"], ".slipway", "session")
+    server.web_app.add_handlers(".*$", [(path, SessionHandler)])
+
+
+class SessionHandler(APIHandler):
+    """The session's name and end, as the runner has last heard of them from the portal.
+
+    In the form that the portal has at the origins of its own apps.
+    """
+
+    @authenticated
+    def get(self):
+        """Answer 503 until the portal has said something."""
+        try:
+            told = json.loads(status_file().read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise HTTPError(503) from None
+        self.finish(json.dumps(status(told, os.environ)))
+
+
+def status_file() -> Path:
+    """Where the runner keeps the portal's last answer."""
+    return Path(os.environ["SLIPWAY_RUN"]).parent / "session.json"
+
+
+def status(told: dict, environment) -> dict:
+    """The answer for the windows; the session is extended at the portal only."""
+    left, hub = told["seconds_left"], environment.get("JUPYTERHUB_BASE_URL", "/")
+    home = f"{environment.get('JUPYTERHUB_HOST', '')}{hub}hub/home"
+    return {
+        "name": told["name"],
+        "now": iso(time.time()),
+        "ends": None if left is None else iso(told["at"] + left),
+        "unused": told["unused"] is True,
+        "ending": False,
+        "kept": told["kept"],
+        "extend": [],
+        "killed": 0,
+        "killed_text": "",
+        "ended": home,
+        "sessions": environment.get("SLIPWAY_SESSIONS", home),
+    }
+
+
+def iso(seconds: float) -> str:
+    """Seconds since 1970 as JavaScript reads them."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

@@ -1,9 +1,12 @@
 // The session's name and the time left in the top bar of JupyterLab 3 and 4 and Notebook 7; extends it.
 // A module for their module federation, written by hand: it needs no build and no packages. Its data
-// comes from the portal, at a path of this origin that no app can serve.
+// comes from the portal, at a path of this origin that no app can serve; in a server of JupyterHub's, from
+// the server (images/toolkit/jupyter/server.py).
 (() => {
   const NAME = "@slipway/session";
-  const ADDRESS = "/.slipway/session";
+  const PAGE = JSON.parse(document.getElementById("jupyter-config-data")?.textContent || "{}");
+  const HUB = Boolean(PAGE.hubPrefix);
+  const ADDRESS = HUB ? `${PAGE.baseUrl}.slipway/session` : "/.slipway/session";
   const EVERY = 15_000; // milliseconds between two requests
   const HIDDEN_EVERY = 60_000;
   const MARKS = [15, 5, 1]; // minutes before the end at which a notice is shown
@@ -36,6 +39,12 @@
 .slipway-problem { color: #a3261c; }
 [data-jp-theme-light="false"] .slipway-problem { color: #ff9d90; }
 `;
+
+  // JupyterHub's servers want their XSRF token with every request that a script sends.
+  function marks() {
+    const [, value] = document.cookie.match(/(?:^|;\s*)_xsrf=([^;]*)/) ?? [];
+    return HUB && value ? { "X-XSRFToken": decodeURIComponent(value) } : {};
+  }
 
   // The newest of the versions that the page shares.
   async function shared(scope, name) {
@@ -87,8 +96,10 @@
     async ask() {
       clearTimeout(this.timer);
       try {
-        const response = await fetch(ADDRESS, { redirect: "error", cache: "no-store" });
-        if (response.ok) this.take(await response.json());
+        // Where the server was, JupyterHub redirects to its own pages.
+        const response = await fetch(ADDRESS, { redirect: HUB ? "manual" : "error", cache: "no-store", headers: marks() });
+        if (response.type === "opaqueredirect") this.end();
+        else if (response.ok) this.take(await response.json());
         else if (response.status === 401 || response.status === 404) this.end();
       } catch {
         // The portal is away for a moment: what is shown stays.
