@@ -5,12 +5,14 @@ Nothing is decided here. The portal validates what the form or JupyterHub's REST
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from portal.client import Environment, Offers, ResourceGroup, Template
 from portal.core.launch.environment import parse_lines
+from portal.core.units import exact_size, format_cores, format_minutes, parse_size
 from portal.errors import InvalidRequest
 
 APP = "jupyterhub"
@@ -18,18 +20,56 @@ OWN = ""
 """The value of `template` for resources of one's own."""
 
 
-def page(offers: Offers, ended: str = "") -> str:
-    """The form's fields as HTML, for JupyterHub's page; `ended`: how the last session ended."""
+@dataclass(frozen=True)
+class _Chosen:
+    """What the form's fields show at first."""
+
+    image: str
+    template: str
+    cpus: str
+    memory: str
+    gpu: str
+    group: str
+    time_limit: str
+    mounts: frozenset[str]
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> _Chosen:
+        """The options of an earlier start, which may have come from anywhere."""
+        found, mounts = options.get("resources"), options.get("mounts")
+        resources = found if isinstance(found, dict) else {}
+        listed = mounts if isinstance(mounts, list) else []
+        folders = [mount.get("folder") for mount in listed if isinstance(mount, dict)]
+        image = f"{options.get('environment', '')}/{options.get('version', '')}"
+        gpu = f"{resources.get('gpu_kind', '')}/{resources['fgpu']}" if "fgpu" in resources else ""
+        return cls(
+            image=image,
+            template=str(options.get("template", OWN)),
+            cpus=str(resources.get("cpus", 1)),
+            memory=str(resources.get("memory", "2 GB")),
+            gpu=gpu,
+            group=str(options.get("resource_group", "")),
+            time_limit=str(options.get("time_limit", "")),
+            mounts=frozenset(map(str, folders)),
+        )
+
+
+def page(offers: Offers, ended: str = "", last: Mapping[str, Any] | None = None) -> str:
+    """The form's fields as HTML, for JupyterHub's page.
+
+    `ended`: how the last session ended; `last`: its options, which are proposed again.
+    """
+    chosen = _Chosen.of(last or {})
     parts = [
         f'<p class="alert alert-warning">{escape(ended)}</p>' if ended else "",
-        _select("image", "Environment", _images(offers.environments)),
-        _templates(offers.templates),
-        _field("cpus", "CPU cores", "number", "1", 'min="1" step="1"'),
-        _field("memory", "Memory", "text", "2 GB"),
-        _gpus(offers.resource_groups),
-        _groups(offers.resource_groups),
-        _field("time_limit", "Time limit", "text", "", 'placeholder="8 h"'),
-        _folders(offers),
+        _select("image", "Environment", _images(offers.environments), chosen.image),
+        _templates(offers.templates, chosen.template),
+        _field("cpus", "CPU cores", "number", chosen.cpus, 'min="1" step="1"'),
+        _field("memory", "Memory", "text", chosen.memory),
+        _gpus(offers.resource_groups, chosen.gpu),
+        _groups(offers.resource_groups, chosen.group),
+        _time_limit(offers.resource_groups, chosen.time_limit),
+        _folders(offers, chosen.mounts),
         _textarea("env", "Environment variables", "NAME=value, one on each line"),
     ]
     return "\n".join(part for part in parts if part)
@@ -41,48 +81,55 @@ def _images(environments: Iterable[Environment]) -> list[tuple[str, str]]:
     for environment in environments:
         for version in environment.versions:
             has = any(app.name == APP for app in version.apps)
-            note = "" if has else " (JupyterHub's server has not been found in it)"
+            note = "" if has else " (not known to have JupyterHub's server)"
             value = f"{environment.name}/{version.version}"
             found.append((not has, value, version.title + note))
     return [(value, text) for _, value, text in sorted(found, key=lambda one: one[0])]
 
 
-def _templates(templates: Iterable[Template]) -> str:
+def _templates(templates: Iterable[Template], chosen: str) -> str:
     fitting = [
         (one.name, f"{one.title} {one.description}".strip()) for one in templates if one.fits
     ]
     if not fitting:
         return ""
-    return _select("template", "Resources", [(OWN, "As entered below"), *fitting])
+    return _select("template", "Resources", [(OWN, "As entered below"), *fitting], chosen)
 
 
-def _groups(groups: tuple[ResourceGroup, ...]) -> str:
+def _groups(groups: tuple[ResourceGroup, ...], chosen: str) -> str:
     if len(groups) < 2:
         return ""
     choices = [(group.name, _limits(group)) for group in groups]
-    return _select("resource_group", "Partition", choices, [g.name for g in groups if g.default])
+    usual = next((group.name for group in groups if group.default), "")
+    return _select("resource_group", "Partition", choices, chosen or usual)
 
 
 def _limits(group: ResourceGroup) -> str:
-    hours = f", {group.max_time_limit // 60} h" if group.max_time_limit else ""
-    return f"{group.name} (up to {group.max_cpus} cores, {group.max_memory}{hours})"
+    parts = [format_cores(group.max_cpus), exact_size(parse_size(group.max_memory))]
+    if group.max_time_limit:
+        parts.append(format_minutes(group.max_time_limit))
+    return f"{group.name} (up to {', '.join(parts)})"
 
 
-def _gpus(groups: Iterable[ResourceGroup]) -> str:
+def _time_limit(groups: tuple[ResourceGroup, ...], value: str) -> str:
+    usual = next((group.default_time_limit for group in groups if group.default), None)
+    hint = f'placeholder="{format_minutes(usual)}"' if usual else ""
+    return _field("time_limit", "Time limit", "text", value, hint)
+
+
+def _gpus(groups: Iterable[ResourceGroup], chosen: str) -> str:
     choices: dict[str, str] = {}
     for group in groups:
         for offer in group.gpus:
             for amount in offer.amounts:
                 value = f"{offer.kind}/{amount.fgpu:g}"
                 choices[value] = f"{amount.fgpu:g} fGPU {offer.title}".strip()
-    return _select("gpu", "GPU", [("", "None"), *choices.items()]) if choices else ""
+    return _select("gpu", "GPU", [("", "None"), *choices.items()], chosen) if choices else ""
 
 
-def _folders(offers: Offers) -> str:
+def _folders(offers: Offers, chosen: Collection[str]) -> str:
     boxes = [
-        f'<div class="form-check"><input class="form-check-input" type="checkbox" name="mounts" '
-        f'id="mount-{number}" value="{escape(folder.name)}">'
-        f'<label class="form-check-label" for="mount-{number}">{escape(folder.path)}</label></div>'
+        _box(f"mount-{number}", folder, folder.name in chosen)
         for number, folder in enumerate(offers.folders)
         if folder.mountable
     ]
@@ -90,11 +137,9 @@ def _folders(offers: Offers) -> str:
     return f'<fieldset class="mb-3">{legend}{"".join(boxes)}</fieldset>' if boxes else ""
 
 
-def _select(
-    name: str, label: str, choices: Iterable[tuple[str, str]], chosen: Iterable[str] = ()
-) -> str:
+def _select(name: str, label: str, choices: Iterable[tuple[str, str]], chosen: str = "") -> str:
     options = "".join(
-        f'<option value="{escape(value)}"{" selected" if value in chosen else ""}>'
+        f'<option value="{escape(value)}"{" selected" if value == chosen else ""}>'
         f"{escape(text)}</option>"
         for value, text in choices
     )

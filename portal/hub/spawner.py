@@ -119,7 +119,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
             offers = await ask((await self.client()).offers)
         except ClientError as error:
             raise Refusal(503, error.text) from error
-        return page(offers, await self.last_end())
+        return page(offers, await self.last_end(), self.user_options)
 
     async def last_end(self) -> str:
         """How the last session of this server ended; "" if it was ended by the user."""

@@ -180,6 +180,8 @@ class Image(BaseModel):
     description: str = ""
     apps: tuple[AppName, ...] = ()
     """The apps to offer, in this order; (): all that the image can run."""
+    provides: tuple[AppName, ...] = ()
+    """Apps that it can run, for forms before an administrator's session has checked the image."""
     default_app: AppName | None = None
     default: bool = False
     """Whether the launch form preselects it."""
@@ -313,7 +315,9 @@ class Catalog(BaseModel):
         """What an image can run according to its file, before any session has checked."""
         if image is None:
             return set()
-        named = [name for name in (*image.apps, image.default_app) if name in self.apps]
+        named = [
+            name for name in (*image.apps, *image.provides, image.default_app) if name in self.apps
+        ]
         anywhere = [name for name, spec in self.apps.items() if not spec.detect]
         return {*named, *(self.apps[name].server for name in named), *anywhere}
 

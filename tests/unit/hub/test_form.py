@@ -78,7 +78,7 @@ def test_images_with_the_server_come_first_and_others_say_so() -> None:
     )
     text = page(offers)
     assert Fields(text).choices["image"] == ["e/2", "e/1"]
-    assert "Debian (JupyterHub&#x27;s server has not been found in it)" in text
+    assert "Debian (not known to have JupyterHub&#x27;s server)" in text
 
 
 @pytest.mark.parametrize(
@@ -116,3 +116,63 @@ def test_fields_become_the_portals_request(
 def test_a_wrong_line_of_a_variable_is_named() -> None:
     with pytest.raises(ValueError, match="write line 2 as NAME=value"):
         options_from_form({"env": ["A=1\nnonsense"]})
+
+
+GROUPS = [
+    {"name": "main", "default": True, "max_cpus": 2, "max_memory": "3g", "max_time_limit": 480,
+     "default_time_limit": 90, "gpus": [{"kind": "demo", "title": "Demo", "amounts": [
+         {"fgpu": 0.5}, {"fgpu": 1.0}]}]},
+    {"name": "long", "default": False, "max_cpus": 1, "max_memory": "1g"},
+]  # fmt: skip
+OFFERS = Offers.model_validate(
+    {
+        "environments": [
+            {
+                "name": "python",
+                "title": "Python",
+                "versions": [
+                    {"version": "3.13", "title": "3.13", "apps": [{"name": "jupyterhub"}]},
+                    {"version": "3.11", "title": "3.11", "apps": []},
+                ],
+            }
+        ],
+        "resource_groups": GROUPS,
+        "templates": [{"name": "small", "title": "Small", "fits": True}],
+        "folders": [{"name": "home", "path": "/home/alice", "mountable": True}],
+    }
+)
+
+
+def test_partitions_say_their_limits_and_the_usual_time_limit_is_shown() -> None:
+    text = page(OFFERS)
+    assert "main (up to 2 cores, 3 GB, 8 h)" in text
+    assert "long (up to 1 core, 1 GB)" in text
+    assert 'value="main" selected' in text
+    assert 'placeholder="1 h 30 min"' in text
+
+
+def test_the_last_choices_are_proposed_again() -> None:
+    form = {
+        "image": ["python/3.11"], "cpus": ["2"], "memory": ["1 GB"], "gpu": ["demo/0.5"],
+        "resource_group": ["long"], "time_limit": ["2 h"], "mounts": ["home"], "env": ["KEY=secret"],
+    }  # fmt: skip
+    text = page(OFFERS, last=options_from_form(form))
+    for shown in (
+        'value="python/3.11" selected',
+        'name="cpus" value="2"',
+        'name="memory" value="1 GB"',
+        'value="demo/0.5" selected',
+        'value="long" selected',
+        'name="time_limit" value="2 h"',
+        'value="home" checked',
+    ):
+        assert shown in text
+    assert "secret" not in text
+    assert 'value="small" selected' in page(OFFERS, last={"template": "small"})
+
+
+@pytest.mark.parametrize(
+    "last", [{"resources": "x", "mounts": "y"}, {"resources": {"fgpu": "<"}, "mounts": [1, {}]}]
+)
+def test_odd_options_of_an_earlier_start_are_no_problem(last: dict[str, Any]) -> None:
+    assert Fields(page(OFFERS, last=last)).choices.keys() == Fields(page(OFFERS)).choices.keys()
