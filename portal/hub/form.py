@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from portal.client import Environment, Offers, ResourceGroup, Template
+from portal.client import Environment, Folder, Offers, ResourceGroup, Template
 from portal.core.launch.environment import parse_lines
-from portal.core.units import exact_size, format_cores, format_minutes, parse_size
+from portal.core.units import exact_size, format_cores, parse_size, short_minutes
 from portal.errors import InvalidRequest
 
 APP = "jupyterhub"
@@ -107,13 +107,13 @@ def _groups(groups: tuple[ResourceGroup, ...], chosen: str) -> str:
 def _limits(group: ResourceGroup) -> str:
     parts = [format_cores(group.max_cpus), exact_size(parse_size(group.max_memory))]
     if group.max_time_limit:
-        parts.append(format_minutes(group.max_time_limit))
+        parts.append(short_minutes(group.max_time_limit))
     return f"{group.name} (up to {', '.join(parts)})"
 
 
 def _time_limit(groups: tuple[ResourceGroup, ...], value: str) -> str:
     usual = next((group.default_time_limit for group in groups if group.default), None)
-    hint = f'placeholder="{format_minutes(usual)}"' if usual else ""
+    hint = f'placeholder="{short_minutes(usual)}"' if usual else ""
     return _field("time_limit", "Time limit", "text", value, hint)
 
 
@@ -135,6 +135,14 @@ def _folders(offers: Offers, chosen: Collection[str]) -> str:
     ]
     legend = '<legend class="form-label fs-6">Folders that are kept</legend>'
     return f'<fieldset class="mb-3">{legend}{"".join(boxes)}</fieldset>' if boxes else ""
+
+
+def _box(field: str, folder: Folder, checked: bool) -> str:
+    return (
+        f'<div class="form-check"><input class="form-check-input" type="checkbox" name="mounts" '
+        f'id="{field}" value="{escape(folder.name)}"{" checked" if checked else ""}>'
+        f'<label class="form-check-label" for="{field}">{escape(folder.path)}</label></div>'
+    )
 
 
 def _select(name: str, label: str, choices: Iterable[tuple[str, str]], chosen: str = "") -> str:

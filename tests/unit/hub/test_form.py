@@ -154,7 +154,8 @@ def test_partitions_say_their_limits_and_the_usual_time_limit_is_shown() -> None
 def test_the_last_choices_are_proposed_again() -> None:
     form = {
         "image": ["python/3.11"], "cpus": ["2"], "memory": ["1 GB"], "gpu": ["demo/0.5"],
-        "resource_group": ["long"], "time_limit": ["2 h"], "mounts": ["home"], "env": ["KEY=secret"],
+        "resource_group": ["long"], "time_limit": ["2 h"], "mounts": ["home"],
+        "env": ["KEY=secret"],
     }  # fmt: skip
     text = page(OFFERS, last=options_from_form(form))
     for shown in (
