@@ -199,7 +199,7 @@ def is_up(cluster: Cluster) -> bool:
 
 
 def kill(cluster: Cluster) -> None:
-    """kill -9 of JupyterHub; its proxy goes on, and its supervisor starts it again."""
+    """kill -9 of JupyterHub; its supervisor starts it again, and it replaces its proxy."""
     cluster.daemon("kill", "hub", "hub")
 
 

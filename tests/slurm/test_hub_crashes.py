@@ -135,6 +135,7 @@ def test_killed_during_starts_and_stops(hub: HubApi, researcher: Api, cluster: C
         blows.append(Blow(action, delay, alive[name], seconds))
         print(blows[-1])
         assert session_at(researcher, path_of("alice"))["id"] == kept["id"]
+        kernel.connect()  # JupyterHub starts its proxy again, too
         assert kernel.run("print(kept)").text == "treasure\n"
         _check_jobs(cluster, researcher)
     kernel.close()
