@@ -69,7 +69,7 @@ def _fill(page: Page, memory: str = "600 MB", cpus: str = "1") -> None:
 
 
 def _open_form(page: Page, hub: HubApi, name: str = "") -> None:
-    page.goto(f"{hub.url}/hub/spawn/alice/{name}")
+    page.goto(f"{hub.url}/hub/spawn/alice/{name}".rstrip("/"))
     expect(page.get_by_label("CPU cores")).to_be_visible()
 
 
@@ -93,7 +93,7 @@ def test_a_notebook_runs_in_a_server_of_the_chosen_size(
     picture(page, "hub-notebook")
     session = session_at(api, path_of("alice"))
     assert (session["owner"], session["environment"]) == ("alice", "python")
-    assert (session["resources"]["cpus"], session["resources"]["memory"]) == (1, "600 MB")
+    assert (session["resources"]["cpus"], session["resources"]["memory"]) == (1, "600m")
     names = [app["name"] for app in session["apps"]]
     assert "jupyterhub" in names
 
