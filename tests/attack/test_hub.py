@@ -116,7 +116,7 @@ SPELLINGS = [
     "/user/alice/{file}",
     "/user/alice;bob{file}",
     "/user/al%C3%ADce{file}",
-    "/user/\uff41lice{file}",
+    "/user/%EF%BD%81lice{file}",
     "http://portal:8090/user/alice{file}",
     "http://localhost/user/alice{file}",
     "/services/../user/alice{file}",
@@ -136,7 +136,7 @@ def _credentials(his: HubApi, his_cookies: str) -> dict[str, dict[str, str]]:
 def test_no_spelling_of_her_path_opens_her_server(
     spelling: str, his: HubApi, his_cookies: str, canary: str
 ) -> None:
-    target = spelling.format(file=FILE).encode().decode("latin-1")
+    target = spelling.format(file=FILE)
     for who, headers in _credentials(his, his_cookies).items():
         said = say(his, target, headers)
         assert canary not in said.text, (who, said)
