@@ -156,11 +156,14 @@ class HubApi:
         return ServerVisitor(self, name)
 
     def clean(self) -> None:
-        """End all servers, and wait until JupyterHub knows."""
+        """End all servers, wait until JupyterHub knows, and delete the named ones."""
         wait_for("JupyterHub", lambda: is_up(self.cluster), BACK)
         for name in self.servers():
             self.stop(name)
         wait_for("no servers in JupyterHub", lambda: not self.servers(), STARTS, LOOK)
+        every = self("GET", f"/users/{self.user}?include_stopped_servers=1").json()["servers"]
+        for name in filter(None, every):
+            self("DELETE", self._place(name), json={"remove": True})
 
 
 class ServerVisitor(Visitor):
@@ -199,7 +202,7 @@ def is_up(cluster: Cluster) -> bool:
 
 
 def kill(cluster: Cluster) -> None:
-    """kill -9 of JupyterHub; its proxy goes on, and its supervisor starts it again."""
+    """kill -9 of JupyterHub; its supervisor starts it again, and it replaces its proxy."""
     cluster.daemon("kill", "hub", "hub")
 
 

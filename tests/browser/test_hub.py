@@ -69,7 +69,7 @@ def _fill(page: Page, memory: str = "600 MB", cpus: str = "1") -> None:
 
 
 def _open_form(page: Page, hub: HubApi, name: str = "") -> None:
-    page.goto(f"{hub.url}/hub/spawn/alice/{name}")
+    page.goto(f"{hub.url}/hub/spawn/alice/{name}".rstrip("/"))
     expect(page.get_by_label("CPU cores")).to_be_visible()
 
 
@@ -93,7 +93,7 @@ def test_a_notebook_runs_in_a_server_of_the_chosen_size(
     picture(page, "hub-notebook")
     session = session_at(api, path_of("alice"))
     assert (session["owner"], session["environment"]) == ("alice", "python")
-    assert (session["resources"]["cpus"], session["resources"]["memory"]) == (1, "600 MB")
+    assert (session["resources"]["cpus"], session["resources"]["memory"]) == (1, "600m")
     names = [app["name"] for app in session["apps"]]
     assert "jupyterhub" in names
 
@@ -146,6 +146,7 @@ def test_the_forms_refusals_are_words_on_the_form(
 def test_a_server_waits_for_its_turn_and_starts_by_itself(
     page: Page, hub: HubApi, api: Api, narrow: Page, picture: Picture
 ) -> None:
+    hub.clean()
     for name in ("first", "other"):
         hub.start(name, sized(1, "1300m"))
     for name in ("first", "other"):
@@ -154,7 +155,7 @@ def test_a_server_waits_for_its_turn_and_starts_by_itself(
     picture(page, "hub-form-narrow")
     _fill(page, "600 MB")
     _start(page)
-    page.wait_for_url("**/hub/spawn-pending/alice/third")
+    page.wait_for_url("**/hub/spawn-pending/alice/third**")
     reason = page.locator("#progress-message")
     expect(page.locator("body")).to_contain_text("of your 3 GB", timeout=STARTS)
     expect(reason).to_be_visible()
@@ -176,7 +177,7 @@ def test_a_start_is_cancelled_while_it_waits(
         _open_form(page, hub, "never")
         _fill(page)
         _start(page)
-        page.wait_for_url("**/hub/spawn-pending/alice/never")
+        page.wait_for_url("**/hub/spawn-pending/alice/never**")
         path = path_of("alice", "never")
         session = wait_for("its session", lambda: sessions_at(api, path, state="running"))[0]
         page.goto(f"{hub.url}/hub/home")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Annotated
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from pydantic import AfterValidator, BaseModel, Field
 
@@ -15,6 +15,8 @@ from portal.errors import FieldError
 APP = "jupyterhub"
 """The app that is JupyterHub's server in a session."""
 PREFIX = "hub.prefix"
+SAFE = "@~"
+"""What JupyterHub leaves as it is in names, beyond letters, digits and "_.-"."""
 MAX_PREFIX = 200
 MAX_VARIABLES = 60
 MAX_VALUE = 16_384
@@ -54,10 +56,15 @@ class HubServer(BaseModel):
 def check_prefix(prefix: str, owner: str, base_url: str) -> list[FieldError]:
     """What is wrong with the path of a user's server: nobody may claim another's.
 
-    JupyterHub's paths are BASE_URL/user/NAME/ and BASE_URL/user/NAME/SERVER/.
+    JupyterHub's paths are BASE_URL/user/NAME/ and BASE_URL/user/NAME/SERVER/, percent-encoded once.
     """
-    own = f"{base_url}user/{quote(owner, safe='@~')}/"
-    rest = prefix.removeprefix(own)
-    if prefix.startswith(own) and re.fullmatch(r"([^/]+/)?", rest) and rest not in ("./", "../"):
+    own = f"{base_url}user/{quote(owner, safe=SAFE)}/"
+    if prefix == own or (prefix.startswith(own) and _names_server(prefix.removeprefix(own))):
         return []
     return [FieldError(PREFIX, f"this must be {own}, or {own}NAME/ for a named server")]
+
+
+def _names_server(rest: str) -> bool:
+    """Whether it is one name as JupyterHub writes it; others might be read as another path."""
+    name = unquote(rest.removesuffix("/"))
+    return f"{quote(name, safe=SAFE)}/" == rest and "/" not in name and name not in ("", ".", "..")

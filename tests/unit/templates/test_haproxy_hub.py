@@ -35,7 +35,7 @@ def server(front: Front) -> Iterator[str]:
 
 def test_the_path_leads_to_the_session_with_the_hubs_cookies(front: Front, server: str) -> None:
     front.gateway.names.clear()
-    cookie = "jupyterhub-session-id=abc; slipway=not-ours"
+    cookie = "jupyterhub-session-id=abc; _xsrf=d"
     answer = front.hub("/user/alice/lab?reset", cookie=cookie, authorization="token x")
     assert (answer.status, answer.seen["who"]) == (200, "app")
     assert answer.seen["path"] == "/user/alice/lab?reset"
@@ -43,6 +43,14 @@ def test_the_path_leads_to_the_session_with_the_hubs_cookies(front: Front, serve
     assert answer.sent("authorization") == ["token x"]
     assert answer.sent("host") == ["hub.example.org"]
     assert front.gateway.names in ([server], [])  # none for a connection that was kept
+
+
+def test_a_server_gets_no_login_of_the_portals(front: Front, server: str) -> None:
+    """The portal may be at the same host, for which browsers send one set of cookies."""
+    cookie = "__Host-slipway=a; jupyterhub-session-id=abc; slipway_app_x=b; _xsrf=d; slipway=e"
+    answer = front.hub("/user/alice/lab", cookie=cookie, authorization="Bearer slipway_x")
+    assert answer.sent("cookie") == ["jupyterhub-session-id=abc; _xsrf=d"]
+    assert answer.sent("authorization") == []
 
 
 @pytest.mark.parametrize(
