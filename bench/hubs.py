@@ -15,7 +15,7 @@ from tests.cluster import ROOT, Cluster, wait_for
 
 SCRIPT = ROOT / "bench" / "hub.sh"
 START = ROOT / "apps" / "jupyterhub" / "start.sh"
-LONGEST = 120.0
+LONGEST = 60.0
 """Seconds for a start or a stop."""
 PAUSE = 0.02
 """Seconds between two requests to a server that does not answer yet."""

@@ -7,8 +7,9 @@ import shlex
 import batchspawner  # type: ignore[import-not-found]
 
 IMAGE = "/srv/slipway/images/python/3.13/image.sif"
+# Its whole path: batchspawner exports only the variables of JupyterHub, so srun has no PATH.
 IN_IMAGE = (
-    "apptainer --silent exec --bind /home/batchspawner:/opt/batchspawner "
+    "/usr/bin/apptainer --silent exec --bind /home/batchspawner:/opt/batchspawner "
     f"--env PYTHONPATH=/opt/batchspawner {IMAGE} python3 -m batchspawner.singleuser"
 )
 # Created in the script's first line of its own: when Slurm has started it.
