@@ -5,7 +5,7 @@
 runs on the cluster of `make hub`, or on the one that SLIPWAY_PROJECT and PORT name, and starts a
 second JupyterHub beside it (bench/hub.sh): the same JupyterHub and proxy, the same session image,
 the same resources, on the same nodes. Both hubs are warm. batchspawner has two columns: as its
-README and its defaults have it, and "tuned", with all that its settings allow: ten questions a
+README and its defaults have it, and "tuned", with all that its settings allow: four questions a
 second, no srun, no login environment, and our options of Jupyter.
 
 - starts    from POST /hub/api/users/NAME/server to a response of GET /user/NAME/api/status through

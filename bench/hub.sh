@@ -33,7 +33,7 @@ build_peer() {
         --file "$REPO_DIR/bench/peer/Containerfile" "$REPO_DIR/bench/peer" >&2
 }
 
-peer_answers() { engine exec "$NAME" curl -fsS -o /dev/null http://localhost:8000/hub/api/; }
+peer_answers() { engine exec "$NAME" curl -fs -o /dev/null http://localhost:8000/hub/api/; }
 
 start_peer() {
     local hosts=() host

@@ -39,7 +39,7 @@ def tune(spawner: batchspawner.SlurmSpawner) -> None:
     options = spawner.user_options
     tuned = bool(options.get("tuned"))
     defaults = batchspawner.SlurmSpawner.class_traits()
-    spawner.startup_poll_interval = 0.1 if tuned else defaults["startup_poll_interval"].default()
+    spawner.startup_poll_interval = 0.25 if tuned else defaults["startup_poll_interval"].default()
     spawner.batch_script = TUNED_SCRIPT if tuned else defaults["batch_script"].default()
     spawner.args = [shlex.quote(word) for word in options.get("arguments", [])]
 
