@@ -36,7 +36,11 @@ def our_arguments() -> list[str]:
     script = START.read_text(encoding="utf-8")
     words = shlex.split(script.partition("exec jupyterhub-singleuser")[2].replace("\\\n", " "))
     alone = ("--ServerApp.sock", "--ServerApp.root_dir", "--NotebookNotary")
-    return [word for word in words if not word.startswith(alone) and not ("slipway" in word or "$" in word)]
+    return [
+        word
+        for word in words
+        if not word.startswith(alone) and not ("slipway" in word or "$" in word)
+    ]
 
 
 @dataclass

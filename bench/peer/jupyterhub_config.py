@@ -14,10 +14,11 @@ IN_IMAGE = (
 )
 # Created in the script's first line of its own: when Slurm has started it.
 MARK = 'mkdir -p "$HOME/.peer/$SLURM_JOB_ID"'
-# Without the login environment, which Slurm otherwise gathers on the node first.
+# With all variables of sbatch, which has JupyterHub's alone: if there is a list of names, Slurm
+# gathers the login environment on the node first.
 TUNED_SCRIPT = """#!/bin/bash
 #SBATCH --output={{homedir}}/.peer/log --job-name=spawner-jupyterhub --chdir={{homedir}}
-#SBATCH --export={{keepvars}}
+#SBATCH --export=ALL
 #SBATCH --time={{runtime}} --mem={{memory}} --cpus-per-task={{nprocs}}
 {{prologue}}
 exec {{cmd}}
