@@ -16,12 +16,10 @@ from portal.services.apps.reports import AppReports
 from portal.services.apps.ssh import SshAccess
 from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
-from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
-from portal.services.auth.service_tokens import ServiceTokens
+from portal.services.auth_assembly import AuthAssembly
 from portal.services.cluster import ClusterReader
 from portal.services.container import Services
-from portal.services.job_assembly import JobAssembly
 from portal.services.job_control import JobControl
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
@@ -46,7 +44,7 @@ def assemble(settings: Settings, systems: Systems, run_for_owner: RunForOwner) -
     return _Assembly(settings, systems, run_for_owner).services()
 
 
-class _Assembly(JobAssembly):
+class _Assembly(AuthAssembly):
     """Builds each service once, with its dependencies."""
 
     def services(self) -> Services:
@@ -327,22 +325,6 @@ class _Assembly(JobAssembly):
             revoke_routes=self.proxy.revoke,
             address=caller_address.get,
         )
-
-    @cached_property
-    def service_tokens(self) -> ServiceTokens:
-        return ServiceTokens(
-            self._stores.service_tokens,
-            self._systems.accounts,
-            self._settings.login.min_uid,
-            self._clock,
-            self.administration.record,
-        )
-
-    @cached_property
-    def login_attempts(self) -> LoginAttempts:
-        terms = self._settings.web.login_terms
-        record = self.administration.record
-        return LoginAttempts(self._stores.attempts, terms, self._clock, record, caller_address)
 
     @cached_property
     def account_watch(self) -> AccountWatch:

@@ -82,10 +82,9 @@ class Apps:
     ) -> AppLink:
         """Start an app if necessary, and issue a ticket to it for one browser.
 
-        An app of a queued session starts with the session. Only the owner may open apps, not
-        administrators: seeing a session does not include reading its notebooks. Raises NotFound
-        if it does not exist or belongs to another user, Conflict if the session is over or no
-        port is left, InvalidRequest for options that are not permitted, Unavailable if an app
+        An app of a queued session starts with the session. Only its owner may open apps, no
+        administrator (NotFound) and no service (Forbidden). Raises Conflict if the session is over
+        or no port is left, InvalidRequest for options that are not permitted, Unavailable if an app
         cannot be stopped to get a new answer, StillOpen if HAProxy did not remove a revoked route.
         """
         if person.service:

@@ -92,7 +92,10 @@ def _in_clear(engine: object, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "test.db") as db:
         for number in range(50):
             env = json.dumps({"A": f"{CANARY}-{number}"})
-            db.execute("INSERT INTO session_env (session, variables) VALUES (?, ?)", (f"{number:032x}", env))
+            db.execute(
+                "INSERT INTO session_env (session, variables) VALUES (?, ?)",
+                (f"{number:032x}", env),
+            )
         body = json.dumps({"environment": "python", "env": ENV})
         db.execute("INSERT INTO preset VALUES ('alice', 'mine', ?, '2026-11-20')", (body,))
         db.execute("INSERT INTO launch_key VALUES ('alice', 'key', 's', 'aabbcc')")
