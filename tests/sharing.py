@@ -55,6 +55,7 @@ ONCE = {
 
 SECONDS = {
     "slurm/test_crashes": 395,
+    "slurm/test_hub": 350,
     "attack/test_hostile_shell": 300,
     "browser/test_time_left": 245,
     "attack/test_bad_inputs": 220,
@@ -69,6 +70,7 @@ SECONDS = {
     "browser/test_idle": 145,
     "slurm/test_ends": 145,
     "browser/test_researcher": 140,
+    "slurm/test_hub_crashes": 130,
     "slurm/test_idle": 120,
     "browser/test_ended_lately": 115,
     "attack/test_anonymous": 110,
@@ -77,6 +79,7 @@ SECONDS = {
     "slurm/test_launcher": 100,
     "slurm/test_persistent_home": 100,
     "attack/test_keys": 95,
+    "browser/test_hub": 95,
     "browser/test_list_layout": 95,
     "slurm/test_sbatch": 95,
     "slurm/test_sbatch_options": 95,
@@ -98,6 +101,7 @@ SECONDS = {
     "slurm/test_load": 70,
     "attack/test_login_limits": 65,
     "slurm/test_folders": 65,
+    "attack/test_hub": 60,
     "attack/test_hostile_runner": 55,
     "browser/test_firefox": 55,
     "browser/test_gpu": 55,
@@ -115,6 +119,7 @@ SECONDS = {
     "browser/test_folders_asked": 40,
     "browser/test_keyboard": 40,
     "browser/test_tokens": 40,
+    "attack/test_hub_node": 35,
 }
 """Approximate durations of the slow files, in seconds; only used for the order."""
 USUAL = 25
