@@ -59,7 +59,7 @@ def page(offers: Offers, ended: str = "", last: Mapping[str, Any] | None = None)
 
     `ended`: how the last session ended; `last`: its options, which are proposed again.
     """
-    chosen = _Chosen.of(last or {})
+    chosen = _Chosen.of(last if isinstance(last, dict) else {})
     parts = [
         f'<p class="alert alert-warning">{escape(ended)}</p>' if ended else "",
         _select("image", "Environment", _images(offers.environments), chosen.image),

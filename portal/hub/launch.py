@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from portal.core.launch.names import session_name
+from portal.hub.refusals import Refusal
 
 PREFIXES = ("JUPYTERHUB_", "JPY_")
 OWN = frozenset({"hub", "count"})
@@ -40,6 +44,24 @@ def server(prefix: str, env: Mapping[str, str], certificate: Certificate | None)
     for end in FILES.values():
         found.pop(f"JUPYTERHUB_SSL_{end}", None)
     return {"prefix": prefix, "env": found | (certificate.variables() if certificate else {})}
+
+
+def check_options(options: object) -> None:
+    """Raise Refusal for options that cannot be sent; the portal checks all others."""
+    if not isinstance(options, dict):
+        raise Refusal(422, "user_options: send an object with the fields of a launch")
+    try:
+        json.dumps(options, allow_nan=False)
+    except ValueError as error:
+        raise Refusal(422, "user_options: numbers must be finite") from error
+
+
+def session_name_of(server: str) -> str | None:
+    """The session's name: the server's, as far as the portal permits such names."""
+    try:
+        return session_name(server or "jupyter")
+    except ValueError:
+        return None
 
 
 def site_variables(names: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:

@@ -23,4 +23,4 @@ def for_user(error: ClientError) -> Refusal:
     if not isinstance(error, Refused):
         return Refusal(503, error.text)
     fields = "; ".join(f"{wrong.field}: {wrong.message}" for wrong in error.errors)
-    return Refusal(error.status, f"{error.text} {fields}".strip())
+    return Refusal(error.status, fields or error.text)

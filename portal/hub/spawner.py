@@ -134,6 +134,10 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
     def _from_form(self) -> Callable[..., dict[str, Any]]:
         return options_from_form
 
+    @default("apply_user_options")
+    def _apply(self) -> Callable[[Spawner, Any], None]:
+        return lambda _, options: launch.check_options(options)
+
     # Starting
 
     async def start(self) -> str:
@@ -160,6 +164,8 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         # The key outlives a lost answer; another start has another one.
         asked = ask(client.launch, body, secrets.token_hex(16))
         self._launching = asyncio.ensure_future(asked)
+        # Nobody reads its error if the start is cancelled.
+        self._launching.add_done_callback(lambda done: done.cancelled() or done.exception())
         launched = await asyncio.shield(self._launching)
         self._remember(launched[0])
         return await self._until_it_answers(client)
@@ -168,7 +174,10 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         """The launch request."""
         env = self.get_env()
         site = launch.site_variables(self.environment, env)
+        launch.check_options(self.user_options)
         body = launch.with_site_defaults(self.user_options, site, self.cpu_limit, self.mem_limit)
+        if name := launch.session_name_of(self.name):
+            body = {"name": name} | body
         return body | {"hub": launch.server(self.prefix, env, self._certificate)}
 
     async def move_certs(self, paths: Mapping[str, str]) -> Mapping[str, str]:

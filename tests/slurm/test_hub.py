@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +21,7 @@ from tests.cluster import Cluster, healthy, wait_for
 from tests.hubs import (
     SEEN,
     HubApi,
+    HubLogin,
     live_jobs,
     path_of,
     session_at,
@@ -118,6 +121,14 @@ subprocess.Popen("for i in 1 2 3 4 5 6 7 8; do setsid nohup head -c 300M /dev/ze
 """
 
 
+def told_at(cluster: Cluster, user: str, server: str) -> str | None:
+    """What JupyterHub's page of a server that is not running says about its end."""
+    page = HubLogin(cluster, user).get(f"/hub{path_of(user, server)}")
+    assert page.status_code == 424, page.text
+    found = re.search(r'<p id="slipway-ended">(.*?)</p>', page.text)
+    return html.unescape(found[1]) if found else None
+
+
 def test_jupyterhub_sees_every_end(
     others_hub: HubApi, make_api: MakeApi, cluster: Cluster, short: str
 ) -> None:
@@ -151,6 +162,9 @@ def test_jupyterhub_sees_every_end(
         "memory": "out_of_memory",
         "short": "time_limit",
     }
+    for name, session in ids.items():
+        shown = told_at(cluster, "bob", name)
+        assert shown == (None if name == "portal" else bob.get(session)["end"]["text"])
 
 
 # Starts that are cancelled
@@ -331,5 +345,6 @@ def test_a_failed_node_is_seen(others_hub: HubApi, make_api: MakeApi, cluster: C
         finally:
             cluster.daemon("start", node, "slurmd")
     assert end["cause"] == "node_failure"
+    assert told_at(cluster, "bob", "node") == end["text"]
     up = ["sinfo", "--noheader", f"--nodes={node}", "--format=%t"]
     wait_for("the node", lambda: cluster.run("login", *up).strip() in ("idle", "mix"), 60)

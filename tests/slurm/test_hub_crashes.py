@@ -32,7 +32,7 @@ from tests.hubs import (
 )
 from tests.slurm.conftest import MakeHub
 
-KILLS = int(os.environ.get("HUB_KILLS", "6"))
+KILLS = int(os.environ.get("HUB_KILLS", "4"))
 SETTLED = 30.0
 """Seconds after a kill in which every job is adopted or ended."""
 START, STOP = 9.0, 4.0
