@@ -20,7 +20,9 @@ NAME=${COMPOSE_PROJECT_NAME}_batchspawner
 
 # The images that it is made of may be newer than it is.
 build_peer() {
-    local print secrets=() name login=localhost/slipway-login:$SLURM_TAG hub=localhost/slipway-hub:$SLIPWAY_CLONE
+    local print secrets=() name login=localhost/slipway-login:$SLURM_TAG hub
+    # The version that runs.
+    hub=$(engine container inspect --format '{{.Config.Image}}' "$(container_of hub)")
     { image_exists "$hub" && image_exists "$login"; } || fail "Run this first, for its images: make hub"
     print=$(fingerprint bench/peer)-$(engine image inspect --format '{{.Id}}' "$login" "$hub" | sha256sum | cut -c1-16)
     [ "$(engine image inspect --format '{{index .Config.Labels "slipway.bench"}}' "$IMAGE" 2>/dev/null)" != "$print" ] || return 0

@@ -10,7 +10,8 @@ from tests.paths import ROOT
 
 INSTALLED = sorted(
     file.relative_to(ROOT).as_posix()
-    for file in (*ROOT.glob("requirements*.txt"), *ROOT.glob("images/*/*/requirements.txt"))
+    for pattern in ("", "images/*/*/", "cluster/hub/")
+    for file in ROOT.glob(f"{pattern}requirements*.txt")
 )
 
 
