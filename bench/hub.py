@@ -10,7 +10,8 @@ second, no srun, no login environment, and our options of Jupyter.
 
 - starts    from POST /hub/api/users/NAME/server to a response of GET /user/NAME/api/status through
             the hub's proxy. Both wait for Slurm's scheduler, whose tick adds up to a second at
-            random, so that part is also shown separately, as are those after it.
+            random, so that part is also shown separately, as are those after it. batchspawner's
+            defaults also have the node gather the login environment in that part.
 - requests  a file of 1 KB from the browser's side of the hub's proxy, all the way: with one
             connection, and with 32. The server itself is the larger part of it.
 - calls     Slurm's RPCs a minute (sdiag), by the users who made them: without servers and with two.
