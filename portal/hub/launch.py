@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,10 +49,21 @@ def check_options(options: object) -> None:
     """Raise Refusal for options that cannot be sent; the portal checks all others."""
     if not isinstance(options, dict):
         raise Refusal(422, "user_options: send an object with the fields of a launch")
-    try:
-        json.dumps(options, allow_nan=False)
-    except ValueError as error:
-        raise Refusal(422, "user_options: numbers must be finite") from error
+    for field in _not_finite(options):
+        raise Refusal(422, f"{field}: numbers must be finite")
+
+
+def _not_finite(value: object, path: str = "") -> Iterator[str]:
+    """Places of NaN and infinity, which Python reads in JSON and nobody else does."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield path
+    parts: Iterable[tuple[object, object]] = ()
+    if isinstance(value, dict):
+        parts = value.items()
+    elif isinstance(value, list):
+        parts = enumerate(value)
+    for name, part in parts:
+        yield from _not_finite(part, f"{path}.{name}" if path else str(name))
 
 
 def session_name_of(server: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What the page of a starting server says."""
+"""What a session's state means for JupyterHub, and what its page of a starting server says."""
 
 from __future__ import annotations
 
@@ -40,3 +40,22 @@ def _waiting(reason: Reason | None) -> str:
     if reason.estimated_start:
         parts.append(f"Slurm's estimate: {reason.estimated_start:%Y-%m-%d %H:%M} UTC.")
     return " ".join(part for part in parts if part)
+
+
+def server_has_ended(session: Session, name: str) -> bool:
+    """Whether only the rest of the session is left, which JupyterHub cannot show."""
+    app = session.app(name)
+    return session.state == "RUNNING" and app is not None and app.state in ("failed", "stopped")
+
+
+def exit_code(session: Session) -> int | None:
+    """What poll() tells; None while the session lives."""
+    if not session.is_over:
+        return None
+    return (session.end and session.end.exit_code) or (0 if session.state == "FINISHED" else 1)
+
+
+def how_it_ended(session: Session) -> str:
+    """The words for a start that came to nothing."""
+    text = session.end.text if session.end else ""
+    return text or "The session has ended."

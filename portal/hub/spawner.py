@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
 from jupyterhub.spawner import Spawner
 from tornado.web import HTTPError
+from traitlets import Any as AnyValue
 from traitlets import Float, Integer, Unicode, default
 
 from portal.client import Client, ClientError, NoAnswer, Refused, Session
@@ -20,11 +22,14 @@ from portal.hub import launch
 from portal.hub.authenticator import TOKEN
 from portal.hub.connection import ask, connection
 from portal.hub.form import APP, options_from_form, page
-from portal.hub.progress import Step, steps_of
+from portal.hub.progress import Step, exit_code, how_it_ended, steps_of
 from portal.hub.refusals import ENDED, Refusal, for_user
 
 LOST = 2
 """How often a session must be missing before it counts as gone."""
+QUICK = 0.2
+"""Seconds between two questions while a server starts, and for SOON seconds after its launch."""
+SOON = 10.0
 PATIENCE = 5.0
 """Seconds between two tries to end a session while the portal is away."""
 
@@ -44,9 +49,11 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         help="Token of `slipway token create`, for authenticators other than SlipwayAuthenticator. "
         "It acts for the user of the same name.",
     ).tag(config=True)
-    pause = Float(1.0, min=0.1, help="Seconds between two questions while a server starts.").tag(
-        config=True
-    )
+    # JupyterHub's own trait refuses what is no object with an internal error.
+    user_options = AnyValue()
+    pause = Float(
+        1.0, min=0.1, help="Seconds between two questions while a server waits in Slurm's queue."
+    ).tag(config=True)
     # A queue has no timeout: the user cancels, or the site sets one.
     start_timeout = Integer(
         7 * 24 * 3600, help="Seconds until a server has to run, with the time in Slurm's queue."
@@ -65,6 +72,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         self._last: Session | None = None
         self._missing = 0
         self._starting = False
+        self._nothing_launched = False
         self._certificate: launch.Certificate | None = None
         self._launching: asyncio.Future[tuple[Session, ...]] | None = None
         self._abandoning: asyncio.Future[None] | None = None
@@ -106,6 +114,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         """Forget the session."""
         super().clear_state()
         self._session_id, self._last, self._missing = "", None, 0
+        self._nothing_launched = False
 
     # The form
 
@@ -134,6 +143,10 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
     def _from_form(self) -> Callable[..., dict[str, Any]]:
         return options_from_form
 
+    @default("user_options")
+    def _no_options(self) -> dict[str, Any]:
+        return {}
+
     @default("apply_user_options")
     def _apply(self) -> Callable[[Spawner, Any], None]:
         return lambda _, options: launch.check_options(options)
@@ -145,7 +158,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
 
         Raises HTTPError with the portal's words if it refuses, or if the session ends.
         """
-        self._starting, self._launching = True, None
+        self._starting, self._launching, self._nothing_launched = True, None, True
         try:
             return await self._start()
         except (Refused, NoAnswer) as error:
@@ -162,13 +175,21 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         await self._end_earlier(client)
         body = self._body()
         # The key outlives a lost answer; another start has another one.
-        asked = ask(client.launch, body, secrets.token_hex(16))
-        self._launching = asyncio.ensure_future(asked)
+        self._launching = asyncio.ensure_future(self._launch(client, body))
         # Nobody reads its error if the start is cancelled.
         self._launching.add_done_callback(lambda done: done.cancelled() or done.exception())
         launched = await asyncio.shield(self._launching)
         self._remember(launched[0])
         return await self._until_it_answers(client)
+
+    async def _launch(self, client: Client, body: dict[str, Any]) -> tuple[Session, ...]:
+        self._nothing_launched = False
+        try:
+            return await ask(client.launch, body, secrets.token_hex(16))
+        except Refused as error:
+            # A gateway's answer says nothing about the portal behind it.
+            self._nothing_launched = error.status not in (502, 504)
+            raise
 
     def _body(self) -> dict[str, Any]:
         """The launch request."""
@@ -191,11 +212,12 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
             await self._end(client, session.id)
 
     async def _until_it_answers(self, client: Client) -> str:
+        launched = time.monotonic()
         while True:
             session = await self._look(client)
             if session is not None:
                 if session.is_over:
-                    raise Refusal(ENDED, _ended(session))
+                    raise Refusal(ENDED, how_it_ended(session))
                 if app := session.app(APP):
                     if app.state == "ready":
                         return self.servers_url
@@ -207,7 +229,10 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
                         "This environment has no jupyterhub-singleuser. Choose another one, or "
                         "ask for JupyterHub to be installed in its image.",
                     )
-            await asyncio.sleep(self.pause)
+            # Often for the few seconds that a start takes where nothing has to be waited for.
+            starts = session is not None and session.state in ("STARTING", "RUNNING")
+            soon = starts or time.monotonic() - launched < SOON
+            await asyncio.sleep(min(QUICK, self.pause) if soon else self.pause)
 
     async def _look(self, client: Client) -> Session | None:
         """The session now; None while the portal does not answer."""
@@ -257,6 +282,8 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         """None while the session lives, or as long as nobody knows; otherwise its exit code."""
         if self._starting or (self._abandoning and not self._abandoning.done()):
             return None
+        if self._nothing_launched:
+            return 0
         try:
             client = await self.client()
             if not self._session_id:
@@ -271,10 +298,10 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
             self.log.warning("%s: state unknown: %s", self._log_name, error)
             return None
         self._remember(session)
-        if _server_has_ended(session):
+        if server_hashow_it_ended(session):
             await self._abandon()
             return 1
-        return _exit_code(session)
+        return exit_code(session)
 
     async def _adopt(self, client: Client) -> int | None:
         """Find the session of a JupyterHub that was killed before it stored anything."""
@@ -325,20 +352,3 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         except Refused as error:
             if error.status != 404:
                 raise
-
-
-def _server_has_ended(session: Session) -> bool:
-    """Whether only the rest of the session is left, which JupyterHub cannot show."""
-    app = session.app(APP)
-    return session.state == "RUNNING" and app is not None and app.state in ("failed", "stopped")
-
-
-def _exit_code(session: Session) -> int | None:
-    if not session.is_over:
-        return None
-    return (session.end and session.end.exit_code) or (0 if session.state == "FINISHED" else 1)
-
-
-def _ended(session: Session) -> str:
-    text = session.end.text if session.end else ""
-    return text or "The session has ended."

@@ -14,7 +14,7 @@ from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader
 from jupyterhub.user import User
 from tornado.web import HTTPError
 
-from portal.client import Client
+from portal.client import Client, NoAnswer
 from portal.core.apps.access import AppState
 from portal.core.session.session import OVER, Session, State
 from portal.hub import TEMPLATES
@@ -447,3 +447,70 @@ def test_a_new_login_is_used_at_once(
         assert await made.poll() == 0
 
     do(work())
+
+
+def test_nothing_is_left_to_stop_after_a_start_while_the_portal_is_away(
+    spawner: NewSpawner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JupyterHub polls after a failed start, and would wait for stop()."""
+    monkeypatch.setattr("portal.client.PAUSE", 0.01)
+
+    async def work() -> None:
+        made = spawner(portal_url="http://127.0.0.1:1")
+        made.user_options = OPTIONS
+        with pytest.raises(HTTPError) as caught:
+            await made.start()
+        assert caught.value.status_code == 503
+        assert await made.poll() == 0
+
+    do(work())
+
+
+def test_after_a_lost_answer_the_session_may_exist(
+    world: World, spawner: NewSpawner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch = Client.launch
+
+    def lost(*args: Any) -> Any:
+        launch(*args)
+        raise NoAnswer("The portal does not answer.")
+
+    monkeypatch.setattr(Client, "launch", lost)
+
+    async def work() -> None:
+        made = spawner()
+        made.user_options = OPTIONS
+        with pytest.raises(HTTPError):
+            await made.start()
+        session = await until(lambda: only(world))
+        assert await made.poll() == 1
+        assert world.store.get(session.id).stop_requested  # type: ignore[union-attr]
+
+    do(work())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "user_options: send an object"),
+        ("x", "user_options: send an object"),
+        ({"resources": {"cpus": float("nan")}}, "resources.cpus: numbers must be finite"),
+        ({"mounts": [{"folder": float("inf")}]}, "mounts.0.folder: numbers must be finite"),
+    ],
+)
+def test_options_that_cannot_be_sent_are_refused(
+    world: World, spawner: NewSpawner, options: Any, words: str
+) -> None:
+    async def work() -> None:
+        made = spawner()
+        with pytest.raises(HTTPError) as caught:
+            await made._run_apply_user_options(options)
+        assert caught.value.status_code == 422
+        assert words in (caught.value.log_message or "")
+        made.user_options = options
+        with pytest.raises(HTTPError, match=words):
+            await made.start()
+        assert await made.poll() == 0
+
+    do(work())
+    assert sessions(world) == []

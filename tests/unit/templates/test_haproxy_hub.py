@@ -59,7 +59,7 @@ def test_a_server_gets_no_login_of_the_portals(front: Front, server: str) -> Non
 def test_other_paths_lead_nowhere(front: Front, server: str, path: str) -> None:
     answer = front.hub(path)
     assert answer.status == 503
-    assert "This server is not running." in answer.text
+    assert "This server has ended, or is about to." in answer.text
 
 
 def test_a_named_server_has_its_own_way(front: Front, server: str) -> None:

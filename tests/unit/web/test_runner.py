@@ -45,7 +45,7 @@ def test_apps_found_in_an_image_are_stored(world: World, launched: Launched, own
     runner = launched(owner)
     spec = json.loads(runner.job.spec)
     assert set(spec["detect"]) == set(APPS)
-    assert spec["apps"] == ["any", "board", "jupyterlab", "terminal"]
+    assert spec["apps"] == ["any", "board", "jupyterhub", "jupyterlab", "terminal"]
     world.slurm.start(runner.job)
     message = READY | {"apps": ["terminal", "jupyterlab", "elsewhere"]}
     assert runner("ready", message).status_code == 200

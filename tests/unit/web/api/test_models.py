@@ -67,6 +67,7 @@ SHOWN: dict[str, tuple[Any, set[str]]] = {
     "env_names": (("KEY",), {"env"}),
     "mounts": ((Mount(folder="data"),), {"mounts", "home.keeps"}),
     "named": (True, {"named"}),
+    "hub_prefix": ("/user/alice/", {"hub_prefix"}),
     "home": (Home.PERSISTENT, {"home.kind", "home.keeps"}),
     "home_files": (3, {"home.deletes_files"}),
     "home_bytes": (12_000_000, {"home.deletes_bytes"}),

@@ -52,7 +52,7 @@ def test_the_server_starts_with_the_session_and_only_it_gets_the_token(
         "hub",
         "/user/alice/api",
     )
-    assert start["env"] == HUB["env"]
+    assert start["env"] == HUB["env"] | {"SLIPWAY_SESSIONS": "http://localhost:8080/sessions"}
     row = stored(world, runner.session.id)
     assert row is not None
     assert "secret1" not in row.hub + row.variables
