@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from portal.client import Reason, Session
+from portal.hub.refusals import ENDED, Refusal
+
+GONE = ("failed", "stopped")
+"""States of a server that does not run any more."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ def _waiting(reason: Reason | None) -> str:
 def server_has_ended(session: Session, name: str) -> bool:
     """Whether only the rest of the session is left, which JupyterHub cannot show."""
     app = session.app(name)
-    return session.state == "RUNNING" and app is not None and app.state in ("failed", "stopped")
+    return session.state == "RUNNING" and app is not None and app.state in GONE
 
 
 def exit_code(session: Session) -> int | None:
@@ -55,7 +59,17 @@ def exit_code(session: Session) -> int | None:
     return (session.end and session.end.exit_code) or (0 if session.state == "FINISHED" else 1)
 
 
-def how_it_ended(session: Session) -> str:
-    """The words for a start that came to nothing."""
-    text = session.end.text if session.end else ""
-    return text or "The session has ended."
+def answers(session: Session, name: str) -> bool:
+    """Whether the server answers; raises Refusal if it never will."""
+    if session.is_over:
+        raise Refusal(ENDED, (session.end and session.end.text) or "The session has ended.")
+    app = session.app(name)
+    if app is None and session.state == "RUNNING":
+        raise Refusal(
+            400,
+            "This environment has no jupyterhub-singleuser. Choose another one, or ask for "
+            "JupyterHub to be installed in its image.",
+        )
+    if app is not None and app.state in GONE:
+        raise Refusal(ENDED, app.message or "JupyterHub's server has ended.")
+    return app is not None and app.state == "ready"

@@ -22,8 +22,8 @@ from portal.hub import launch
 from portal.hub.authenticator import TOKEN
 from portal.hub.connection import ask, connection
 from portal.hub.form import APP, options_from_form, page
-from portal.hub.progress import Step, exit_code, how_it_ended, steps_of
-from portal.hub.refusals import ENDED, Refusal, for_user
+from portal.hub.progress import Step, answers, exit_code, server_has_ended, steps_of
+from portal.hub.refusals import Refusal, for_user
 
 LOST = 2
 """How often a session must be missing before it counts as gone."""
@@ -215,20 +215,8 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         launched = time.monotonic()
         while True:
             session = await self._look(client)
-            if session is not None:
-                if session.is_over:
-                    raise Refusal(ENDED, how_it_ended(session))
-                if app := session.app(APP):
-                    if app.state == "ready":
-                        return self.servers_url
-                    if app.state in ("failed", "stopped"):
-                        raise Refusal(ENDED, app.message or "JupyterHub's server has ended.")
-                elif session.state == "RUNNING":
-                    raise Refusal(
-                        400,
-                        "This environment has no jupyterhub-singleuser. Choose another one, or "
-                        "ask for JupyterHub to be installed in its image.",
-                    )
+            if session is not None and answers(session, APP):
+                return self.servers_url
             # Often for the few seconds that a start takes where nothing has to be waited for.
             starts = session is not None and session.state in ("STARTING", "RUNNING")
             soon = starts or time.monotonic() - launched < SOON
@@ -298,7 +286,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
             self.log.warning("%s: state unknown: %s", self._log_name, error)
             return None
         self._remember(session)
-        if server_hashow_it_ended(session):
+        if server_has_ended(session, APP):
             await self._abandon()
             return 1
         return exit_code(session)
