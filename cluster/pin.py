@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Regenerates the files of pinned packages with current versions and their hashes.
 
-The versions of requirements.txt and requirements-dev.txt are those that pip resolves for the ranges of pyproject.toml with the oldest supported
-Python; the hashes are those of the wheels for every Python and machine below. pip uses the package
-index that it is configured for. `pin.py --keep` keeps the versions and only renews the hashes.
+The versions of requirements.txt and requirements-dev.txt are those that pip resolves for the ranges
+of pyproject.toml with the oldest supported Python; the hashes are those of the wheels for every
+Python and machine below. pip uses the package index that it is configured for. `pin.py --keep`
+keeps the versions and only renews the hashes.
 """
 
 from __future__ import annotations
