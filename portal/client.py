@@ -1,4 +1,4 @@
-"""A client of the portal's REST API, for the JupyterHub spawner, benchmarks and tests.
+"""A client of the portal's REST API, for the JupyterHub spawner.
 
 Requests are repeated only if that changes nothing: reads, and launches with an Idempotency-Key.
 """
@@ -244,10 +244,6 @@ class Client:
         """End a session; no effect on one that is over."""
         answer = self._send("DELETE", f"/sessions/{identifier}", tries=TRIES)
         return Session.model_validate(answer)
-
-    def check(self, request: Json) -> None:
-        """Check a launch request without launching; raises Refused that names the fields."""
-        self._send("POST", "/sessions/estimate", tries=TRIES, json=request)
 
     def offers(self) -> Offers:
         """What the user can ask for right now."""

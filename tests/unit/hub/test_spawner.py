@@ -89,11 +89,16 @@ def end(world: World, session: Session, state: str, code: int = 0) -> None:
         world.clock.advance(seconds=10)
 
 
-async def started(world: World, made: SlipwaySpawner) -> Session:
-    """Start a server; returns its session."""
+async def begun(world: World, made: SlipwaySpawner) -> tuple[asyncio.Task[str], Session]:
+    """Begin to start a server, until its session has a job."""
     made.user_options = OPTIONS
     starting = asyncio.create_task(made.start())
-    session: Session = await until(lambda: only(world))
+    return starting, await until(lambda: only(world))
+
+
+async def started(world: World, made: SlipwaySpawner) -> Session:
+    """Start a server; returns its session."""
+    starting, session = await begun(world, made)
     run(world, session)
     answer(world, session)
     assert await asyncio.wait_for(starting, SOON) == SERVERS
@@ -152,9 +157,7 @@ def test_progress_tells_the_reason_and_the_steps(world: World, spawner: NewSpawn
 def test_cancelled_while_it_waits_no_session_is_left(world: World, spawner: NewSpawner) -> None:
     async def work() -> None:
         made = spawner()
-        made.user_options = OPTIONS
-        starting = asyncio.create_task(made.start())
-        session = await until(lambda: only(world))
+        starting, session = await begun(world, made)
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await starting
@@ -211,9 +214,7 @@ def test_a_killed_hub_finds_its_running_server_again(world: World, spawner: NewS
 def test_a_start_that_a_killed_hub_forgot_is_ended(world: World, spawner: NewSpawner) -> None:
     async def work() -> None:
         made = spawner()
-        made.user_options = OPTIONS
-        starting = asyncio.create_task(made.start())
-        session = await until(lambda: only(world))
+        starting, session = await begun(world, made)
         assert await spawner().poll() == 1
         assert world.store.get(session.id).stop_requested  # type: ignore[union-attr]
         starting.cancel()
@@ -244,9 +245,7 @@ def test_an_end_before_it_answers_is_explained(
 ) -> None:
     async def work() -> None:
         made = spawner()
-        made.user_options = OPTIONS
-        starting = asyncio.create_task(made.start())
-        session = await until(lambda: only(world))
+        starting, session = await begun(world, made)
         run(world, session)
         end(world, session, state, code)
         with pytest.raises(HTTPError) as caught:
@@ -303,9 +302,7 @@ def test_a_named_server_has_its_own_session(world: World, spawner: NewSpawner) -
 def test_an_image_without_jupyterhub_says_so(world: World, spawner: NewSpawner) -> None:
     async def work() -> None:
         made = spawner()
-        made.user_options = OPTIONS
-        starting = asyncio.create_task(made.start())
-        session = await until(lambda: only(world))
+        starting, session = await begun(world, made)
         run(world, session)
         world.store.change(session.id, {State.RUNNING}, apps=("terminal",))
         with pytest.raises(HTTPError) as caught:
