@@ -14,6 +14,8 @@ from portal.hub.refusals import Refusal
 PREFIXES = ("JUPYTERHUB_", "JPY_")
 OWN = frozenset({"hub", "count"})
 """Fields that the spawner sets, or that have no meaning for a server."""
+LIMITS = frozenset({"MEM_LIMIT", "MEM_GUARANTEE", "CPU_LIMIT", "CPU_GUARANTEE"})
+"""Variables that JupyterHub makes of its own limits, which are not those of the session."""
 FILES = {"keyfile": "KEYFILE", "certfile": "CERTFILE", "cafile": "CLIENT_CA"}
 """Names of create_certs' paths, and the ends of JupyterHub's variables for them."""
 
@@ -74,9 +76,13 @@ def session_name_of(server: str) -> str | None:
         return None
 
 
-def site_variables(names: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:
-    """The variables of `c.Spawner.environment`, except JupyterHub's own."""
-    return {name: env[name] for name in names if name in env and not name.startswith(PREFIXES)}
+def site_variables(env: Mapping[str, str]) -> dict[str, str]:
+    """Those of `environment`, of `env_keep`, and of subclasses that extend get_env."""
+    return {
+        name: value
+        for name, value in env.items()
+        if not name.startswith(PREFIXES) and name not in LIMITS
+    }
 
 
 def with_site_defaults(
@@ -87,7 +93,7 @@ def with_site_defaults(
 ) -> dict[str, Any]:
     """The user's options with the site's.
 
-    `variables` are those of `c.Spawner.environment`, which win; `cpus` and `memory` (bytes) are
+    `variables` are those of site_variables(), which win; `cpus` and `memory` (bytes) are
     used if the user has chosen no resources.
     """
     found = {name: value for name, value in options.items() if name not in OWN}

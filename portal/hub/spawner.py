@@ -194,7 +194,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
     def _body(self) -> dict[str, Any]:
         """The launch request."""
         env = self.get_env()
-        site = launch.site_variables(self.environment, env)
+        site = launch.site_variables(env)
         launch.check_options(self.user_options)
         body = launch.with_site_defaults(self.user_options, site, self.cpu_limit, self.mem_limit)
         if name := launch.session_name_of(self.name):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portal.hub.launch import Certificate, server, with_site_defaults
+from portal.hub.launch import Certificate, server, site_variables, with_site_defaults
 
 GB = 2**30
 
@@ -51,6 +51,12 @@ def test_only_jupyterhubs_variables_reach_its_server() -> None:
         "prefix": "/user/a/",
         "env": {"JUPYTERHUB_API_TOKEN": "t", "JPY_API_TOKEN": "t"},
     }
+
+
+def test_subclasses_that_add_variables_have_them_sent() -> None:
+    env = {"SITE": "x", "JUPYTERHUB_USER": "alice", "JPY_API_TOKEN": "y"}
+    limits = {"MEM_LIMIT": "1", "MEM_GUARANTEE": "1", "CPU_LIMIT": "1.0", "CPU_GUARANTEE": "1.0"}
+    assert site_variables(env | limits) == {"SITE": "x"}
 
 
 def test_a_certificate_travels_as_its_contents(tmp_path: Path) -> None:
