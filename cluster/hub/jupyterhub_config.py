@@ -2,6 +2,8 @@
 
 import os
 
+from jupyterhub import version_info
+
 from portal.hub import TEMPLATES
 
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
@@ -33,6 +35,8 @@ c.JupyterHub.hub_connect_url = f"{scheme}://hub:8081"
 c.JupyterHub.internal_ssl = ssl
 c.JupyterHub.internal_certs_location = "/var/lib/jupyterhub/internal-ssl"
 c.JupyterHub.trusted_alt_names = ["DNS:hub"]
-c.JupyterHub.db_url = "sqlite:////var/lib/jupyterhub/jupyterhub.sqlite"
+# A database is upgraded to a newer JupyterHub and never back, so that `HUB=5.5` has one of its own.
+c.JupyterHub.db_url = f"sqlite:////var/lib/jupyterhub/jupyterhub-{version_info[0]}.sqlite"
+c.JupyterHub.upgrade_db = True
 c.JupyterHub.cookie_secret_file = "/var/lib/jupyterhub/cookie_secret"  # noqa: S105
 c.ConfigurableHTTPProxy.pid_file = "/run/jupyterhub-proxy.pid"
