@@ -1,5 +1,6 @@
 #!/bin/bash
-# Build one environment: images/build.sh ENVIRONMENT/VERSION OUT_DIR
+# Build one environment: images/build.sh ENVIRONMENT/VERSION OUT_DIR [NAME=VALUE…]
+# NAME=VALUE are arguments of the recipe (its %arguments), like variant=gpu.
 # Leaves OUT_DIR/image.sif and OUT_DIR/image.toml. Run as root on Debian with Apptainer, debootstrap
 # and `root:100000:65536` in /etc/subuid and /etc/subgid (the embedded cluster's node has them).
 # Optional settings from the machine:
@@ -10,7 +11,12 @@ set -euo pipefail
 
 die() { echo "images/build.sh: $*" >&2; exit 1; }
 
-[[ $# == 2 && $1 == */* ]] || die "usage: images/build.sh ENVIRONMENT/VERSION OUT_DIR"
+[[ $# -ge 2 && $1 == */* ]] || die "usage: images/build.sh ENVIRONMENT/VERSION OUT_DIR [NAME=VALUE…]"
+arguments=()
+for argument in "${@:3}"; do
+    [[ $argument == [a-z]*=* ]] || die "$argument is not of the form NAME=VALUE"
+    arguments+=(--build-arg "$argument")
+done
 recipe=$(cd "$(dirname "$0")/$1" 2>/dev/null && pwd) || die "no recipe images/$1"
 suite=$(cat "$recipe/base" 2>/dev/null || true)
 [[ $suite =~ ^[a-z]+$ ]] || die "images/$1/base must name the Debian release to start from, like trixie"
@@ -80,7 +86,7 @@ build_sandbox() {
     export APPTAINER_TMPDIR=$work APPTAINER_CACHEDIR=$work/cache
     # A recipe uses those of the arguments that it needs.
     apptainer build --fakeroot --sandbox --warn-unused-build-args \
-        --build-arg "base=$work/base" --build-arg "recipe=$recipe" \
+        --build-arg "base=$work/base" --build-arg "recipe=$recipe" "${arguments[@]}" \
         "$work/image" "$recipe/image.def"
 }
 
