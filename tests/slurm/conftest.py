@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
+from tests.built_images import is_built, left_out
 from tests.client import Api, Json, login
 from tests.cluster import Cluster, healthy, wait_for
 from tests.hubs import HubApi, HubLogin, wait_back
@@ -95,6 +96,29 @@ def researcher(make_api: MakeApi) -> Iterator[Api]:
 def session(researcher: Api) -> Json:
     """A running session of alice's shared by several tests."""
     return researcher.running()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests whose images are not built; pytest_terminal_summary names these."""
+    without = [item for item in items if not _has_images(item)]
+    if without:
+        config.hook.pytest_deselected(items=without)
+        items[:] = [item for item in items if item not in without]
+
+
+def _has_images(item: pytest.Item) -> bool:
+    needed = [name for mark in item.iter_markers("needs_images") for name in mark.args]
+    return all(map(is_built, needed))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the images without which tests were left out."""
+    missing = left_out()
+    if missing:
+        terminalreporter.section("left out: tests of images that are not there")
+        for line in missing:
+            terminalreporter.write_line(line)
+        terminalreporter.write_line("make images ALL=1 builds those that need no registry")
 
 
 @pytest.hookimpl(wrapper=True)
