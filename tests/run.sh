@@ -2,6 +2,7 @@
 # make test: all checks and tests; those that need a cluster run on separate, temporary clusters.
 #
 #   bash tests/run.sh [check] [unit] [slurm] [browser] [attack]     only these parts; by default, all
+#   bash tests/run.sh images    every image that is built: its own test, and in sessions on one cluster
 #
 # Tests on clusters mostly wait for Slurm, so they run in parallel: each of CLUSTERS clusters (4; 2 on a
 # machine with little memory) runs one test file after the other. The first has subdomains for apps,
@@ -64,7 +65,7 @@ needs_of() {
             need firefox-esr firefox-esr
             need npm npm
             ;;&
-        slurm | browser | attack)
+        slurm | browser | attack | images)
             need ssh openssh-client
             need rsync rsync
             need flock util-linux
@@ -137,6 +138,17 @@ run_check() {
     check "mypy" .venv/bin/mypy portal tests bench
     check "import rules" .venv/bin/lint-imports --config setup.cfg
     check "shellcheck" shellcheck_all
+}
+
+# The output names the images that are not built.
+run_images() {
+    title "Images"
+    if cluster/images.sh test; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        wrong+=("images")
+    fi
 }
 
 # timed NAME COMMAND…: its duration is printed at the end.
@@ -353,6 +365,10 @@ main() {
         case $part in
             check | unit) ;;
             slurm | browser | attack) paths+=("tests/$part") ;;
+            images)
+                paths+=(tests/slurm/test_recipes.py)
+                CLUSTERS=${CLUSTERS:-1}
+                ;;
             *)
                 sed -n '2,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2
                 exit 2
@@ -365,6 +381,10 @@ main() {
     [ ${#paths[@]} -eq 0 ] || choose_clusters
     [[ " $* " != *" check "* ]] || timed check run_check
     [[ " $* " != *" unit "* ]] || run_unit
+    if [[ " $* " == *" images "* ]]; then
+        timed "clusters before that" wait_for_clusters # they come with the builder image
+        timed images run_images
+    fi
     if [ ${#paths[@]} -gt 0 ]; then
         timed "clusters after that" wait_for_clusters
         run_on_clusters "${paths[@]}"
