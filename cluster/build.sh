@@ -62,7 +62,7 @@ SLURM_INPUTS=(cluster/Containerfile cluster/build cluster/bin cluster/supervisor
 build_cluster_images() {
     local target
     # Tagged, so that it is kept: toolkit and session images are built in it (software.sh).
-    build_image builder "localhost/slipway-builder:$SLIPWAY_CLONE" cluster/Containerfile cluster/build
+    build_image builder "localhost/slipway-builder:$SLIPWAY_CLONE" cluster/Containerfile cluster/build requirements.txt
     for target in ctl login node; do
         build_image "$target" "localhost/slipway-$target:$SLURM_TAG" "${SLURM_INPUTS[@]}"
     done

@@ -37,14 +37,9 @@ build_toolkit() {
         bash images/toolkit/build.sh /out/toolkit.sqsh
 }
 
-build_session_image() {
-    local recipe=images/$1 described
-    build_once "$recipe" "images/build.sh $(cd "$REPO_DIR" && find "$recipe" -type f ! -name image.toml)" \
-        bash images/build.sh "$1" "/out/$recipe"
-    # Only the portal reads titles and descriptions: they change without another build.
-    described=$CLUSTER_SOFTWARE/$recipe/image.toml
-    cmp -s "$REPO_DIR/$recipe/image.toml" "$described" || in_builder cp "$recipe/image.toml" "/out/$recipe/image.toml"
-}
+slipway_images() { in_builder python -m portal.cli images "$@" --images /out/images; }
+
+build_session_image() { slipway_images build "$1" --if-changed; }
 
 # All but the first, which `make up` builds in a separate step.
 build_more_images() {

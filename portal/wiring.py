@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from sqlalchemy import Engine
 
@@ -14,6 +18,7 @@ from portal.adapters.db.administration import AdministrationTables
 from portal.adapters.db.attempts import AttemptTables
 from portal.adapters.db.engine import open_database
 from portal.adapters.db.jobs.pages import JobPageTables
+from portal.adapters.db.jobs.queued import queued_jobs
 from portal.adapters.db.jobs.store import JobTables
 from portal.adapters.db.logins import LoginTables
 from portal.adapters.db.samples import SampleTables
@@ -25,6 +30,14 @@ from portal.adapters.db.sessions import SessionTables
 from portal.adapters.db.status import StatusTables
 from portal.adapters.encryption import Sealer
 from portal.adapters.haproxy.routes import HaproxyRoutes
+from portal.adapters.images.apptainer import Apptainer
+from portal.adapters.images.cluster import SlurmRunner
+from portal.adapters.images.folder import FolderImages
+from portal.adapters.images.machine import look
+from portal.adapters.images.recipes import FolderRecipes
+from portal.adapters.images.roots import LocalRoots
+from portal.adapters.images.site import INSIDE, Site
+from portal.adapters.images.workspace import LocalWorkspaces
 from portal.adapters.runner_client import GatewayRunners, resolve
 from portal.adapters.settings_file import LocalSettingsFile
 from portal.adapters.slurm.client import Slurm
@@ -35,10 +48,14 @@ from portal.adapters.ssh.accounts import LoginNodeAccounts
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import PasswordCheck, SshTransport
 from portal.config import Settings
+from portal.core.interfaces.images import ImageStore, Note, Recipes
 from portal.core.job.description import JobSettings
 from portal.core.session.session import Home
 from portal.services.assembly import assemble
 from portal.services.container import Services
+from portal.services.images.builder import ImageBuilder
+from portal.services.images.keeper import ImageKeeper
+from portal.services.images.tester import ImageTester
 from portal.services.owner_queue import RunForOwner, run_now
 from portal.services.systems import Stores, Systems
 
@@ -106,6 +123,54 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
         service_tokens=ServiceTokenTables(engine),
         attempts=AttemptTables(engine),
         job_pages=JobPageTables(engine),
+    )
+
+
+class ImageFactory(NamedTuple):
+    """What builds and tests images, and the recipes that it knows."""
+
+    builder: ImageBuilder
+    tester: ImageTester
+    recipes: Recipes
+    store: ImageStore
+    run_on_cluster: Callable[[str, Sequence[str], Sequence[str]], int]
+    """Runs `slipway` as a job with this name, these options of srun's and these arguments."""
+
+
+def image_factory(images: Path, recipes: Path, note: Note) -> ImageFactory:
+    """Build and test images on this machine; needs neither settings nor a database."""
+    ids, site, store = look().ids, Site.of_machine(), FolderImages(images)
+    containers = Apptainer(note, Path("/", INSIDE) if site.ca else None)
+    bases = os.environ.get("SLIPWAY_BASES") or Path.home() / ".cache/slipway/bases"
+    workspaces = LocalWorkspaces(ids)
+    builder = ImageBuilder(
+        containers=containers,
+        roots=LocalRoots(Path(bases), site, ids, note),
+        store=store,
+        workspaces=workspaces,
+        machine=look,
+        clock=now,
+        note=note,
+    )
+    around = {
+        "/checks": recipes.absolute() / "checks",
+        "/apps": recipes.absolute().parent / "apps",
+        "/opt/slipway/jupyter": recipes.absolute() / "toolkit" / "jupyter",
+    }
+    tester = ImageTester(
+        containers=containers, store=store, workspaces=workspaces, binds=around, note=note
+    )
+    return ImageFactory(builder, tester, FolderRecipes(recipes), store, SlurmRunner(note))
+
+
+def image_keeper(settings: Settings) -> ImageKeeper:
+    """The site's images, with the sessions and jobs that the portal knows."""
+    engine = open_database(settings.state.database_url)
+    return ImageKeeper(
+        store=FolderImages(Path(settings.sessions.images)),
+        sessions=SessionTables(engine, Sealer(settings.state.keys)).live,
+        jobs=partial(queued_jobs, engine),
+        clock=now,
     )
 
 

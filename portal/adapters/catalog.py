@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from portal.adapters.images.folder import RETIRED, current_file
 from portal.core.apps.catalog import AppSpec, Catalog, Image, misfits, problems_of
 
 log = logging.getLogger(__name__)
@@ -52,7 +53,8 @@ def read_image(folder: Path) -> Image:
     names = {
         "environment": folder.parent.name,
         "version": folder.name,
-        "path": str(folder / "image.sif"),
+        "path": str(current_file(folder)),
+        "retired": (folder / RETIRED).exists(),
     }
     try:
         return Image.model_validate({**data, **names})
@@ -139,10 +141,11 @@ class FolderCatalog:
     def _scan(self) -> Catalog:
         problems: list[str] = []
         apps = dict(self._read_apps(problems))
-        images = list(self._read_images(apps, problems))
+        images = sorted(self._read_images(apps, problems), key=_newest_first)
         return Catalog(
             apps=apps,
-            images=tuple(sorted(images, key=_newest_first)),
+            images=tuple(image for image in images if not image.retired),
+            retired=tuple(image for image in images if image.retired),
             found=dict(self._found()),
             problems=tuple(problems),
         )

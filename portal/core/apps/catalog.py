@@ -185,6 +185,8 @@ class Image(BaseModel):
     default_app: AppName | None = None
     default: bool = False
     """Whether the launch form preselects it."""
+    retired: bool = False
+    """Whether it can no longer be launched; sessions that have it keep it."""
 
 
 def problems_of(error: ValidationError) -> list[tuple[str, str]]:
@@ -226,17 +228,23 @@ class Catalog(BaseModel):
 
     apps: dict[str, AppSpec]
     images: tuple[Image, ...]
+    """Those that can be launched."""
+    retired: tuple[Image, ...] = ()
+    """Those that only sessions have that were launched before."""
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     """The apps that administrators' sessions found in an image, by environment and version."""
     problems: tuple[str, ...] = ()
     """Errors in the site's files, for administrators."""
 
     def image(self, environment: str, version: str | None) -> Image | None:
-        """The image of this environment; without a version the newest (highest number)."""
+        """The image of this environment; without a version the newest (highest number).
+
+        A retired version is found too, for the sessions that have it.
+        """
         return next(
             (
                 image
-                for image in self.images
+                for image in (*self.images, *(self.retired if version is not None else ()))
                 if image.environment == environment and version in (None, image.version)
             ),
             None,
@@ -257,7 +265,7 @@ class Catalog(BaseModel):
 
     @cached_property
     def _namings(self) -> dict[tuple[str, str], Naming]:
-        return namings(self.images)
+        return namings((*self.images, *self.retired))
 
     @property
     def proposed(self) -> Image | None:

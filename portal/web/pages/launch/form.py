@@ -101,7 +101,8 @@ def first_values(catalog: Catalog, used: Iterable[tuple[str, str]] = ()) -> dict
     `used`: the environments and versions that the user launched lately, the last one first.
     """
     known = (catalog.image(environment, version) for environment, version in used)
-    image = next((image for image in known if image), catalog.proposed)
+    offered = (image for image in known if image and not image.retired)
+    image = next(offered, catalog.proposed)
     return {
         "environment": image.environment if image else "",
         "version": image.version if image else "",

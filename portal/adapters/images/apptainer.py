@@ -1,0 +1,119 @@
+"""Apptainer, by spython's client."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from spython.main import get_client
+from spython.utils import run_command
+
+from portal.adapters.images.processes import failure, run_shown
+from portal.core.images.names import ImageError
+from portal.core.interfaces.images import Containers
+
+EPOCH = "1735689600"
+"""2025-01-01: files that a build creates have this time, unless SOURCE_DATE_EPOCH says another."""
+PROXIES = ("http_proxy", "https_proxy", "no_proxy")
+
+_Spython: Any = type(get_client(quiet=True))
+
+
+class _Client(_Spython):  # type: ignore[misc]  # spython has no types
+    """spython's client, whose commands run with their output shown."""
+
+    def __init__(self, run: Callable[[list[str]], None]) -> None:
+        super().__init__()
+        self._run = run
+
+    def _init_command(self, action: str, flags: list[str] | None = None) -> list[str]:
+        return ["apptainer", *super()._init_command(action, flags)[1:]]
+
+    def _run_command(self, command: list[str], **_: object) -> None:
+        self._run(command)
+
+
+class Apptainer(Containers):
+    """Builds, inspects and runs images; `note` shows Apptainer's output."""
+
+    def __init__(self, note: Callable[[str], None], site_ca: Path | None = None) -> None:
+        self._note = note
+        self._site_ca = site_ca
+        self._status = 0
+        self._last: list[str] = []
+        self._environment: dict[str, str] = {}
+        self._place: Path | None = None
+        self._client = _Client(self._run)
+
+    def version(self) -> str:
+        try:
+            found = run_command(["apptainer", "--version"], quiet=True)
+        except OSError as error:
+            raise ImageError(f"apptainer: {error.strerror}") from error
+        return str(found["message"][0]).removeprefix("apptainer version").strip()
+
+    def unpack(
+        self, source: str, target: Path, fakeroot: bool, arguments: Mapping[str, str], place: Path
+    ) -> None:
+        options = ["--warn-unused-build-args"] if arguments else []
+        options += ["--fakeroot"] if fakeroot else []
+        # Users have to be able to read everything, and the builder to delete it.
+        options += ["--fix-perms"] if source.startswith(("docker", "oci")) else []
+        for name, value in arguments.items():
+            options += ["--build-arg", f"{name}={value}"]
+        self._build(source, target, [*options, "--sandbox"], place)
+
+    def pack(self, root: Path, file: Path, fakeroot: bool, compression: str) -> None:
+        options = ["--fakeroot"] if fakeroot else []
+        options += ["--mksquashfs-args", compression]
+        # Relative: Apptainer writes the address into the image.
+        self._build(root.name, file, options, root.parent)
+
+    def labels(self, file: Path) -> dict[str, str]:
+        found = self._client.inspect(image=str(file), quiet=True)
+        if not isinstance(found, dict) or "attributes" not in found:
+            raise ImageError(f"apptainer cannot read {file}")
+        return {str(key): str(value) for key, value in found["attributes"]["labels"].items()}
+
+    def test(self, file: Path, home: Path, binds: Sequence[str]) -> int:
+        options = ["--containall", "--home", f"{home}:/home/test", "--pwd", "/home/test"]
+        for bind in binds:
+            options += ["--bind", bind]
+        self._environment, self._place = {}, home
+        self._client.execute(
+            image=str(file),
+            command=["sh", "/test.sh"],
+            options=options,
+            singularity_options=["--silent"],
+        )
+        return self._status
+
+    def _build(self, source: str, target: Path, options: list[str], place: Path) -> None:
+        self._environment, self._place = self._for_build(target.parent), place
+        self._client.build(
+            recipe=source, image=str(target), sudo=False, quiet=True, options=options
+        )
+        if self._status or not target.exists():
+            raise ImageError(failure("apptainer build", self._status, self._last))
+
+    def _run(self, command: list[str]) -> None:
+        self._status, self._last = run_shown(command, self._note, self._environment, self._place)
+
+    def _for_build(self, work: Path) -> dict[str, str]:
+        """The environment of a build; only APPTAINERENV_ variables reach %post."""
+        epoch = os.environ.get("SOURCE_DATE_EPOCH", EPOCH)
+        found = {
+            "SOURCE_DATE_EPOCH": epoch,
+            "APPTAINERENV_SOURCE_DATE_EPOCH": epoch,
+            "APPTAINER_TMPDIR": str(work),
+            "APPTAINER_CACHEDIR": os.environ.get("APPTAINER_CACHEDIR", f"{work}/cache"),
+        }
+        for name in PROXIES:
+            if value := os.environ.get(name):
+                found[f"APPTAINERENV_{name}"] = value
+        if self._site_ca is not None:
+            for name in ("PIP_CERT", "SSL_CERT_FILE"):
+                found[f"APPTAINERENV_{name}"] = str(self._site_ca)
+        return found
