@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# make images: the recipes, and which of them are built. make images ALL=1 builds every one that can be
-# built without a registry, those of `make up` first, and goes on if one fails. make test-images tests what
-# is built, and names what it left out.
-#   cluster/images.sh show | build | test
+# make images: the recipes, and which of them are built; it waits for those that `make up` builds in the
+# background. make images ALL=1 builds every one that can be built without a registry, those of `make up`
+# first, and goes on if one fails. make test-images tests what is built, and names what it left out.
+#   cluster/images.sh show | build | more | test
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source-path=SCRIPTDIR
@@ -13,6 +13,10 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/software.sh"
 
 wrong=()
+# The background build of all clusters of this clone, who share the images.
+LOCK=$CLUSTER_SOFTWARE/.images-lock
+NOW=$CLUSTER_SOFTWARE/.image-now
+BACKGROUND_LOG=$CLUSTER_SOFTWARE/images.log
 
 every_recipe() { (cd "$REPO_DIR/images" && printf '%s\n' */*/image.def | sed 's|/image.def$||' | sort -V); }
 
@@ -27,8 +31,14 @@ buildable() { [ -s "$REPO_DIR/images/$1/base" ]; }
 
 is_built() { [ -s "$CLUSTER_SOFTWARE/images/$1/image.sif" ]; }
 
+in_background() { [ -e "$LOCK" ] && ! flock --nonblock "$LOCK" true; }
+
+image_being_built() { ! in_background || cat "$NOW" 2>/dev/null || true; }
+
 state_of() {
-    if is_built "$1"; then
+    if [ "$1" = "$(image_being_built)" ]; then
+        echo "being built"
+    elif is_built "$1"; then
         echo "built, $(du -h "$CLUSTER_SOFTWARE/images/$1/image.sif" | cut -f 1)"
     elif buildable "$1"; then
         echo "not built"
@@ -44,6 +54,32 @@ show() {
     done
     echo
     echo "make up builds: $FIRST_IMAGE ${MORE_IMAGES[*]}. make images ALL=1 builds all."
+    if in_background; then
+        echo "Waiting for those of make up, which are being built (Ctrl-C ends the waiting only)."
+        tail -n +1 --follow --pid "$(cat "$LOCK")" "$BACKGROUND_LOG" 2>/dev/null
+    fi
+    ! grep FAILED "$BACKGROUND_LOG" 2>/dev/null
+}
+
+# Starts building the images that `make up` does not wait for, unless they are there, and returns.
+more() {
+    mkdir -p "$CLUSTER_SOFTWARE"
+    setsid --fork "$here/images.sh" background < /dev/null > "$PROJECT_DIR/logs/images.log" 2>&1
+}
+
+# One run at a time: the next one finds them built.
+background() {
+    local recipe
+    exec 9>> "$LOCK"
+    flock 9
+    echo "$$" > "$LOCK"
+    : > "$BACKGROUND_LOG"
+    for recipe in "${MORE_IMAGES[@]}"; do
+        echo "$recipe" > "$NOW"
+        attempt "$recipe" "building" build_session_image "$recipe" >> "$BACKGROUND_LOG" || true
+    done
+    rm -f "$NOW"
+    conclude
 }
 
 prepare() {
@@ -114,8 +150,10 @@ main() {
     case ${1:-show} in
         show) show ;;
         build) become_root "$@"; choose_engine; build_all ;;
+        more) become_root "$@"; more ;;
+        background) become_root "$@"; choose_engine; background ;;
         test) become_root "$@"; choose_engine; test_all ;;
-        *) fail "usage: cluster/images.sh show | build | test" ;;
+        *) fail "usage: cluster/images.sh show | build | more | test" ;;
     esac
 }
 

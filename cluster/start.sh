@@ -205,5 +205,6 @@ print_welcome() {
     [ -z "$HUB" ] || printf 'JupyterHub: http://localhost:%s\n' "$HUB_PORT"
     printf '\nDemo accounts:\n'
     awk -F: '{ printf "    %-8s password: %s\n", $1, substr($0, length($1) + 2) }' "$CLUSTER_PASSWORDS"
+    [ "${IMAGES:-}" = all ] || printf '\nPython is there; other environments appear as soon as they are built. make images shows and waits.\n'
     printf '\nmake shell = a shell on the login node, make logs, make down\n'
 }

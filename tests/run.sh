@@ -294,7 +294,7 @@ start_clusters() {
         [ "$https" = 0 ] || apps=subdomains hub=6.1
         title "A cluster for these tests: ${projects[number]} ($apps, HTTPS=$https, HUB=$hub)"
         COMPOSE_PROJECT_NAME=${projects[number]} PORT=${ports[number]} HUB_PORT=$(free_port) \
-            HTTPS=$https APPS=$apps HUB=$hub cluster/up.sh
+            HTTPS=$https APPS=$apps HUB=$hub IMAGES=all cluster/up.sh
     done
     echo "all clusters started after $((SECONDS - started)) s"
 }
