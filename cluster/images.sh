@@ -39,7 +39,7 @@ state_of() {
     if [ "$1" = "$(image_being_built)" ]; then
         echo "being built"
     elif is_built "$1"; then
-        echo "built, $(du -h "$CLUSTER_SOFTWARE/images/$1/image.sif" | cut -f 1)"
+        echo "built, $(du -hL "$CLUSTER_SOFTWARE/images/$1/image.sif" | cut -f 1)"
     elif buildable "$1"; then
         echo "not built"
     else
