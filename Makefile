@@ -1,7 +1,7 @@
 # The entry points. PORT=9090 make up: another port; SLURM=26.05 make up: another Slurm version;
 # HTTPS=1 make up: with https; APPS=ports or APPS=subdomains: the kind of the apps' origins.
 # SESSION_HOME=persistent make up: sessions in users' own home directories.
-.PHONY: help up hub down logs shell images test test-images attack check clean assets
+.PHONY: help up hub down logs shell image images test test-images attack check clean assets
 
 help:
 	@echo "make up     install, build and start everything; prints the address"
@@ -9,6 +9,7 @@ help:
 	@echo "make down   stop it (data stays)"
 	@echo "make logs   follow the logs of all services"
 	@echo "make shell  a shell on the login node as alice"
+	@echo "make image IMAGE=python/3.11  build one image for the cluster, and run its test"
 	@echo "make test   all tests, on separate clusters"
 	@echo "make images which images are built; ALL=1 builds all that need no registry"
 	@echo "make test-images  every built image: its own test, and in sessions on a separate cluster"
@@ -31,6 +32,9 @@ logs:
 
 shell:
 	@cluster/ctl.sh exec -t --user alice login -- bash -l
+
+image:
+	@cluster/image.sh "$(IMAGE)"
 
 test:
 	@bash tests/run.sh

@@ -133,6 +133,8 @@ class ImageFactory(NamedTuple):
     tester: ImageTester
     recipes: Recipes
     store: ImageStore
+    labels: Callable[[Path], dict[str, str]]
+    """Those of an image's file."""
     run_on_cluster: Callable[[str, Sequence[str], Sequence[str]], int]
     """Runs `slipway` as a job with this name, these options of srun's and these arguments."""
 
@@ -140,7 +142,7 @@ class ImageFactory(NamedTuple):
 def image_factory(images: Path, recipes: Path, note: Note) -> ImageFactory:
     """Build and test images on this machine; needs neither settings nor a database."""
     ids, site, store = look().ids, Site.of_machine(), FolderImages(images)
-    containers = Apptainer(note, Path("/", INSIDE) if site.ca else None)
+    containers = Apptainer(note, ids, Path("/", INSIDE) if site.ca else None)
     bases = os.environ.get("SLIPWAY_BASES") or Path.home() / ".cache/slipway/bases"
     workspaces = LocalWorkspaces(ids)
     builder = ImageBuilder(
@@ -160,7 +162,9 @@ def image_factory(images: Path, recipes: Path, note: Note) -> ImageFactory:
     tester = ImageTester(
         containers=containers, store=store, workspaces=workspaces, binds=around, note=note
     )
-    return ImageFactory(builder, tester, FolderRecipes(recipes), store, SlurmRunner(note))
+    return ImageFactory(
+        builder, tester, FolderRecipes(recipes), store, containers.labels, SlurmRunner(note)
+    )
 
 
 def image_keeper(settings: Settings) -> ImageKeeper:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,11 @@ from typing import Any
 from spython.main import get_client
 from spython.utils import run_command
 
-from portal.adapters.images.processes import failure, run_shown
+from portal.adapters.images.processes import as_mapped_root, failure, run_shown
+from portal.adapters.images.sif_file import settle
+from portal.core.images.inventory import METADATA
 from portal.core.images.names import ImageError
+from portal.core.images.sif import architecture_code
 from portal.core.interfaces.images import Containers
 
 EPOCH = "1735689600"
@@ -38,8 +43,10 @@ class _Client(_Spython):  # type: ignore[misc]  # spython has no types
 class Apptainer(Containers):
     """Builds, inspects and runs images; `note` shows Apptainer's output."""
 
-    def __init__(self, note: Callable[[str], None], site_ca: Path | None = None) -> None:
+    def __init__(self, note: Callable[[str], None], ids: bool, site_ca: Path | None = None) -> None:
+        """`ids`: whether this user has ids of /etc/subuid."""
         self._note = note
+        self._ids = ids
         self._site_ca = site_ca
         self._status = 0
         self._last: list[str] = []
@@ -66,10 +73,32 @@ class Apptainer(Containers):
         self._build(source, target, [*options, "--sandbox"], place)
 
     def pack(self, root: Path, file: Path, fakeroot: bool, compression: str) -> None:
-        options = ["--fakeroot"] if fakeroot else []
-        options += ["--mksquashfs-args", compression]
-        # Relative: Apptainer writes the address into the image.
-        self._build(root.name, file, options, root.parent)
+        # By `apptainer build` the image would have the current time in it.
+        squashfs = root.with_suffix(".squashfs")
+        command = ["mksquashfs", str(root), str(squashfs), "-noappend", "-no-progress", "-quiet"]
+        command += shlex.split(compression)
+        if fakeroot:
+            command = as_mapped_root(command, self._ids, always=True)
+        elif os.geteuid() != 0:
+            command.append("-all-root")
+        self._environment, self._place = self._for_build(root.parent), root.parent
+        self._checked(command, "mksquashfs")
+        self._checked(["apptainer", "sif", "new", str(file)], "apptainer sif")
+        self._add(file, root / ".singularity.d/Singularity", "--datatype", "1")
+        self._add(file, root.with_name(METADATA), "--datatype", "6")
+        system = ["--datatype", "4", "--parttype", "2", "--partfs", "1"]
+        self._add(file, squashfs, *system, "--partarch", architecture_code(platform.machine()))
+        squashfs.unlink()
+        settle(file, int(_epoch()))
+
+    def _add(self, file: Path, part: Path, *kind: str) -> None:
+        command = ["apptainer", "sif", "add", *kind, "--groupid", "1", "--filename", part.name]
+        self._checked([*command, str(file), str(part)], "apptainer sif")
+
+    def _checked(self, command: list[str], what: str) -> None:
+        self._run(command)
+        if self._status:
+            raise ImageError(failure(what, self._status, self._last))
 
     def labels(self, file: Path) -> dict[str, str]:
         found = self._client.inspect(image=str(file), quiet=True)
@@ -78,7 +107,9 @@ class Apptainer(Containers):
         return {str(key): str(value) for key, value in found["attributes"]["labels"].items()}
 
     def test(self, file: Path, home: Path, binds: Sequence[str]) -> int:
-        options = ["--containall", "--home", f"{home}:/home/test", "--pwd", "/home/test"]
+        # Root in a container has not all the rights that root needs for Apptainer.
+        options = ["--userns"] if os.geteuid() == 0 else []
+        options += ["--containall", "--home", f"{home}:/home/test", "--pwd", "/home/test"]
         for bind in binds:
             options += ["--bind", bind]
         self._environment, self._place = {}, home
@@ -103,7 +134,7 @@ class Apptainer(Containers):
 
     def _for_build(self, work: Path) -> dict[str, str]:
         """The environment of a build; only APPTAINERENV_ variables reach %post."""
-        epoch = os.environ.get("SOURCE_DATE_EPOCH", EPOCH)
+        epoch = _epoch()
         found = {
             "SOURCE_DATE_EPOCH": epoch,
             "APPTAINERENV_SOURCE_DATE_EPOCH": epoch,
@@ -117,3 +148,7 @@ class Apptainer(Containers):
             for name in ("PIP_CERT", "SSL_CERT_FILE"):
                 found[f"APPTAINERENV_{name}"] = str(self._site_ca)
         return found
+
+
+def _epoch() -> str:
+    return os.environ.get("SOURCE_DATE_EPOCH", "") or EPOCH

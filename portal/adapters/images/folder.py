@@ -7,7 +7,6 @@ step that makes a new image current. The inventory lies beside the file, with th
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import re
 import shutil
@@ -18,16 +17,15 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from portal.adapters.images.sif_file import digest_of
 from portal.core.images.inventory import Contents, Inventory, file_name, inventory_name
 from portal.core.images.names import ImageError, ImageName
-from portal.core.images.sif import MOST_BYTES, primary_partition
 from portal.core.images.use import Removal, StoredFile, StoredImage
 from portal.core.interfaces.images import ImageStore
 
 LINK, DESCRIPTION, RETIRED = "image.sif", "image.toml", "retired"
 _NAMED = re.compile(r"image-[0-9a-f]{16}\.sif")
 _TITLE = re.compile(r'^title\s*=\s*"([^"\n]*)"', re.MULTILINE)
-_PIECE = 1 << 20
 
 
 def current_file(folder: Path) -> Path:
@@ -47,18 +45,6 @@ def read_inventory(file: Path) -> Inventory | None:
         return Inventory.model_validate_json(text)
     except (OSError, ValidationError, UnicodeDecodeError):
         return None
-
-
-def digest_of(file: Path) -> str:
-    """SHA-256 of an image's file system; raises ImageError."""
-    digest = hashlib.sha256()
-    with file.open("rb") as image:
-        offset, left = primary_partition(image.read(MOST_BYTES))
-        image.seek(offset)
-        while left > 0 and (piece := image.read(min(left, _PIECE))):
-            digest.update(piece)
-            left -= len(piece)
-    return digest.hexdigest()
 
 
 class FolderImages(ImageStore):
@@ -215,7 +201,7 @@ def _write(file: Path, text: str) -> None:
 
 def _forget(folder: Path) -> None:
     """Delete the folder of an image that never came to be, or was deleted, with its lock."""
-    if {path.name for path in folder.glob("*")} or not folder.is_dir():
+    if not folder.is_dir() or any(path.name != ".lock" for path in folder.iterdir()):
         return
     try:
         (folder / ".lock").unlink(missing_ok=True)

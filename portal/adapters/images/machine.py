@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import pwd
 import shutil
 import subprocess
@@ -28,6 +29,7 @@ def look(files: tuple[Path, Path] = (Path("/etc/subuid"), Path("/etc/subgid"))) 
         root=os.geteuid() == 0,
         all_capabilities=_all_capabilities(Path("/proc/self/status")),
         namespaces=_namespaces(),
+        architecture=platform.machine(),
         ids=all(_names(file, {user, str(os.geteuid())}) for file in files),
     )
 

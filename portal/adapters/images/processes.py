@@ -80,12 +80,13 @@ def failure(what: str, status: int, last: Sequence[str]) -> str:
     return f"{what} failed with status {status}:{lines}"
 
 
-def as_mapped_root(command: Sequence[str], ids: bool) -> list[str]:
+def as_mapped_root(command: Sequence[str], ids: bool, *, always: bool = False) -> list[str]:
     """A command that may change all files of a folder that was built with --fakeroot.
 
-    `ids`: whether the user has ids of /etc/subuid. Root needs nothing.
+    `ids`: whether the user has ids of /etc/subuid. Root may change them anyway; `always`: the
+    command has to see the owners that the image has.
     """
-    if os.geteuid() == 0:
+    if os.geteuid() == 0 and not (always and ids):
         return list(command)
     mapped = ["--map-auto"] if ids else []
     return ["unshare", *mapped, "--map-root-user", "--mount", "--fork", "--", *command]

@@ -13,11 +13,13 @@ from portal.adapters.images.processes import as_mapped_root, run_checked
 from portal.adapters.images.site import Site, borrowed
 from portal.core.images.inventory import (
     INSIDE,
+    METADATA,
     Contents,
     Package,
     alpine_packages,
     debian_packages,
     labels,
+    metadata,
     python_packages,
     red_hat_packages,
     system_name,
@@ -31,6 +33,7 @@ SLIM = "".join(f"path-exclude=/usr/share/{name}/*\n" for name in ("doc", "man", 
 _LEFTOVERS = (
     "etc/apt etc/pip.conf run/site var/lib/apt/lists var/cache/apt var/cache/ldconfig/aux-cache"
 ).split()
+_SCRIPTS = ("env/90-environment.sh", "runscript", "startscript", "test")
 _EMPTIED = ("tmp", "var/tmp", "var/log")
 _DATABASES = (("var/lib/dpkg/status", debian_packages), ("lib/apk/db/installed", alpine_packages))
 
@@ -57,7 +60,9 @@ class LocalRoots(Roots):
                     raise
                 self._note(f"Using the base system of {time.ctime(file.stat().st_mtime)}: {error}")
         root.mkdir()
-        self._do("tar", "-C", str(root), "-xf", str(file), what="Unpacking the base system")
+        # Owners as in the image, whoever builds.
+        unpack = as_mapped_root(["tar", "-C", str(root), "-xf", str(file)], self._ids, always=True)
+        run_checked(unpack, self._note, "Unpacking the base system")
 
     def _bootstrap(self, suite: str, bare: Path, file: Path) -> None:
         mirror = [self._site.mirror] if self._site.mirror else []
@@ -108,9 +113,11 @@ class LocalRoots(Roots):
 
     def describe(self, root: Path, contents: Contents, definition: str) -> None:
         folder = root / ".singularity.d"
-        own = json.loads(_text(root, ".singularity.d/labels.json") or "{}")
+        found = labels(contents, json.loads(_text(root, ".singularity.d/labels.json") or "{}"))
+        scripts = {name: _text(root, f".singularity.d/{name}") for name in _SCRIPTS}
         texts = {
-            folder / "labels.json": json.dumps(labels(contents, own), indent=1, sort_keys=True),
+            root.with_name(METADATA): json.dumps(metadata(found, definition, scripts), indent=1),
+            folder / "labels.json": json.dumps(found, indent=1, sort_keys=True),
             root / INSIDE: contents.model_dump_json(indent=1),
             # Apptainer's has the builder's paths in it.
             folder / "Singularity": definition,

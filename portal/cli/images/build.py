@@ -196,4 +196,7 @@ def _show(factory: ImageFactory, options: argparse.Namespace) -> int:
         return 0
     for line in shown_inventory(image, options.packages):
         print(line)
+    if image.inventory is None:
+        for key, value in sorted(factory.labels(factory.store.file(image.name)).items()):
+            print(f"label      {key}={value}")
     return 0

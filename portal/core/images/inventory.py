@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict
 
 INSIDE = ".singularity.d/slipway.json"
 """The inventory in the image itself; without the times, so that equal sources give equal images."""
+METADATA = "inspect-metadata.json"
+"""What `apptainer inspect` shows: a part of the SIF file."""
 Kind = Literal["deb", "rpm", "apk", "pip"]
 
 
@@ -106,6 +108,18 @@ def system_name(os_release: str) -> str:
     """The distribution's own name, from /etc/os-release; "" if there is none."""
     found = re.search(r'^PRETTY_NAME="?([^"\n]*)"?$', os_release, re.MULTILINE)
     return found[1] if found else ""
+
+
+def metadata(labels: dict[str, str], definition: str, scripts: dict[str, str]) -> dict[str, object]:
+    """The text of METADATA; `scripts` by the names of Apptainer's folder in the image."""
+    env = "env/90-environment.sh"
+    attributes: dict[str, object] = {"labels": labels, "deffile": definition}
+    if scripts.get(env):
+        attributes["environment"] = {f"/.singularity.d/{env}": scripts[env]}
+    for name in ("runscript", "startscript", "test"):
+        if scripts.get(name):
+            attributes[name] = scripts[name]
+    return {"data": {"attributes": attributes}, "type": "container"}
 
 
 def labels(contents: Contents, own: dict[str, str]) -> dict[str, str]:

@@ -29,6 +29,8 @@ class Machine:
     """Whether root has every capability, which root in a container usually has not."""
     namespaces: bool
     """Whether this user may create user namespaces."""
+    architecture: str
+    """As `uname -m` says."""
     ids: bool
     """Whether /etc/subuid and /etc/subgid give this user ids to map."""
 

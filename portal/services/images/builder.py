@@ -8,7 +8,7 @@ from pathlib import Path
 
 from portal.core.images.inventory import Contents, Inventory
 from portal.core.images.names import ImageError
-from portal.core.images.needs import fakeroot, missing
+from portal.core.images.needs import Machine, fakeroot, missing
 from portal.core.images.recipe import Sources, check_sources
 from portal.core.interfaces.images import (
     Containers,
@@ -70,9 +70,10 @@ class ImageBuilder:
                 self._note(f"{sources.name} is up to date")
                 self._store.describe(sources.name, order.description)
                 return known
-            as_root = self._possible(order)
+            machine = self._machine()
+            as_root = self._possible(order, machine)
             with self._workspaces() as work:
-                file, contents = self._make(order, title, work, as_root)
+                file, contents = self._make(order, title, work, as_root, machine.architecture)
                 self._store.describe(sources.name, order.description)
                 return self._store.install(
                     sources.name, file, contents, self._containers.version(), self._clock()
@@ -86,9 +87,8 @@ class ImageBuilder:
             return None
         return known if known is not None and known.sources == sources.digest else None
 
-    def _possible(self, order: Order) -> bool:
+    def _possible(self, order: Order, machine: Machine) -> bool:
         """Whether to use --fakeroot; raises ImageError naming everything that is missing."""
-        machine = self._machine()
         cached = bool(order.sources.suite) and self._roots.has_base(order.sources.suite)
         problems = missing(order.sources, machine, cached)
         if problems:
@@ -96,7 +96,9 @@ class ImageBuilder:
             raise ImageError(f"{order.sources.name} cannot be built on this machine:{lines}")
         return fakeroot(order.sources, machine, order.fakeroot)
 
-    def _make(self, order: Order, title: str, work: Path, as_root: bool) -> tuple[Path, Contents]:
+    def _make(
+        self, order: Order, title: str, work: Path, as_root: bool, architecture: str
+    ) -> tuple[Path, Contents]:
         sources, root = order.sources, work / "image"
         source, arguments = self._prepare(order, work, as_root)
         self._note(f"Building {sources.name} from {sources.origin}")
@@ -110,6 +112,7 @@ class ImageBuilder:
             sources=sources.digest,
             origin=sources.origin,
             arguments=dict(sources.arguments),
+            architecture=architecture,
             system=system,
             packages=tuple(packages),
         )
