@@ -45,6 +45,10 @@ def main() -> None:
         from portal.batch.node import run  # noqa: PLC0415
 
         (run.batch if name == "node-batch" else run.step)(words)
+    if name == "node-session":
+        from portal.batch.node import session  # noqa: PLC0415
+
+        session.main(words)
     wanted = name in ("--help", "-h", "help")
     print(USAGE, end="", file=sys.stdout if wanted else sys.stderr)
     sys.exit(0 if wanted else 2)
