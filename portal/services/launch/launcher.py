@@ -21,7 +21,7 @@ from portal.core.job.runner_protocol import runner_spec
 from portal.core.launch.hub import check_prefix
 from portal.core.launch.mounts import HOME, Mount, check_in_own_home
 from portal.core.launch.names import names_for
-from portal.core.launch.own_image import image_problems
+from portal.core.launch.own_image import IMAGE, image_problems
 from portal.core.launch.request import MOUNTS, LaunchRequest, parse_launch, without
 from portal.core.launch.templates import fill
 from portal.core.policy import Decision, decide
@@ -104,6 +104,8 @@ class Launcher:
         if rest is None:
             return error
         named = {wrong.field for wrong in error.errors}
+        if IMAGE in named:  # in the place of an environment
+            named.add("environment")
         try:
             self._decide(person, rest, self._administration.site_rules())
         except InvalidRequest as more:
