@@ -101,6 +101,7 @@ class _Puller:
 
     def pull(self, found: Resolved, folder: str, file: str) -> None:
         """Create the file from the image that was found; raises ImageError."""
+        self._tell(f"Pulling {self._wanted}")
         # By its digest: a tag may have moved since.
         source = f"docker://{self._wanted.host}/{self._wanted.name}@{found.digest}"
         options = ["--no-https"] if self._insecure else []

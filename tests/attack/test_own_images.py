@@ -1,0 +1,136 @@
+"""Images that their owners made to do harm: a clear answer, and no more than a session has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.apps import Terminal
+from tests.client import Api
+from tests.cluster import Cluster
+from tests.own_images import BUSYBOX, FOLDER, OPEN, as_alice, push, registry
+from tests.slurm.test_own_images import body, end_of, launch
+
+BEGIN = "The session did not start: "
+PATCH = """
+import os, sys
+name, change = sys.argv[1:]
+with open(name, "r+b") as file:
+    if change == "arm64":
+        file.seek(45), file.write(b"04")
+    elif change == "cut":
+        file.truncate(100_000)
+    elif change == "broken":
+        file.seek(40_000), file.write(os.urandom(file.seek(0, 2) - 40_000))
+    elif change == "huge":
+        file.truncate(2 << 30)
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(cluster: Cluster) -> Iterator[None]:
+    """Alice's folder of images; nothing of it is left."""
+    as_alice(cluster, f"rm -rf .slipway/images {FOLDER}; mkdir -p {FOLDER}")
+    yield
+    as_alice(cluster, f"rm -rf .slipway/images {FOLDER} stolen.sif")
+
+
+def changed(cluster: Cluster, change: str) -> None:
+    """Make a copy of an image with a change."""
+    as_alice(cluster, f"cp {BUSYBOX} {FOLDER}/bad.sif; chmod u+w {FOLDER}/bad.sif")
+    words = ["python3", "-c", PATCH, f"{FOLDER}/bad.sif", change]
+    cluster.run("n1", "runuser", "-u", "alice", "--", *words)
+
+
+def built(cluster: Cluster, script: str) -> None:
+    """Build an image as root whose root file system a shell script changes."""
+    steps = [
+        "cd $(mktemp -d)",
+        f"apptainer --silent build --sandbox root {BUSYBOX}",
+        f"(cd root && {script})",
+        "apptainer --silent build --force bad.sif root",
+        f"install -o alice -m 644 bad.sif {FOLDER}/bad.sif",
+        'rm -rf "$PWD"',
+    ]
+    cluster.run("n1", "sh", "-c", " && ".join(steps))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("arm64", "images/bad.sif is made for arm64, but the node is amd64"),
+        ("cut", "images/bad.sif is broken: it is shorter than its header says"),
+        ("huge", "images/bad.sif has 2,048 MiB, and images may have 1,024 MiB here"),
+        ("broken", "Apptainer could not open its environment"),
+    ],
+)
+def test_a_file_that_is_no_image_of_this_node(
+    change: str, words: str, alice: Api, cluster: Cluster
+) -> None:
+    changed(cluster, change)
+    assert end_of(alice, launch(alice, "images/bad.sif")).startswith(BEGIN + words)
+
+
+def test_links_that_lead_out_of_the_folder(alice: Api, cluster: Cluster) -> None:
+    as_alice(cluster, f"cp {BUSYBOX} stolen.sif; ln -s ~/stolen.sif {FOLDER}/bad.sif")
+    text = end_of(alice, launch(alice, "images/bad.sif"))
+    assert text.startswith(f"{BEGIN}images/bad.sif is a link that leads out of its folder")
+    as_alice(cluster, f"ln -sfn ~ {FOLDER}/up")
+    text = end_of(alice, launch(alice, "images/up/stolen.sif"))
+    assert text.startswith(f"{BEGIN}images/up/stolen.sif is a link that leads out of its folder")
+
+
+def test_things_that_are_no_files(alice: Api, cluster: Cluster) -> None:
+    as_alice(cluster, f"mkfifo {FOLDER}/bad.sif; mkdir {FOLDER}/dir.sif")
+    for name in ("bad", "dir"):
+        text = end_of(alice, launch(alice, f"images/{name}.sif"))
+        assert text == f"{BEGIN}images/{name}.sif is not a file."
+
+
+def test_set_uid_programs_have_no_effect(alice: Api, cluster: Cluster) -> None:
+    built(cluster, "cp bin/busybox bin/super && chmod 4755 bin/super && chown 0:0 bin/super")
+    session = launch(alice, "images/bad.sif")
+    alice.wait_state(session, "RUNNING")
+    window = Terminal(alice.open(session, "terminal"))
+    seen = window.run(
+        "ls -l /bin/super | cut -c1-10; /bin/super id -u; grep -E 'NoNewPrivs|CapEff|CapBnd' "
+        "/proc/self/status | tr -d '\\t '; /bin/super su -c 'id -u' || echo refused"
+    )
+    window.close()
+    assert "-rwsr-xr-x" in seen
+    assert "1001" in seen
+    for line in ("NoNewPrivs:1", "CapEff:0000000000000000", "CapBnd:0000000000000000"):
+        assert line in seen
+    assert "refused" in seen
+
+
+@pytest.mark.parametrize("wait", ["sleep 100000", "while :; do :; done"])
+def test_a_start_up_that_never_ends(wait: str, alice: Api, cluster: Cluster) -> None:
+    built(cluster, f"mkdir -p .singularity.d/env; echo '{wait}' > .singularity.d/env/99-wait.sh")
+    text = end_of(alice, launch(alice, "images/bad.sif"))
+    assert text.startswith(f"{BEGIN}the image's own start-up did not end within 15 seconds")
+
+
+def test_an_image_of_a_registry_for_other_machines(alice: Api, cluster: Cluster) -> None:
+    with registry(cluster, OPEN) as host:
+        push(cluster, OPEN, "team/arm:1", architecture="arm64")
+        text = end_of(alice, launch(alice, f"docker://{host}/team/arm:1"))
+        assert text == (
+            f"{BEGIN}docker://{host}/team/arm:1 is made for arm64, but the node is amd64."
+        )
+        text = end_of(alice, launch(alice, f"docker://{host}/team/none:1"))
+        assert text == f"{BEGIN}there is no image docker://{host}/team/none:1."
+    text = end_of(alice, launch(alice, f"docker://{host}/team/arm:1"))
+    assert text.startswith(f"{BEGIN}the registry {host} cannot be reached")
+
+
+def test_bob_cannot_use_or_see_alices_image(alice: Api, bob: Api, cluster: Cluster) -> None:
+    as_alice(cluster, f"cp {BUSYBOX} {FOLDER}/mine.sif")
+    session = launch(alice, "images/mine.sif")
+    assert bob("GET", f"/sessions/{session}").status_code == 404
+    cluster.run("n1", "runuser", "-u", "bob", "--", "mkdir", "-p", "/home/bob/storage/images")
+    text = end_of(bob, launch(bob, "images/mine.sif"))
+    assert text == f"{BEGIN}there is no file images/mine.sif."
+    outside = bob("POST", "/sessions", json=body("/home/alice/storage/images/mine.sif"))
+    assert outside.status_code == 422
