@@ -59,7 +59,7 @@ def _written(text: str) -> str:
         return str(parse(text))
     if len(text) > MAX_LENGTH:
         raise ValueError(f"use up to {MAX_LENGTH} characters")
-    if not _PATH.fullmatch(text):
+    if text and not _PATH.fullmatch(text):
         raise ValueError("in the file's path use letters, digits and . _ / @ % + = : , - only")
     if not text.endswith(SUFFIX):
         raise ValueError(
