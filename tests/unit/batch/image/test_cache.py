@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -56,8 +55,8 @@ def names(folder: Path) -> list[str]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    yield tmp_path / "images"
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "images"
 
 
 def test_an_image_is_pulled_once_and_kept_read_only(folder: Path) -> None:
