@@ -22,7 +22,8 @@ with open(name, "r+b") as file:
     elif change == "cut":
         file.truncate(100_000)
     elif change == "broken":
-        file.seek(40_000), file.write(os.urandom(file.seek(0, 2) - 40_000))
+        size = file.seek(0, 2)
+        file.seek(36_864), file.write(os.urandom(size - 36_864))
     elif change == "huge":
         file.truncate(2 << 30)
 """

@@ -97,5 +97,5 @@ def test_a_signal_reaches_the_container(home: Path) -> None:
     "words", [["--", "x"][:1], ["--what", "1", "--", "x"], ["--max-mb", "--", "x"], ["x"]]
 )
 def test_words_of_another_version_are_refused(words: list[str]) -> None:
-    with pytest.raises(ValueError, match="versions of Slipway|is not in list"):
+    with pytest.raises(ValueError, match=r"versions of Slipway|is not in list"):
         read_words(words)
