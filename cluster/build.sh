@@ -57,7 +57,8 @@ build_image() {
 }
 
 SLURM_INPUTS=(cluster/Containerfile cluster/build cluster/bin cluster/supervisor cluster/etc
-    slurm_plugins tests/standin gres/build.sh gres/shim/glibc_compat.h portal/core/cluster/fgpu.py portal/gpu portal/batch)
+    slurm_plugins tests/standin gres/build.sh gres/shim/glibc_compat.h portal/core/cluster/fgpu.py
+    portal/core/launch/reference.py portal/gpu portal/batch)
 
 build_cluster_images() {
     local target

@@ -121,19 +121,11 @@ build_all() {
     conclude
 }
 
-# As a user without privileges, as sessions run.
-test_in_builder() {
-    # shellcheck disable=SC2016  # $1 is the inner shell's
-    in_builder bash -c 'useradd --create-home tester && chmod 666 /dev/fuse &&
-        exec setpriv --reuid tester --regid tester --clear-groups env HOME=/home/tester bash images/test.sh "$1" "/out/images/$1"' \
-        test-image "$1"
-}
-
 test_all() {
     local recipe left=()
     for recipe in $(every_recipe); do
         if is_built "$recipe"; then
-            attempt "$recipe" "testing" test_in_builder "$recipe" || true
+            attempt "$recipe" "testing" slipway_images test "$recipe" || true
         else
             left+=("$recipe ($(state_of "$recipe"))")
         fi

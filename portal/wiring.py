@@ -24,6 +24,7 @@ from portal.adapters.db.logins import LoginTables
 from portal.adapters.db.samples import SampleTables
 from portal.adapters.db.saved.job_templates import JobTemplateTables
 from portal.adapters.db.saved.presets import PresetTables
+from portal.adapters.db.saved.registry_logins import RegistryLoginTables
 from portal.adapters.db.saved.submissions import SubmissionTables
 from portal.adapters.db.service_tokens import ServiceTokenTables
 from portal.adapters.db.sessions import SessionTables
@@ -117,6 +118,7 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
         access=AccessTables(engine),
         administration=AdministrationTables(engine),
         presets=PresetTables(engine, sealer),
+        registry_logins=RegistryLoginTables(engine, sealer),
         job_templates=JobTemplateTables(engine),
         submissions=SubmissionTables(engine),
         logins=LoginTables(engine),
@@ -190,4 +192,5 @@ def _job_settings(settings: Settings) -> JobSettings:
         storage=settings.sessions.storage,
         dotfiles=settings.sessions.dotfiles,
         home=Home(settings.sessions.home),
+        own_images=settings.images.rules(settings.batch.command),
     )

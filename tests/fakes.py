@@ -770,6 +770,7 @@ def make_world(
             10,
             "storage",
             home=Home(settings.sessions.home),
+            own_images=settings.images.rules(settings.batch.command),
         ),
         clock=clock,
     )

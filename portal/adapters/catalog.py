@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from portal.adapters.images.folder import RETIRED, current_file
 from portal.core.apps.catalog import AppSpec, Catalog, Image, misfits, problems_of
+from portal.core.launch.own_image import OWN
 
 log = logging.getLogger(__name__)
 
@@ -169,6 +170,9 @@ class FolderCatalog:
     def _read_images(self, apps: Mapping[str, AppSpec], problems: list[str]) -> Iterator[Image]:
         for sif in self._images.glob("*/*/image.sif"):
             file = sif.with_name("image.toml")
+            if file.parent.parent.name == OWN:
+                problems.append(f"{file}: {OWN} stands for people's own images; rename the folder")
+                continue
             try:
                 image = read_image(file.parent)
             except CatalogError as error:

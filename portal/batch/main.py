@@ -13,7 +13,7 @@ usage: slipway sbatch [OPTION…] [SCRIPT [ARGUMENT…]]
 
 They are Slurm's commands with all their options, and these:
   --image=NAME[/VERSION]   run in one of the site's images; also FILE.sif or
-                           docker://ADDRESS where the site permits it
+                           docker://HOST/NAME:TAG where the site permits it
   --mount=FOLDER[:ro]      make a folder visible: a path, or the name of a storage
                            folder; may be repeated
   --fgpu=AMOUNT            a share of a GPU, as in sessions
@@ -45,6 +45,10 @@ def main() -> None:
         from portal.batch.node import run  # noqa: PLC0415
 
         (run.batch if name == "node-batch" else run.step)(words)
+    if name == "node-session":
+        from portal.batch.node import session  # noqa: PLC0415
+
+        session.main(words)
     wanted = name in ("--help", "-h", "help")
     print(USAGE, end="", file=sys.stdout if wanted else sys.stderr)
     sys.exit(0 if wanted else 2)

@@ -8,6 +8,7 @@ import re
 import stat
 
 from portal.batch.options import OptionError
+from portal.core.launch import reference
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,19 @@ _UNITS = {"k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0**2}
 class Request:
     """A checked request; it travels to the nodes as text."""
 
-    __slots__ = ("apptainer", "binds", "command", "image", "name", "shm_mb", "toolkit")
+    __slots__ = (
+        "apptainer",
+        "binds",
+        "cache_mb",
+        "command",
+        "image",
+        "insecure",
+        "max_mb",
+        "name",
+        "own",
+        "shm_mb",
+        "toolkit",
+    )
 
     def __init__(self) -> None:
         self.image = ""
@@ -39,6 +52,13 @@ class Request:
         """The image as the person named it."""
         self.binds: list[list[str]] = []
         """Folders: the path, which is the same in the container, and "rw" or "ro"."""
+        self.own = False
+        """Whether it is the person's own image, which the job checks or pulls first."""
+        self.max_mb = 0
+        """MiB that an own image may have, and for all that are pulled."""
+        self.cache_mb = 0
+        self.insecure = False
+        """Whether its registry has no TLS."""
         self.shm_mb = 0
         self.toolkit = ""
         self.command = ""
@@ -76,6 +96,10 @@ def build(
     request = Request()
     request.name = values["image"]
     request.image = find_image(values["image"], settings, user)
+    request.own = is_own(values["image"])
+    request.max_mb, request.cache_mb = settings.max_image_mb, settings.image_cache_mb
+    if request.image.startswith(reference.SCHEME):
+        request.insecure = reference.parse(request.image).host in settings.insecure
     request.toolkit, request.command = settings.toolkit, settings.command
     request.apptainer = settings.apptainer
     request.binds = [[path, "rw"] for path in settings.binds]
@@ -87,14 +111,17 @@ def build(
     return request, read_fgpu(values, settings)
 
 
+def is_own(value: str) -> bool:
+    """Whether a value names a person's own image, by address or file."""
+    return "://" in value or value.startswith(("/", "./", "../", "~")) or value.endswith(".sif")
+
+
 def find_image(value: str, settings: Settings, user: str) -> str:
     """The path or address of an image; raises OptionError."""
     if not value:
         raise OptionError("--image: it needs a value")
-    if "://" in value.partition("/")[0] + value[:16]:
-        return _address(value, settings)
-    if value.startswith(("/", "./", "../", "~")) or value.endswith(".sif"):
-        return _file(value, settings)
+    if is_own(value):
+        return _address(value, settings) if "://" in value else _file(value, settings)
     seen = [image for image in settings.images if image.permits(user)]
     environment, _, version = value.partition("/")
     fitting = [image for image in seen if image.environment == environment]
@@ -126,9 +153,13 @@ def _address(value: str, settings: Settings) -> str:
     scheme = value.partition(":")[0]
     if scheme not in settings.own_images:
         raise OptionError(f"--image: images from {scheme}:// are not permitted here")
-    if not re.fullmatch(r"[!-~]+", value):
-        raise OptionError("--image: an address has no blanks or control characters")
-    return value
+    try:
+        found = reference.parse(value)
+    except ValueError as error:
+        raise OptionError(f"--image: {error}") from None
+    if problem := reference.host_problem(found.host, settings.registries):
+        raise OptionError(f"--image: {problem}")
+    return str(found)
 
 
 def _file(value: str, settings: Settings) -> str:

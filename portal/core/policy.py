@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from portal.core.apps.catalog import Catalog, Image
+from portal.core.apps.catalog import Catalog, Image, own_image
 from portal.core.cluster.fgpu import Slice
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.inventory import Partition
@@ -45,6 +45,8 @@ def decide(
     hidden image is treated as one that does not exist.
     """
     image = catalog.image(request.environment, request.version)
+    if request.image is not None:
+        image = own_image(request.image)
     problems = [] if image and not image.retired else [_missing_image(request, catalog)]
     problems += resource_problems(request, partitions) if partitions is not None else []
     problems += cap_problems(request, rules)

@@ -25,6 +25,7 @@ from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
 from portal.services.launch.presets import Presets
+from portal.services.launch.registry_logins import RegistryLogins
 from portal.services.owner_queue import RunForOwner, SessionQueue
 from portal.services.session.housekeeping import Housekeeping
 from portal.services.session.idle_culler import IdleCuller
@@ -60,6 +61,7 @@ class _Assembly(AuthAssembly):
                 self._systems.scheduler, self.cluster, self._clock, self.launcher.draft
             ),
             presets=Presets(self._stores.presets, self._clock),
+            registry_logins=self.registry_logins,
             composer=self.composer,
             job_templates=self.job_templates,
             enlarger=self.enlarger,
@@ -200,7 +202,13 @@ class _Assembly(AuthAssembly):
             gpus=self._gpus,
             close_apps=self.apps.close_session,
             hub_base_url=self._settings.hub.base_url,
+            registry_login=self.registry_logins.for_image,
         )
+
+    @cached_property
+    def registry_logins(self) -> RegistryLogins:
+        rules, record = self._systems.job_settings.own_images, self.administration.record
+        return RegistryLogins(self._stores.registry_logins, rules, record)
 
     @cached_property
     def enlarger(self) -> Enlarger:

@@ -33,6 +33,7 @@ from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
 from portal.services.launch.presets import Presets
+from portal.services.launch.registry_logins import RegistryLogins
 from portal.services.session.housekeeping import Housekeeping
 from portal.services.session.idle_culler import IdleCuller
 from portal.services.session.lifecycle import Lifecycle
@@ -57,6 +58,7 @@ class Services:
     launcher: Launcher
     estimates: Estimates
     presets: Presets
+    registry_logins: RegistryLogins
     composer: Composer
     job_templates: JobTemplates
     enlarger: Enlarger

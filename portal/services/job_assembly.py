@@ -51,7 +51,7 @@ class JobAssembly:
                 toolkit=sessions.toolkit,
                 storage=sessions.storage,
                 binds=batch.binds,
-                own_images=batch.own_images,
+                images=self._settings.images.rules(batch.command),
             ),
             catalog=self._catalog,
             store=self._stores.administration,
@@ -112,7 +112,7 @@ class JobAssembly:
             cluster=self.cluster,
             administration=self.administration,
             catalog=self._catalog,
-            own_images=self._settings.batch.own_images,
+            own_images=self._settings.images.rules("").sources,
             clock=self._clock,
         )
 

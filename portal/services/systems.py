@@ -12,6 +12,7 @@ from portal.core.interfaces.auth import Accounts, AttemptStore, LoginStore, Serv
 from portal.core.interfaces.job_usage import JobMeter, JobPageStore
 from portal.core.interfaces.jobs import JobScheduler, JobStore
 from portal.core.interfaces.presets import PresetStore
+from portal.core.interfaces.registries import RegistryLoginStore
 from portal.core.interfaces.samples import SampleStore
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.status import StatusStore
@@ -41,6 +42,7 @@ class Stores:
     access: AccessStore
     administration: AdministrationStore
     presets: PresetStore
+    registry_logins: RegistryLoginStore
     job_templates: JobTemplateStore
     submissions: SubmissionStore
     logins: LoginStore

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Does this image do what it promises? Run inside it by images/test.sh.
+# Does this image do what it promises? Run inside it by `slipway images test`.
 set -eu
 for program in startxfce4 xfce4-session xfwm4 xfce4-panel xfdesktop thunar xfce4-terminal mousepad ristretto \
     dbus-run-session xclip glxinfo xdpyinfo git nano; do

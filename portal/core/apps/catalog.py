@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from portal.core.apps.titles import Naming, namings
+from portal.core.launch.own_image import OWN, PLACE, image_title
 from portal.core.session.session import Session
 from portal.core.validation import field_errors
 
@@ -189,6 +190,12 @@ class Image(BaseModel):
     """Whether it can no longer be launched; sessions that have it keep it."""
 
 
+def own_image(image: str) -> Image:
+    """What a session's own image is in the place of one of the site's."""
+    title = image_title(image)
+    return Image(environment=OWN, version=title, path=PLACE, title=title)
+
+
 def problems_of(error: ValidationError) -> list[tuple[str, str]]:
     """The wrong keys of a file, each with the reason, in plain words for its author."""
     found = zip(field_errors(error), error.errors(include_url=False), strict=True)
@@ -250,11 +257,19 @@ class Catalog(BaseModel):
             None,
         )
 
+    def of_session(self, session: Session) -> Image | None:
+        """What a session runs: its owner's image, or one of the site's if it still exists."""
+        if session.image:
+            return own_image(session.image)
+        return self.image(session.environment, session.version)
+
     def naming(self, environment: str, version: str | None) -> Naming:
         """How pages name a version, also one that no longer exists; without one: the newest."""
         image = self.image(environment, version)
         if image is not None:
             return self._namings[environment, image.version]
+        if environment == OWN:
+            return Naming("Own image", version or "", version or "Own image")
         title = self.environment_title(environment)
         return Naming(title, version or "", f"{title} {version or ''}".rstrip())
 

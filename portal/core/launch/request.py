@@ -18,6 +18,7 @@ from portal.core.launch.environment import Variables
 from portal.core.launch.hub import HubServer
 from portal.core.launch.mounts import Mounts
 from portal.core.launch.names import MAX_NAME, MIN_NAME, session_name
+from portal.core.launch.own_image import IMAGE, OWN, OwnImage
 from portal.core.units import MIN_MEMORY_MB, Memory, SharedMemory, TimeLimit
 from portal.core.validation import (
     BODY,
@@ -120,8 +121,10 @@ class LaunchRequest(BaseModel):
 
     model_config = STRICT
 
-    environment: Word
+    environment: Word = OWN
     version: Word | None = None
+    image: Annotated[OwnImage | None, Field(validate_default=True)] = None
+    """An image of the user's own, in place of environment and version."""
     name: SessionName | None = None
     resource_group: Word | None = None
     resources: Resources
@@ -131,6 +134,16 @@ class LaunchRequest(BaseModel):
     env: Variables = {}
     hub: HubServer | None = None
     """Only JupyterHub sets it: the server that it will reach at this path."""
+
+    @field_validator("image")
+    @classmethod
+    def _either(cls, image: str | None, info: ValidationInfo) -> str | None:
+        environment = info.data.get("environment")
+        if image is None and environment == OWN:
+            raise at_field("environment", "this is needed")
+        if image is not None and (environment not in (None, OWN) or info.data.get("version")):
+            raise wrong("choose an environment or an image of your own, not both")
+        return image
 
     @field_validator("hub")
     @classmethod
@@ -170,7 +183,8 @@ def without(data: object, wrong: Iterable[FieldError]) -> LaunchRequest | None:
         }
         body["resources"] = {"memory": f"{MIN_MEMORY_MB}m"} | kept
     try:
-        return parse_launch({"environment": "any"} | body)
+        anything = {} if IMAGE in body else {"environment": "any"}
+        return parse_launch(anything | body)
     except InvalidRequest:
         return None
 

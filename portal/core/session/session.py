@@ -69,6 +69,8 @@ class Session(BaseModel):
     owner: str
     environment: str
     version: str
+    image: str = ""
+    """The owner's own image, as they named it; "" for one of the site's."""
     cpus: int
     memory_mb: int
     partition: str | None = None
@@ -118,6 +120,9 @@ class Session(BaseModel):
     address: str | None = None
     port: int | None = None
     started: datetime | None = None
+    progress: str = ""
+    """What its job does before the container starts, in words of its job; "" if nothing."""
+    progress_at: datetime | None = None
     ready: datetime | None = None
     """When the session's gateway called back; before that no app can be reached."""
     deadline: datetime | None = None
@@ -202,6 +207,8 @@ class Facts(TypedDict, total=False):
     address: str | None
     port: int | None
     started: datetime | None
+    progress: str
+    progress_at: datetime | None
     ready: datetime | None
     deadline: datetime | None
     restarts: int

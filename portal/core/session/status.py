@@ -61,7 +61,7 @@ def shown_reason(
         case State.STARTING | State.RUNNING if session.pending_reason == SUSPENDED:
             return explain_reason(SUSPENDED)
         case State.STARTING:
-            return Reason("Starting", "The container is starting.")
+            return Reason("Starting", f"{session.progress or 'The container is starting'}.")
         case State.RUNNING:
             return _node_silent(session, now)
         case _:

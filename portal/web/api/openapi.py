@@ -31,6 +31,7 @@ from portal.web.api.compose import submission
 from portal.web.api.compose import templates as job_templates
 from portal.web.api.models.base import NoContent
 from portal.web.api.operation import OPERATIONS, Operation, operation
+from portal.web.api.registries import views as registries
 from portal.web.context import services
 from portal.web.errors import Problem
 
@@ -40,6 +41,7 @@ BLUEPRINTS = (
     tokens.blueprint,
     sessions.blueprint,
     presets.blueprint,
+    registries.blueprint,
     lifecycle.blueprint,
     jobs.blueprint,
     submission.blueprint,

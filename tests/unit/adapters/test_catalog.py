@@ -243,3 +243,15 @@ def test_a_session_looks_for_every_possible_app(tmp_path: Path) -> None:
     catalog = catalog_of(tmp_path)()
     assert [spec.name for spec in catalog.startable("plain", "1")] == ["lab", "book", "shell"]
     assert [spec.name for spec in catalog.startable("chosen", "1")] == ["book", "lab"]
+
+
+def test_no_image_of_the_site_is_named_like_peoples_own(tmp_path: Path) -> None:
+    folder = tmp_path / "images" / "own" / "1"
+    folder.mkdir(parents=True)
+    (folder / "image.sif").touch()
+    (folder / "image.toml").write_text('title = "Own"')
+    catalog = catalog_of(tmp_path)()
+    assert catalog.images == ()
+    assert catalog.problems == (
+        f"{folder / 'image.toml'}: own stands for people's own images; rename the folder",
+    )

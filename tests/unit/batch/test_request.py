@@ -27,7 +27,8 @@ def image(value: str, settings: Settings, user: str = "alice") -> str:
         ("python/3.11", "/i/python311.sif"),
         ("python", "/i/python313.sif"),
         ("debian", "/i/d12.sif"),
-        ("docker://example.org/a:1", "docker://example.org/a:1"),
+        ("docker://registry.example.org/a:1", "docker://registry.example.org/a:1"),
+        ("docker://registry.example.org/a", "docker://registry.example.org/a:latest"),
     ],
 )
 def test_images_are_found_by_name(value: str, path: str, settings: Settings) -> None:
@@ -42,7 +43,20 @@ def test_images_are_found_by_name(value: str, path: str, settings: Settings) -> 
         ("python/2", "python has no version '2'; choose one of: python/3.13, python/3.11"),
         ("cuda", "there is no image 'cuda'; choose one of: python/3.13, python/3.11, debian/12"),
         ("oras://example.org/a", "images from oras:// are not permitted here"),
-        ("docker://a b", "an address has no blanks or control characters"),
+        (
+            "docker://a b",
+            "write it as docker://HOST/NAME:TAG, for example "
+            "docker://registry.example.org/team/tool:1.2",
+        ),
+        (
+            "docker://team/tool:1",
+            "name the registry's host as well: docker://registry.example.org/team/tool",
+        ),
+        (
+            "docker://evil.example.org/a",
+            "images from evil.example.org are not permitted here; these registries are: "
+            "registry.example.org, plain.example.org:5000",
+        ),
         ("/nowhere/a.sif", "/nowhere/a.sif: No such file or directory"),
         ("/etc", "/etc: Is a directory"),
         ("/etc/passwd", "/etc/passwd is not an Apptainer image (SIF)"),

@@ -24,7 +24,7 @@ from portal.adapters.db.tables.columns import MountList, UtcDateTime, WordTuple
 from portal.adapters.db.tables.compose import JobTemplateRow, SubmissionRow
 from portal.adapters.db.tables.job_pages import JobReadingRow, JobUsageRow
 from portal.adapters.db.tables.jobs import JobHistoryRow, JobRow, JobTextRow
-from portal.adapters.db.tables.launch import PresetRow, TemplateRow
+from portal.adapters.db.tables.launch import PresetRow, RegistryLoginRow, TemplateRow
 from portal.adapters.db.tables.session import (
     LaunchKeyRow,
     SampleRow,
@@ -57,6 +57,7 @@ __all__ = [
     "PendingRemovalRow",
     "PresetRow",
     "RefusalRow",
+    "RegistryLoginRow",
     "SampleRow",
     "ServiceTokenRow",
     "ServiceUseRow",

@@ -20,6 +20,17 @@ class PresetRow(SQLModel, table=True):
     saved: datetime = time_column()
 
 
+class RegistryLoginRow(SQLModel, table=True):
+    """A user's login for a registry; the password is sealed."""
+
+    __tablename__ = "registry_login"
+
+    owner: str = Field(primary_key=True)
+    host: str = Field(primary_key=True)
+    user: str
+    secret: str
+
+
 class TemplateRow(SQLModel, table=True):
     """A resource template; fields as in core.launch.templates.Template."""
 

@@ -45,7 +45,7 @@ class ComposeForm(LaunchForm):
     @property
     def own_images(self) -> bool:
         """Whether the site permits images of one's own."""
-        return bool(services().settings.batch.own_images)
+        return services().settings.images.own != "off"
 
     @property
     def image_choice(self) -> str:
