@@ -12,7 +12,7 @@ import pytest
 from portal.runner.desktop.command import variables
 from tests.paths import ROOT
 
-READY = 'while [ "$1" != -displayfd ]; do shift; done; echo 3 >&"$2"; exec sleep 30'
+READY = 'while [ "$1" != -displayfd ]; do shift; done; echo 3 > /proc/self/fd/$2; exec sleep 30'
 
 
 @pytest.fixture
@@ -32,9 +32,9 @@ def run(toolkit: Path, server: str, desktop: str) -> tuple[int, str]:
     program.chmod(0o755)
     place = str(toolkit.parent)
     ours = {"SLIPWAY_TOOLKIT": str(toolkit), "SLIPWAY_RUN": place, "HOME": place}
+    program_of_app = "from portal.runner.desktop.command import main; exit(main())"
     done = subprocess.run(
-        [sys.executable, "-c", "from portal.runner.desktop.command import main; exit(main())"]
-        + ["sh", "-c", desktop],
+        [sys.executable, "-c", program_of_app, "sh", "-c", desktop],
         env={**os.environ, **ours, "PYTHONPATH": str(ROOT), "SLIPWAY_SOCKET": f"{place}/app"},
         capture_output=True,
         text=True,

@@ -47,7 +47,7 @@ def test_no_port_and_no_abstract_socket_is_open() -> None:
 
 
 def test_its_display_is_known_once_it_is_ready(toolkit: Path) -> None:
-    install(toolkit, 'pwd >&2; [ "$1" = -displayfd ] && echo 7 >&"$2"; exec sleep 30')
+    install(toolkit, 'pwd >&2; [ "$1" = -displayfd ] && echo 7 > /proc/self/fd/"$2"; exec sleep 30')
     process, display = xserver.start(str(toolkit), str(toolkit), "mine")
     assert display == ":7"
     process.kill()
