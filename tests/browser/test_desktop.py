@@ -24,12 +24,12 @@ _COLOURS = """() => {
     return new Set(new Uint32Array(data.buffer)).size;
 }"""
 _SIZE = "() => { const c = document.querySelector('#screen canvas'); return [c.width, c.height]; }"
-# So that a test can cut the connection.
+# So that a test can cut the connection; noVNC accepts no subclass.
 _REMEMBER = """
     window.sockets = [];
-    window.WebSocket = class extends WebSocket {
-        constructor(...words) { super(...words); sockets.push(this); }
-    };
+    window.WebSocket = new Proxy(WebSocket, {
+        construct: (kind, words) => { sockets.push(new kind(...words)); return sockets.at(-1); },
+    });
 """
 
 
