@@ -5,7 +5,7 @@
 
 # shellcheck disable=SC2034  # used in up.sh
 FIRST_IMAGE=python/3.13
-MORE_IMAGES=(python/3.11 debian/13 debian/12 busybox/1.37)
+MORE_IMAGES=(python/3.11 debian/13 debian/12 busybox/1.37 blackbox/0.77)
 
 in_builder() {
     mkdir -p "$BASES_DIR"

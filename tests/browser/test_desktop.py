@@ -24,12 +24,13 @@ _COLOURS = """() => {
     return new Set(new Uint32Array(data.buffer)).size;
 }"""
 _SIZE = "() => { const c = document.querySelector('#screen canvas'); return [c.width, c.height]; }"
-# Ours has no pages of its own for it, so the test counts what noVNC sends.
-_CUT = (
-    "window.closed = 0; const was = WebSocket; const made = []; window.sockets = made;"
-    + """
-    window.WebSocket = class extends was { constructor(...a) { super(...a); made.push(this); } };"""
-)
+# So that a test can cut the connection; noVNC accepts no subclass.
+_REMEMBER = """
+    window.sockets = [];
+    window.WebSocket = new Proxy(WebSocket, {
+        construct: (kind, words) => { sockets.push(new kind(...words)); return sockets.at(-1); },
+    });
+"""
 
 
 @pytest.fixture(scope="module")
