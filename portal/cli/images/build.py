@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -93,6 +94,7 @@ def _answered(action: Action) -> Callable[[Settings, argparse.Namespace], int]:
 
     def run(settings: Settings, options: argparse.Namespace) -> int:
         os.umask(0o022)  # what is in an image is for everybody
+        signal.signal(signal.SIGTERM, _interrupt)
         images = options.images or Path(settings.sessions.images)
         try:
             return action(image_factory(images.absolute(), options.recipes, _note), options)
@@ -104,6 +106,11 @@ def _answered(action: Action) -> Callable[[Settings, argparse.Namespace], int]:
             return 130
 
     return run
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    """End like by Ctrl-C, so that a build that Slurm ends leaves nothing behind."""
+    raise KeyboardInterrupt
 
 
 def _note(text: str) -> None:
