@@ -101,6 +101,9 @@ def _answered(action: Action) -> Callable[[Settings, argparse.Namespace], int]:
         except ImageError as error:
             print(f"slipway: {error}", file=sys.stderr)
             return 1
+        except OSError as error:
+            print(f"slipway: {error.filename}: {error.strerror}", file=sys.stderr)
+            return 1
         except KeyboardInterrupt:
             print("slipway: interrupted; the image is as it was", file=sys.stderr)
             return 130
