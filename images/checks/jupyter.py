@@ -1,4 +1,4 @@
-"""Checks that this image's Jupyter works in a session. Run inside the image by `slipway images test`.
+"""Checks that this image's Jupyter works in a session. Run in it by `slipway images test`.
 
 Starts apps/jupyterlab/start.sh as the runner does, runs a cell over the server's unix socket, and
 checks that no TCP port is open, since other users share the node. Another kernel than Python's is

@@ -6,11 +6,9 @@ import os
 import platform
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-from spython.main import get_client
-from spython.utils import run_command
 
 from portal.adapters.images.processes import as_mapped_root, failure, run_shown
 from portal.adapters.images.sif_file import settle
@@ -23,21 +21,20 @@ EPOCH = "1735689600"
 """2025-01-01: files that a build creates have this time, unless SOURCE_DATE_EPOCH says another."""
 PROXIES = ("http_proxy", "https_proxy", "no_proxy")
 
-_Spython: Any = type(get_client(quiet=True))
 
+def _client(run: Callable[[list[str]], None]) -> Any:
+    """spython's client, whose commands are Apptainer's and run with their output shown."""
+    # Here, since the portal's web processes never build and need not load it.
+    from spython.main import get_client  # noqa: PLC0415
 
-class _Client(_Spython):  # type: ignore[misc]  # spython has no types
-    """spython's client, whose commands run with their output shown."""
+    class Client(type(get_client(quiet=True))):  # type: ignore[misc]  # spython has no types
+        def _init_command(self, action: str, flags: list[str] | None = None) -> list[str]:
+            return ["apptainer", *super()._init_command(action, flags)[1:]]
 
-    def __init__(self, run: Callable[[list[str]], None]) -> None:
-        super().__init__()
-        self._run = run
+        def _run_command(self, command: list[str], **_: object) -> None:
+            run(command)
 
-    def _init_command(self, action: str, flags: list[str] | None = None) -> list[str]:
-        return ["apptainer", *super()._init_command(action, flags)[1:]]
-
-    def _run_command(self, command: list[str], **_: object) -> None:
-        self._run(command)
+    return Client()
 
 
 class Apptainer(Containers):
@@ -52,14 +49,14 @@ class Apptainer(Containers):
         self._last: list[str] = []
         self._environment: dict[str, str] = {}
         self._place: Path | None = None
-        self._client = _Client(self._run)
+
+    @cached_property
+    def _client(self) -> Any:
+        return _client(self._run)
 
     def version(self) -> str:
-        try:
-            found = run_command(["apptainer", "--version"], quiet=True)
-        except OSError as error:
-            raise ImageError(f"apptainer: {error.strerror}") from error
-        return str(found["message"][0]).removeprefix("apptainer version").strip()
+        _, lines = run_shown(["apptainer", "--version"], lambda _: None)
+        return " ".join(lines).removeprefix("apptainer version").strip()
 
     def unpack(
         self, source: str, target: Path, fakeroot: bool, arguments: Mapping[str, str], place: Path

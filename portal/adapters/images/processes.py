@@ -51,6 +51,9 @@ def run_shown(
     except BaseException:
         _stop(process)
         raise
+    finally:
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def _stop(process: subprocess.Popen[str]) -> None:

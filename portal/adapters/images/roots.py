@@ -48,7 +48,7 @@ class LocalRoots(Roots):
         self._note = note
 
     def has_base(self, suite: str) -> bool:
-        return self._cached(suite).is_file()
+        return os.access(self._cached(suite), os.R_OK)
 
     def make_base(self, suite: str, root: Path) -> None:
         file = self._cached(suite)
@@ -56,7 +56,7 @@ class LocalRoots(Roots):
             try:
                 self._bootstrap(suite, root.parent / "bare", file)
             except ImageError as error:
-                if not file.is_file():
+                if not self.has_base(suite):
                     raise
                 self._note(f"Using the base system of {time.ctime(file.stat().st_mtime)}: {error}")
         root.mkdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -93,17 +94,26 @@ def _answered(action: Action) -> Callable[[Settings, argparse.Namespace], int]:
 
     def run(settings: Settings, options: argparse.Namespace) -> int:
         os.umask(0o022)  # what is in an image is for everybody
+        signal.signal(signal.SIGTERM, _interrupt)
         images = options.images or Path(settings.sessions.images)
         try:
             return action(image_factory(images.absolute(), options.recipes, _note), options)
         except ImageError as error:
             print(f"slipway: {error}", file=sys.stderr)
             return 1
+        except OSError as error:
+            print(f"slipway: {error.filename}: {error.strerror}", file=sys.stderr)
+            return 1
         except KeyboardInterrupt:
             print("slipway: interrupted; the image is as it was", file=sys.stderr)
             return 130
 
     return run
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    """End like by Ctrl-C, so that a build that Slurm ends leaves nothing behind."""
+    raise KeyboardInterrupt
 
 
 def _note(text: str) -> None:

@@ -42,6 +42,9 @@ def _answered(action: Action) -> Callable[[Settings, argparse.Namespace], int]:
         except ImageError as error:
             print(f"slipway: {error}", file=sys.stderr)
             return 1
+        except OSError as error:
+            print(f"slipway: {error.filename}: {error.strerror}", file=sys.stderr)
+            return 1
         return 0
 
     return run

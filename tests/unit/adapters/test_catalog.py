@@ -137,6 +137,25 @@ def test_an_invalid_app_does_not_hide_the_others(tmp_path: Path) -> None:
     assert newest.version == "3.13"
 
 
+def test_sessions_get_the_file_behind_the_link_and_retired_versions_stay_known(
+    tmp_path: Path,
+) -> None:
+    for version in ("1", "2"):
+        image(tmp_path, "tool", version)
+    folder = tmp_path / "images" / "tool" / "2"
+    (folder / "image.sif").rename(folder / "image-0123456789abcdef.sif")
+    (folder / "image.sif").symlink_to("image-0123456789abcdef.sif")
+    (folder / "retired").touch()
+    catalog = FolderCatalog((str(tmp_path / "apps"),), str(tmp_path / "images"))()
+    assert [one.version for one in catalog.images] == ["1"]
+    (retired,) = catalog.retired
+    assert retired.path == str(folder / "image-0123456789abcdef.sif")
+    assert catalog.image("tool", "2") == retired
+    newest = catalog.image("tool", None)
+    assert newest is not None
+    assert newest.version == "1"
+
+
 def test_the_sites_own_apps_extend_or_replace_the_shipped_ones(tmp_path: Path) -> None:
     ships, own = tmp_path / "ships", tmp_path / "own"
     for name in ("a", "b", "c"):
