@@ -12,7 +12,7 @@
     const cards = [...box.children];
     cards.forEach((card, number) => {
       const found = words.every((word) => card.dataset.words.includes(word));
-      card.hidden = !found || (number >= most && !card.querySelector(":checked"));
+      card.hidden = !found || (number >= most && !card.querySelector(":checked") && !("kept" in card.dataset));
     });
     const button = document.querySelector("[data-env-all]");
     if (button) button.hidden = Boolean(words.length) || all;
