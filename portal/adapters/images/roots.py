@@ -61,7 +61,9 @@ class LocalRoots(Roots):
                 self._note(f"Using the base system of {time.ctime(file.stat().st_mtime)}: {error}")
         root.mkdir()
         # Owners as in the image, whoever builds.
-        unpack = as_mapped_root(["tar", "-C", str(root), "-xf", str(file)], self._ids, always=True)
+        unpack = as_mapped_root(
+            ["tar", "-C", str(root), "--exclude=./dev/*", "-xf", str(file)], self._ids, always=True
+        )
         run_checked(unpack, self._note, "Unpacking the base system")
 
     def _bootstrap(self, suite: str, bare: Path, file: Path) -> None:
