@@ -29,7 +29,7 @@ find_package(MPI REQUIRED)
 add_executable(ranks ranks.cpp)
 target_link_libraries(ranks MPI::MPI_CXX)
 CMAKE
-cmake -G Ninja -B build -S . > cmake.log && cmake --build build >> cmake.log || { cat cmake.log; exit 1; }
+{ cmake -G Ninja -B build -S . && cmake --build build; } > cmake.log || { cat cmake.log; exit 1; }
 # Both on this one node, whatever its name resolves to.
 [ "$(mpirun --oversubscribe -n 2 build/ranks)" = "2 ranks: 190" ]
 echo "  a C++ program ran under MPI"

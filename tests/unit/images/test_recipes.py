@@ -60,19 +60,6 @@ def test_it_stands_in_the_table_of_sizes(recipe: str) -> None:
     assert table.count(f"\n| `{recipe}` |") == 1
 
 
-FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "images").glob("*/*/requirements*.txt"))
-
-
-@pytest.mark.parametrize("file", FILES, ids=str)
-def test_every_package_of_an_image_is_pinned_with_a_hash(file: Path) -> None:
-    text = (ROOT / file).read_text(encoding="utf-8")
-    lines = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
-    packages = lines.replace("\\\n", "").splitlines()
-    pinned = re.compile(r"[A-Za-z0-9._-]+==[^ ]+( +--hash=sha256:[0-9a-f]{64})+")
-    assert packages
-    assert [line for line in packages if not pinned.fullmatch(line)] == []
-
-
 @pytest.mark.parametrize("name", ["server.py", "kernel.py", "config/jupyter_server_config.py"])
 def test_jupyter_s_side_runs_in_old_pythons_of_images(name: str) -> None:
     tree = ast.parse((TOOLKIT / name).read_text(encoding="utf-8"), feature_version=(3, 7))
