@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from portal.adapters.images.links import check_plain, inside
 from portal.adapters.images.processes import as_mapped_root, run_checked
 from portal.adapters.images.site import Site, borrowed
 from portal.core.images.inventory import (
@@ -34,6 +35,7 @@ _LEFTOVERS = (
     "etc/apt etc/pip.conf run/site var/lib/apt/lists var/cache/apt var/cache/ldconfig/aux-cache"
 ).split()
 _SCRIPTS = ("env/90-environment.sh", "runscript", "startscript", "test")
+_LENT = ("etc/pip.conf", "etc/apt/apt.conf.d", "etc/apt/sources.list.d", "etc/dpkg/dpkg.cfg.d")
 _EMPTIED = ("tmp", "var/tmp", "var/log")
 _DATABASES = (("var/lib/dpkg/status", debian_packages), ("lib/apk/db/installed", alpine_packages))
 
@@ -84,6 +86,7 @@ class LocalRoots(Roots):
             self._do("rm", "-rf", str(bare), what="Deleting a folder")
 
     def lend(self, root: Path, suite: str) -> None:
+        check_plain(root, "dev", "run/site", *_LENT)
         self._empty(root / "dev")
         if not (root / "etc/apt").is_dir():
             raise ImageError("the base system has no apt: it has to be a Debian")
@@ -94,6 +97,8 @@ class LocalRoots(Roots):
         original = borrowed(root)
         if original is None:
             return
+        parents = {os.path.dirname(place) for place in (*_LEFTOVERS, *_EMPTIED)}
+        check_plain(root, *sorted(parents))
         had_apt = (root / "etc/apt").is_dir()
         self._do("rm", "-rf", *(str(root / place) for place in _LEFTOVERS), what="Cleaning")
         for place in _EMPTIED:
@@ -115,6 +120,7 @@ class LocalRoots(Roots):
 
     def describe(self, root: Path, contents: Contents, definition: str) -> None:
         folder = root / ".singularity.d"
+        check_plain(root, folder.name)
         found = labels(contents, json.loads(_text(root, ".singularity.d/labels.json") or "{}"))
         scripts = {name: _text(root, f".singularity.d/{name}") for name in _SCRIPTS}
         texts = {
@@ -148,14 +154,10 @@ class LocalRoots(Roots):
 
 
 def _text(root: Path, place: str) -> str:
-    """A small file of the image; "" if it is missing. Links lead into the image, not out of it."""
-    path = root / place
+    """A small file of the image; "" if it is missing."""
+    path = inside(root, place)
     try:
-        if path.is_symlink():
-            path = root / os.path.relpath(
-                os.path.join("/", os.path.dirname(place), path.readlink()), "/"
-            )
-        return "" if path.is_symlink() else path.read_text(encoding="utf-8", errors="replace")
+        return path.read_text(encoding="utf-8", errors="replace") if path is not None else ""
     except OSError:
         return ""
 
