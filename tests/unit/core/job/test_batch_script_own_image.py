@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from portal.core.job.batch_script import render_script
-from portal.core.launch.own_image import OwnImageRules, image_job
+from portal.core.launch.own_image import ImageJob, OwnImageRules, image_job
 from tests.unit.core.job.test_batch_script import GOLDEN, PLAIN, TEMPLATE
 
 RULES = OwnImageRules(own="registries", registries=("*",), insecure=("plain.example.org:5000",))
@@ -49,6 +49,7 @@ def test_it_has_the_binds_of_any_session_and_a_user_namespace() -> None:
 @pytest.mark.parametrize("value", ["a b", "$(id)", "a;b", "a\n#SBATCH --uid=0", "'", "`id`"])
 def test_no_shell_syntax_can_be_injected(field: str, value: str) -> None:
     own = image_job("alice", "images/mine.sif", RULES, "storage")
-    job = dataclasses.replace(PLAIN, own_image=dataclasses.replace(own, **{field: value}))
+    wrong = ImageJob(**{**dataclasses.asdict(own), field: value})
+    job = dataclasses.replace(PLAIN, own_image=wrong)
     with pytest.raises(ValueError, match="own_image"):
         render_script(job, TEMPLATE)
